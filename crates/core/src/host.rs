@@ -1,0 +1,371 @@
+//! Plain bytes with a spec: the common currency of constants, transfers and checkpoints.
+//!
+//! Owns the alignment that every framework accepts (64 bytes) and the reading of elements as Rust values.
+
+use crate::dtype::{DType, Real, Scalar};
+use crate::error::Result;
+use crate::shape::{IntoShape, Shape};
+use crate::spec::Spec;
+use crate::{bail, ensure};
+use bytemuck::{Pod, Zeroable};
+use half::{bf16, f16};
+use num_complex::Complex;
+use std::sync::Arc;
+
+/// One cache line: what all memory of the library is made of.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Line([u8; 64]);
+
+/// Bytes that begin on a cache line.
+pub struct Bytes {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+impl Bytes {
+    /// This many zeros; an error where memory refuses.
+    pub fn zeroed(len: usize) -> Result<Self> {
+        let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(size_of::<Line>()));
+        match lines {
+            Ok(lines) => Ok(Bytes { lines, len }),
+            Err(()) => bail!(Value, "alloc: {len} bytes are not to be had"),
+        }
+    }
+
+    /// Takes over lines whose first `len` bytes count; whatever they hold stays.
+    pub fn from_lines(lines: Vec<Line>, len: usize) -> Self {
+        let len = len.min(lines.len() * size_of::<Line>());
+        Bytes { lines, len }
+    }
+
+    /// Gives the lines back, to be used again.
+    pub fn into_lines(self) -> Vec<Line> {
+        self.lines
+    }
+
+    /// How many bytes count.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether none do.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes as elements; a tail that fills no element is left out.
+    pub fn as_slice<T: Pod>(&self) -> &[T] {
+        let bytes: &[u8] = bytemuck::cast_slice(&self.lines);
+        let whole = self.len / size_of::<T>() * size_of::<T>();
+        bytemuck::cast_slice(&bytes[..whole])
+    }
+
+    /// The bytes as elements to write to.
+    pub fn as_mut_slice<T: Pod>(&mut self) -> &mut [T] {
+        let whole = self.len / size_of::<T>() * size_of::<T>();
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.lines);
+        bytemuck::cast_slice_mut(&mut bytes[..whole])
+    }
+}
+
+/// A Rust type that is an element type.
+pub trait Element: Copy + Send + Sync + 'static {
+    /// The element type.
+    const DTYPE: DType;
+    /// How it lies in memory; only bool differs from itself.
+    type Stored: Pod + Send + Sync;
+    /// To memory.
+    fn store(self) -> Self::Stored;
+    /// From memory.
+    fn load(stored: Self::Stored) -> Self;
+    /// As a number of any type.
+    fn scalar(self) -> Scalar;
+    /// From a number: cut, saturated or rounded as `cast` does.
+    fn from_scalar(value: Scalar) -> Self;
+}
+
+macro_rules! elements {
+    ($($ty:ty: $dtype:ident, |$v:ident| $to:expr, |$s:ident| $from:expr;)*) => { $(
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            type Stored = $ty;
+            fn store(self) -> $ty { self }
+            fn load(stored: $ty) -> $ty { stored }
+            fn scalar(self) -> Scalar { let $v = self; $to }
+            fn from_scalar($s: Scalar) -> $ty { $from }
+        }
+    )* };
+}
+
+/// An integer number keeps its low bits, a float is cut and saturates.
+macro_rules! int_from {
+    ($s:ident, $ty:ty) => {
+        match $s {
+            Scalar::Float(v) | Scalar::Complex(v, _) => v.0 as $ty,
+            other => other.as_i128() as $ty,
+        }
+    };
+}
+
+elements! {
+    u8: U8, |v| v.into(), |s| int_from!(s, u8);
+    u16: U16, |v| Scalar::Int(v.into()), |s| int_from!(s, u16);
+    u32: U32, |v| v.into(), |s| int_from!(s, u32);
+    u64: U64, |v| v.into(), |s| int_from!(s, u64);
+    i8: I8, |v| Scalar::Int(v.into()), |s| int_from!(s, i8);
+    i16: I16, |v| Scalar::Int(v.into()), |s| int_from!(s, i16);
+    i32: I32, |v| v.into(), |s| int_from!(s, i32);
+    i64: I64, |v| v.into(), |s| int_from!(s, i64);
+    f16: F16, |v| v.to_f64().into(), |s| f16::from_f64(s.as_f64());
+    bf16: BF16, |v| v.to_f64().into(), |s| bf16::from_f64(s.as_f64());
+    f32: F32, |v| v.into(), |s| s.as_f64() as f32;
+    f64: F64, |v| v.into(), |s| s.as_f64();
+    Complex<f32>: C64, |v| v.into(), |s| { let (re, im) = s.as_complex(); Complex::new(re as f32, im as f32) };
+    Complex<f64>: C128, |v| v.into(), |s| { let (re, im) = s.as_complex(); Complex::new(re, im) };
+}
+
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+    type Stored = u8;
+    fn store(self) -> u8 {
+        u8::from(self)
+    }
+    fn load(stored: u8) -> bool {
+        stored != 0
+    }
+    fn scalar(self) -> Scalar {
+        Scalar::Bool(self)
+    }
+    fn from_scalar(value: Scalar) -> bool {
+        value.as_bool()
+    }
+}
+
+/// Runs an expression with `T` standing for the Rust type of a dtype (bool for `Bool`).
+#[macro_export]
+macro_rules! with_element {
+    ($dtype:expr, $T:ident => $body:expr) => {{
+        use $crate::host::types::*;
+        match $dtype {
+            $crate::DType::Bool => {
+                type $T = bool;
+                $body
+            }
+            $crate::DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::DType::U16 => {
+                type $T = u16;
+                $body
+            }
+            $crate::DType::U32 => {
+                type $T = u32;
+                $body
+            }
+            $crate::DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            $crate::DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            $crate::DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            $crate::DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            $crate::DType::F16 => {
+                type $T = F16;
+                $body
+            }
+            $crate::DType::BF16 => {
+                type $T = BF16;
+                $body
+            }
+            $crate::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            $crate::DType::C64 => {
+                type $T = C64;
+                $body
+            }
+            $crate::DType::C128 => {
+                type $T = C128;
+                $body
+            }
+        }
+    }};
+}
+
+/// The element types that Rust has no word of its own for.
+pub mod types {
+    /// IEEE half.
+    pub type F16 = half::f16;
+    /// Brain float.
+    pub type BF16 = half::bf16;
+    /// Two f32.
+    pub type C64 = num_complex::Complex<f32>;
+    /// Two f64.
+    pub type C128 = num_complex::Complex<f64>;
+}
+
+/// Row-major bytes and what they are.
+#[derive(Clone)]
+pub struct Host {
+    spec: Spec,
+    bytes: Arc<Bytes>,
+}
+
+impl Host {
+    /// Bytes and what they are; an error unless there are exactly as many as the spec says.
+    pub fn new(spec: Spec, bytes: impl Into<Arc<Bytes>>) -> Result<Self> {
+        let bytes = bytes.into();
+        spec.shape.check("host")?;
+        ensure!(
+            !spec.shape.is_symbolic(),
+            Shape,
+            "host: {spec} has sizes that are not known"
+        );
+        ensure!(
+            bytes.len() == spec.bytes(),
+            Shape,
+            "host: {spec} takes {} bytes, not {}",
+            spec.bytes(),
+            bytes.len()
+        );
+        Ok(Host { spec, bytes })
+    }
+
+    /// Copies values; an error unless there are as many as the shape says.
+    pub fn from_slice<T: Element>(values: &[T], shape: impl IntoShape) -> Result<Self> {
+        let shape = shape.into_shape()?;
+        let count = shape.known_count("host")?;
+        ensure!(
+            values.len() == count,
+            Shape,
+            "host: shape {shape} takes {count} values, not {}",
+            values.len()
+        );
+        let mut bytes = Bytes::zeroed(count * T::DTYPE.size())?;
+        for (to, from) in bytes.as_mut_slice::<T::Stored>().iter_mut().zip(values) {
+            *to = from.store();
+        }
+        Host::new(Spec::new(T::DTYPE, shape), bytes)
+    }
+
+    /// One number, as this element type.
+    pub fn scalar(value: Scalar, dtype: DType) -> Result<Self> {
+        with_element!(dtype, T => Host::from_slice(&[T::from_scalar(value)], Shape::scalar()))
+    }
+
+    /// Element type and shape.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &Arc<Bytes> {
+        &self.bytes
+    }
+
+    /// The values; an error where they are of another type.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        ensure!(
+            T::DTYPE == self.spec.dtype,
+            DType,
+            "to_vec: asked for {}, the tensor holds {}",
+            T::DTYPE,
+            self.spec.dtype
+        );
+        Ok(self
+            .bytes
+            .as_slice::<T::Stored>()
+            .iter()
+            .map(|&s| T::load(s))
+            .collect())
+    }
+
+    /// The value at a row-major place, as a number.
+    pub fn get(&self, at: usize) -> Result<Scalar> {
+        let count = self.spec.shape.count();
+        ensure!(
+            at < count,
+            Index,
+            "get: {at} is out of range for {count} elements"
+        );
+        Ok(with_element!(self.spec.dtype, T => {
+            T::load(self.bytes.as_slice::<<T as Element>::Stored>()[at]).scalar()
+        }))
+    }
+
+    /// Every value as a float, imaginary parts left out.
+    pub fn to_f64(&self) -> Vec<f64> {
+        with_element!(self.spec.dtype, T => self
+            .bytes
+            .as_slice::<<T as Element>::Stored>()
+            .iter()
+            .map(|&s| T::load(s).scalar().as_f64())
+            .collect())
+    }
+
+    /// Every value as real and imaginary part.
+    pub fn to_complex(&self) -> Vec<(f64, f64)> {
+        with_element!(self.spec.dtype, T => self
+            .bytes
+            .as_slice::<<T as Element>::Stored>()
+            .iter()
+            .map(|&s| T::load(s).scalar().as_complex())
+            .collect())
+    }
+}
+
+impl Scalar {
+    /// What it becomes as this element type.
+    pub fn cast(self, dtype: DType) -> Scalar {
+        with_element!(dtype, T => T::from_scalar(self).scalar())
+    }
+}
+
+impl From<Real> for Scalar {
+    fn from(value: Real) -> Scalar {
+        Scalar::Float(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_begins_on_a_cache_line() {
+        let host = Host::from_slice(&[1.5f32, -2.0, 3.0], [3usize]).unwrap();
+        assert_eq!(host.bytes().as_slice::<f32>().as_ptr() as usize % 64, 0);
+        assert_eq!(host.to_vec::<f32>().unwrap(), [1.5, -2.0, 3.0]);
+        assert!(host.to_vec::<f64>().is_err());
+        assert!(Host::from_slice(&[1u8], [2usize]).is_err());
+    }
+
+    #[test]
+    fn numbers_are_cut_and_saturated() {
+        assert_eq!(u8::from_scalar(Scalar::from(300.7)), 255);
+        assert_eq!(u8::from_scalar(Scalar::from(-1i64)), 255);
+        assert_eq!(i32::from_scalar(Scalar::from(f64::NAN)), 0);
+        assert!(bool::from_scalar(Scalar::from(f64::NAN)));
+        assert_eq!(Scalar::from(0.1).cast(DType::F32), Scalar::from(0.1f32));
+    }
+}

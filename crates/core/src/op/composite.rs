@@ -1,0 +1,112 @@
+//! Ops that are made of other ops, kept by name because a backend or an export target may know better.
+//!
+//! Types only; the expansions are in `crate::composite`. A function over ops that no backend knows needs no row here.
+
+use crate::attr::{Attr, Attribute, Attrs, only, read};
+use crate::dim::{Bindings, Dim};
+use crate::dtype::{DType, Real};
+use crate::error::Result;
+use crate::graph::Body;
+use crate::op::params::Pads;
+use crate::shape::{Axes, Axis, Shape};
+use crate::words;
+
+words! {
+    /// How a resized image is interpolated.
+    ResizeMethod { Nearest "nearest", Linear "linear", Cubic "cubic" }
+}
+
+macro_rules! composites {
+    ($($(#[$meta:meta])* $variant:ident $name:literal $doc:literal { $($field:ident: $ty:ty),* $(,)? })*) => {
+        /// An op with an expansion into others.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)] // the rows' lines say it
+        pub enum Composite { $(#[doc = $doc] $variant { $($field: $ty),* }),* }
+
+        #[derive(Clone, Copy)]
+        enum Row { $($variant,)* Count }
+
+        impl Composite {
+            /// How many there are.
+            pub const COUNT: usize = Row::Count as usize;
+
+            /// Name and meaning of each, in the order of their codes.
+            pub fn all() -> Vec<(&'static str, &'static str)> {
+                vec![$(($name, $doc)),*]
+            }
+
+            /// The one word for it everywhere.
+            pub const fn name(&self) -> &'static str {
+                match self { $(Composite::$variant { .. } => $name),* }
+            }
+
+            /// A dense number.
+            pub const fn code(&self) -> usize {
+                match self { $(Composite::$variant { .. } => Row::$variant as usize),* }
+            }
+
+            /// Its parameters as named plain data.
+            pub fn attrs(&self) -> Attrs {
+                match self { $(Composite::$variant { $($field),* } => vec![$((stringify!($field), $field.to_attr())),*]),* }
+            }
+
+            /// The composite of this name, or `None` if there is none.
+            pub fn from_attrs(name: &str, attrs: &[(String, Attr)]) -> Result<Option<Composite>> {
+                $(if name == $name {
+                    only(name, attrs, &[$(stringify!($field)),*])?;
+                    return Ok(Some(Composite::$variant { $($field: read(name, attrs, stringify!($field))?),* }));
+                })*
+                Ok(None)
+            }
+
+            /// The same with named sizes bound to numbers.
+            #[allow(unused_variables)] // rows without parameters
+            pub fn bind(&self, bindings: &Bindings) -> Result<Composite> {
+                Ok(match self { $(Composite::$variant { $($field),* } =>
+                    Composite::$variant { $($field: Attribute::bind($field, bindings)?),* }),* })
+            }
+        }
+    };
+}
+
+composites! {
+    Relu "relu" "max(x, 0)" {}
+    LeakyRelu "leaky_relu" "x where positive, slope times x elsewhere" { slope: Real }
+    Elu "elu" "x where positive, alpha (exp(x) - 1) elsewhere" { alpha: Real }
+    Selu "selu" "elu, scaled so that it keeps mean 0 and variance 1" {}
+    Gelu "gelu" "x times the normal distribution function of x, or its tanh approximation" { approximate: bool }
+    Sigmoid "sigmoid" "1 / (1 + exp(-x))" {}
+    LogSigmoid "log_sigmoid" "log(sigmoid(x))" {}
+    Silu "silu" "x sigmoid(x)" {}
+    Softplus "softplus" "log(1 + exp(x))" {}
+    Mish "mish" "x tanh(softplus(x))" {}
+    HardSigmoid "hard_sigmoid" "relu6(x + 3) / 6" {}
+    HardSwish "hard_swish" "x hard_sigmoid(x)" {}
+    Softmax "softmax" "exp(x), scaled to sum to one along an axis" { axis: Axis }
+    LogSoftmax "log_softmax" "log(softmax(x))" { axis: Axis }
+    LogSumExp "logsumexp" "log of the sum of exp(x) over axes, which vanish" { axes: Axes }
+    Mean "mean" "the mean over axes, which vanish" { axes: Axes }
+    Var "var" "the variance over axes, which vanish; divides by n - correction" { axes: Axes, correction: Real }
+    LayerNorm "layer_norm" "x, scale?, bias?: normalised over the last axes from `axis` on" { axis: Axis, epsilon: Real }
+    RmsNorm "rms_norm" "x, scale?: divided by the root mean square over the last axes from `axis` on" { axis: Axis, epsilon: Real }
+    GroupNorm "group_norm" "x, scale?, bias?: normalised within groups of channels; axis 0 is the batch" { axis: Axis, groups: usize, epsilon: Real }
+    BatchNorm "batch_norm" "x, mean, variance, scale?, bias?: normalised per channel with the given statistics" { axis: Axis, epsilon: Real }
+    Linear "linear" "x, w, b?: x wᵀ + b over the last axis" {}
+    Embedding "embedding" "table, indices: rows of a table" {}
+    Attention "attention" "q, k, v, mask?: softmax(q kᵀ scale) v over the last two axes; a bool mask keeps, a float mask is added" { scale: Real, causal: bool }
+    Dropout "dropout" "x, key: zeroes a share of the elements and scales up the rest" { rate: Real }
+    ConvTranspose "conv_transpose" "x, w: the convolution's transpose, in the layouts of a convolution from the result to x" { strides: Axes, padding: Pads, rhs_dilation: Axes, lhs_layout: Axes, rhs_layout: Axes, out_layout: Axes, feature_groups: usize }
+    MaxPool "max_pool" "the largest in each window" { size: Axes, strides: Axes, padding: Pads, dilation: Axes }
+    AvgPool "avg_pool" "the mean of each window" { size: Axes, strides: Axes, padding: Pads, dilation: Axes, count_padding: bool }
+    Resize "resize" "another size, interpolated; pixel centres at halves unless corners are aligned" { shape: Shape, method: ResizeMethod, align_corners: bool, antialias: bool }
+    Einsum "einsum" "sums of products by index letters" { equation: String }
+    OneHot "one_hot" "1 at the index along a new last axis, 0 elsewhere" { depth: Dim, dtype: DType }
+    CrossEntropy "cross_entropy" "logits, labels: -log softmax at the label along the last axis, one per row" {}
+    LstmCell "lstm_cell" "x, h, c, wx, wh, b?: one step, gates in the order i f g o; new h and c" {}
+    GruCell "gru_cell" "x, h, wx, wh, bx?, bh?: one step, gates in the order r z n; new h" {}
+    Solve "solve" "x with a x = b" {}
+    Inv "inv" "the inverse of a square matrix" {}
+    Det "det" "the determinant" {}
+    RandomBits "random_bits" "key: Threefry-2x32 bits as unsigned integers" { dtype: DType, shape: Shape }
+    Function "function" "a named function with a body" { name: String, body: Body }
+}

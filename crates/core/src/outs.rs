@@ -1,0 +1,61 @@
+//! One or several results; nearly every op has one, and that case stays off the heap.
+
+/// One or several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outs<T> {
+    /// The usual case.
+    One(T),
+    /// Any other number.
+    Many(Vec<T>),
+}
+
+impl<T> Outs<T> {
+    /// All of them.
+    pub fn as_slice(&self) -> &[T] {
+        match self {
+            Outs::One(t) => std::slice::from_ref(t),
+            Outs::Many(v) => v,
+        }
+    }
+
+    /// All of them, owned.
+    pub fn into_vec(self) -> Vec<T> {
+        match self {
+            Outs::One(t) => vec![t],
+            Outs::Many(v) => v,
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The only one; `None` where there is another number.
+    pub fn one(self) -> Option<T> {
+        match self {
+            Outs::One(t) => Some(t),
+            Outs::Many(mut v) if v.len() == 1 => v.pop(),
+            Outs::Many(_) => None,
+        }
+    }
+
+    /// Each by itself.
+    pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> Outs<U> {
+        match self {
+            Outs::One(t) => Outs::One(f(t)),
+            Outs::Many(v) => Outs::Many(v.into_iter().map(f).collect()),
+        }
+    }
+}
+
+impl<T> FromIterator<T> for Outs<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(iter: I) -> Self {
+        Outs::Many(iter.into_iter().collect())
+    }
+}

@@ -1,0 +1,304 @@
+//! Records what is done to tensors.
+//!
+//! A trace with values also runs each op one level below (that is how `grad` sees it); one without only infers specs
+//! (that is how loops and `jit` see it). Traces nest by level. It does not differentiate.
+
+use crate::bail;
+use crate::dispatch::apply;
+use crate::error::Result;
+use crate::graph::{Arg, Graph, Output, Role, ScopeId, ValueId};
+use crate::infer::infer;
+use crate::op::Op;
+use crate::outs::Outs;
+use crate::spec::Spec;
+use crate::tensor::{Repr, Tensor};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A recording in progress.
+pub struct Trace {
+    level: u32,
+    abstract_: bool,
+    closed: AtomicBool,
+    recording: Mutex<Recording>,
+}
+
+/// What a trace has seen so far.
+#[derive(Default)]
+pub struct Recording {
+    /// The program.
+    pub graph: Graph,
+    /// The value of each of the graph's values, one level below; empty in a trace without values.
+    pub values: Vec<Tensor>,
+}
+
+/// A finished recording of a trace without values.
+pub struct Closed {
+    /// The program; tensors that it found at hand have become inputs after its own.
+    pub graph: Graph,
+    /// Those tensors, in order.
+    pub captured: Vec<Tensor>,
+}
+
+thread_local! {
+    static LEVEL: Cell<u32> = const { Cell::new(0) };
+    /// Open traces without values on this thread: where creation is recorded.
+    static ABSTRACT: RefCell<Vec<Arc<Trace>>> = const { RefCell::new(Vec::new()) };
+    static SCOPE: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps a trace open; closes it when dropped, also when unwinding from an error.
+pub struct Open {
+    /// The trace.
+    pub trace: Arc<Trace>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.trace.closed.store(true, Ordering::Relaxed);
+        LEVEL.set(LEVEL.get().saturating_sub(1));
+        if self.trace.abstract_ {
+            ABSTRACT.with_borrow_mut(|open| open.retain(|t| !Arc::ptr_eq(t, &self.trace)));
+        }
+    }
+}
+
+impl Trace {
+    /// Opens a trace above all that are open on this thread.
+    pub fn open(with_values: bool) -> Open {
+        let level = LEVEL.get() + 1;
+        LEVEL.set(level);
+        let trace = Arc::new(Trace {
+            level,
+            abstract_: !with_values,
+            closed: AtomicBool::new(false),
+            recording: Mutex::default(),
+        });
+        if !with_values {
+            ABSTRACT.with_borrow_mut(|open| open.push(trace.clone()));
+        }
+        Open { trace }
+    }
+
+    /// How deep it is nested.
+    pub fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// Whether it has no values.
+    pub fn is_abstract(&self) -> bool {
+        self.abstract_
+    }
+
+    /// Whether its function has returned.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// The innermost open trace without values on this thread.
+    pub fn innermost_abstract() -> Option<Arc<Trace>> {
+        ABSTRACT.with_borrow(|open| open.last().cloned())
+    }
+
+    /// What it has seen so far.
+    pub fn recording(&self) -> MutexGuard<'_, Recording> {
+        self.recording.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// An input with its value one level below.
+    pub fn lift(self: &Arc<Self>, value: &Tensor) -> Tensor {
+        let mut r = self.recording();
+        let id = r.graph.input(value.spec().clone(), Role::Input, "");
+        r.values.push(value.clone());
+        self.tensor(value.spec().clone(), id, Some(value.clone()))
+    }
+
+    /// An input without a value.
+    pub fn input(self: &Arc<Self>, spec: Spec, role: Role, name: &str) -> Tensor {
+        let id = self.recording().graph.input(spec.clone(), role, name);
+        self.tensor(spec, id, None)
+    }
+
+    fn tensor(self: &Arc<Self>, spec: Spec, id: ValueId, value: Option<Tensor>) -> Tensor {
+        Tensor::new(
+            spec,
+            Repr::Traced {
+                trace: self.clone(),
+                id,
+                value,
+            },
+        )
+    }
+
+    fn arg(self: &Arc<Self>, x: &Tensor) -> Arg {
+        match x.repr() {
+            Repr::Traced { trace, id, .. } if Arc::ptr_eq(trace, self) => Arg::Value(*id),
+            _ => Arg::Const(x.clone()),
+        }
+    }
+
+    /// Which value of this trace a tensor is, if it is one.
+    pub fn id_of(self: &Arc<Self>, x: &Tensor) -> Option<ValueId> {
+        match self.arg(x) {
+            Arg::Value(id) => Some(id),
+            Arg::Const(_) => None,
+        }
+    }
+
+    /// Records an op; with values, runs it one level below.
+    pub fn record(self: &Arc<Self>, op: &Op, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
+        if self.is_closed() {
+            bail!(
+                Trace,
+                "{}: an operand outlived the function that was traced; return it from there instead",
+                op.name()
+            );
+        }
+        let args: SmallVec<[Arg; 3]> = inputs.iter().map(|x| self.arg(x)).collect();
+        if self.abstract_ {
+            let specs: SmallVec<[&Spec; 4]> = inputs.iter().map(|x| x.spec()).collect();
+            let out = infer(op, &specs)?;
+            let mut r = self.recording();
+            let scope = current_scope(&mut r.graph);
+            let ids = r.graph.node(op.clone(), args, out.as_slice(), scope);
+            drop(r);
+            let mut ids = ids.map(ValueId);
+            return Ok(out.map(|spec| {
+                let id = ids.next().unwrap_or(ValueId(u32::MAX));
+                self.tensor(spec, id, None)
+            }));
+        }
+        // A composite without a rule of its own is opened while values are at hand, so nothing is computed twice.
+        if op.opens_under_grad() {
+            return crate::composite::expand(op, inputs);
+        }
+        let below: SmallVec<[&Tensor; 4]> = inputs
+            .iter()
+            .map(|x| match x.repr() {
+                Repr::Traced {
+                    trace,
+                    value: Some(value),
+                    ..
+                } if Arc::ptr_eq(trace, self) => value,
+                _ => *x,
+            })
+            .collect();
+        let outs = apply(op, &below)?;
+        let mut r = self.recording();
+        let specs: Vec<Spec> = outs.as_slice().iter().map(|t| t.spec().clone()).collect();
+        let scope = current_scope(&mut r.graph);
+        let mut ids = r.graph.node(op.clone(), args, &specs, scope).map(ValueId);
+        r.values.extend_from_slice(outs.as_slice());
+        drop(r);
+        Ok(outs.map(|value| {
+            let id = ids.next().unwrap_or(ValueId(u32::MAX));
+            self.tensor(value.spec().clone(), id, Some(value))
+        }))
+    }
+
+    /// Ends a trace without values: its outputs, and every tensor found at hand made an input.
+    pub fn close(open: Open, outputs: &[Tensor]) -> Closed {
+        let trace = open.trace.clone();
+        drop(open);
+        let mut graph = std::mem::take(&mut trace.recording().graph);
+        graph.outputs = outputs
+            .iter()
+            .map(|t| Output {
+                arg: trace.arg(t),
+                updates: None,
+            })
+            .collect();
+        let captured = capture(&mut graph);
+        Closed { graph, captured }
+    }
+}
+
+/// Makes inputs of all tensors that a graph holds; numbers stay where they are.
+fn capture(graph: &mut Graph) -> Vec<Tensor> {
+    let mut captured: Vec<(Tensor, ValueId)> = Vec::new();
+    let mut nodes = std::mem::take(&mut graph.nodes);
+    let mut outputs = std::mem::take(&mut graph.outputs);
+    let args = nodes
+        .iter_mut()
+        .flat_map(|n| n.args.iter_mut())
+        .chain(outputs.iter_mut().map(|o| &mut o.arg));
+    for arg in args {
+        let Arg::Const(t) = arg else { continue };
+        if matches!(t.repr(), Repr::Scalar { .. }) {
+            continue;
+        }
+        let id = match captured.iter().find(|(seen, _)| seen.same(t)) {
+            Some((_, id)) => *id,
+            None => {
+                let id = graph.input(t.spec().clone(), Role::Constant, "");
+                captured.push((t.clone(), id));
+                id
+            }
+        };
+        *arg = Arg::Value(id);
+    }
+    graph.nodes = nodes;
+    graph.outputs = outputs;
+    captured.into_iter().map(|(t, _)| t).collect()
+}
+
+/// Runs `f` inside a named module: nodes recorded meanwhile bear its path, and errors name it.
+pub fn scope<R>(name: &str, f: impl FnOnce() -> Result<R>) -> Result<R> {
+    SCOPE.with_borrow_mut(|s| s.push(name.to_string()));
+    let result = f();
+    let path = SCOPE.with_borrow(|s| s.join("."));
+    SCOPE.with_borrow_mut(|s| s.pop());
+    result.map_err(|e| {
+        // Only the innermost module is named: the path holds the outer ones.
+        if e.notes().iter().any(|n| n.starts_with("in ")) {
+            e
+        } else {
+            e.note(format!("in {path}"))
+        }
+    })
+}
+
+fn current_scope(graph: &mut Graph) -> ScopeId {
+    SCOPE.with_borrow(|s| {
+        if s.is_empty() {
+            return ScopeId(0);
+        }
+        if graph.scopes.is_empty() {
+            graph.scopes.push(String::new());
+        }
+        let path = s.join(".");
+        let at = graph
+            .scopes
+            .iter()
+            .rposition(|p| *p == path)
+            .unwrap_or_else(|| {
+                graph.scopes.push(path);
+                graph.scopes.len() - 1
+            });
+        ScopeId(at as u32)
+    })
+}
+
+/// Traces `f` on inputs of these specs, without values.
+pub fn trace(specs: &[Spec], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Result<Closed> {
+    let open = Trace::open(false);
+    let inputs: Vec<Tensor> = specs
+        .iter()
+        .map(|s| open.trace.input(s.clone(), Role::Input, ""))
+        .collect();
+    let outputs = f(&inputs)?;
+    Ok(Trace::close(open, &outputs))
+}
+
+impl Op {
+    /// Whether a trace with values records the ops that it is made of instead of itself.
+    fn opens_under_grad(&self) -> bool {
+        match self {
+            Op::Call(_) => !self.has_rule(),
+            Op::Custom(c) => !(c.0.has_vjp() || c.0.has_jvp()),
+            _ => false,
+        }
+    }
+}
