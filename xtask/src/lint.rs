@@ -19,10 +19,7 @@ pub fn run() -> Outcome {
     ];
     let failed: Vec<String> = checks
         .into_iter()
-        .filter_map(|check| match check {
-            Ok(()) => None,
-            Err(Failure::Check(message) | Failure::Usage(message)) => Some(message),
-        })
+        .filter_map(|check| check.err().map(Failure::message))
         .collect();
     if failed.is_empty() {
         println!("lint: clean");

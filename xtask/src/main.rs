@@ -24,6 +24,17 @@ enum Failure {
     Usage(String),
     /// A check or a command failed.
     Check(String),
+    /// A check failed and has already said all there is to say.
+    Told,
+}
+
+impl Failure {
+    fn message(self) -> String {
+        match self {
+            Failure::Usage(message) | Failure::Check(message) => message,
+            Failure::Told => "failed, see above".into(),
+        }
+    }
 }
 
 impl From<String> for Failure {
@@ -85,6 +96,7 @@ fn main() -> ExitCode {
         .collect();
     match dispatch(&args) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Told) => ExitCode::from(1),
         Err(Failure::Check(message)) => {
             eprintln!("xtask: {message}");
             ExitCode::from(1)

@@ -9,9 +9,9 @@ pub fn run() -> Outcome {
     let mut total = Count::default();
     let mut faults = Vec::new();
 
-    if let Err(Failure::Check(message) | Failure::Usage(message)) = lint::run() {
+    if let Err(failure) = lint::run() {
         total.failed += 1;
-        faults.push(message);
+        faults.push(failure.message());
     }
     total += tests(&mut faults)?;
     for (package, example) in examples(&shell::root().join("crates"))? {
@@ -30,9 +30,10 @@ pub fn run() -> Outcome {
     }
     println!("{} passed, {} failed", total.passed, total.failed);
     if total.failed == 0 {
-        return Ok(());
+        Ok(())
+    } else {
+        Err(Failure::Told)
     }
-    Err(format!("{} failed, see above", total.failed).into())
 }
 
 /// `cargo test` over the workspace: unit, property, integration and doc tests.
