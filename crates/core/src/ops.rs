@@ -7,6 +7,7 @@ pub mod elementwise;
 pub mod index;
 pub mod linalg;
 pub mod linear;
+mod operators;
 pub mod reduce;
 pub mod shape;
 
@@ -128,7 +129,7 @@ macro_rules! unary_methods {
             /// A constant to every derivative.
             fn stop_gradient(self) -> Expr { elementwise::stop_gradient(self) }
             /// The same elements with another shape.
-            fn reshape(self, to: impl IntoShape) -> Expr { shape::reshape(self, to) }
+            fn reshape(self, to: impl shape::ReshapeTo) -> Expr { shape::reshape(self, to) }
             /// Axes in another order.
             fn permute(self, axes: impl IntoAxes) -> Expr { shape::permute(self, axes) }
             /// The last two axes exchanged.

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source;
 
 /// Modules that may name one another.
-const KNOT: &[&str] = &["attr", "op", "infer", "tensor", "backend", "graph", "trace"];
+const KNOT: &[&str] = &[
+    "attr", "op", "infer", "tensor", "backend", "graph", "trace", "dispatch",
+];
 
 pub struct Order {
     modules: Vec<String>,

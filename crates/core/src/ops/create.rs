@@ -16,7 +16,11 @@ use crate::{bail, ensure};
 pub fn from_host(host: Host) -> Result<Tensor> {
     let backend = backend::current()?;
     let spec = host.spec().clone();
-    Ok(Tensor::concrete(spec, backend, backend.from_host(host, Device::Cpu)?))
+    Ok(Tensor::concrete(
+        spec,
+        backend,
+        backend.from_host(host, Device::Cpu)?,
+    ))
 }
 
 /// Nested arrays of elements, whose lengths give the shape.
@@ -49,7 +53,11 @@ impl<T: Nested> Nested for [T] {
         let inner = first.shape()?;
         for row in self {
             let other = row.shape()?;
-            ensure!(other == inner, Shape, "tensor: rows of shapes {inner:?} and {other:?}");
+            ensure!(
+                other == inner,
+                Shape,
+                "tensor: rows of shapes {inner:?} and {other:?}"
+            );
         }
         shape.extend(inner);
         Ok(shape)
@@ -107,7 +115,14 @@ pub fn full(shape: impl IntoShape, value: impl Into<Scalar>, dtype: DType) -> Ex
         Ok(shape) => shape,
         Err(e) => return Err(e).into_expr(),
     };
-    call(Full { value: value.into().cast(dtype), dtype, shape }, &[])
+    call(
+        Full {
+            value: value.into().cast(dtype),
+            dtype,
+            shape,
+        },
+        &[],
+    )
 }
 
 /// Zeros.
@@ -147,29 +162,49 @@ pub(crate) fn iota_like(x: &Tensor, shape: &Shape, axis: usize, dtype: DType) ->
 }
 
 /// From `start` by `step` up to, but not including, `stop`.
-pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Expr {
+pub fn arange(
+    start: impl Into<Scalar>,
+    stop: impl Into<Scalar>,
+    step: impl Into<Scalar>,
+    dtype: DType,
+) -> Expr {
     let (start, stop, step) = (start.into(), stop.into(), step.into());
     let count = || -> Result<i64> {
-        ensure!(step.as_bool() && step.as_f64().is_finite(), Value, "arange: step {step}");
-        let exact = [start, stop, step].iter().all(|s| s.category() <= crate::Category::Int);
+        ensure!(
+            step.as_bool() && step.as_f64().is_finite(),
+            Value,
+            "arange: step {step}"
+        );
+        let exact = [start, stop, step]
+            .iter()
+            .all(|s| s.category() <= crate::Category::Int);
         let count = if exact {
             let (a, b, s) = (start.as_i128(), stop.as_i128(), step.as_i128());
-            let n = (b - a).div_euclid(s) + i128::from((b - a).rem_euclid(s) != 0 && s > 0)
+            let n = (b - a).div_euclid(s)
+                + i128::from((b - a).rem_euclid(s) != 0 && s > 0)
                 + i128::from((b - a).rem_euclid(s) != 0 && s < 0);
             if (b - a).signum() == s.signum() { n } else { 0 }
         } else {
             let n = ((stop.as_f64() - start.as_f64()) / step.as_f64()).ceil();
-            ensure!(n.is_finite(), Value, "arange: {start} to {stop} by {step} has no end");
+            ensure!(
+                n.is_finite(),
+                Value,
+                "arange: {start} to {stop} by {step} has no end"
+            );
             n.max(0.0) as i128
         };
         match i64::try_from(count) {
             Ok(n) if n < 1 << 60 => Ok(n),
-            _ => bail!(Shape, "arange: {start} to {stop} by {step} has {count} elements"),
+            _ => bail!(
+                Shape,
+                "arange: {start} to {stop} by {step} has {count} elements"
+            ),
         }
     };
     match count() {
         Ok(n) if dtype.is_int() => {
-            iota([n], 0, dtype) * crate::expr::constant(step, dtype) + crate::expr::constant(start, dtype)
+            iota([n], 0, dtype) * crate::expr::constant(step, dtype)
+                + crate::expr::constant(start, dtype)
         }
         Ok(n) => {
             // Counted in f64, so that the last element of a long range is not off by many roundings.
@@ -182,7 +217,12 @@ pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into
 
 /// `count` numbers from `start` to `stop`, which is the last one unless `endpoint` is false.
 pub fn linspace(start: f64, stop: f64, count: usize, endpoint: bool, dtype: DType) -> Expr {
-    let gaps = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
+    let gaps = if endpoint {
+        count.saturating_sub(1)
+    } else {
+        count
+    }
+    .max(1) as f64;
     let at = iota([count], 0, DType::F64);
     let line = &at * ((stop - start) / gaps) + start;
     // The end is exact, whatever the rounding of the step.

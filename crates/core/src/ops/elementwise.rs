@@ -33,7 +33,11 @@ fn number_beside(x: &Tensor, dtype: DType) -> DType {
 /// Functions of floats take integers as floats.
 fn accepted(takes: Takes, dtype: DType) -> DType {
     let wants_float = matches!(takes, Takes::Inexact | Takes::Float);
-    if wants_float && !dtype.is_inexact() { DType::FLOAT } else { dtype }
+    if wants_float && !dtype.is_inexact() {
+        DType::FLOAT
+    } else {
+        dtype
+    }
 }
 
 /// Both operands in one dtype.
@@ -163,4 +167,3 @@ pub fn isclose(x: impl IntoExpr, y: impl IntoExpr, rtol: f64, atol: f64) -> Expr
         logical_or(equal(&x, &y), near)
     })
 }
-
