@@ -2,6 +2,8 @@
 //!
 //! Every function takes anything that can stand in an expression. `Ops` has the common ones as methods.
 
+pub mod bits;
+pub mod composites;
 pub mod create;
 pub mod elementwise;
 pub mod index;
@@ -11,6 +13,7 @@ mod operators;
 pub mod reduce;
 pub mod shape;
 
+pub use composites::*;
 pub use create::*;
 pub use elementwise::*;
 pub use index::*;
@@ -158,5 +161,4 @@ macro_rules! unary_methods {
 crate::for_each_unary!(unary_methods);
 impl Ops for Expr {}
 impl Ops for &Expr {}
-impl Ops for Tensor {}
 impl Ops for &Tensor {}

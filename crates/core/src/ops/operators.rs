@@ -25,7 +25,7 @@ macro_rules! operators {
             type Output = Expr;
             fn $method(self, right: R) -> Expr { binary(Binary::$op, self, right) }
         }
-        operators!(@numbers $trait $method $op; f64 f32 i32 i64);
+        operators!(@numbers $trait $method $op; f64 i64);
     )* };
     (@numbers $trait:ident $method:ident $op:ident; $($ty:ty)*) => { $(
         impl std::ops::$trait<&Tensor> for $ty {
