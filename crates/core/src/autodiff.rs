@@ -1,8 +1,396 @@
-//! To come.
-use crate::Op;
-impl Op {
-    #[allow(missing_docs)]
-    pub fn has_rule(&self) -> bool {
-        true
+//! Derivatives of functions over trees.
+//!
+//! A function is recorded once, with values, one level above its inputs; a sweep over the recording then gives either
+//! cotangents (backwards) or tangents (forwards). Sweeps run ordinary ops, so derivatives nest without further
+//! machinery. What each op contributes is in `rule`.
+
+pub mod rule;
+
+mod composite;
+mod control;
+mod index;
+mod linalg;
+mod linear;
+mod pointwise;
+mod reduce;
+mod structural;
+mod sweep;
+mod window;
+
+pub use rule::Rule;
+pub use sweep::Recorded;
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::expr::IntoExpr;
+use crate::op::{Custom, CustomOp};
+use crate::ops::{self};
+use crate::shape::Shape;
+use crate::spec::Spec;
+use crate::tensor::Tensor;
+use crate::tree::{self, Role, Tree};
+use crate::{bail, ensure};
+use std::sync::Arc;
+
+/// Leaves that derivatives are taken of: parameters, not state.
+fn trained(tree: &impl Tree) -> Vec<bool> {
+    tree::entries(tree)
+        .iter()
+        .map(|(_, role, _)| *role == Role::Param)
+        .collect()
+}
+
+fn check_inputs(op: &str, x: &impl Tree) -> Result<Vec<Tensor>> {
+    let mut leaves = Vec::new();
+    for (path, role, leaf) in tree::entries(x) {
+        ensure!(
+            role != Role::Param || leaf.dtype().is_inexact(),
+            DType,
+            "{op}: `{path}` is {}, and only floats and complex numbers have derivatives",
+            leaf.spec()
+        );
+        leaves.push(ops::materialize(&leaf)?);
     }
+    Ok(leaves)
+}
+
+/// Records a function of a tree.
+fn record<T: Tree + Clone, O: Tree + Clone>(
+    op: &str,
+    f: impl FnOnce(&T) -> Result<O>,
+    x: &T,
+) -> Result<(Recorded, O)> {
+    let leaves = check_inputs(op, x)?;
+    let mut structure = None;
+    let recorded = Recorded::new(&leaves, |xs| {
+        let out = f(&tree::with_leaves(x, xs)?)?;
+        let leaves = tree::leaves(&out);
+        structure = Some(out);
+        Ok(leaves)
+    })?;
+    let Some(structure) = structure else {
+        bail!(Internal, "{op}: no structure");
+    };
+    let out = tree::with_leaves(&structure, recorded.outputs())?;
+    Ok((recorded, out))
+}
+
+/// Absent cotangents and tangents are zeros.
+fn filled(parts: Vec<Option<Tensor>>, like: &[Tensor]) -> Result<Vec<Tensor>> {
+    parts
+        .into_iter()
+        .zip(like)
+        .map(|(part, x)| match part {
+            Some(part) => Ok(part),
+            None => ops::zeros_like(x).done(),
+        })
+        .collect()
+}
+
+/// A linear map from cotangents of the outputs to cotangents of the inputs.
+pub struct Pullback<T, O> {
+    recorded: Recorded,
+    input: T,
+    output: O,
+}
+
+impl<T: Tree + Clone, O: Tree + Clone> Pullback<T, O> {
+    /// The cotangent of the input; may be asked for any number of times.
+    pub fn call(&self, ct: &O) -> Result<T> {
+        let cts = tree::leaves(ct);
+        let specs: Vec<Spec> = self
+            .recorded
+            .outputs()
+            .iter()
+            .map(|y| y.spec().clone())
+            .collect();
+        ensure!(
+            cts.len() == specs.len(),
+            Value,
+            "vjp: {} cotangents for {} outputs",
+            cts.len(),
+            specs.len()
+        );
+        for (ct, spec) in cts.iter().zip(&specs) {
+            ensure!(
+                ct.shape() == &spec.shape,
+                Shape,
+                "vjp: a cotangent of {} for an output of {spec}",
+                ct.spec()
+            );
+        }
+        let _ = &self.output;
+        let cts = cts.into_iter().map(Some).collect();
+        let back = self.recorded.backward(cts)?;
+        tree::with_leaves(&self.input, &filled(back, self.recorded.inputs())?)
+    }
+}
+
+/// The value of `f` at `x`, and the map from output cotangents to input cotangents.
+pub fn vjp<T: Tree + Clone, O: Tree + Clone>(
+    f: impl FnOnce(&T) -> Result<O>,
+    x: &T,
+) -> Result<(O, Pullback<T, O>)> {
+    let (recorded, out) = record("vjp", f, x)?;
+    Ok((
+        out.clone(),
+        Pullback {
+            recorded,
+            input: x.clone(),
+            output: out,
+        },
+    ))
+}
+
+/// A linear map from tangents of the inputs to tangents of the outputs.
+pub struct Pushforward<T, O> {
+    recorded: Recorded,
+    input: T,
+    output: O,
+}
+
+impl<T: Tree + Clone, O: Tree + Clone> Pushforward<T, O> {
+    /// The tangent of the output; may be asked for any number of times.
+    pub fn call(&self, dx: &T) -> Result<O> {
+        let tangents = tree::leaves(dx);
+        let inputs = self.recorded.inputs();
+        ensure!(
+            tangents.len() == inputs.len(),
+            Value,
+            "jvp: {} tangents for {} inputs",
+            tangents.len(),
+            inputs.len()
+        );
+        for (d, x) in tangents.iter().zip(inputs) {
+            ensure!(
+                d.shape() == x.shape(),
+                Shape,
+                "jvp: a tangent of {} for an input of {}",
+                d.spec(),
+                x.spec()
+            );
+        }
+        let _ = &self.input;
+        let tangents = tangents
+            .iter()
+            .zip(inputs)
+            .map(|(d, x)| {
+                if x.dtype().is_inexact() {
+                    ops::cast(d, x.dtype()).done().map(Some)
+                } else {
+                    Ok(None)
+                }
+            })
+            .collect::<Result<_>>()?;
+        let out = self.recorded.forward(tangents)?;
+        tree::with_leaves(&self.output, &filled(out, self.recorded.outputs())?)
+    }
+}
+
+/// The value of `f` at `x`, and its best linear approximation there.
+pub fn linearize<T: Tree + Clone, O: Tree + Clone>(
+    f: impl FnOnce(&T) -> Result<O>,
+    x: &T,
+) -> Result<(O, Pushforward<T, O>)> {
+    let (recorded, out) = record("linearize", f, x)?;
+    Ok((
+        out.clone(),
+        Pushforward {
+            recorded,
+            input: x.clone(),
+            output: out,
+        },
+    ))
+}
+
+/// The value of `f` at `x`, and its change along `dx`.
+pub fn jvp<T: Tree + Clone, O: Tree + Clone>(
+    f: impl FnOnce(&T) -> Result<O>,
+    x: &T,
+    dx: &T,
+) -> Result<(O, O)> {
+    let (out, push) = linearize(f, x)?;
+    let change = push.call(dx)?;
+    Ok((out, change))
+}
+
+/// One element is differentiated, of a real type.
+fn check_loss(op: &str, loss: &Tensor) -> Result<()> {
+    ensure!(
+        loss.shape().count_dim() == 1usize,
+        Shape,
+        "{op}: the result is {}, but one element is differentiated; sum it, or use jac",
+        loss.spec()
+    );
+    ensure!(
+        loss.dtype().is_float(),
+        DType,
+        "{op}: the result is {}, not a real float",
+        loss.spec()
+    );
+    Ok(())
+}
+
+/// The value and the gradient: `value_and_grad(|w| loss(w))(&w)?`.
+pub fn value_and_grad<T: Tree + Clone, R: IntoExpr>(
+    f: impl Fn(&T) -> R,
+) -> impl Fn(&T) -> Result<(Tensor, T)> {
+    move |x| {
+        let (value, (), gradient) = value_aux_grad(|x| Ok((f(x).into_expr().done()?, ())), x)?;
+        Ok((value, gradient))
+    }
+}
+
+/// The value, what else the function returns, and the gradient of the value.
+pub fn value_and_grad_aux<T: Tree + Clone, A: Tree + Clone>(
+    f: impl Fn(&T) -> Result<(Tensor, A)>,
+) -> impl Fn(&T) -> Result<((Tensor, A), T)> {
+    move |x| {
+        let (value, aux, gradient) = value_aux_grad(&f, x)?;
+        Ok(((value, aux), gradient))
+    }
+}
+
+fn value_aux_grad<T: Tree + Clone, A: Tree + Clone>(
+    f: impl FnOnce(&T) -> Result<(Tensor, A)>,
+    x: &T,
+) -> Result<(Tensor, A, T)> {
+    let (recorded, (value, aux)) = record("grad", f, x)?;
+    check_loss("grad", &value)?;
+    let mut cts = vec![None; recorded.outputs().len()];
+    cts[0] = Some(ops::ones_like(&value).done()?);
+    let mut parts = recorded.backward(cts)?;
+    // State is no parameter: it gets zeros, whatever reaches it.
+    for (part, trained) in parts.iter_mut().zip(trained(x)) {
+        if !trained {
+            *part = None;
+        }
+    }
+    let gradient = tree::with_leaves(x, &filled(parts, recorded.inputs())?)?;
+    Ok((value, aux, gradient))
+}
+
+/// The gradient: `grad(|w| loss(w))(&w)?`.
+pub fn grad<T: Tree + Clone, R: IntoExpr>(f: impl Fn(&T) -> R) -> impl Fn(&T) -> Result<T> {
+    let both = value_and_grad(f);
+    move |x| Ok(both(x)?.1)
+}
+
+/// One-hot tensors like `x`, one for each of its elements.
+fn basis(x: &Tensor) -> Result<Vec<Tensor>> {
+    let n = x.shape().known_count("jac")?;
+    let flat = Shape::from_sizes(&[n]);
+    let places = ops::create::iota_like(x, &flat, 0, DType::I64).done()?;
+    (0..n)
+        .map(|i| {
+            ops::reshape(
+                ops::cast(ops::equal(&places, i as i64), x.dtype()),
+                x.shape(),
+            )
+            .done()
+        })
+        .collect()
+}
+
+/// The matrix of derivatives by reverse mode: `[output axes…, input axes…]`.
+pub fn jac_reverse<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
+    move |x| {
+        let (y, pull) = vjp(|x: &Tensor| f(x).into_expr().done(), x)?;
+        let rows: Vec<Tensor> = basis(&y)?
+            .iter()
+            .map(|ct| pull.call(ct))
+            .collect::<Result<_>>()?;
+        let shape = y.shape().join(x.shape());
+        if rows.is_empty() {
+            return ops::zeros(&shape, x.dtype()).done();
+        }
+        ops::reshape(ops::stack(&rows, 0), &shape).done()
+    }
+}
+
+/// The matrix of derivatives by forward mode: `[output axes…, input axes…]`.
+pub fn jac_forward<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
+    move |x| {
+        let (y, push) = linearize(|x: &Tensor| f(x).into_expr().done(), x)?;
+        let columns: Vec<Tensor> = basis(x)?
+            .iter()
+            .map(|dx| push.call(dx))
+            .collect::<Result<_>>()?;
+        let shape = y.shape().join(x.shape());
+        if columns.is_empty() {
+            return ops::zeros(&shape, y.dtype()).done();
+        }
+        ops::reshape(ops::stack(&columns, -1), &shape).done()
+    }
+}
+
+/// The matrix of derivatives, by whichever mode takes fewer sweeps.
+pub fn jac<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
+    move |x| {
+        let (y, push) = linearize(|x: &Tensor| f(x).into_expr().done(), x)?;
+        if y.shape().known_count("jac")? < x.shape().known_count("jac")? {
+            drop(push);
+            return jac_reverse(&f)(x);
+        }
+        jac_forward(&f)(x)
+    }
+}
+
+/// The matrix of second derivatives: `[input axes…, input axes…]`.
+pub fn hessian<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
+    jac_forward(grad(f))
+}
+
+/// A function with its own reverse rule.
+///
+/// `forward` computes; `backward(inputs, outputs, cotangents)` gives one cotangent per input, or `None` for zero.
+pub fn custom_vjp<F, B>(
+    name: &str,
+    forward: F,
+    backward: B,
+) -> impl Fn(&[&Tensor]) -> Result<Vec<Tensor>>
+where
+    F: Fn(&[&Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+    B: Fn(&[&Tensor], &[&Tensor], &[Tensor]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+{
+    struct WithRule<F, B> {
+        name: String,
+        forward: F,
+        backward: B,
+    }
+    impl<F, B> CustomOp for WithRule<F, B>
+    where
+        F: Fn(&[&Tensor]) -> Result<Vec<Tensor>> + Send + Sync,
+        B: Fn(&[&Tensor], &[&Tensor], &[Tensor]) -> Result<Vec<Option<Tensor>>> + Send + Sync,
+    {
+        fn name(&self) -> &str {
+            &self.name
+        }
+        fn infer(&self, inputs: &[&Spec]) -> Result<Vec<Spec>> {
+            let specs: Vec<Spec> = inputs.iter().map(|&s| s.clone()).collect();
+            let closed =
+                crate::trace::trace(&specs, |xs| (self.forward)(&xs.iter().collect::<Vec<_>>()))?;
+            Ok(closed.graph.output_specs())
+        }
+        fn expand(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+            (self.forward)(inputs)
+        }
+        fn vjp(
+            &self,
+            inputs: &[&Tensor],
+            outputs: &[&Tensor],
+            cts: &[Tensor],
+        ) -> Option<Result<Vec<Option<Tensor>>>> {
+            Some((self.backward)(inputs, outputs, cts))
+        }
+        fn has_vjp(&self) -> bool {
+            true
+        }
+    }
+    let op = Custom(Arc::new(WithRule {
+        name: name.to_string(),
+        forward,
+        backward,
+    }));
+    move |inputs| Ok(crate::dispatch::apply(&crate::op::Op::Custom(op.clone()), inputs)?.into_vec())
 }

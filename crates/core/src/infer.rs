@@ -12,7 +12,7 @@ mod reduce;
 mod shape;
 mod window;
 
-pub use window::window_output;
+pub use window::{dilated, window_output};
 
 use crate::dtype::DType;
 use crate::error::Result;

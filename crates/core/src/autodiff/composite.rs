@@ -1,0 +1,278 @@
+//! Composites that are differentiated whole, because their derivative is cheaper than that of their parts.
+
+use super::rule::Rule;
+use super::sweep;
+use crate::bail;
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::op::{Composite, Op};
+use crate::ops::{self, Ops};
+use crate::tensor::Tensor;
+
+/// Whether a composite has a rule of its own.
+pub fn is_whole(c: &Composite) -> bool {
+    matches!(
+        c,
+        Composite::Relu {}
+            | Composite::Sigmoid {}
+            | Composite::Softmax { .. }
+            | Composite::LogSoftmax { .. }
+            | Composite::LogSumExp { .. }
+            | Composite::RandomBits { .. }
+    )
+}
+
+/// Its rule; those without one are differentiated through their expansion.
+pub fn rule(c: &Composite) -> Rule {
+    match c {
+        Composite::Relu {} => {
+            Rule::Pointwise(|_, _, x, _| ops::cast(ops::greater(x[0], 0), x[0].dtype()))
+        }
+        Composite::Sigmoid {} => Rule::Pointwise(|_, _, _, y| y * (1.0 - y)),
+        Composite::Softmax { .. } => Rule::General {
+            vjp: softmax_vjp,
+            jvp: softmax_jvp,
+        },
+        Composite::LogSoftmax { .. } => Rule::General {
+            vjp: log_softmax_vjp,
+            jvp: log_softmax_jvp,
+        },
+        Composite::LogSumExp { .. } => Rule::General {
+            vjp: logsumexp_vjp,
+            jvp: logsumexp_jvp,
+        },
+        Composite::RandomBits { .. } => Rule::Zero,
+        _ => Rule::General {
+            vjp: expanded_vjp,
+            jvp: expanded_jvp,
+        },
+    }
+}
+
+fn axis_of(op: &Op) -> Result<i64> {
+    match op {
+        Op::Call(c) => match **c {
+            Composite::Softmax { axis } | Composite::LogSoftmax { axis } => Ok(axis as i64),
+            _ => bail!(Internal, "{}: no softmax", c.name()),
+        },
+        _ => bail!(Internal, "{}: no softmax", op.name()),
+    }
+}
+
+/// y (d - Σ y d): the matrix is symmetric, so both directions are the same.
+fn softmax_map(op: &Op, y: &Tensor, d: &Tensor) -> Result<Vec<Option<Tensor>>> {
+    let product = (y * d).done()?;
+    let sum = product.sum_keepdims(axis_of(op)?);
+    Ok(vec![Some((&product - y * sum).done()?)])
+}
+
+fn softmax_vjp(
+    op: &Op,
+    _: &[&Tensor],
+    y: &[&Tensor],
+    ct: &[Option<Tensor>],
+    _: &[bool],
+) -> Result<Vec<Option<Tensor>>> {
+    ct[0]
+        .as_ref()
+        .map_or(Ok(vec![None]), |ct| softmax_map(op, y[0], ct))
+}
+
+fn softmax_jvp(
+    op: &Op,
+    _: &[&Tensor],
+    y: &[&Tensor],
+    dx: &[Option<Tensor>],
+) -> Result<Vec<Option<Tensor>>> {
+    dx[0]
+        .as_ref()
+        .map_or(Ok(vec![None]), |dx| softmax_map(op, y[0], dx))
+}
+
+fn log_softmax_vjp(
+    op: &Op,
+    _: &[&Tensor],
+    y: &[&Tensor],
+    ct: &[Option<Tensor>],
+    _: &[bool],
+) -> Result<Vec<Option<Tensor>>> {
+    let Some(ct) = &ct[0] else {
+        return Ok(vec![None]);
+    };
+    Ok(vec![Some(
+        (ct - y[0].exp() * ct.sum_keepdims(axis_of(op)?)).done()?,
+    )])
+}
+
+fn log_softmax_jvp(
+    op: &Op,
+    _: &[&Tensor],
+    y: &[&Tensor],
+    dx: &[Option<Tensor>],
+) -> Result<Vec<Option<Tensor>>> {
+    let Some(dx) = &dx[0] else {
+        return Ok(vec![None]);
+    };
+    Ok(vec![Some(
+        (dx - (y[0].exp() * dx).sum_keepdims(axis_of(op)?)).done()?,
+    )])
+}
+
+/// exp(x - y), with 0 where both are -inf.
+fn shares(op: &Op, x: &Tensor, y: &Tensor) -> Result<(Tensor, crate::shape::Axes)> {
+    let Op::Call(c) = op else {
+        bail!(Internal, "{}: no logsumexp", op.name())
+    };
+    let Composite::LogSumExp { axes } = &**c else {
+        bail!(Internal, "{}: no logsumexp", c.name())
+    };
+    let y = spread(y, x, axes).done()?;
+    let empty = ops::equal(&y, f64::NEG_INFINITY).done()?;
+    let gap: Expr = x - ops::where_(&empty, 0.0, &y);
+    Ok((gap.exp().done()?, axes.clone()))
+}
+
+fn spread(y: &Tensor, x: &Tensor, axes: &crate::shape::Axes) -> Expr {
+    let kept: Vec<usize> = (0..x.rank()).filter(|a| !axes.contains(a)).collect();
+    ops::broadcast_in(y, x.shape(), &kept)
+}
+
+fn logsumexp_vjp(
+    op: &Op,
+    x: &[&Tensor],
+    y: &[&Tensor],
+    ct: &[Option<Tensor>],
+    _: &[bool],
+) -> Result<Vec<Option<Tensor>>> {
+    let Some(ct) = &ct[0] else {
+        return Ok(vec![None]);
+    };
+    let (share, axes) = shares(op, x[0], y[0])?;
+    Ok(vec![Some((share * spread(ct, x[0], &axes)).done()?)])
+}
+
+fn logsumexp_jvp(
+    op: &Op,
+    x: &[&Tensor],
+    y: &[&Tensor],
+    dx: &[Option<Tensor>],
+) -> Result<Vec<Option<Tensor>>> {
+    let Some(dx) = &dx[0] else {
+        return Ok(vec![None]);
+    };
+    let (share, axes) = shares(op, x[0], y[0])?;
+    Ok(vec![Some((share * dx).sum(&axes).done()?)])
+}
+
+/// Through the expansion: recorded anew, then swept.
+fn expanded(op: &Op, xs: &[&Tensor], places: &[usize]) -> Result<sweep::Recorded> {
+    let inputs: Vec<Tensor> = places.iter().map(|&i| xs[i].clone()).collect();
+    sweep::Recorded::new(&inputs, |lifted| {
+        let mut all: Vec<&Tensor> = xs.to_vec();
+        for (&i, x) in places.iter().zip(lifted) {
+            all[i] = x;
+        }
+        Ok(op.expand(&all)?.into_vec())
+    })
+}
+
+fn expanded_vjp(
+    op: &Op,
+    xs: &[&Tensor],
+    _: &[&Tensor],
+    ct: &[Option<Tensor>],
+    wanted: &[bool],
+) -> Result<Vec<Option<Tensor>>> {
+    let places: Vec<usize> = (0..xs.len()).filter(|&i| wanted[i]).collect();
+    let back = expanded(op, xs, &places)?.backward(ct.to_vec())?;
+    let mut out = vec![None; xs.len()];
+    for (i, part) in places.into_iter().zip(back) {
+        out[i] = part;
+    }
+    Ok(out)
+}
+
+fn expanded_jvp(
+    op: &Op,
+    xs: &[&Tensor],
+    _: &[&Tensor],
+    dx: &[Option<Tensor>],
+) -> Result<Vec<Option<Tensor>>> {
+    let places: Vec<usize> = (0..xs.len()).filter(|&i| dx[i].is_some()).collect();
+    let tangents = places.iter().map(|&i| dx[i].clone()).collect();
+    expanded(op, xs, &places)?.forward(tangents)
+}
+
+pub fn custom_vjp(
+    op: &Op,
+    xs: &[&Tensor],
+    ys: &[&Tensor],
+    ct: &[Option<Tensor>],
+    wanted: &[bool],
+) -> Result<Vec<Option<Tensor>>> {
+    let Op::Custom(c) = op else {
+        bail!(Internal, "{}: no custom op", op.name())
+    };
+    if !c.0.has_vjp() {
+        return expanded_vjp(op, xs, ys, ct, wanted);
+    }
+    let cts: Vec<Tensor> = ct
+        .iter()
+        .zip(ys)
+        .map(|(ct, y)| ct.clone().map_or_else(|| ops::zeros_like(y).done(), Ok))
+        .collect::<Result<_>>()?;
+    let back = match c.0.vjp(xs, ys, &cts) {
+        Some(back) => back?,
+        None => bail!(
+            Diff,
+            "{}: says it has a reverse rule, but gives none",
+            c.0.name()
+        ),
+    };
+    if back.len() != xs.len() {
+        bail!(
+            Diff,
+            "{}: its rule gives {} cotangents for {} inputs",
+            c.0.name(),
+            back.len(),
+            xs.len()
+        );
+    }
+    for (part, x) in back.iter().zip(xs) {
+        if let Some(part) = part
+            && part.shape() != x.shape()
+        {
+            bail!(
+                Diff,
+                "{}: its rule gives a cotangent of {} for an input of {}",
+                c.0.name(),
+                part.spec(),
+                x.spec()
+            );
+        }
+    }
+    back.into_iter()
+        .zip(xs)
+        .map(|(part, x)| part.map(|p| p.cast(x.dtype()).done()).transpose())
+        .collect()
+}
+
+pub fn custom_jvp(
+    op: &Op,
+    xs: &[&Tensor],
+    ys: &[&Tensor],
+    dx: &[Option<Tensor>],
+) -> Result<Vec<Option<Tensor>>> {
+    let Op::Custom(c) = op else {
+        bail!(Internal, "{}: no custom op", op.name())
+    };
+    match c.0.jvp(xs, ys, dx) {
+        Some(out) => Ok(out?.into_iter().map(Some).collect()),
+        None if !c.0.has_vjp() => expanded_jvp(op, xs, ys, dx),
+        None => bail!(
+            Diff,
+            "{}: has a reverse rule only; give it a jvp too for forward mode",
+            c.0.name()
+        ),
+    }
+}
