@@ -182,38 +182,52 @@ impl fmt::Display for Dim {
         let Some(poly) = self.symbolic() else {
             return write!(f, "{}", self.0);
         };
-        // The constant term comes last: `2*b+1`.
-        let (constant, terms): (Vec<_>, Vec<_>) = poly.iter().partition(|(m, _)| m.is_empty());
-        for (i, (monomial, &c)) in terms.into_iter().chain(constant).enumerate() {
+        let mut terms: Vec<_> = poly.iter().map(|(m, &c)| (factors(m), c)).collect();
+        // The table's order depends on what was asked for first; the text must not. The constant comes last: `2*b+1`.
+        terms.sort_by(|(a, _), (b, _)| (a.is_empty(), a).cmp(&(b.is_empty(), b)));
+        for (i, (factors, c)) in terms.iter().enumerate() {
             // The lowest integer has no opposite, so that `-` cannot stand for taking it away.
-            if i > 0 && (c > 0 || c == i64::MIN) {
+            if i > 0 && (*c > 0 || *c == i64::MIN) {
                 f.write_str("+")?;
             }
-            write_term(f, monomial, c)?;
+            write_term(f, factors, *c)?;
         }
         Ok(())
     }
 }
 
-fn write_term(f: &mut fmt::Formatter<'_>, monomial: &Monomial, coefficient: i64) -> fmt::Result {
-    match (monomial.as_slice(), coefficient) {
+/// A factor as text: names come first, divisions need parentheses beside others.
+type Factor = (bool, bool, String);
+
+fn factors(monomial: &Monomial) -> Vec<Factor> {
+    let mut factors = Vec::new();
+    for (atom, power) in monomial {
+        let named = matches!(atom, Atom::Symbol(_));
+        let divides = matches!(atom, Atom::FloorDiv(..) | Atom::Rem(..));
+        let factor = (!named, divides, atom.to_string());
+        factors.extend(std::iter::repeat_n(factor, *power as usize));
+    }
+    factors.sort();
+    factors
+}
+
+fn write_term(f: &mut fmt::Formatter<'_>, factors: &[Factor], coefficient: i64) -> fmt::Result {
+    match (factors, coefficient) {
         ([], c) => return write!(f, "{c}"),
-        // Alone, a division needs no parentheses: `n//2+1`.
-        ([(atom, 1)], 1) => return write!(f, "{atom}"),
+        // Alone, a division needs none: `n//2+1`.
+        ([(_, _, text)], 1) => return f.write_str(text),
         (_, 1) => {}
         (_, -1) => f.write_str("-")?,
         (_, c) => write!(f, "{c}*")?,
     }
-    let factors = monomial
-        .iter()
-        .flat_map(|(atom, power)| std::iter::repeat_n(atom, *power as usize));
-    for (i, atom) in factors.enumerate() {
+    for (i, (_, divides, text)) in factors.iter().enumerate() {
         if i > 0 {
             f.write_str("*")?;
         }
-        match atom {
-            Atom::FloorDiv(..) | Atom::Rem(..) => write!(f, "({atom})")?,
-            Atom::Symbol(_) | Atom::Max(..) | Atom::Min(..) => write!(f, "{atom}")?,
+        if *divides {
+            write!(f, "({text})")?;
+        } else {
+            f.write_str(text)?;
         }
     }
     Ok(())
@@ -225,10 +239,18 @@ impl fmt::Display for Atom {
             Atom::Symbol(name) => f.write_str(name),
             Atom::FloorDiv(a, b) => write!(f, "{}//{}", Operand(*a), Operand(*b)),
             Atom::Rem(a, b) => write!(f, "{}%{}", Operand(*a), Operand(*b)),
-            Atom::Max(a, b) => write!(f, "max({a},{b})"),
-            Atom::Min(a, b) => write!(f, "min({a},{b})"),
+            Atom::Max(a, b) => write_extreme(f, "max", *a, *b),
+            Atom::Min(a, b) => write_extreme(f, "min", *a, *b),
         }
     }
+}
+
+/// Both operands in an order that is always the same: a number last.
+fn write_extreme(f: &mut fmt::Formatter<'_>, name: &str, a: Dim, b: Dim) -> fmt::Result {
+    let mut sides = [a, b].map(|d| (d.value().is_some(), d.to_string()));
+    sides.sort();
+    let [(_, a), (_, b)] = sides;
+    write!(f, "{name}({a},{b})")
 }
 
 /// One side of a division: in parentheses unless it is a name or a plain number.
@@ -272,8 +294,10 @@ mod tests {
             ("n%(3*2)", 4, "n%6"),
             ("2*n%7", 6, "(2*n)%7"),
             ("b-n-1", -4, "b-n-1"),
-            ("max(b, n)-min(n,b)", 3, ""),
-            ("n//b*b+n%b", 10, ""),
+            ("max(n, b)-min(1,b)", 9, "max(b,n)-min(b,1)"),
+            ("n//b*b+n%b", 10, "b*(n//b)+n%b"),
+            ("(n//2)*(n//2)", 25, "(n//2)*(n//2)"),
+            ("n//2*b*max(n,2*n)", 700, ""),
             ("b*b*n", 490, "b*b*n"),
             ("2*(b+n)*(b-n)", -102, "2*b*b-2*n*n"),
             ("4611686018427387903", (1 << 62) - 1, "4611686018427387903"),
