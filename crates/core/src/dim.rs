@@ -194,6 +194,7 @@ impl Dim {
     }
 
     /// The remainder of `floor_div`.
+    #[allow(clippy::should_implement_trait)] // it can fail, the operator cannot
     pub fn rem(self, by: Dim) -> Result<Dim> {
         if let (Some(a), Some(b)) = (self.value(), by.value()) {
             return floor_rem(a, b).map(Dim::number);

@@ -142,6 +142,38 @@ fn hostile_texts_are_bounded() {
     refuse(&"x".repeat(1 << 20), "found `xxxx");
 }
 
+struct Twice;
+
+impl CustomOp for Twice {
+    fn name(&self) -> &str {
+        "my.twice"
+    }
+    fn infer(&self, inputs: &[&Spec]) -> Result<Vec<Spec>> {
+        Ok(inputs.iter().map(|s| (*s).clone()).collect())
+    }
+    fn expand(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        Ok(inputs.iter().map(|t| (*t).clone()).collect())
+    }
+}
+
+#[test]
+fn tensors_at_hand_and_custom_ops_are_shown_but_not_read() {
+    let open = trace::Trace::open(false);
+    let spec = Spec::of(DType::F32, [3usize]).unwrap();
+    let at_hand = open.trace.input(spec.clone(), Role::Input, "");
+    let mut graph = Graph::default();
+    let op = Op::Custom(Custom(std::sync::Arc::new(Twice)));
+    graph.node(op, smallvec![Arg::Const(at_hand)], &[spec], ScopeId(0));
+    graph.verify().unwrap();
+    let text = graph.to_string();
+    let line = "%0: f32[3] = custom<\"my.twice\">(const<f32[3]>)";
+    assert_eq!(text, format!("graph {{\n  {line}\n  return\n}}"));
+    let error = Graph::parse(&text).unwrap_err();
+    assert!(error.message().contains("a custom op"), "{error}");
+    let error = Graph::parse(&text.replace("custom<\"my.twice\">", "exp")).unwrap_err();
+    assert!(error.message().contains("make it an input"), "{error}");
+}
+
 fn scalar() -> Spec {
     Spec::scalar(DType::F32)
 }
