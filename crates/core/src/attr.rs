@@ -111,7 +111,6 @@ plain_attributes! {
     u8: |v| Attr::Int(i64::from(*v)), Attr::Int(v) => u8::try_from(*v).ok();
     String: |v| Attr::Text(v.clone()), Attr::Text(v) => Some(v.clone());
     DType: |v| Attr::Word(v.name().into()), Attr::Word(v) => v.parse().ok();
-    Body: |v| Attr::Graph(v.clone()), Attr::Graph(v) => Some(v.clone());
     Axes: |v| Attr::List(v.iter().map(usize::to_attr).collect()),
         Attr::List(v) => v.iter().map(usize::from_attr).collect();
 }
@@ -165,11 +164,28 @@ impl Attribute for Dim {
         match attr {
             Attr::Int(v) => Some(Dim::number(*v)),
             Attr::Dim(v) => Some(*v),
+            // In text, a single named size is a word like any other.
+            Attr::Word(v) => Dim::symbol(v).ok(),
             _ => None,
         }
     }
     fn bind(&self, bindings: &Bindings) -> Result<Self> {
         Dim::bind(*self, bindings)
+    }
+}
+
+impl Attribute for Body {
+    fn to_attr(&self) -> Attr {
+        Attr::Graph(self.clone())
+    }
+    fn from_attr(attr: &Attr) -> Option<Self> {
+        match attr {
+            Attr::Graph(v) => Some(v.clone()),
+            _ => None,
+        }
+    }
+    fn bind(&self, bindings: &Bindings) -> Result<Self> {
+        Body::bind(self, bindings)
     }
 }
 

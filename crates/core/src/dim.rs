@@ -4,6 +4,8 @@
 //! Expressions are kept in normal form in one process-wide table, so two that are equal as polynomials are the same
 //! `Dim`, and comparing, hashing and copying never look inside.
 
+mod text;
+
 use crate::error::{Error, Kind, Result};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -17,6 +19,9 @@ pub struct Dim(i64);
 
 /// Numbers lie below, indices into the table above.
 const FIRST_EXPRESSION: i64 = 1 << 62;
+
+/// Words that mean something else where a size can stand.
+const RESERVED: [&str; 8] = ["max", "min", "true", "false", "none", "inf", "nan", "graph"];
 
 /// A product of atoms with their powers, in order; empty for the constant term.
 type Monomial = Vec<(Atom, u32)>;
@@ -72,7 +77,7 @@ impl Dim {
     pub fn symbol(name: &str) -> Result<Dim> {
         let fine = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && name.chars().next().is_some_and(|c| !c.is_ascii_digit());
-        if !fine || name == "max" || name == "min" {
+        if !fine || RESERVED.contains(&name) {
             return Err(Error::new(
                 Kind::Value,
                 format!("symbol: `{name}` is no name for a size"),
@@ -189,6 +194,7 @@ impl Dim {
     }
 
     /// The remainder of `floor_div`.
+    #[allow(clippy::should_implement_trait)] // it can fail, the operator cannot
     pub fn rem(self, by: Dim) -> Result<Dim> {
         if let (Some(a), Some(b)) = (self.value(), by.value()) {
             return floor_rem(a, b).map(Dim::number);
@@ -255,9 +261,10 @@ impl Dim {
         let (monomial, &coefficient) = divisor.iter().next()?;
         let mut quotient = Polynomial::new();
         for (term, &c) in dividend.iter() {
-            if c % coefficient != 0 {
+            let (Some(0), Some(c)) = (c.checked_rem(coefficient), c.checked_div(coefficient))
+            else {
                 return None;
-            }
+            };
             let mut left = term.clone();
             for (atom, power) in monomial {
                 let at = left.iter().position(|(a, p)| a == atom && p >= power)?;
@@ -266,7 +273,7 @@ impl Dim {
                     left.remove(at);
                 }
             }
-            quotient.insert(left, c / coefficient);
+            quotient.insert(left, c);
         }
         Some(intern(quotient))
     }
@@ -316,19 +323,42 @@ fn floor_div(a: i64, b: i64) -> Result<i64> {
 }
 
 fn floor_rem(a: i64, b: i64) -> Result<i64> {
-    Ok(a - floor_div(a, b)? * b)
+    Ok(a.wrapping_sub(floor_div(a, b)?.wrapping_mul(b)))
 }
 
 fn combine(a: Dim, b: Dim, sign: i64) -> Dim {
     let mut poly = (*a.polynomial()).clone();
-    for (monomial, &c) in b.polynomial().iter() {
-        let slot = poly.entry(monomial.clone()).or_insert(0);
+    accumulate(&mut poly, &b.polynomial(), sign);
+    intern(poly)
+}
+
+fn accumulate(sum: &mut Polynomial, other: &Polynomial, sign: i64) {
+    for (monomial, &c) in other {
+        let slot = sum.entry(monomial.clone()).or_insert(0);
         *slot = slot.saturating_add(c.saturating_mul(sign));
         if *slot == 0 {
-            poly.remove(monomial);
+            sum.remove(monomial);
         }
     }
-    intern(poly)
+}
+
+fn multiply(x: &Polynomial, y: &Polynomial) -> Polynomial {
+    let mut poly = Polynomial::new();
+    for (left, &a) in x {
+        for (right, &b) in y {
+            let mut powers: BTreeMap<Atom, u32> = left.iter().cloned().collect();
+            for (atom, power) in right {
+                *powers.entry(atom.clone()).or_insert(0) += power;
+            }
+            let monomial: Monomial = powers.into_iter().collect();
+            let slot = poly.entry(monomial.clone()).or_insert(0);
+            *slot = slot.saturating_add(a.saturating_mul(b));
+            if *slot == 0 {
+                poly.remove(&monomial);
+            }
+        }
+    }
+    poly
 }
 
 impl Add for Dim {
@@ -364,22 +394,7 @@ impl Mul for Dim {
         if let (Some(a), Some(b)) = (self.value(), other.value()) {
             return Dim::number(a.saturating_mul(b));
         }
-        let mut poly = Polynomial::new();
-        for (left, &a) in self.polynomial().iter() {
-            for (right, &b) in other.polynomial().iter() {
-                let mut powers: BTreeMap<Atom, u32> = left.iter().cloned().collect();
-                for (atom, power) in right {
-                    *powers.entry(atom.clone()).or_insert(0) += power;
-                }
-                let monomial: Monomial = powers.into_iter().collect();
-                let slot = poly.entry(monomial.clone()).or_insert(0);
-                *slot = slot.saturating_add(a.saturating_mul(b));
-                if *slot == 0 {
-                    poly.remove(&monomial);
-                }
-            }
-        }
-        intern(poly)
+        intern(multiply(&self.polynomial(), &other.polynomial()))
     }
 }
 
@@ -407,54 +422,6 @@ impl PartialEq<usize> for Dim {
 impl fmt::Debug for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for Dim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(poly) = self.symbolic() else {
-            return write!(f, "{}", self.0);
-        };
-        // The constant term comes last: `2*b+1`.
-        let (constant, terms): (Vec<_>, Vec<_>) = poly.iter().partition(|(m, _)| m.is_empty());
-        for (i, (monomial, c)) in terms.into_iter().chain(constant).enumerate() {
-            let c = *c;
-            if i > 0 && c > 0 {
-                f.write_str("+")?;
-            }
-            if monomial.is_empty() {
-                write!(f, "{c}")?;
-                continue;
-            }
-            match c {
-                1 => {}
-                -1 => f.write_str("-")?,
-                c => write!(f, "{c}*")?,
-            }
-            let mut first = true;
-            for (atom, power) in monomial {
-                for _ in 0..*power {
-                    if !first {
-                        f.write_str("*")?;
-                    }
-                    first = false;
-                    write!(f, "{atom}")?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Atom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Atom::Symbol(name) => f.write_str(name),
-            Atom::FloorDiv(a, b) => write!(f, "(({a})//({b}))"),
-            Atom::Rem(a, b) => write!(f, "(({a})%({b}))"),
-            Atom::Max(a, b) => write!(f, "max({a},{b})"),
-            Atom::Min(a, b) => write!(f, "min({a},{b})"),
-        }
     }
 }
 

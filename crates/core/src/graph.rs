@@ -1,7 +1,10 @@
 //! A program as data: values, nodes in order, what goes in and what comes out.
 //!
-//! Flat, topological, append-only. `text` prints and parses it, `verify` says what is legal.
+//! Flat, topological, append-only. `text` prints and parses it, `verify` says what is legal, `bind` puts numbers
+//! for named sizes, `prune` drops what no output needs.
 
+pub mod bind;
+pub mod prune;
 pub mod text;
 pub mod verify;
 

@@ -6,6 +6,7 @@
 //! knows its home.
 
 pub mod error;
+mod lex;
 pub mod dtype;
 pub mod dim;
 pub mod shape;
