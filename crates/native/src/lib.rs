@@ -1,3 +1,4 @@
 //! Placeholder.
 
+pub mod parallel;
 pub mod simd;
