@@ -249,26 +249,21 @@ unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
                 *start = job.a.as_ptr().wrapping_add(row + segment.a);
             }
             let mut b = job.b.as_ptr().wrapping_add(segment.b);
-            let mut left = segment.len;
+            let mut k = 0;
             // Four at a time where the left operand is contiguous: the row pointers do not fit in
             // registers, and this way each is fetched once per four products.
             if job.a_step == 1 {
-                while left >= 4 {
-                    for k in 0..4 {
-                        step::<V, ROWS, VECTORS>(&mut sums, &starts, k, b);
+                while k + 4 <= segment.len {
+                    for i in 0..4 {
+                        step::<V, ROWS, VECTORS>(&mut sums, &starts, k + i, b);
                         b = b.wrapping_add(job.b_step);
                     }
-                    for start in &mut starts {
-                        *start = start.wrapping_add(4);
-                    }
-                    left -= 4;
+                    k += 4;
                 }
             }
-            let mut k = 0;
-            for _ in 0..left {
-                step::<V, ROWS, VECTORS>(&mut sums, &starts, k, b);
+            for k in k..segment.len {
+                step::<V, ROWS, VECTORS>(&mut sums, &starts, k * job.a_step, b);
                 b = b.wrapping_add(job.b_step);
-                k += job.a_step;
             }
         }
         for (i, sums) in sums.iter().enumerate() {
@@ -448,6 +443,88 @@ macro_rules! tiled {
 tiled! {
     f32, 4, __m256, __m512;
     f64, 2, __m256d, __m512d;
+}
+
+/// A matrix inside a slice: element `(i, j)` is at `offset + i·row_stride + j·col_stride`.
+#[derive(Clone, Copy, Debug)]
+pub struct Strides {
+    /// Where element `(0, 0)` is.
+    pub offset: usize,
+    /// Distance between rows; may be zero or negative.
+    pub row: isize,
+    /// Distance between columns.
+    pub col: isize,
+}
+
+impl Strides {
+    /// Whether all elements of an `m` by `n` matrix lie inside a slice of length `len`.
+    fn fit(self, m: usize, n: usize, len: usize) -> bool {
+        if m == 0 || n == 0 {
+            return true;
+        }
+        let reach = |count: usize, stride: isize| stride as i128 * (count as i128 - 1);
+        let (rows, cols) = (reach(m, self.row), reach(n, self.col));
+        let first = self.offset as i128 + rows.min(0) + cols.min(0);
+        let last = self.offset as i128 + rows.max(0) + cols.max(0);
+        first >= 0 && last < len as i128
+    }
+}
+
+/// Types for which the crate `gemm` has a kernel.
+pub(crate) trait Gemm:
+    Copy + Send + Sync + num_traits::Zero + num_traits::One + 'static
+{
+}
+impl Gemm for f32 {}
+impl Gemm for f64 {}
+impl Gemm for num_complex::Complex<f32> {}
+impl Gemm for num_complex::Complex<f64> {}
+
+/// `dst (+)= lhs · rhs`, `m` by `k` times `k` by `n`, on so many threads.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn gemm<T: Gemm>(
+    [m, n, k]: [usize; 3],
+    dst: (&mut [T], Strides),
+    lhs: (&[T], Strides),
+    rhs: (&[T], Strides),
+    accumulate: bool,
+    threads: usize,
+) {
+    assert!(dst.1.fit(m, n, dst.0.len()) && (m < 2 || dst.1.row != 0) && (n < 2 || dst.1.col != 0));
+    assert!(lhs.1.fit(m, k, lhs.0.len()) && rhs.1.fit(k, n, rhs.0.len()));
+    if m == 0 || n == 0 {
+        return;
+    }
+    let parallelism = match threads {
+        0 | 1 => gemm::Parallelism::None,
+        threads => gemm::Parallelism::Rayon(threads),
+    };
+    // SAFETY: every element that the three descriptions reach lies in its slice (asserted above; the
+    // pointers are offset with `wrapping_add`, so an empty operand may have any offset), `dst` is
+    // borrowed mutably and so overlaps neither operand, and it repeats no element in a row or column.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            dst.0.as_mut_ptr().wrapping_add(dst.1.offset),
+            dst.1.col,
+            dst.1.row,
+            accumulate,
+            lhs.0.as_ptr().wrapping_add(lhs.1.offset),
+            lhs.1.col,
+            lhs.1.row,
+            rhs.0.as_ptr().wrapping_add(rhs.1.offset),
+            rhs.1.col,
+            rhs.1.row,
+            T::one(),
+            T::one(),
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
 }
 
 #[cfg(test)]
