@@ -1,1 +1,8 @@
 //! Placeholder.
+
+pub mod kernel {
+    //! Placeholder.
+    pub mod dot;
+}
+pub mod parallel;
+pub mod simd;
