@@ -1,0 +1,210 @@
+//! Specs of ops that read and write at indices.
+
+use super::{index_dtype, legal_axes, same_dtype};
+use crate::dtype::DType;
+use crate::ensure;
+use crate::error::Result;
+use crate::op::{Gather, Scatter};
+use crate::shape::{Axes, Shape};
+use crate::spec::Spec;
+
+fn start_vector(op: &str, x: &Spec, start: &Spec) -> Result<()> {
+    index_dtype(op, start)?;
+    ensure!(
+        start.rank() == 1 && start.shape.dims()[0] == x.rank(),
+        Shape,
+        "{op}: the start is a vector of {} indices, not {start}",
+        x.rank()
+    );
+    Ok(())
+}
+
+pub fn dynamic_slice(x: &Spec, start: &Spec, sizes: &Shape) -> Result<Spec> {
+    start_vector("dynamic_slice", x, start)?;
+    sizes.check("dynamic_slice")?;
+    fits_inside("dynamic_slice", x, sizes)?;
+    Ok(x.with_shape(sizes.clone()))
+}
+
+pub fn dynamic_update(x: &Spec, update: &Spec, start: &Spec) -> Result<Spec> {
+    start_vector("dynamic_update_slice", x, start)?;
+    same_dtype("dynamic_update_slice", x, update)?;
+    fits_inside("dynamic_update_slice", x, &update.shape)?;
+    Ok(x.clone())
+}
+
+fn fits_inside(op: &str, x: &Spec, block: &Shape) -> Result<()> {
+    let fits = x.rank() == block.rank()
+        && x.shape
+            .dims()
+            .iter()
+            .zip(block.dims())
+            .all(|(&size, &part)| (size - part).value().is_none_or(|gap| gap >= 0));
+    ensure!(
+        fits,
+        Shape,
+        "{op}: a block of {block} does not fit into {x}"
+    );
+    Ok(())
+}
+
+/// Axes of the indices without the last, which holds the index vectors.
+fn index_axes(op: &str, indices: &Spec, components: usize) -> Result<Shape> {
+    index_dtype(op, indices)?;
+    ensure!(
+        indices.rank() > 0,
+        Shape,
+        "{op}: indices need an axis of index vectors"
+    );
+    let last = indices.rank() - 1;
+    ensure!(
+        indices.shape.dims()[last] == components,
+        Shape,
+        "{op}: index vectors have {} components, {components} axes are indexed",
+        indices.shape.dims()[last]
+    );
+    Ok(indices.shape.without(&[last]))
+}
+
+fn check_batch(
+    op: &str,
+    x: &Spec,
+    indices: &Shape,
+    operand_batch: &Axes,
+    index_batch: &Axes,
+) -> Result<()> {
+    legal_axes(op, operand_batch, x.rank())?;
+    legal_axes(op, index_batch, indices.rank())?;
+    ensure!(
+        operand_batch.len() == index_batch.len(),
+        Index,
+        "{op}: {operand_batch:?} and {index_batch:?} do not pair up"
+    );
+    for (&a, &b) in operand_batch.iter().zip(index_batch.iter()) {
+        ensure!(
+            x.shape.dims()[a] == indices.dims()[b],
+            Shape,
+            "{op}: batch sizes {} (axis {a} of {x}) and {} (axis {b} of the indices) differ",
+            x.shape.dims()[a],
+            indices.dims()[b]
+        );
+    }
+    Ok(())
+}
+
+pub fn gather(x: &Spec, indices: &Spec, p: &Gather) -> Result<Spec> {
+    let op = "gather";
+    let rows = index_axes(op, indices, p.index_map.len())?;
+    let rank = x.rank();
+    legal_axes(op, &p.collapsed, rank)?;
+    legal_axes(op, &p.index_map, rank)?;
+    check_batch(op, x, &rows, &p.operand_batch, &p.index_batch)?;
+    ensure!(
+        p.slice_sizes.len() == rank,
+        Shape,
+        "{op}: {} slice sizes for {x}",
+        p.slice_sizes.len()
+    );
+    fits_inside(op, x, &Shape::from_dims(p.slice_sizes.iter().copied()))?;
+    for &axis in p.collapsed.iter().chain(p.operand_batch.iter()) {
+        ensure!(
+            p.slice_sizes[axis].value().is_some_and(|s| s <= 1),
+            Shape,
+            "{op}: a slice of size {} on axis {axis} cannot be dropped",
+            p.slice_sizes[axis]
+        );
+    }
+    let mut kept = (0..rank)
+        .filter(|a| !p.collapsed.contains(a) && !p.operand_batch.contains(a))
+        .map(|a| p.slice_sizes[a])
+        .collect::<Vec<_>>()
+        .into_iter();
+    let out_rank = rows.rank() + kept.len();
+    legal_axes(op, &p.offset_axes, out_rank)?;
+    ensure!(
+        p.offset_axes.len() == kept.len() && p.offset_axes.is_sorted(),
+        Index,
+        "{op}: {:?} must name a rising place for each of {} slice axes",
+        p.offset_axes,
+        kept.len()
+    );
+    let mut rows = rows.dims().iter().copied();
+    let dims: Option<Vec<_>> = (0..out_rank)
+        .map(|i| {
+            if p.offset_axes.contains(&i) {
+                kept.next()
+            } else {
+                rows.next()
+            }
+        })
+        .collect();
+    let shape = Shape::from_dims(dims.unwrap_or_default());
+    shape.check(op)?;
+    Ok(x.with_shape(shape))
+}
+
+pub fn scatter(op: &str, x: &Spec, indices: &Spec, updates: &Spec, p: &Scatter) -> Result<Spec> {
+    let rows = index_axes(op, indices, p.index_map.len())?;
+    let rank = x.rank();
+    same_dtype(op, x, updates)?;
+    legal_axes(op, &p.inserted, rank)?;
+    legal_axes(op, &p.index_map, rank)?;
+    legal_axes(op, &p.window_axes, updates.rank())?;
+    check_batch(op, x, &rows, &p.operand_batch, &p.index_batch)?;
+    let kept: Vec<usize> = (0..rank)
+        .filter(|a| !p.inserted.contains(a) && !p.operand_batch.contains(a))
+        .collect();
+    ensure!(
+        p.window_axes.len() == kept.len()
+            && p.window_axes.is_sorted()
+            && updates.rank() == rows.rank() + kept.len(),
+        Shape,
+        "{op}: updates {updates} do not fit {} index axes and {} slice axes",
+        rows.rank(),
+        kept.len()
+    );
+    let (mut window, mut row) = (kept.iter(), rows.dims().iter());
+    for axis in 0..updates.rank() {
+        let size = updates.shape.dims()[axis];
+        let fits = if p.window_axes.contains(&axis) {
+            window.next().is_some_and(|&a| {
+                (x.shape.dims()[a] - size)
+                    .value()
+                    .is_none_or(|gap| gap >= 0)
+            })
+        } else {
+            row.next() == Some(&size)
+        };
+        ensure!(
+            fits,
+            Shape,
+            "{op}: axis {axis} of updates {updates} does not fit {x} at {indices}"
+        );
+    }
+    Ok(x.clone())
+}
+
+pub fn searchsorted(sorted: &Spec, values: &Spec) -> Result<Spec> {
+    let op = "searchsorted";
+    same_dtype(op, sorted, values)?;
+    ensure!(
+        !sorted.dtype.is_complex(),
+        DType,
+        "{op}: complex numbers have no order"
+    );
+    let rank = sorted.rank();
+    ensure!(
+        rank > 0 && values.rank() > 0,
+        Shape,
+        "{op}: {sorted} and {values} need an axis each"
+    );
+    // One sorted row serves values of any shape; several rows go side by side.
+    ensure!(
+        rank == 1
+            || (values.rank() == rank
+                && sorted.shape.without(&[rank - 1]) == values.shape.without(&[rank - 1])),
+        Shape,
+        "{op}: rows of {sorted} and {values} differ"
+    );
+    Ok(values.with_dtype(DType::INDEX))
+}
