@@ -1,1 +1,8 @@
-//! Placeholder.
+//! The CPU engine.
+
+pub mod kernel {
+    //! Kernels over plain slices.
+    pub mod fft;
+    pub mod linalg;
+}
+pub mod math;
