@@ -64,53 +64,103 @@ impl Backend for Native {
     }
 }
 
+/// Composites that have a kernel of their own.
 fn composite_support(c: &Composite) -> Support {
     match c {
         Composite::Relu {}
         | Composite::Gelu { .. }
         | Composite::Sigmoid {}
-        | Composite::Silu {} => Support::Runs,
+        | Composite::Silu {}
+        | Composite::Softmax { .. }
+        | Composite::LogSoftmax { .. }
+        | Composite::LogSumExp { .. }
+        | Composite::LayerNorm { .. }
+        | Composite::RmsNorm { .. }
+        | Composite::RandomBits { .. } => Support::Runs,
         _ => Support::Expands,
     }
 }
 
-fn execute(op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
-    use kernel::{binary, cast, create, reduce, select, shape, unary};
-    let one = match (op, inputs) {
-        (Op::Unary(u), [x]) => unary::run(*u, x, &out[0])?,
-        (Op::Binary(b), [x, y]) => binary::run(*b, x, y, &out[0])?,
-        (Op::Compare(c), [x, y]) => binary::compare(*c, x, y, &out[0])?,
-        (Op::Select, [c, x, y]) => select::select(c, x, y, &out[0])?,
-        (Op::Clamp, [low, x, high]) => select::clamp(low, x, high, &out[0])?,
-        (Op::StopGradient, [x]) => buffer::of(x)?.into_owned(),
-        (Op::Cast(_), [x]) => cast::cast(x, &out[0])?,
-        (Op::Bitcast(_), [x]) => cast::bitcast(x, &out[0])?,
-        (Op::Full(p), []) => create::fill("full", p.value, &out[0])?,
-        (Op::Iota(p), []) => create::iota(p, &out[0])?,
-        (Op::Reshape(to), [x]) => shape::reshape(x, to)?,
-        (Op::Transpose(axes), [x]) => shape::transpose(x, axes)?,
-        (Op::Broadcast(p), [x]) => shape::broadcast(x, p)?,
-        (Op::Slice(p), [x]) => shape::slice(x, p, &out[0])?,
-        (Op::Pad(p), [x, v]) => shape::pad(x, v, p, &out[0])?,
-        (Op::Concat(axis), all) => shape::concat(all, *axis, &out[0])?,
-        (Op::Reverse(axes), [x]) => shape::reverse(x, axes)?,
-        (Op::DynamicSlice(_), [x, at]) => shape::dynamic_slice(x, at, &out[0])?,
-        (Op::DynamicUpdate, [x, u, at]) => shape::dynamic_update(x, u, at, &out[0])?,
-        (Op::NonZero(_), [x]) => shape::nonzero(x, &out[0])?,
-        (Op::Reduce(p), [x]) => reduce::run(op.name(), p, x, &out[0])?,
-        (Op::Call(c), [x]) => match &**c {
-            Composite::Relu {} => unary::relu(op.name(), x, &out[0])?,
-            Composite::Sigmoid {} => unary::sigmoid(op.name(), x, &out[0])?,
-            Composite::Silu {} => unary::silu(op.name(), x, &out[0])?,
-            Composite::Gelu { approximate: false } => unary::gelu(op.name(), x, &out[0])?,
-            Composite::Gelu { approximate: true } => unary::gelu_tanh(op.name(), x, &out[0])?,
-            _ => bail!(
-                Internal,
-                "{}: the engine leaves it to its expansion",
-                op.name()
-            ),
-        },
-        _ => bail!(Internal, "{}: not in the engine yet", op.name()),
+/// Every op to its kernel. `infer` has checked number, dtypes and shapes of the operands.
+fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
+    use kernel::{binary, cast, create, gather, reduce, scan, scatter, select, shape, sort, unary};
+    let one = match op {
+        Op::Unary(u) => unary::run(*u, x[0], &out[0])?,
+        Op::Binary(b) => binary::run(*b, x[0], x[1], &out[0])?,
+        Op::Compare(c) => binary::compare(*c, x[0], x[1], &out[0])?,
+        Op::Select => select::select(x[0], x[1], x[2], &out[0])?,
+        Op::Clamp => select::clamp(x[0], x[1], x[2], &out[0])?,
+        Op::StopGradient => buffer::of(x[0])?.into_owned(),
+        Op::Cast(_) => cast::cast(x[0], &out[0])?,
+        Op::Bitcast(_) => cast::bitcast(x[0], &out[0])?,
+        Op::Full(p) => create::fill("full", p.value, &out[0])?,
+        Op::Iota(p) => create::iota(p, &out[0])?,
+        Op::Reshape(to) => shape::reshape(x[0], to)?,
+        Op::Transpose(axes) => shape::transpose(x[0], axes)?,
+        Op::Broadcast(p) => shape::broadcast(x[0], p)?,
+        Op::Slice(p) => shape::slice(x[0], p, &out[0])?,
+        Op::Pad(p) => shape::pad(x[0], x[1], p, &out[0])?,
+        Op::Concat(axis) => shape::concat(x, *axis, &out[0])?,
+        Op::Reverse(axes) => shape::reverse(x[0], axes)?,
+        Op::DynamicSlice(_) => shape::dynamic_slice(x[0], x[1], &out[0])?,
+        Op::DynamicUpdate => shape::dynamic_update(x[0], x[1], x[2], &out[0])?,
+        Op::Gather(p) => gather::gather(p, x[0], x[1], &out[0])?,
+        Op::Scatter(p) => scatter::scatter(op.name(), p, [x[0], x[1], x[2]], &out[0])?,
+        Op::NonZero(_) => shape::nonzero(x[0], &out[0])?,
+        Op::SearchSorted(right) => sort::search_sorted(x[0], x[1], *right, &out[0])?,
+        Op::Reduce(p) => reduce::run(op.name(), p, x[0], &out[0])?,
+        Op::ArgReduce(p) => scan::arg_reduce(p, x[0], &out[0])?,
+        Op::Cumulative(p) => scan::cumulative(op.name(), p, x[0], &out[0])?,
+        Op::Sort(p) => return Ok(many(sort::sort(p, x, out)?)),
+        Op::TopK(_) => return Ok(many(sort::top_k(x[0], out)?)),
+        Op::Dot(_)
+        | Op::Conv(_)
+        | Op::Window(_)
+        | Op::WindowScatter(_)
+        | Op::WindowGather(_)
+        | Op::Cholesky(_)
+        | Op::Qr(_)
+        | Op::Svd(_)
+        | Op::Eigh(_)
+        | Op::Eig(_)
+        | Op::Lu
+        | Op::TriangularSolve(_)
+        | Op::Fft(_) => bail!(Unsupported, "{}: not in the engine yet", op.name()),
+        Op::Call(c) => composite(c, x, &out[0])?,
+        Op::Cond(_) | Op::While(_) | Op::Scan(_) | Op::Collective(_) | Op::Custom(_) => {
+            bail!(Internal, "{}: the engine does not run it", op.name())
+        }
     };
     Ok(Outs::One(one.boxed()))
+}
+
+fn many(buffers: Vec<Buffer>) -> Outs<Data> {
+    let mut all: Vec<Data> = buffers.into_iter().map(Buffer::boxed).collect();
+    match (all.len(), all.pop()) {
+        (1, Some(only)) => Outs::One(only),
+        (_, last) => {
+            all.extend(last);
+            Outs::Many(all)
+        }
+    }
+}
+
+fn composite(c: &Composite, x: &[&Tensor], out: &Spec) -> Result<Buffer> {
+    use kernel::norm::{Centre, log_sum_exp, norm, softmax};
+    use kernel::{random, unary};
+    let op = c.name();
+    match c {
+        Composite::Relu {} => unary::relu(op, x[0], out),
+        Composite::Sigmoid {} => unary::sigmoid(op, x[0], out),
+        Composite::Silu {} => unary::silu(op, x[0], out),
+        Composite::Gelu { approximate: false } => unary::gelu(op, x[0], out),
+        Composite::Gelu { approximate: true } => unary::gelu_tanh(op, x[0], out),
+        Composite::Softmax { axis } => softmax(op, x[0], *axis, false, out),
+        Composite::LogSoftmax { axis } => softmax(op, x[0], *axis, true, out),
+        Composite::LogSumExp { axes } => log_sum_exp(op, x[0], axes, out),
+        Composite::LayerNorm { axis, epsilon } => norm(op, x, *axis, epsilon.0, Centre::Mean, out),
+        Composite::RmsNorm { axis, epsilon } => norm(op, x, *axis, epsilon.0, Centre::Zero, out),
+        Composite::RandomBits { .. } => random::random_bits(x[0], out),
+        _ => bail!(Internal, "{op}: the engine leaves it to its expansion"),
+    }
 }
