@@ -1,1 +1,79 @@
-//! Placeholder.
+//! The `clematis` command line, as a function that any front can call.
+//!
+//! Owns the verbs and their options. One file per verb; exit code 0 for success,
+//! 1 for a failure, 2 for a command line that was not understood.
+
+mod backends;
+mod demo;
+mod error;
+mod terminal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Result;
+
+/// Machine learning with a pure-Rust core.
+///
+/// Without a verb, `clematis` runs the demo.
+#[derive(Debug, Parser)]
+#[command(name = "clematis", version)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Train a small network on handwritten digits and write a page about it
+    Demo(demo::Args),
+    /// List the backends that tensors can live on
+    Backends,
+}
+
+/// Runs one command line. The first argument is the program's name, as in [`std::env::args_os`].
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    if args.is_empty() {
+        args.push("clematis".into());
+    }
+    if args.len() == 1 {
+        args.push("demo".into());
+    }
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come this way as well. If not even the message can be printed, the code still tells.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match cli.verb.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal::complain(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Verb {
+    fn run(&self) -> Result<()> {
+        match self {
+            Verb::Demo(args) => demo::run(args),
+            Verb::Backends => backends::run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,1 +1,347 @@
-//! To come.
+//! Branches and loops.
+//!
+//! Bodies are traced once; tensors that they find outside become operands, so derivatives reach them.
+
+use crate::dim::Dim;
+use crate::dispatch::apply;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::Body;
+use crate::op::{Cond, Scan, While};
+use crate::ops;
+use crate::outs::Outs;
+use crate::spec::Spec;
+use crate::tensor::Tensor;
+use crate::trace::{Closed, trace};
+use crate::tree::{self, Tree};
+use crate::{bail, ensure};
+
+pub(crate) fn outs(mut list: Vec<Tensor>) -> Outs<Tensor> {
+    match (list.len(), list.pop()) {
+        (1, Some(one)) => Outs::One(one),
+        (_, Some(last)) => {
+            list.push(last);
+            Outs::Many(list)
+        }
+        (_, None) => Outs::Many(list),
+    }
+}
+
+/// The number of the branch: clipped to the range.
+fn branch(which: &Tensor, count: usize) -> Result<usize> {
+    let at = which.item()?.as_i128();
+    Ok(at.clamp(0, count as i128 - 1) as usize)
+}
+
+impl Cond {
+    /// Runs the chosen branch.
+    pub fn run(&self, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
+        let Some((which, rest)) = inputs.split_first() else {
+            bail!(Value, "cond: takes the number of a branch first");
+        };
+        ensure!(!self.branches.is_empty(), Value, "cond: there is no branch");
+        self.branches[branch(which, self.branches.len())?]
+            .call(rest)
+            .map(outs)
+    }
+}
+
+impl While {
+    /// Runs the body until the test fails.
+    pub fn run(&self, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
+        let consts = self.test_consts + self.body_consts;
+        ensure!(inputs.len() >= consts, Value, "while: operands are missing");
+        let (test, rest) = inputs.split_at(self.test_consts);
+        let (body, start) = rest.split_at(self.body_consts);
+        let mut carry: Vec<Tensor> = start.iter().map(|&x| x.clone()).collect();
+        loop {
+            let args: Vec<&Tensor> = test.iter().copied().chain(&carry).collect();
+            let go_on = match &self.test.call(&args)?[..] {
+                [t] => t.item()?.as_bool(),
+                _ => bail!(Internal, "while: the test gives one result"),
+            };
+            if !go_on {
+                return Ok(outs(carry));
+            }
+            let args: Vec<&Tensor> = body.iter().copied().chain(&carry).collect();
+            carry = self.body.call(&args)?;
+        }
+    }
+}
+
+impl Scan {
+    /// Runs the body over the leading axis.
+    pub fn run(&self, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
+        let fixed = self.consts + self.carries;
+        ensure!(inputs.len() >= fixed, Value, "scan: operands are missing");
+        let Some(length) = self.length.value() else {
+            bail!(Trace, "scan: length {} is not known yet", self.length);
+        };
+        let length = length as usize;
+        let (consts, rest) = inputs.split_at(self.consts);
+        let (start, sequences) = rest.split_at(self.carries);
+        let mut carry: Vec<Tensor> = start.iter().map(|&x| x.clone()).collect();
+        let mut rows: Vec<Vec<Tensor>> =
+            vec![Vec::with_capacity(length); self.body.outputs.len() - self.carries];
+        for step in 0..length {
+            let at = if self.reverse {
+                length - 1 - step
+            } else {
+                step
+            };
+            let items: Vec<Tensor> = sequences
+                .iter()
+                .map(|x| {
+                    ops::reshape(ops::slice_axis(*x, 0, at, at + 1), &x.shape().without(&[0]))
+                        .done()
+                })
+                .collect::<Result<_>>()?;
+            let args: Vec<&Tensor> = consts.iter().copied().chain(&carry).chain(&items).collect();
+            let mut out = self.body.call(&args)?;
+            for (row, y) in rows.iter_mut().zip(out.split_off(self.carries)) {
+                row.push(y);
+            }
+            carry = out;
+        }
+        for (i, mut row) in rows.into_iter().enumerate() {
+            if self.reverse {
+                row.reverse();
+            }
+            let y = if row.is_empty() {
+                let spec = self.body.output_specs().swap_remove(self.carries + i);
+                ops::zeros(spec.shape.insert(0, 0usize), spec.dtype).done()?
+            } else {
+                ops::stack(&row, 0).done()?
+            };
+            carry.push(y);
+        }
+        Ok(outs(carry))
+    }
+}
+
+/// What a loop carries along, for functions that need no structure of their own.
+#[derive(Clone, Debug)]
+pub struct Carry(pub Vec<Tensor>);
+
+impl Tree for Carry {
+    fn visit(&self, at: &mut tree::Path, f: &mut dyn FnMut(&tree::Path, tree::Role, &Tensor)) {
+        self.0.visit(at, f);
+    }
+    fn visit_mut(
+        &mut self,
+        at: &mut tree::Path,
+        f: &mut dyn FnMut(&tree::Path, tree::Role, &mut Tensor),
+    ) {
+        self.0.visit_mut(at, f);
+    }
+}
+
+/// Numbers without a home are made tensors, since a loop's body needs a fixed dtype.
+fn settled(tree: &impl Tree) -> Result<Vec<Tensor>> {
+    tree::leaves(tree).iter().map(ops::materialize).collect()
+}
+
+fn specs(xs: &[Tensor]) -> Vec<Spec> {
+    xs.iter().map(|x| x.spec().clone()).collect()
+}
+
+/// A closed body takes its own inputs first and what it captured last; loops want captured tensors first.
+fn captured_first(closed: Closed) -> (Body, Vec<Tensor>) {
+    let Closed {
+        mut graph,
+        captured,
+    } = closed;
+    let own = graph.inputs.len() - captured.len();
+    graph.inputs.rotate_left(own);
+    (Body::new(graph), captured)
+}
+
+/// Traces a function over a tree.
+fn trace_tree<T: Tree + Clone>(
+    like: &T,
+    specs: &[Spec],
+    f: impl FnOnce(&T) -> Result<Vec<Tensor>>,
+) -> Result<(Body, Vec<Tensor>)> {
+    let closed = trace(specs, |xs| f(&tree::with_leaves(like, xs)?))?;
+    Ok(captured_first(closed))
+}
+
+/// `then(x)` if the predicate holds, else `otherwise(x)`; both give the same structure, shapes and dtypes.
+pub fn cond<T: Tree + Clone, O: Tree + Clone>(
+    predicate: &Tensor,
+    x: &T,
+    then: impl FnOnce(&T) -> Result<O>,
+    otherwise: impl FnOnce(&T) -> Result<O>,
+) -> Result<O> {
+    // With a value at hand only the chosen branch is run.
+    if let Ok(value) = predicate.item() {
+        return if value.as_bool() {
+            then(x)
+        } else {
+            otherwise(x)
+        };
+    }
+    let leaves = settled(x)?;
+    let shapes = specs(&leaves);
+    let mut structure = None;
+    let yes = trace(&shapes, |xs| {
+        let out = then(&tree::with_leaves(x, xs)?)?;
+        let leaves = settled(&out)?;
+        structure = Some(out);
+        Ok(leaves)
+    })?;
+    let no = trace(&shapes, |xs| {
+        settled(&otherwise(&tree::with_leaves(x, xs)?)?)
+    })?;
+    // Both branches take the captured tensors of both.
+    let (yes_extra, no_extra) = (yes.captured.clone(), no.captured.clone());
+    let yes = widen(yes, 0, &no_extra);
+    let no = widen(no, yes_extra.len(), &yes_extra);
+    let index = ops::cast(ops::logical_not(predicate), DType::I32).done()?;
+    let mut args: Vec<&Tensor> = vec![&index];
+    args.extend(leaves.iter().chain(&yes_extra).chain(&no_extra));
+    let out = apply(
+        &Cond {
+            branches: vec![yes, no],
+        }
+        .into(),
+        &args,
+    )?
+    .into_vec();
+    match structure {
+        Some(structure) => tree::with_leaves(&structure, &out),
+        None => bail!(Internal, "cond: no structure"),
+    }
+}
+
+/// Adds inputs that a branch does not use: before its own captured ones, or after them.
+fn widen(closed: Closed, before: usize, extra: &[Tensor]) -> Body {
+    let Closed {
+        mut graph,
+        captured,
+    } = closed;
+    let own = graph.inputs.len() - captured.len();
+    for t in extra {
+        graph.input(t.spec().clone(), crate::graph::Role::Constant, "");
+    }
+    if before > 0 {
+        graph.inputs[own..].rotate_right(extra.len());
+    }
+    Body::new(graph)
+}
+
+/// The branch that `index` numbers, clipped to the range.
+pub fn switch<T: Tree + Clone, O: Tree + Clone>(
+    index: &Tensor,
+    x: &T,
+    branches: &[&dyn Fn(&T) -> Result<O>],
+) -> Result<O> {
+    ensure!(!branches.is_empty(), Value, "switch: there is no branch");
+    if index.item().is_ok() {
+        return branches[branch(index, branches.len())?](x);
+    }
+    // Nested two-way branches: every one but the chosen is skipped when it runs.
+    let Some((first, rest)) = branches.split_first() else {
+        bail!(Internal, "switch: no branch");
+    };
+    if rest.is_empty() {
+        return first(x);
+    }
+    let here = ops::less_equal(index, 0).done()?;
+    let next = (ops::maximum(index, 1) - 1).done()?;
+    cond(&here, x, |x| first(x), |x| switch(&next, x, rest))
+}
+
+/// Runs `body` on the carry while `test` holds.
+pub fn while_loop<T: Tree + Clone>(
+    start: T,
+    test: impl FnOnce(&T) -> Result<Tensor>,
+    body: impl FnOnce(&T) -> Result<T>,
+) -> Result<T> {
+    let carry = settled(&start)?;
+    let shapes = specs(&carry);
+    let (test, test_consts) = trace_tree(&start, &shapes, |x| Ok(vec![test(x)?]))?;
+    let (body, body_consts) = trace_tree(&start, &shapes, |x| settled(&body(x)?))?;
+    let op = While {
+        test,
+        body,
+        test_consts: test_consts.len(),
+        body_consts: body_consts.len(),
+    };
+    let args: Vec<&Tensor> = test_consts
+        .iter()
+        .chain(&body_consts)
+        .chain(&carry)
+        .collect();
+    let out = apply(&op.into(), &args)?.into_vec();
+    tree::with_leaves(&start, &out)
+}
+
+/// Runs `body` over the leading axis of `xs`, carrying values along; results of each step are stacked.
+pub fn scan<C: Tree + Clone, X: Tree + Clone, Y: Tree + Clone>(
+    start: &C,
+    xs: &X,
+    length: Option<usize>,
+    reverse: bool,
+    body: impl FnOnce(&C, &X) -> Result<(C, Y)>,
+) -> Result<(C, Y)> {
+    let carry = settled(start)?;
+    let sequences = settled(xs)?;
+    let length = match (sequences.first(), length) {
+        (_, Some(length)) => Dim::from(length),
+        (Some(x), None) if x.rank() > 0 => x.shape().dims()[0],
+        (Some(x), None) => bail!(Shape, "scan: {} has no axis to go along", x.spec()),
+        (None, None) => bail!(Value, "scan: without sequences a length must be given"),
+    };
+    let mut shapes = specs(&carry);
+    for x in &sequences {
+        ensure!(
+            x.rank() > 0,
+            Shape,
+            "scan: {} has no axis to go along",
+            x.spec()
+        );
+        shapes.push(x.spec().with_shape(x.shape().without(&[0])));
+    }
+    let n = carry.len();
+    let mut structure = None;
+    let closed = trace(&shapes, |inputs| {
+        let (c, y) = body(
+            &tree::with_leaves(start, &inputs[..n])?,
+            &tree::with_leaves(xs, &inputs[n..])?,
+        )?;
+        let mut out = settled(&c)?;
+        ensure!(
+            out.len() == n,
+            Value,
+            "scan: the body turns {n} carried tensors into {}",
+            out.len()
+        );
+        out.extend(settled(&y)?);
+        structure = Some((c, y));
+        Ok(out)
+    })?;
+    let Some((c, y)) = structure else {
+        bail!(Internal, "scan: no structure");
+    };
+    let (body, consts) = captured_first(closed);
+    let op = Scan {
+        body,
+        consts: consts.len(),
+        carries: n,
+        length,
+        reverse,
+    };
+    let args: Vec<&Tensor> = consts.iter().chain(&carry).chain(&sequences).collect();
+    let out = apply(&op.into(), &args)?.into_vec();
+    Ok((
+        tree::with_leaves(&c, &out[..n])?,
+        tree::with_leaves(&y, &out[n..])?,
+    ))
+}
+
+/// Runs `f` on each step along the leading axis and stacks the results.
+pub fn map<X: Tree + Clone, Y: Tree + Clone>(xs: &X, f: impl FnOnce(&X) -> Result<Y>) -> Result<Y> {
+    let ((), out) = scan(&(), xs, None, false, |(), x| Ok(((), f(x)?)))?;
+    Ok(out)
+}

@@ -5,7 +5,6 @@
 
 use crate::backend::{self, Backend, Support};
 use crate::bail;
-use crate::composite::expand;
 use crate::error::Result;
 use crate::infer::infer;
 use crate::op::Op;
@@ -66,7 +65,7 @@ pub fn apply(op: &Op, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
     };
     match b.support(op) {
         Support::Runs => execute(b, op, inputs),
-        Support::Expands => expand(op, inputs),
+        Support::Expands => op.expand(inputs),
         Support::Missing => bail!(Unsupported, "{}: {} has no such op", op.name(), b.name()),
     }
 }

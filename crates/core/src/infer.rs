@@ -260,7 +260,7 @@ fn composite(c: &Composite, inputs: &[&Spec]) -> Result<Outs<Spec>> {
     let op = Op::from(c.clone());
     let closed = crate::trace::trace(&key.1, |xs| {
         let xs: Vec<&crate::Tensor> = xs.iter().collect();
-        Ok(crate::composite::expand(&op, &xs)?.into_vec())
+        Ok(op.expand(&xs)?.into_vec())
     })?;
     let mut specs = closed.graph.output_specs();
     let out = match (specs.len(), specs.pop()) {

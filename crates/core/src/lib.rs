@@ -1,32 +1,33 @@
 //! The core of Clematis: one differentiable op set, and what is read from it.
 //!
 //! Owns types, ops, shape inference, tracing, derivatives and random numbers. Holds no kernel, names no framework,
-//! does no I/O. Modules stand in the order of their dependencies; `op`, `attr`, `tensor`, `backend`, `graph` and
-//! `trace` know each other, because a loop holds a graph, a graph holds constants and a tensor knows its home.
+//! does no I/O. Modules stand in the order of their dependencies; `op`, `attr`, `tensor`, `backend`, `graph`,
+//! `infer`, `trace` and `dispatch` know each other, because a loop holds a graph, a graph holds constants and a tensor
+//! knows its home.
 
-pub mod attr;
-pub mod autodiff;
-pub mod backend;
-pub mod composite;
-pub mod control;
-pub mod dim;
-pub mod dispatch;
-pub mod dtype;
 pub mod error;
-pub mod expr;
-pub mod graph;
-pub mod host;
-pub mod infer;
-pub mod interpret;
-pub mod op;
-pub mod ops;
-pub mod outs;
-pub mod random;
+pub mod dtype;
+pub mod dim;
 pub mod shape;
 pub mod spec;
+pub mod host;
+pub mod outs;
+pub mod attr;
+pub mod op;
 pub mod tensor;
+pub mod backend;
+pub mod graph;
+pub mod infer;
 pub mod trace;
+pub mod dispatch;
+pub mod expr;
+pub mod ops;
 pub mod tree;
+pub mod composite;
+pub mod random;
+pub mod interpret;
+pub mod control;
+pub mod autodiff;
 
 pub use backend::{Backend, Device, Executable, Support};
 pub use dim::{Bindings, Dim};

@@ -1,1 +1,164 @@
-//! To come.
+//! The functions users call: they promote dtypes, normalise axes, build an op and apply it.
+//!
+//! Every function takes anything that can stand in an expression. `Ops` has the common ones as methods.
+
+pub mod bits;
+pub mod composites;
+pub mod create;
+pub mod elementwise;
+pub mod index;
+pub mod linalg;
+pub mod linear;
+mod operators;
+pub mod reduce;
+pub mod shape;
+
+pub use composites::*;
+pub use create::*;
+pub use elementwise::*;
+pub use index::*;
+pub use linalg::*;
+pub use linear::*;
+pub use reduce::*;
+pub use shape::*;
+
+use crate::dispatch::apply_one;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::expr::{Expr, IntoExpr};
+use crate::op::Op;
+use crate::shape::{Axes, IntoShape, Shape};
+use crate::tensor::Tensor;
+
+/// Applies an op with one result.
+pub fn call(op: impl Into<Op>, inputs: &[&Tensor]) -> Expr {
+    apply_one(&op.into(), inputs).into()
+}
+
+/// Applies an op of one operand.
+pub fn call1(op: impl Into<Op>, x: impl IntoExpr) -> Expr {
+    x.into_expr().then(|x| apply_one(&op.into(), &[&x]))
+}
+
+/// Applies a function to tensors once all of them are there.
+pub(crate) fn with2<R: IntoExpr>(
+    x: impl IntoExpr,
+    y: impl IntoExpr,
+    f: impl FnOnce(Tensor, Tensor) -> R,
+) -> Expr {
+    x.into_expr().then(|x| y.into_expr().then(|y| f(x, y)))
+}
+
+/// What can be given where axes are asked for: one, several, or `..` for all; negative ones count from the end.
+pub trait IntoAxes {
+    /// The axes of a tensor of this shape.
+    fn resolve(self, shape: &Shape, op: &str) -> Result<Axes>;
+}
+impl IntoAxes for std::ops::RangeFull {
+    fn resolve(self, shape: &Shape, _: &str) -> Result<Axes> {
+        Ok(Axes::all(shape.rank()))
+    }
+}
+impl IntoAxes for i32 {
+    fn resolve(self, shape: &Shape, op: &str) -> Result<Axes> {
+        shape.axes(&[i64::from(self)], op)
+    }
+}
+impl IntoAxes for i64 {
+    fn resolve(self, shape: &Shape, op: &str) -> Result<Axes> {
+        shape.axes(&[self], op)
+    }
+}
+impl IntoAxes for usize {
+    fn resolve(self, shape: &Shape, op: &str) -> Result<Axes> {
+        shape.axes(&[i64::try_from(self).unwrap_or(i64::MAX)], op)
+    }
+}
+impl<const N: usize> IntoAxes for [i32; N] {
+    fn resolve(self, shape: &Shape, op: &str) -> Result<Axes> {
+        shape.axes(&self.map(i64::from), op)
+    }
+}
+impl IntoAxes for &[i64] {
+    fn resolve(self, shape: &Shape, op: &str) -> Result<Axes> {
+        shape.axes(self, op)
+    }
+}
+impl IntoAxes for Vec<i64> {
+    fn resolve(self, shape: &Shape, op: &str) -> Result<Axes> {
+        shape.axes(&self, op)
+    }
+}
+impl IntoAxes for &Axes {
+    fn resolve(self, _: &Shape, _: &str) -> Result<Axes> {
+        Ok(self.clone())
+    }
+}
+impl<A: IntoAxes> IntoAxes for Option<A> {
+    fn resolve(self, shape: &Shape, op: &str) -> Result<Axes> {
+        match self {
+            Some(axes) => axes.resolve(shape, op),
+            None => Ok(Axes::all(shape.rank())),
+        }
+    }
+}
+
+macro_rules! unary_methods {
+    ($($variant:ident $name:ident $takes:ident $gives:ident $domain:ident $doc:literal,)*) => {
+        /// The functions on one tensor as methods.
+        pub trait Ops: IntoExpr + Sized {
+            $(#[doc = $doc] fn $name(self) -> Expr { elementwise::$name(self) })*
+
+            /// Another element type.
+            fn cast(self, dtype: DType) -> Expr { elementwise::cast(self, dtype) }
+            /// `x` to the power `y`.
+            fn pow(self, y: impl IntoExpr) -> Expr { elementwise::pow(self, y) }
+            /// The larger of both.
+            fn maximum(self, y: impl IntoExpr) -> Expr { elementwise::maximum(self, y) }
+            /// The smaller of both.
+            fn minimum(self, y: impl IntoExpr) -> Expr { elementwise::minimum(self, y) }
+            /// Whether both are equal.
+            fn equal(self, y: impl IntoExpr) -> Expr { elementwise::equal(self, y) }
+            /// Whether they differ.
+            fn not_equal(self, y: impl IntoExpr) -> Expr { elementwise::not_equal(self, y) }
+            /// Whether it is smaller.
+            fn less(self, y: impl IntoExpr) -> Expr { elementwise::less(self, y) }
+            /// Whether it is larger.
+            fn greater(self, y: impl IntoExpr) -> Expr { elementwise::greater(self, y) }
+            /// Whether it is not larger.
+            fn less_equal(self, y: impl IntoExpr) -> Expr { elementwise::less_equal(self, y) }
+            /// Whether it is not smaller.
+            fn greater_equal(self, y: impl IntoExpr) -> Expr { elementwise::greater_equal(self, y) }
+            /// A constant to every derivative.
+            fn stop_gradient(self) -> Expr { elementwise::stop_gradient(self) }
+            /// The same elements with another shape.
+            fn reshape(self, to: impl shape::ReshapeTo) -> Expr { shape::reshape(self, to) }
+            /// Axes in another order.
+            fn permute(self, axes: impl IntoAxes) -> Expr { shape::permute(self, axes) }
+            /// The last two axes exchanged.
+            fn matrix_transpose(self) -> Expr { shape::matrix_transpose(self) }
+            /// Repeated to a larger shape.
+            fn broadcast_to(self, to: impl IntoShape) -> Expr { shape::broadcast_to(self, to) }
+            /// A new axis of size 1.
+            fn expand_dims(self, axis: i64) -> Expr { shape::expand_dims(self, axis) }
+            /// Without axes of size 1.
+            fn squeeze(self, axes: impl IntoAxes) -> Expr { shape::squeeze(self, axes) }
+            /// The sum over axes.
+            fn sum(self, axes: impl IntoAxes) -> Expr { reduce::sum(self, axes) }
+            /// The sum over axes, which stay with size 1.
+            fn sum_keepdims(self, axes: impl IntoAxes) -> Expr { reduce::keepdims(self, axes, reduce::sum) }
+            /// The largest over axes.
+            fn max(self, axes: impl IntoAxes) -> Expr { reduce::max(self, axes) }
+            /// The smallest over axes.
+            fn min(self, axes: impl IntoAxes) -> Expr { reduce::min(self, axes) }
+            /// The mean over axes.
+            fn mean(self, axes: impl IntoAxes) -> Expr { reduce::mean(self, axes) }
+            /// The matrix product.
+            fn matmul(self, y: impl IntoExpr) -> Expr { linear::matmul(self, y) }
+        }
+    };
+}
+crate::for_each_unary!(unary_methods);
+impl Ops for Expr {}
+impl Ops for &Expr {}
+impl Ops for &Tensor {}

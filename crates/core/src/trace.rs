@@ -172,7 +172,7 @@ impl Trace {
         }
         // A composite without a rule of its own is opened while values are at hand, so nothing is computed twice.
         if op.opens_under_grad() {
-            return crate::composite::expand(op, inputs);
+            return op.expand(inputs);
         }
         let below: SmallVec<[&Tensor; 4]> = inputs
             .iter()

@@ -1,0 +1,24 @@
+//! What goes wrong on the command line: one message for a person to read.
+
+use std::fmt;
+
+/// A message in the form `subject: what was wrong, with both values`.
+#[derive(Debug)]
+pub struct Error(String);
+
+/// The result of everything a verb does.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn new(message: impl Into<String>) -> Self {
+        Error(message.into())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}

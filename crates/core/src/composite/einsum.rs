@@ -1,0 +1,271 @@
+//! Sums of products by index letters.
+//!
+//! Operands are contracted two at a time, the cheapest pair first where sizes are known.
+
+use crate::dim::Dim;
+use crate::error::Result;
+use crate::op::Dot;
+use crate::ops::{self, Ops};
+use crate::shape::Axes;
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+
+/// Letters of one operand or of the result, `...` worked out to capital placeholders.
+type Letters = Vec<char>;
+
+struct Equation {
+    inputs: Vec<Letters>,
+    output: Letters,
+}
+
+fn parse(equation: &str, xs: &[&Tensor]) -> Result<Equation> {
+    let text: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    let (left, right) = match text.split_once("->") {
+        Some((left, right)) => (left.to_string(), Some(right.to_string())),
+        None => (text, None),
+    };
+    let terms: Vec<&str> = left.split(',').collect();
+    ensure!(
+        terms.len() == xs.len(),
+        Value,
+        "einsum: `{equation}` names {} operands, not {}",
+        terms.len(),
+        xs.len()
+    );
+    let mut widest = 0;
+    let mut inputs = Vec::new();
+    for (term, x) in terms.iter().zip(xs) {
+        let named = term.replacen("...", "", 1).chars().count();
+        let extra = if term.contains("...") {
+            match x.rank().checked_sub(named) {
+                Some(extra) => extra,
+                None => bail!(Shape, "einsum: `{term}` does not fit {}", x.spec()),
+            }
+        } else {
+            0
+        };
+        widest = widest.max(extra);
+        let letters = letters(equation, term, extra)?;
+        ensure!(
+            letters.len() == x.rank(),
+            Shape,
+            "einsum: `{term}` does not fit {}",
+            x.spec()
+        );
+        inputs.push(letters);
+    }
+    let output = match right {
+        Some(right) => letters(
+            equation,
+            &right,
+            if right.contains("...") { widest } else { 0 },
+        )?,
+        None => {
+            let all: Vec<char> = inputs.iter().flatten().copied().collect();
+            let mut once: Vec<char> = all
+                .iter()
+                .copied()
+                .filter(|c| c.is_ascii_alphabetic() && all.iter().filter(|d| *d == c).count() == 1)
+                .collect();
+            once.sort_unstable();
+            let mut out: Letters = (0..widest).map(|i| placeholder(widest - 1 - i)).collect();
+            out.extend(once);
+            out
+        }
+    };
+    for (i, c) in output.iter().enumerate() {
+        ensure!(
+            !output[..i].contains(c),
+            Value,
+            "einsum: `{c}` stands twice in the result of `{equation}`"
+        );
+        ensure!(
+            inputs.iter().flatten().any(|d| d == c),
+            Value,
+            "einsum: `{c}` of the result of `{equation}` is in no operand"
+        );
+    }
+    Ok(Equation { inputs, output })
+}
+
+/// Stands for the n-th axis, counted from the end, of those that `...` covers.
+fn placeholder(n: usize) -> char {
+    char::from_u32(0xE000 + n as u32).unwrap_or('\u{E000}')
+}
+
+fn letters(equation: &str, term: &str, extra: usize) -> Result<Letters> {
+    let mut out = Vec::new();
+    let mut rest = term;
+    while let Some(c) = rest.chars().next() {
+        if let Some(tail) = rest.strip_prefix("...") {
+            out.extend((0..extra).map(|i| placeholder(extra - 1 - i)));
+            rest = tail;
+            continue;
+        }
+        ensure!(
+            c.is_ascii_alphabetic(),
+            Value,
+            "einsum: `{c}` in `{equation}` is no letter"
+        );
+        out.push(c);
+        rest = &rest[c.len_utf8()..];
+    }
+    Ok(out)
+}
+
+/// An operand and its letters, each standing once.
+struct Term {
+    x: Tensor,
+    at: Letters,
+}
+
+pub fn einsum(equation: &str, xs: &[&Tensor]) -> Result<Tensor> {
+    let parsed = parse(equation, xs)?;
+    let mut terms: Vec<Term> = Vec::new();
+    for (x, at) in xs.iter().zip(parsed.inputs) {
+        terms.push(diagonals(x, at)?);
+    }
+    while terms.len() > 1 {
+        let (i, j) = cheapest(&terms);
+        let b = terms.remove(j);
+        let a = terms.remove(i);
+        let needed = |c: &char| parsed.output.contains(c) || terms.iter().any(|t| t.at.contains(c));
+        let joined = contract(equation, a, b, &needed)?;
+        terms.insert(i, joined);
+    }
+    let Some(last) = terms.pop() else {
+        bail!(Value, "einsum: there is no operand");
+    };
+    let last = sum_out(last, &|c| parsed.output.contains(c))?;
+    let order: Option<Axes> = parsed
+        .output
+        .iter()
+        .map(|c| last.at.iter().position(|d| d == c))
+        .collect::<Option<Vec<_>>>()
+        .map(|v| v[..].into());
+    match order {
+        Some(order) => ops::permute(&last.x, &order).done(),
+        None => bail!(Internal, "einsum: a letter of the result was lost"),
+    }
+}
+
+/// Letters that stand twice in one operand take its diagonal.
+fn diagonals(x: &Tensor, at: Letters) -> Result<Term> {
+    let (mut x, mut at) = (x.clone(), at);
+    while let Some((i, j)) = (0..at.len())
+        .flat_map(|i| (i + 1..at.len()).map(move |j| (i, j)))
+        .find(|&(i, j)| at[i] == at[j])
+    {
+        ensure!(
+            x.shape().dims()[i] == x.shape().dims()[j],
+            Shape,
+            "einsum: `{}` is {} and {}",
+            at[i],
+            x.shape().dims()[i],
+            x.shape().dims()[j]
+        );
+        let order: Vec<usize> = (0..at.len())
+            .filter(|&a| a != i && a != j)
+            .chain([i, j])
+            .collect();
+        let letter = at[i];
+        at = order[..at.len() - 2]
+            .iter()
+            .map(|&a| at[a])
+            .chain([letter])
+            .collect();
+        x = ops::diagonal(x.permute(&Axes::from(&order[..])), 0).done()?;
+    }
+    Ok(Term { x, at })
+}
+
+fn sum_out(t: Term, needed: &dyn Fn(&char) -> bool) -> Result<Term> {
+    let gone: Axes = (0..t.at.len()).filter(|&i| !needed(&t.at[i])).collect();
+    if gone.is_empty() {
+        return Ok(t);
+    }
+    let at = t.at.iter().filter(|c| needed(c)).copied().collect();
+    Ok(Term {
+        x: t.x.sum(&gone).done()?,
+        at,
+    })
+}
+
+/// The pair whose product has the fewest elements.
+fn cheapest(terms: &[Term]) -> (usize, usize) {
+    let size = |a: &Term, b: &Term| -> f64 {
+        let mut total = 1.0;
+        for (i, _) in a.at.iter().enumerate() {
+            total *= a.x.shape().size(i).max(1) as f64;
+        }
+        for (i, c) in b.at.iter().enumerate() {
+            if !a.at.contains(c) {
+                total *= b.x.shape().size(i).max(1) as f64;
+            }
+        }
+        total
+    };
+    let mut best = (0, 1, f64::INFINITY);
+    for i in 0..terms.len() {
+        for j in i + 1..terms.len() {
+            let cost = size(&terms[i], &terms[j]);
+            if cost < best.2 {
+                best = (i, j, cost);
+            }
+        }
+    }
+    (best.0, best.1)
+}
+
+fn contract(equation: &str, a: Term, b: Term, needed: &dyn Fn(&char) -> bool) -> Result<Term> {
+    let (ka, kb) = (a.at.clone(), b.at.clone());
+    let a = sum_out(a, &|c| needed(c) || kb.contains(c))?;
+    let b = sum_out(b, &|c| needed(c) || ka.contains(c))?;
+    // A shared axis of size 1 broadcasts: the other operand's size counts.
+    let one = Dim::number(1);
+    let (mut xa, mut xb, mut at_a, mut at_b) = (a.x, b.x, a.at, b.at);
+    for c in at_a.clone() {
+        let Some(j) = at_b.iter().position(|d| *d == c) else {
+            continue;
+        };
+        let Some(i) = at_a.iter().position(|d| *d == c) else {
+            continue;
+        };
+        let (m, n) = (xa.shape().dims()[i], xb.shape().dims()[j]);
+        if m == n {
+            continue;
+        }
+        if m == one {
+            xa = xa.reshape(&xa.shape().without(&[i])).done()?;
+            at_a.remove(i);
+        } else if n == one {
+            xb = xb.reshape(&xb.shape().without(&[j])).done()?;
+            at_b.remove(j);
+        } else {
+            bail!(Shape, "einsum: `{c}` of `{equation}` is {m} and {n}");
+        }
+    }
+    let place = |at: &Letters, c: char| at.iter().position(|d| *d == c).unwrap_or(0);
+    let shared: Letters = at_a.iter().filter(|c| at_b.contains(c)).copied().collect();
+    let (batch, sum): (Letters, Letters) = shared.iter().partition(|c| needed(c));
+    let axes =
+        |at: &Letters, list: &Letters| -> Axes { list.iter().map(|&c| place(at, c)).collect() };
+    let p = Dot {
+        lhs_batch: axes(&at_a, &batch),
+        rhs_batch: axes(&at_b, &batch),
+        lhs_contract: axes(&at_a, &sum),
+        rhs_contract: axes(&at_b, &sum),
+    };
+    let free =
+        |at: &Letters| -> Letters { at.iter().filter(|c| !shared.contains(c)).copied().collect() };
+    let at = batch
+        .iter()
+        .copied()
+        .chain(free(&at_a))
+        .chain(free(&at_b))
+        .collect();
+    Ok(Term {
+        x: ops::dot_general(&xa, &xb, p).done()?,
+        at,
+    })
+}

@@ -1,0 +1,135 @@
+//! Normalisations.
+
+use crate::dim::Dim;
+use crate::ensure;
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::ops::{self, Ops};
+use crate::shape::{Axes, Shape};
+use crate::tensor::Tensor;
+
+/// (x - mean) / sqrt(variance + epsilon) over axes.
+fn standardize(x: &Tensor, axes: &Axes, epsilon: f64) -> Expr {
+    let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+    let centre = x - ops::keepdims(x, list.clone(), |x, a| ops::mean(x, a));
+    centre.then(|d| {
+        let variance = ops::keepdims(d.square(), list, |x, a| ops::mean(x, a));
+        &d * (variance + epsilon).rsqrt()
+    })
+}
+
+fn affine(x: Expr, scale: Option<&Tensor>, bias: Option<&Tensor>) -> Expr {
+    let x = match scale {
+        Some(scale) => x.then(|x| &x * scale.cast(x.dtype())),
+        None => x,
+    };
+    match bias {
+        Some(bias) => x.then(|x| &x + bias.cast(x.dtype())),
+        None => x,
+    }
+}
+
+/// Over the last axes from `axis` on.
+pub fn layer_norm(
+    x: &Tensor,
+    scale: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    axis: usize,
+    epsilon: f64,
+) -> Result<Tensor> {
+    ensure!(
+        axis < x.rank(),
+        Index,
+        "layer_norm: axis {axis} is out of range for {}",
+        x.spec()
+    );
+    let axes = (axis..x.rank()).collect();
+    affine(standardize(x, &axes, epsilon), scale, bias).done()
+}
+
+/// Divided by the root mean square over the last axes from `axis` on.
+pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: usize, epsilon: f64) -> Result<Tensor> {
+    ensure!(
+        axis < x.rank(),
+        Index,
+        "rms_norm: axis {axis} is out of range for {}",
+        x.spec()
+    );
+    let list: Vec<i64> = (axis..x.rank()).map(|a| a as i64).collect();
+    let mean = ops::keepdims(x.square(), list, |x, a| ops::mean(x, a));
+    affine(x * (mean + epsilon).rsqrt(), scale, None).done()
+}
+
+/// A vector over channels, as a tensor of `rank` axes sees it.
+fn along(v: &Tensor, axis: usize, rank: usize) -> Expr {
+    let dims = (0..rank).map(|i| {
+        if i == axis {
+            v.shape().count_dim()
+        } else {
+            Dim::number(1)
+        }
+    });
+    ops::reshape(v, &Shape::from_dims(dims.collect::<Vec<_>>()))
+}
+
+/// Within groups of channels, over all axes but the batch.
+pub fn group_norm(
+    x: &Tensor,
+    scale: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    axis: usize,
+    groups: usize,
+    epsilon: f64,
+) -> Result<Tensor> {
+    ensure!(
+        axis > 0 && axis < x.rank(),
+        Index,
+        "group_norm: axis {axis} of {}",
+        x.spec()
+    );
+    let channels = x.shape().dims()[axis];
+    ensure!(
+        groups > 0 && channels.rem(Dim::from(groups))? == 0usize,
+        Shape,
+        "group_norm: {channels} channels do not divide into {groups} groups"
+    );
+    let wide = x
+        .shape()
+        .with(axis, groups)
+        .insert(axis + 1, channels.floor_div(Dim::from(groups))?);
+    let axes = (1..wide.rank()).filter(|&a| a != axis).collect();
+    let y = ops::reshape(x, &wide).then(|x| standardize(&x, &axes, epsilon));
+    let y = ops::reshape(y, x.shape());
+    let scale = scale.map(|s| along(s, axis, x.rank()).done()).transpose()?;
+    let bias = bias.map(|b| along(b, axis, x.rank()).done()).transpose()?;
+    affine(y, scale.as_ref(), bias.as_ref()).done()
+}
+
+/// Per channel with given statistics.
+pub fn batch_norm(
+    x: &Tensor,
+    mean: &Tensor,
+    variance: &Tensor,
+    scale: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    axis: usize,
+    epsilon: f64,
+) -> Result<Tensor> {
+    ensure!(
+        axis < x.rank(),
+        Index,
+        "batch_norm: axis {axis} is out of range for {}",
+        x.spec()
+    );
+    let rank = x.rank();
+    let mut factor = (variance + epsilon).rsqrt();
+    if let Some(scale) = scale {
+        factor = factor * scale;
+    }
+    let y = (x - along(mean, axis, rank)) * factor.then(|f| along(&f, axis, rank));
+    let y = match bias {
+        Some(bias) => y + along(bias, axis, rank),
+        None => y,
+    };
+    y.cast(x.dtype()).done()
+}

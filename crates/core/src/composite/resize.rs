@@ -1,0 +1,164 @@
+//! Interpolation to another size: a product with a small matrix of weights along each axis that changes.
+//!
+//! The weights are numbers known from the sizes, so the result is linear in the operand and differentiates as such.
+
+use crate::dtype::DType;
+use crate::ensure;
+use crate::error::Result;
+use crate::op::composite::ResizeMethod;
+use crate::ops::{self, Ops};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// Another size, interpolated.
+pub fn resize(
+    x: &Tensor,
+    to: &Shape,
+    method: ResizeMethod,
+    align_corners: bool,
+    antialias: bool,
+) -> Result<Tensor> {
+    to.check("resize")?;
+    ensure!(
+        to.rank() == x.rank(),
+        Shape,
+        "resize: {} and the shape {to} differ in rank",
+        x.spec()
+    );
+    let wide = if x.dtype().is_inexact() {
+        x.dtype().accumulator()
+    } else {
+        DType::FLOAT
+    };
+    let mut y = if method == ResizeMethod::Nearest {
+        x.clone()
+    } else {
+        x.cast(wide).done()?
+    };
+    for axis in 0..x.rank() {
+        let (from, size) = (x.shape().dims()[axis], to.dims()[axis]);
+        if from == size {
+            continue;
+        }
+        let known = from.value().zip(size.value());
+        let Some((from, size)) = known else {
+            crate::bail!(
+                Trace,
+                "resize: axis {axis} from {from} to {size}: sizes must be known"
+            );
+        };
+        ensure!(
+            from > 0,
+            Shape,
+            "resize: axis {axis} of {} is empty",
+            x.spec()
+        );
+        let (from, size) = (from as usize, size as usize);
+        if method == ResizeMethod::Nearest {
+            let places: Vec<i64> = (0..size)
+                .map(|i| nearest(i, from, size, align_corners))
+                .collect();
+            let places = like(&y, || ops::from_slice(&places, [size]))?;
+            y = ops::index::take_unchecked(&y, &places, axis)?;
+        } else {
+            let weights = weights(from, size, method, align_corners, antialias);
+            let weights = like(&y, || ops::from_slice(&weights, [size, from]))?
+                .cast(wide)
+                .done()?;
+            let product = ops::tensordot(&y, &weights, &[axis as i64], &[1]);
+            y = ops::move_axis(product, -1, axis as i64).done()?;
+        }
+    }
+    if method == ResizeMethod::Nearest || !x.dtype().is_inexact() {
+        Ok(y)
+    } else {
+        y.cast(x.dtype()).done()
+    }
+}
+
+fn like(x: &Tensor, make: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
+    match x.backend() {
+        Some(b) => crate::backend::with(b, make),
+        None => make(),
+    }
+}
+
+/// Where the centre of result pixel `i` lies in the operand.
+fn centre(i: usize, from: usize, size: usize, align_corners: bool) -> f64 {
+    if align_corners {
+        return if size > 1 {
+            i as f64 * (from - 1) as f64 / (size - 1) as f64
+        } else {
+            0.0
+        };
+    }
+    (i as f64 + 0.5) * from as f64 / size as f64 - 0.5
+}
+
+fn nearest(i: usize, from: usize, size: usize, align_corners: bool) -> i64 {
+    let at = if align_corners {
+        (centre(i, from, size, true) + 0.5).floor()
+    } else {
+        (i as f64 * from as f64 / size as f64).floor()
+    };
+    (at as i64).clamp(0, from as i64 - 1)
+}
+
+/// Keys's cubic with a = -0.75 as in torch, or -0.5 when antialiasing, as in PIL.
+fn kernel(method: ResizeMethod, t: f64, antialias: bool) -> f64 {
+    let t = t.abs();
+    match method {
+        ResizeMethod::Linear | ResizeMethod::Nearest => (1.0 - t).max(0.0),
+        ResizeMethod::Cubic => {
+            let a = if antialias { -0.5 } else { -0.75 };
+            if t <= 1.0 {
+                ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0
+            } else if t < 2.0 {
+                (((t - 5.0) * t + 8.0) * t - 4.0) * a
+            } else {
+                0.0
+            }
+        }
+    }
+}
+
+/// Row i: how much of each operand pixel is in result pixel i; rows sum to one.
+fn weights(
+    from: usize,
+    size: usize,
+    method: ResizeMethod,
+    align_corners: bool,
+    antialias: bool,
+) -> Vec<f64> {
+    let stretch = if antialias {
+        (from as f64 / size as f64).max(1.0)
+    } else {
+        1.0
+    };
+    let reach = (if method == ResizeMethod::Cubic {
+        2.0
+    } else {
+        1.0
+    }) * stretch;
+    let mut out = vec![0.0; size * from];
+    for i in 0..size {
+        let c = centre(i, from, size, align_corners);
+        let row = &mut out[i * from..(i + 1) * from];
+        let (low, high) = ((c - reach).floor() as i64, (c + reach).ceil() as i64);
+        let mut total = 0.0;
+        for j in low..=high {
+            let inside = (0..from as i64).contains(&j);
+            // Antialiasing leaves out what lies outside; interpolation repeats the border.
+            if antialias && !inside {
+                continue;
+            }
+            let weight = kernel(method, (j as f64 - c) / stretch, antialias);
+            row[j.clamp(0, from as i64 - 1) as usize] += weight;
+            total += weight;
+        }
+        if total != 0.0 {
+            row.iter_mut().for_each(|w| *w /= total);
+        }
+    }
+    out
+}

@@ -1,0 +1,80 @@
+//! The softmax family and what losses need of it.
+
+use super::in_f32;
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::ensure;
+use crate::error::Result;
+use crate::ops::{self, Ops};
+use crate::shape::Axes;
+use crate::tensor::Tensor;
+
+/// x minus its largest element; a row of -inf keeps its values instead of becoming NaN.
+fn shifted(x: &Tensor, axes: &Axes) -> Result<(Tensor, Tensor)> {
+    let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+    if axes.iter().any(|&a| x.shape().dims()[a] == 0usize) {
+        return Ok((
+            x.clone(),
+            ops::keepdims(x, list, |x, a| ops::sum(x, a)).done()?,
+        ));
+    }
+    let top = ops::keepdims(x, list, |x, a| ops::max(x, a))
+        .stop_gradient()
+        .done()?;
+    let top = ops::where_(ops::isinf(&top), 0.0, &top).cast(x.dtype());
+    // An infinite top stays as it is: inf - inf would be NaN where the limit is 1 or 0.
+    let top = top.done()?;
+    Ok(((x - &top).done()?, top))
+}
+
+/// exp(x), scaled to sum to one along an axis.
+pub fn softmax(x: &Tensor, axis: usize) -> Result<Tensor> {
+    let (x, _) = shifted(x, &[axis].into())?;
+    let e = x.exp().done()?;
+    (&e / e.sum_keepdims(axis)).done()
+}
+
+/// log(softmax(x)).
+pub fn log_softmax(x: &Tensor, axis: usize) -> Result<Tensor> {
+    let (x, _) = shifted(x, &[axis].into())?;
+    (&x - x.exp().sum_keepdims(axis).log()).done()
+}
+
+/// log of the sum of exp(x).
+pub fn logsumexp(x: &Tensor, axes: &Axes) -> Result<Tensor> {
+    let (moved, top) = shifted(x, axes)?;
+    let sum = moved.exp().sum(axes).log();
+    (sum + top.reshape(&x.shape().without(axes))).done()
+}
+
+/// -log softmax at the label along the last axis, one per row.
+pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
+    let rank = logits.rank();
+    ensure!(
+        rank > 0
+            && labels.rank() + 1 == rank
+            && labels.shape().dims() == &logits.shape().dims()[..rank - 1],
+        Shape,
+        "cross_entropy: labels {} do not fit the rows of {}",
+        labels.spec(),
+        logits.spec()
+    );
+    in_f32(logits, |logits| {
+        let log = ops::composites::log_softmax(&logits, -1).done()?;
+        let at = ops::expand_dims(labels, -1).done()?;
+        (-ops::squeeze(ops::take_along_axis(&log, &at, -1), -1)).done()
+    })
+}
+
+/// 1 at the index along a new last axis.
+pub fn one_hot(indices: &Tensor, depth: Dim, dtype: DType) -> Result<Tensor> {
+    let shape = indices.shape().insert(indices.rank(), depth);
+    shape.check("one_hot")?;
+    let places = ops::create::iota_like(indices, &shape, indices.rank(), DType::INDEX);
+    ops::equal(
+        ops::expand_dims(ops::cast(indices, DType::INDEX), -1),
+        places,
+    )
+    .cast(dtype)
+    .done()
+}

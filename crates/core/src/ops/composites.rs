@@ -1,0 +1,444 @@
+//! Front functions of the composites.
+
+use super::{call, elementwise::promoted, with2};
+use crate::dim::Dim;
+use crate::dispatch::{apply, apply_one};
+use crate::dtype::{DType, Real};
+use crate::ensure;
+use crate::error::Result;
+use crate::expr::{Expr, IntoExpr};
+use crate::op::composite::ResizeMethod;
+use crate::op::{Composite, Pads, Takes};
+use crate::ops::linear::Padding;
+use crate::shape::{Axes, IntoShape};
+use crate::tensor::Tensor;
+
+fn float(x: impl IntoExpr) -> Expr {
+    x.into_expr().then(|x| {
+        if x.dtype().is_inexact() {
+            Ok(x)
+        } else {
+            super::elementwise::to_dtype(&x, DType::FLOAT)
+        }
+    })
+}
+
+macro_rules! activations {
+    ($($(#[$doc:meta])* $name:ident $variant:ident;)*) => { $(
+        $(#[$doc])*
+        pub fn $name(x: impl IntoExpr) -> Expr {
+            float(x).then(|x| apply_one(&Composite::$variant {}.into(), &[&x]))
+        }
+    )* };
+}
+activations! {
+    /// elu with the constants that keep mean and variance.
+    selu Selu;
+    /// 1 / (1 + exp(-x)).
+    sigmoid Sigmoid;
+    /// log(sigmoid(x)).
+    log_sigmoid LogSigmoid;
+    /// x sigmoid(x).
+    silu Silu;
+    /// log(1 + exp(x)).
+    softplus Softplus;
+    /// x tanh(softplus(x)).
+    mish Mish;
+    /// relu6(x + 3) / 6.
+    hard_sigmoid HardSigmoid;
+    /// x hard_sigmoid(x).
+    hard_swish HardSwish;
+}
+
+/// max(x, 0).
+pub fn relu(x: impl IntoExpr) -> Expr {
+    super::call1(Composite::Relu {}, x)
+}
+
+/// x where positive, `slope` x elsewhere.
+pub fn leaky_relu(x: impl IntoExpr, slope: f64) -> Expr {
+    float(x).then(|x| call(Composite::LeakyRelu { slope: Real(slope) }, &[&x]))
+}
+
+/// x where positive, `alpha` (exp(x) - 1) elsewhere.
+pub fn elu(x: impl IntoExpr, alpha: f64) -> Expr {
+    float(x).then(|x| call(Composite::Elu { alpha: Real(alpha) }, &[&x]))
+}
+
+/// x Φ(x), or its tanh approximation.
+pub fn gelu(x: impl IntoExpr, approximate: bool) -> Expr {
+    float(x).then(|x| call(Composite::Gelu { approximate }, &[&x]))
+}
+
+/// exp(x), scaled to sum to one along an axis.
+pub fn softmax(x: impl IntoExpr, axis: i64) -> Expr {
+    float(x).then(|x| {
+        let axis = x.shape().axis(axis, "softmax")?;
+        apply_one(&Composite::Softmax { axis }.into(), &[&x])
+    })
+}
+
+/// log(softmax(x)).
+pub fn log_softmax(x: impl IntoExpr, axis: i64) -> Expr {
+    float(x).then(|x| {
+        let axis = x.shape().axis(axis, "log_softmax")?;
+        apply_one(&Composite::LogSoftmax { axis }.into(), &[&x])
+    })
+}
+
+/// -log softmax at the label along the last axis, one per row.
+pub fn cross_entropy(logits: impl IntoExpr, labels: impl IntoExpr) -> Expr {
+    with2(float(logits), labels, |logits, labels| {
+        call(Composite::CrossEntropy {}, &[&logits, &labels]).done()
+    })
+}
+
+fn with_optional(op: Composite, required: &[&Tensor], optional: &[Option<&Tensor>]) -> Expr {
+    let mut inputs = required.to_vec();
+    // A later operand cannot stand without the earlier ones.
+    for (i, x) in optional.iter().enumerate() {
+        match x {
+            Some(x) => inputs.push(x),
+            None if optional[i..].iter().all(Option::is_none) => break,
+            None => {
+                let message = format!(
+                    "{}: operand {} is left out but a later one is not",
+                    op.name(),
+                    required.len() + i
+                );
+                return failed(crate::Error::new(crate::Kind::Value, message));
+            }
+        }
+    }
+    call(op, &inputs)
+}
+
+fn failed(e: crate::Error) -> Expr {
+    Err(e).into_expr()
+}
+
+/// Normalised over the last axes from `axis` on, then scaled and moved.
+pub fn layer_norm(
+    x: &Tensor,
+    scale: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    axis: i64,
+    epsilon: f64,
+) -> Expr {
+    match x.shape().axis(axis, "layer_norm") {
+        Ok(axis) => with_optional(
+            Composite::LayerNorm {
+                axis,
+                epsilon: Real(epsilon),
+            },
+            &[x],
+            &[scale, bias],
+        ),
+        Err(e) => failed(e),
+    }
+}
+
+/// Divided by the root mean square over the last axes from `axis` on, then scaled.
+pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: i64, epsilon: f64) -> Expr {
+    match x.shape().axis(axis, "rms_norm") {
+        Ok(axis) => with_optional(
+            Composite::RmsNorm {
+                axis,
+                epsilon: Real(epsilon),
+            },
+            &[x],
+            &[scale],
+        ),
+        Err(e) => failed(e),
+    }
+}
+
+/// Normalised within groups of channels (`axis`), then scaled and moved per channel.
+pub fn group_norm(
+    x: &Tensor,
+    scale: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    axis: i64,
+    groups: usize,
+    epsilon: f64,
+) -> Expr {
+    match x.shape().axis(axis, "group_norm") {
+        Ok(axis) => with_optional(
+            Composite::GroupNorm {
+                axis,
+                groups,
+                epsilon: Real(epsilon),
+            },
+            &[x],
+            &[scale, bias],
+        ),
+        Err(e) => failed(e),
+    }
+}
+
+/// Normalised per channel (`axis`) with given statistics, then scaled and moved.
+pub fn batch_norm(
+    x: &Tensor,
+    mean: &Tensor,
+    variance: &Tensor,
+    scale: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    axis: i64,
+    epsilon: f64,
+) -> Expr {
+    match x.shape().axis(axis, "batch_norm") {
+        Ok(axis) => with_optional(
+            Composite::BatchNorm {
+                axis,
+                epsilon: Real(epsilon),
+            },
+            &[x, mean, variance],
+            &[scale, bias],
+        ),
+        Err(e) => failed(e),
+    }
+}
+
+/// x wᵀ + b over the last axis; `w` is `[out, in]`.
+pub fn linear(x: impl IntoExpr, w: impl IntoExpr, b: Option<&Tensor>) -> Expr {
+    with2(x, w, |x, w| {
+        let (x, w) = promoted(x, w, Takes::Any)?;
+        with_optional(Composite::Linear {}, &[&x, &w], &[b]).done()
+    })
+}
+
+/// Rows of a table.
+pub fn embedding(table: impl IntoExpr, indices: impl IntoExpr) -> Expr {
+    with2(table, indices, |table, indices| {
+        call(Composite::Embedding {}, &[&table, &indices]).done()
+    })
+}
+
+/// softmax(q kᵀ scale) v over the last two axes.
+pub fn attention(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    scale: f64,
+    causal: bool,
+) -> Expr {
+    with_optional(
+        Composite::Attention {
+            scale: Real(scale),
+            causal,
+        },
+        &[q, k, v],
+        &[mask],
+    )
+}
+
+/// Zeroes a share of the elements, drawn from `key`, and scales up the rest.
+pub fn dropout(x: impl IntoExpr, key: &crate::random::Key, rate: f64) -> Expr {
+    with2(x, key.words(), |x, key| {
+        ensure!(
+            (0.0..=1.0).contains(&rate),
+            Value,
+            "dropout: rate {rate} is not between 0 and 1"
+        );
+        apply_one(&Composite::Dropout { rate: Real(rate) }.into(), &[&x, &key])
+    })
+}
+
+fn pool(
+    x: impl IntoExpr,
+    size: &[usize],
+    strides: &[usize],
+    padding: &Padding,
+    channels_last: bool,
+    make: impl FnOnce(Axes, Axes, Pads, Axes) -> Composite,
+) -> Expr {
+    x.into_expr().then(|x| {
+        let rank = x.rank();
+        let spatial = rank.saturating_sub(2);
+        ensure!(
+            spatial == size.len() && spatial == strides.len(),
+            Shape,
+            "pool: {} has {spatial} spatial axes, sizes {size:?} and strides {strides:?}",
+            x.spec()
+        );
+        let first = if channels_last { 1 } else { 2 };
+        let pads: Vec<(Dim, Dim)> = match padding {
+            Padding::Valid => vec![(0.into(), 0.into()); spatial],
+            Padding::Each(pads) => pads.iter().map(|&(a, b)| (a.into(), b.into())).collect(),
+            Padding::Same => (0..spatial)
+                .map(|i| {
+                    ensure!(strides[i] > 0, Value, "pool: stride 0");
+                    super::linear::same_padding(
+                        x.shape().dims()[first + i],
+                        size[i].into(),
+                        strides[i],
+                    )
+                })
+                .collect::<Result<_>>()?,
+        };
+        ensure!(
+            pads.len() == spatial,
+            Shape,
+            "pool: {} paddings for {spatial} spatial axes",
+            pads.len()
+        );
+        let spread = |list: &[usize]| -> Axes {
+            (0..rank)
+                .map(|a| {
+                    a.checked_sub(first)
+                        .and_then(|i| list.get(i))
+                        .copied()
+                        .unwrap_or(1)
+                })
+                .collect()
+        };
+        let zero = (Dim::number(0), Dim::number(0));
+        let pads = (0..rank)
+            .map(|a| {
+                a.checked_sub(first)
+                    .and_then(|i| pads.get(i))
+                    .copied()
+                    .unwrap_or(zero)
+            })
+            .collect();
+        let ones = std::iter::repeat_n(1, rank).collect();
+        apply_one(
+            &make(spread(size), spread(strides), pads, ones).into(),
+            &[&x],
+        )
+    })
+}
+
+/// The largest in each window over the spatial axes.
+pub fn max_pool(
+    x: impl IntoExpr,
+    size: &[usize],
+    strides: &[usize],
+    padding: &Padding,
+    channels_last: bool,
+) -> Expr {
+    pool(
+        x,
+        size,
+        strides,
+        padding,
+        channels_last,
+        |size, strides, padding, dilation| Composite::MaxPool {
+            size,
+            strides,
+            padding,
+            dilation,
+        },
+    )
+}
+
+/// The mean of each window over the spatial axes; padding counts as zeros if told so.
+pub fn avg_pool(
+    x: impl IntoExpr,
+    size: &[usize],
+    strides: &[usize],
+    padding: &Padding,
+    channels_last: bool,
+    count_padding: bool,
+) -> Expr {
+    pool(
+        x,
+        size,
+        strides,
+        padding,
+        channels_last,
+        |size, strides, padding, dilation| Composite::AvgPool {
+            size,
+            strides,
+            padding,
+            dilation,
+            count_padding,
+        },
+    )
+}
+
+/// Another size, interpolated.
+pub fn resize(
+    x: impl IntoExpr,
+    shape: impl IntoShape,
+    method: ResizeMethod,
+    align_corners: bool,
+    antialias: bool,
+) -> Expr {
+    x.into_expr().then(|x| {
+        let shape = shape.into_shape()?;
+        apply_one(
+            &Composite::Resize {
+                shape,
+                method,
+                align_corners,
+                antialias,
+            }
+            .into(),
+            &[&x],
+        )
+    })
+}
+
+/// One step of an LSTM: new hidden and cell state.
+pub fn lstm_cell(
+    x: &Tensor,
+    h: &Tensor,
+    c: &Tensor,
+    wx: &Tensor,
+    wh: &Tensor,
+    b: Option<&Tensor>,
+) -> Result<(Tensor, Tensor)> {
+    let mut inputs = vec![x, h, c, wx, wh];
+    inputs.extend(b);
+    let outs = apply(&Composite::LstmCell {}.into(), &inputs)?.into_vec();
+    match <[Tensor; 2]>::try_from(outs) {
+        Ok([h, c]) => Ok((h, c)),
+        Err(_) => crate::bail!(Internal, "lstm_cell: two results were expected"),
+    }
+}
+
+/// One step of a GRU: the new hidden state.
+pub fn gru_cell(
+    x: &Tensor,
+    h: &Tensor,
+    wx: &Tensor,
+    wh: &Tensor,
+    bx: Option<&Tensor>,
+    bh: Option<&Tensor>,
+) -> Expr {
+    with_optional(Composite::GruCell {}, &[x, h, wx, wh], &[bx, bh])
+}
+
+/// The mean of squared differences.
+pub fn mse_loss(x: impl IntoExpr, y: impl IntoExpr) -> Expr {
+    super::mean(super::square(x.into_expr() - y), ..)
+}
+
+/// Binary cross-entropy of logits, element by element, without overflow.
+pub fn binary_cross_entropy(logits: impl IntoExpr, targets: impl IntoExpr) -> Expr {
+    with2(float(logits), targets, |x, y| {
+        let linear = super::maximum(&x, 0.0) - &x * &y;
+        linear + super::log1p(super::exp(-super::abs(&x)))
+    })
+}
+
+/// Squared near zero, linear beyond `delta`.
+pub fn huber_loss(x: impl IntoExpr, y: impl IntoExpr, delta: f64) -> Expr {
+    (x.into_expr() - y).then(|d| {
+        let size = super::abs(&d).done()?;
+        let near = super::square(&d) * 0.5;
+        let far = (&size - 0.5 * delta) * delta;
+        super::where_(super::less_equal(&size, delta), near, far).done()
+    })
+}
+
+/// Σ p (log p - log q), where 0 log 0 is 0; takes log q.
+pub fn kl_div(log_q: impl IntoExpr, p: impl IntoExpr) -> Expr {
+    with2(float(log_q), float(p), |log_q, p| {
+        let positive = super::greater(&p, 0.0).done()?;
+        let safe = super::where_(&positive, &p, 1.0);
+        super::where_(&positive, &p * (super::log(safe) - &log_q), 0.0).done()
+    })
+}

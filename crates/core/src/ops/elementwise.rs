@@ -1,0 +1,169 @@
+//! Elementwise functions: promotion, then one op.
+
+use super::{call1, with2};
+use crate::dispatch::apply_one;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::expr::{Expr, IntoExpr};
+use crate::op::{Binary, Compare, Op, Takes, Unary};
+use crate::tensor::{Repr, Tensor};
+
+/// The same tensor with another element type; a number stays a number.
+pub(crate) fn to_dtype(x: &Tensor, dtype: DType) -> Result<Tensor> {
+    match x.repr() {
+        Repr::Scalar { value, .. } => Ok(Tensor::scalar(*value, dtype)),
+        _ if x.dtype() == dtype => Ok(x.clone()),
+        _ => apply_one(&Op::Cast(dtype), &[x]),
+    }
+}
+
+/// The dtype that two operands meet in; plain numbers follow their neighbour.
+pub fn result_dtype(x: &Tensor, y: &Tensor) -> DType {
+    match (x.is_weak(), y.is_weak()) {
+        (true, false) => number_beside(x, y.dtype()),
+        (false, true) => number_beside(y, x.dtype()),
+        _ => x.dtype().promote(y.dtype()),
+    }
+}
+
+fn number_beside(x: &Tensor, dtype: DType) -> DType {
+    x.as_number().map_or(dtype, |v| v.dtype_beside(dtype))
+}
+
+/// Functions of floats take integers as floats.
+fn accepted(takes: Takes, dtype: DType) -> DType {
+    let wants_float = matches!(takes, Takes::Inexact | Takes::Float);
+    if wants_float && !dtype.is_inexact() {
+        DType::FLOAT
+    } else {
+        dtype
+    }
+}
+
+/// Both operands in one dtype.
+pub(crate) fn promoted(x: Tensor, y: Tensor, takes: Takes) -> Result<(Tensor, Tensor)> {
+    if x.dtype() == y.dtype() && !x.is_weak() && !y.is_weak() {
+        let dtype = accepted(takes, x.dtype());
+        if dtype == x.dtype() {
+            return Ok((x, y));
+        }
+    }
+    let dtype = accepted(takes, result_dtype(&x, &y));
+    Ok((to_dtype(&x, dtype)?, to_dtype(&y, dtype)?))
+}
+
+/// Any unary op.
+pub fn unary(op: Unary, x: impl IntoExpr) -> Expr {
+    x.into_expr().then(|x| {
+        let x = to_dtype(&x, accepted(op.takes(), x.dtype()))?;
+        apply_one(&Op::Unary(op), &[&x])
+    })
+}
+
+/// Any binary op.
+pub fn binary(op: Binary, x: impl IntoExpr, y: impl IntoExpr) -> Expr {
+    with2(x, y, |x, y| {
+        let (x, y) = promoted(x, y, op.takes())?;
+        apply_one(&Op::Binary(op), &[&x, &y])
+    })
+}
+
+/// Any comparison.
+pub fn compare(op: Compare, x: impl IntoExpr, y: impl IntoExpr) -> Expr {
+    with2(x, y, |x, y| {
+        let (x, y) = promoted(x, y, Takes::Any)?;
+        apply_one(&Op::Compare(op), &[&x, &y])
+    })
+}
+
+macro_rules! unary_functions {
+    ($($variant:ident $name:ident $takes:ident $gives:ident $domain:ident $doc:literal,)*) => { $(
+        #[doc = $doc]
+        pub fn $name(x: impl IntoExpr) -> Expr { unary(Unary::$variant, x) }
+    )* };
+}
+macro_rules! binary_functions {
+    ($($variant:ident $name:ident $takes:ident $gives:ident $domain:ident $doc:literal,)*) => { $(
+        #[doc = $doc]
+        pub fn $name(x: impl IntoExpr, y: impl IntoExpr) -> Expr { binary(Binary::$variant, x, y) }
+    )* };
+}
+macro_rules! compare_functions {
+    ($($variant:ident $name:ident $takes:ident $doc:literal,)*) => { $(
+        #[doc = $doc]
+        pub fn $name(x: impl IntoExpr, y: impl IntoExpr) -> Expr { compare(Compare::$variant, x, y) }
+    )* };
+}
+crate::for_each_unary!(unary_functions);
+crate::for_each_binary!(binary_functions);
+crate::for_each_compare!(compare_functions);
+
+/// Another element type.
+pub fn cast(x: impl IntoExpr, dtype: DType) -> Expr {
+    x.into_expr().then(|x| to_dtype(&x, dtype))
+}
+
+/// The same bits read as another element type of the same size.
+pub fn bitcast(x: impl IntoExpr, dtype: DType) -> Expr {
+    call1(Op::Bitcast(dtype), x)
+}
+
+/// A constant to every derivative.
+pub fn stop_gradient(x: impl IntoExpr) -> Expr {
+    x.into_expr().then(|x| match x.repr() {
+        Repr::Scalar { .. } => Ok(x),
+        _ => apply_one(&Op::StopGradient, &[&x]),
+    })
+}
+
+/// `x` where the condition holds, `y` elsewhere.
+pub fn where_(cond: impl IntoExpr, x: impl IntoExpr, y: impl IntoExpr) -> Expr {
+    cond.into_expr().then(|cond| {
+        let cond = to_dtype(&cond, DType::Bool)?;
+        with2(x, y, |x, y| {
+            let (x, y) = promoted(x, y, Takes::Any)?;
+            apply_one(&Op::Select, &[&cond, &x, &y])
+        })
+        .done()
+    })
+}
+
+/// `x` held between `low` and `high`; NaN stays NaN.
+pub fn clamp(x: impl IntoExpr, low: impl IntoExpr, high: impl IntoExpr) -> Expr {
+    x.into_expr().then(|x| {
+        with2(low, high, |low, high| {
+            let low = to_dtype(&low, x.dtype())?;
+            let high = to_dtype(&high, x.dtype())?;
+            apply_one(&Op::Clamp, &[&low, &x, &high])
+        })
+    })
+}
+
+/// Zeros like `x`.
+pub fn zeros_like(x: &Tensor) -> Expr {
+    super::full_like(x, 0)
+}
+
+/// Ones like `x`.
+pub fn ones_like(x: &Tensor) -> Expr {
+    super::full_like(x, 1)
+}
+
+/// The angle of a complex number.
+pub fn angle(x: impl IntoExpr) -> Expr {
+    x.into_expr().then(|x| {
+        if x.dtype().is_complex() {
+            atan2(imag(&x), real(&x))
+        } else {
+            where_(less(&x, 0), std::f64::consts::PI, 0.0)
+        }
+    })
+}
+
+/// Whether two numbers are close: `|x - y| <= atol + rtol |y|`.
+pub fn isclose(x: impl IntoExpr, y: impl IntoExpr, rtol: f64, atol: f64) -> Expr {
+    with2(x, y, |x, y| {
+        let near = less_equal(abs(&x - &y), abs(&y) * rtol + atol);
+        logical_or(equal(&x, &y), near)
+    })
+}

@@ -1,0 +1,463 @@
+//! Reading and writing at indices.
+//!
+//! Indices count from the end when negative. While values are at hand an index out of range is an error; inside a
+//! traced function it is clipped, since nothing can be raised there.
+
+use super::{create::iota_like, elementwise::to_dtype, with2};
+use crate::dim::Dim;
+use crate::dispatch::apply_one;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::expr::{Expr, IntoExpr};
+use crate::op::{Composite, Dims, Gather, Op, OutOfRange, Scatter, ScatterKind, Slice};
+use crate::shape::{Axes, Shape};
+use crate::tensor::{Repr, Tensor};
+use crate::{bail, ensure};
+
+/// One part of an index expression.
+#[derive(Clone, Debug)]
+pub enum At {
+    /// One place; the axis vanishes.
+    Place(i64),
+    /// A range by steps, like `x[start:stop:step]`; negative ones count from the end.
+    Range(Option<i64>, Option<i64>, i64),
+    /// A new axis of size 1.
+    New,
+    /// As many whole axes as are left.
+    Rest,
+}
+
+impl From<i32> for At {
+    fn from(place: i32) -> At {
+        At::Place(i64::from(place))
+    }
+}
+impl From<i64> for At {
+    fn from(place: i64) -> At {
+        At::Place(place)
+    }
+}
+impl From<std::ops::RangeFull> for At {
+    fn from(_: std::ops::RangeFull) -> At {
+        At::Range(None, None, 1)
+    }
+}
+impl From<std::ops::Range<i64>> for At {
+    fn from(r: std::ops::Range<i64>) -> At {
+        At::Range(Some(r.start), Some(r.end), 1)
+    }
+}
+impl From<std::ops::Range<i32>> for At {
+    fn from(r: std::ops::Range<i32>) -> At {
+        At::Range(Some(r.start.into()), Some(r.end.into()), 1)
+    }
+}
+impl From<std::ops::RangeFrom<i32>> for At {
+    fn from(r: std::ops::RangeFrom<i32>) -> At {
+        At::Range(Some(r.start.into()), None, 1)
+    }
+}
+impl From<std::ops::RangeTo<i32>> for At {
+    fn from(r: std::ops::RangeTo<i32>) -> At {
+        At::Range(None, Some(r.end.into()), 1)
+    }
+}
+
+/// Basic indexing: `index(x, &[At::from(0), At::from(1..3)])`; no copy on the native engine.
+pub fn index(x: impl IntoExpr, at: &[At]) -> Expr {
+    x.into_expr().then(|x| {
+        let used = at
+            .iter()
+            .filter(|a| matches!(a, At::Place(_) | At::Range(..)))
+            .count();
+        let rests = at.iter().filter(|a| matches!(a, At::Rest)).count();
+        ensure!(
+            used <= x.rank(),
+            Index,
+            "index: {used} indices for {}",
+            x.spec()
+        );
+        ensure!(rests <= 1, Index, "index: `...` stands {rests} times");
+        let mut parts: Vec<At> = Vec::new();
+        let fill = || std::iter::repeat_n(At::Range(None, None, 1), x.rank() - used);
+        for a in at {
+            match a {
+                At::Rest => parts.extend(fill()),
+                other => parts.push(other.clone()),
+            }
+        }
+        if rests == 0 {
+            parts.extend(fill());
+        }
+        let (mut start, mut limit, mut strides) = (Dims::new(), Dims::new(), Vec::new());
+        let (mut reversed, mut kept, mut axis) = (Vec::new(), Vec::new(), 0);
+        for part in parts {
+            if let At::New = part {
+                kept.push(None);
+                continue;
+            }
+            let dim = x.shape().dims()[axis];
+            let (from, to, step) = match part {
+                At::Range(None, None, 1) => (Dim::number(0), dim, 1),
+                At::Place(place) => {
+                    let place = one_place(&x, axis, place)?;
+                    (Dim::from(place), Dim::from(place + 1), 1)
+                }
+                At::Range(a, b, step) => range_of(&x, axis, a, b, step)?,
+                At::New | At::Rest => continue,
+            };
+            if step < 0 {
+                reversed.push(axis);
+            }
+            start.push(from);
+            limit.push(to);
+            strides.push(step.unsigned_abs() as usize);
+            if !matches!(part, At::Place(_)) {
+                kept.push(Some(axis));
+            }
+            axis += 1;
+        }
+        let mut out = apply_one(
+            &Slice {
+                start,
+                limit,
+                strides: strides[..].into(),
+            }
+            .into(),
+            &[&x],
+        )?;
+        if !reversed.is_empty() {
+            out = apply_one(&Op::Reverse(reversed[..].into()), &[&out])?;
+        }
+        let shape = kept
+            .iter()
+            .map(|k| k.map_or(Dim::number(1), |a| out.shape().dims()[a]));
+        super::reshape(&out, &Shape::from_dims(shape.collect::<Vec<_>>())).done()
+    })
+}
+
+fn one_place(x: &Tensor, axis: usize, place: i64) -> Result<i64> {
+    let dim = x.shape().dims()[axis];
+    let Some(size) = dim.value() else {
+        ensure!(
+            place >= 0,
+            Index,
+            "index: {place} counts from the end of {dim}, which is not known yet"
+        );
+        return Ok(place);
+    };
+    ensure!(
+        (-size..size).contains(&place),
+        Index,
+        "index: {place} is out of range for {size} (axis {axis} of {})",
+        x.spec()
+    );
+    Ok(if place < 0 { place + size } else { place })
+}
+
+/// Start, limit and step of a rising slice; a falling one is the same slice, reversed afterwards.
+fn range_of(
+    x: &Tensor,
+    axis: usize,
+    a: Option<i64>,
+    b: Option<i64>,
+    step: i64,
+) -> Result<(Dim, Dim, i64)> {
+    ensure!(step != 0, Value, "index: step 0");
+    let dim = x.shape().dims()[axis];
+    let Some(size) = dim.value() else {
+        bail!(
+            Trace,
+            "index: axis {axis} of {} is not known yet; slice it with slice_axis",
+            x.spec()
+        );
+    };
+    let clip = |i: i64, low: i64, high: i64| (if i < 0 { i + size } else { i }).clamp(low, high);
+    if step > 0 {
+        let from = a.map_or(0, |i| clip(i, 0, size));
+        let to = b.map_or(size, |i| clip(i, 0, size)).max(from);
+        return Ok((from.into(), to.into(), step));
+    }
+    let from = a.map_or(size - 1, |i| clip(i, -1, size - 1));
+    let to = b.map_or(-1, |i| clip(i, -1, size - 1)).min(from);
+    let count = (from - to + (-step) - 1) / -step;
+    let first = from + (count - 1) * step;
+    if count == 0 {
+        return Ok((0.into(), 0.into(), step));
+    }
+    Ok((first.into(), (from + 1).into(), step))
+}
+
+/// Indices in range: negative ones moved to the front, and checked where their values are at hand.
+fn in_range(op: &str, indices: &Tensor, size: Dim) -> Result<Tensor> {
+    ensure!(
+        indices.dtype().is_int(),
+        DType,
+        "{op}: indices are integers, not {}",
+        indices.spec()
+    );
+    let indices = super::materialize(&to_dtype(indices, DType::INDEX)?)?;
+    if let (Some(size), true) = (size.value(), has_values(&indices)) {
+        let host = indices.to_host()?;
+        for &i in host.bytes().as_slice::<i64>() {
+            ensure!(
+                (-size..size).contains(&i),
+                Index,
+                "{op}: index {i} is out of range for {size}"
+            );
+        }
+        if host.bytes().as_slice::<i64>().iter().all(|&i| i >= 0) {
+            return Ok(indices);
+        }
+    }
+    let Some(size) = size.value() else {
+        return Ok(indices);
+    };
+    super::where_(super::less(&indices, 0), &indices + size, &indices).done()
+}
+
+fn has_values(x: &Tensor) -> bool {
+    !matches!(x.lowest().repr(), Repr::Traced { .. })
+}
+
+/// Whole slices along an axis at these indices, whose axes stand in its place.
+pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
+    with2(x, indices, |x, indices| {
+        let axis = x.shape().axis(axis, "take")?;
+        let indices = in_range("take", &indices, x.shape().dims()[axis])?;
+        take_unchecked(&x, &indices, axis)
+    })
+}
+
+pub(crate) fn take_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Result<Tensor> {
+    let rows = indices.rank();
+    let offset_axes = (0..x.rank() - 1)
+        .map(|i| if i < axis { i } else { i + rows })
+        .collect();
+    let vectors = super::expand_dims(indices, -1).done()?;
+    let p = Gather {
+        offset_axes,
+        collapsed: [axis].into(),
+        index_map: [axis].into(),
+        operand_batch: Axes::default(),
+        index_batch: Axes::default(),
+        slice_sizes: x.shape().with(axis, 1usize).dims().into(),
+        mode: OutOfRange::Clip,
+    };
+    apply_one(&p.into(), &[x, &vectors])
+}
+
+/// One element per index along an axis, the other axes going side by side.
+pub fn take_along_axis(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
+    with2(x, indices, |x, indices| {
+        let axis = x.shape().axis(axis, "take_along_axis")?;
+        let indices = in_range("take_along_axis", &indices, x.shape().dims()[axis])?;
+        let others: Axes = (0..x.rank()).filter(|&a| a != axis).collect();
+        let vectors = super::expand_dims(&indices, -1).done()?;
+        let p = Gather {
+            offset_axes: Axes::default(),
+            collapsed: [axis].into(),
+            index_map: [axis].into(),
+            operand_batch: others.clone(),
+            index_batch: others,
+            slice_sizes: Dims::from_elem(Dim::number(1), x.rank()),
+            mode: OutOfRange::Clip,
+        };
+        apply_one(&p.into(), &[&x, &vectors])
+    })
+}
+
+/// `x` with slices along an axis written, added, … at these indices.
+pub fn put(
+    kind: ScatterKind,
+    x: impl IntoExpr,
+    indices: impl IntoExpr,
+    updates: impl IntoExpr,
+    axis: i64,
+) -> Expr {
+    with2(x, indices, |x, indices| {
+        updates.into_expr().then(|updates| {
+            let axis = x.shape().axis(axis, "put")?;
+            let indices = in_range("put", &indices, x.shape().dims()[axis])?;
+            let rows = indices.rank();
+            let window_axes: Axes = (0..x.rank() - 1)
+                .map(|i| if i < axis { i } else { i + rows })
+                .collect();
+            let rest = x.shape().dims();
+            let want = rest[..axis]
+                .iter()
+                .chain(indices.shape().dims())
+                .chain(&rest[axis + 1..])
+                .copied()
+                .collect::<Vec<_>>();
+            let updates = to_dtype(&updates, x.dtype())?;
+            let updates = super::broadcast_to(&updates, &Shape::from_dims(want)).done()?;
+            let p = Scatter {
+                kind,
+                window_axes,
+                inserted: [axis].into(),
+                index_map: [axis].into(),
+                operand_batch: Axes::default(),
+                index_batch: Axes::default(),
+                mode: OutOfRange::Drop,
+            };
+            let vectors = super::expand_dims(&indices, -1).done()?;
+            apply_one(&p.into(), &[&x, &vectors, &updates])
+        })
+    })
+}
+
+/// General reading: see `Gather`.
+pub fn gather(x: impl IntoExpr, indices: impl IntoExpr, p: Gather) -> Expr {
+    with2(x, indices, |x, indices| {
+        apply_one(&p.into(), &[&x, &indices])
+    })
+}
+
+/// General writing: see `Scatter`.
+pub fn scatter(
+    x: impl IntoExpr,
+    indices: impl IntoExpr,
+    updates: impl IntoExpr,
+    p: Scatter,
+) -> Expr {
+    with2(x, indices, |x, indices| {
+        updates
+            .into_expr()
+            .then(|updates| apply_one(&p.into(), &[&x, &indices, &updates]))
+    })
+}
+
+/// The index vectors of the elements that are not zero, one row each. Needs values: not inside traced functions.
+pub fn nonzero(x: impl IntoExpr) -> Expr {
+    x.into_expr().then(|x| {
+        let count = read_count(&super::count_nonzero(&x, ..).done()?, "nonzero")?;
+        apply_one(&Op::NonZero(count), &[&x])
+    })
+}
+
+/// The index vectors of the first `size` elements that are not zero; rows beyond them hold the sizes of `x`.
+pub fn nonzero_sized(x: impl IntoExpr, size: impl Into<Dim>) -> Expr {
+    let size = size.into();
+    x.into_expr().then(|x| apply_one(&Op::NonZero(size), &[&x]))
+}
+
+fn read_count(count: &Tensor, op: &str) -> Result<Dim> {
+    let value = count.item().map_err(|e| {
+        e.note(format!(
+            "{op}: the size of the result depends on values; give it, or stay outside of jit"
+        ))
+    })?;
+    Ok(Dim::number(value.as_i128() as i64))
+}
+
+/// The elements (or slices) where a mask over the leading axes is true. Needs values.
+pub fn masked(x: impl IntoExpr, mask: impl IntoExpr) -> Expr {
+    with2(x, mask, |x, mask| {
+        ensure!(
+            mask.dtype() == DType::Bool,
+            DType,
+            "masked: the mask is bool, not {}",
+            mask.spec()
+        );
+        let lead = mask.rank();
+        ensure!(
+            lead <= x.rank() && x.shape().dims()[..lead] == *mask.shape().dims(),
+            Shape,
+            "masked: mask {} does not fit {}",
+            mask.spec(),
+            x.spec()
+        );
+        let count: Dim = mask.shape().count_dim();
+        let tail = x.shape().dims()[lead..].iter().copied();
+        let flat =
+            super::reshape(&x, &Shape::from_dims(std::iter::once(count).chain(tail))).done()?;
+        let places = nonzero(super::flatten(&mask, 0)).done()?;
+        take_unchecked(&flat, &super::reshape(&places, [-1i64]).done()?, 0)
+    })
+}
+
+/// The distinct elements in rising order, where each first stood, which one each element is, and how often each stands.
+pub struct Unique {
+    /// The distinct elements.
+    pub values: Tensor,
+    /// Where each stands first in the flattened operand.
+    pub indices: Tensor,
+    /// For each element of the operand, which distinct one it is.
+    pub inverse: Tensor,
+    /// How often each stands.
+    pub counts: Tensor,
+}
+
+/// Distinct elements; NaNs are all distinct. Needs values.
+pub fn unique(x: impl IntoExpr) -> Result<Unique> {
+    let x = x.into_expr().done()?;
+    let flat = super::flatten(&x, 0).done()?;
+    let n = flat.shape().count_dim();
+    let places = iota_like(&flat, flat.shape(), 0, DType::INDEX).done()?;
+    let sorted = super::sort_many(&[&flat, &places], 1, 0, false)?;
+    let [values, order] = &sorted[..] else {
+        bail!(Internal, "unique: two results were expected");
+    };
+    // The first element of each run is new.
+    let first = super::ones_like(
+        &super::cast(
+            super::slice_axis(values, 0, 0, n.min(Dim::number(1))),
+            DType::Bool,
+        )
+        .done()?,
+    );
+    let fresh = if n == 0usize {
+        first.done()?
+    } else {
+        let next = super::slice_axis(values, 0, 1, n);
+        let before = super::slice_axis(values, 0, 0, n - Dim::number(1));
+        super::concat(&[first.done()?, super::not_equal(next, before).done()?], 0).done()?
+    };
+    let starts = super::reshape(nonzero(&fresh), [-1i64]).done()?;
+    let rank = super::cumsum(super::cast(&fresh, DType::INDEX), 0) - 1;
+    let inverse = put(ScatterKind::Set, super::zeros_like(&places), order, rank, 0).done()?;
+    let ends = super::concat(
+        &[
+            super::slice_axis(
+                &starts,
+                0,
+                starts.shape().dims()[0].min(Dim::number(1)),
+                starts.shape().dims()[0],
+            )
+            .done()?,
+            super::full_like(
+                &super::slice_axis(&starts, 0, 0, starts.shape().dims()[0].min(Dim::number(1)))
+                    .done()?,
+                n.value().unwrap_or(0),
+            )
+            .done()?,
+        ],
+        0,
+    );
+    let counts = if n == 0usize {
+        starts.clone()
+    } else {
+        (ends - &starts).done()?
+    };
+    Ok(Unique {
+        values: take_unchecked(values, &starts, 0)?,
+        indices: take_unchecked(order, &starts, 0)?,
+        inverse: super::reshape(&inverse, x.shape()).done()?,
+        counts,
+    })
+}
+
+/// 1 at the index along a new last axis, 0 elsewhere; an index out of range gives zeros.
+pub fn one_hot(indices: impl IntoExpr, depth: impl Into<Dim>, dtype: DType) -> Expr {
+    let depth = depth.into();
+    indices.into_expr().then(|i| {
+        ensure!(
+            i.dtype().is_int(),
+            DType,
+            "one_hot: indices are integers, not {}",
+            i.spec()
+        );
+        apply_one(&Composite::OneHot { depth, dtype }.into(), &[&i])
+    })
+}

@@ -1,0 +1,137 @@
+//! Measurements: ours, and the same in the peers' libraries where Python has them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::{Failure, Outcome, shell, suggest};
+
+struct Bench {
+    name: &'static str,
+    /// The file that must exist, so that a missing one is named rather than cargo's target list.
+    source: &'static str,
+    cargo: &'static [&'static str],
+    /// The peers' side, run with the same arguments.
+    peers: &'static str,
+}
+
+const BENCHES: &[Bench] = &[
+    Bench {
+        name: "kernels",
+        source: "crates/native/examples/bench_kernels.rs",
+        cargo: &[
+            "run",
+            "--release",
+            "-p",
+            "clematis-native",
+            "--example",
+            "bench_kernels",
+        ],
+        peers: "bench/peers_kernels.py",
+    },
+    Bench {
+        name: "dispatch",
+        source: "crates/core/benches/dispatch.rs",
+        cargo: &["bench", "-p", "clematis-core", "--bench", "dispatch"],
+        peers: "bench/peers_dispatch.py",
+    },
+];
+
+pub fn run(args: &[String]) -> Outcome {
+    let (bench, rest) = choose(args)?;
+    let root = shell::root();
+    if !root.join(bench.source).is_file() {
+        return Err(format!("bench {}: {} does not exist", bench.name, bench.source).into());
+    }
+    let mut ours: Vec<&str> = bench.cargo.to_vec();
+    if !rest.is_empty() {
+        ours.push("--");
+        ours.extend(rest.iter().map(String::as_str));
+    }
+    shell::run(shell::cargo(&ours))?;
+
+    if !root.join(bench.peers).is_file() {
+        println!("peers: no {}, so nothing to compare with", bench.peers);
+        return Ok(());
+    }
+    let Some(python) = python() else {
+        println!("peers: no Python with torch, jax or numpy found, so nothing to compare with");
+        return Ok(());
+    };
+    let mut peers = Command::new(python);
+    peers.arg(bench.peers).args(rest).current_dir(root);
+    Ok(shell::run(peers)?)
+}
+
+/// The named benchmark, `kernels` if the first argument is an option or absent, and what is passed on.
+fn choose(args: &[String]) -> Result<(&'static Bench, &[String]), Failure> {
+    let (name, rest) = match args.split_first() {
+        Some((first, rest)) if !first.starts_with('-') => (first.as_str(), rest),
+        _ => ("kernels", args),
+    };
+    let rest = match rest.split_first() {
+        Some((first, after)) if first == "--" => after,
+        _ => rest,
+    };
+    if let Some(bench) = BENCHES.iter().find(|bench| bench.name == name) {
+        return Ok((bench, rest));
+    }
+    let names = BENCHES.iter().map(|bench| bench.name);
+    let hint = match suggest::nearest(name, names.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    Err(Failure::Usage(format!("no benchmark `{name}`; {hint}")))
+}
+
+/// The first Python that has at least one of the peers.
+pub fn python() -> Option<PathBuf> {
+    let asks = "import importlib.util as u, sys; \
+                sys.exit(0 if any(u.find_spec(m) for m in ('torch', 'jax', 'numpy')) else 1)";
+    let venv = shell::root().join(".venv");
+    [
+        venv.join("bin/python"),
+        venv.join("Scripts/python.exe"),
+        PathBuf::from("python3"),
+        PathBuf::from("python"),
+    ]
+    .into_iter()
+    .find(|python| {
+        Command::new(python)
+            .args(["-c", asks])
+            .output()
+            .is_ok_and(|out| out.status.success())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(args: &[&str]) -> Vec<String> {
+        args.iter().map(|&arg| arg.to_string()).collect()
+    }
+
+    #[test]
+    fn options_alone_mean_kernels_and_are_passed_on() {
+        let args = strings(&["--quick", "matmul"]);
+        let (bench, rest) = choose(&args).expect("known");
+        assert_eq!((bench.name, rest), ("kernels", args.as_slice()));
+    }
+
+    #[test]
+    fn the_separator_is_not_passed_on() {
+        let args = strings(&["dispatch", "--", "--quick"]);
+        let (bench, rest) = choose(&args).expect("known");
+        assert_eq!(bench.name, "dispatch");
+        assert_eq!(rest, strings(&["--quick"]));
+    }
+
+    #[test]
+    fn an_unknown_benchmark_is_a_usage_failure() {
+        let args = strings(&["kernel"]);
+        let Err(Failure::Usage(message)) = choose(&args) else {
+            panic!("expected a usage failure");
+        };
+        assert!(message.contains("did you mean `kernels`?"), "{message}");
+    }
+}

@@ -1,0 +1,40 @@
+//! The API documentation, and the pages that are printed by the code itself.
+
+use crate::{Outcome, shell};
+
+/// A page under `docs/` and the `clematis` arguments that print it.
+struct Page {
+    path: &'static str,
+    args: &'static [&'static str],
+}
+
+/// Generated pages. `docs/ops.md` joins with the verb that prints the op table.
+const PAGES: &[Page] = &[];
+
+pub fn run() -> Outcome {
+    let mut doc = shell::cargo(&["doc", "--workspace", "--no-deps"]);
+    // A broken link in the documentation is an error, not something to scroll past.
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    shell::run(doc)?;
+    for page in PAGES {
+        write(page)?;
+    }
+    println!("docs: target/doc, and {} generated pages", PAGES.len());
+    Ok(())
+}
+
+fn write(page: &Page) -> Result<(), String> {
+    let mut args = vec![
+        "run",
+        "--quiet",
+        "-p",
+        "clematis-cli",
+        "--bin",
+        "clematis",
+        "--",
+    ];
+    args.extend(page.args);
+    let text = shell::output(shell::cargo(&args))?;
+    let path = shell::root().join(page.path);
+    std::fs::write(&path, text).map_err(|error| format!("{} cannot be written: {error}", page.path))
+}

@@ -1,0 +1,33 @@
+//! The checks that run no code of ours: formatting, clippy, layers, sizes.
+
+use crate::{Failure, Outcome, layers, shell, sizes};
+
+/// Runs all checks, also after one has failed, so that one run tells everything.
+pub fn run() -> Outcome {
+    let checks = [
+        command(&["fmt", "--all", "--check"]),
+        command(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+        layers::run(),
+        sizes::run(),
+    ];
+    let failed: Vec<String> = checks
+        .into_iter()
+        .filter_map(|check| check.err().map(Failure::message))
+        .collect();
+    if failed.is_empty() {
+        println!("lint: clean");
+        return Ok(());
+    }
+    Err(format!("lint found:\n{}", failed.join("\n")).into())
+}
+
+fn command(args: &[&str]) -> Outcome {
+    Ok(shell::run(shell::cargo(args))?)
+}
