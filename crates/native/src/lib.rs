@@ -2,6 +2,7 @@
 
 pub mod kernel {
     //! Placeholder.
+    pub mod conv;
     pub mod dot;
 }
 pub mod parallel;
