@@ -2,6 +2,7 @@
 
 pub mod binary;
 pub mod cast;
+pub mod conv;
 pub mod create;
 pub mod dot;
 pub mod fft;

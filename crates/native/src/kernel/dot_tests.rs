@@ -136,7 +136,7 @@ fn check<T: Dot + PartialEq + std::fmt::Debug, W: Copy>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_dtype_agrees_with_three_loops(seed: u64) {
         check(seed, 40, Dice::eighth, 0.0, |s, a, b| s + a * b, |x: f64, y| x == y);
