@@ -37,7 +37,7 @@ pub fn ulps64(got: f64, want: Dd) -> f64 {
         return if got == want.0 { 0.0 } else { f64::INFINITY };
     }
     let exponent = ((want.0.abs().to_bits() >> 52) as i32 - 1023).max(-1022);
-    let unit = 2f64.powi((exponent - 52).max(-1074));
+    let unit = 2f64.powi(exponent) * f64::EPSILON;
     ((got - want.0) - want.1).abs() / unit
 }
 
