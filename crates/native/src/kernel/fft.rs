@@ -219,7 +219,7 @@ pub fn c2r<T: Real>(
             line.fill(Complex::default());
             line[..present].copy_from_slice(&from[..present]);
             line[0].im = T::zero();
-            if n % 2 == 0 {
+            if n.is_multiple_of(2) {
                 line[half - 1].im = T::zero();
             }
             plan.process_with_scratch(&mut line, to, &mut scratch)

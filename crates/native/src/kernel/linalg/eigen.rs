@@ -121,12 +121,12 @@ pub fn eig<T: Scalar>(
 }
 
 /// Pairs each matrix with its place for vectors, or with none.
-fn with_vectors<'a, I, V>(
+fn with_vectors<I, V>(
     inputs: impl Iterator<Item = I>,
-    vectors: Option<&'a mut [V]>,
+    vectors: Option<&mut [V]>,
     batch: usize,
     size: usize,
-) -> Vec<(I, Option<&'a mut [V]>)> {
+) -> Vec<(I, Option<&mut [V]>)> {
     match vectors {
         None => inputs.map(|input| (input, None)).collect(),
         Some(vectors) => inputs

@@ -127,7 +127,7 @@ fn panel<T: Scalar>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
             let factor = right[(j, column)];
             let target = right.as_mut().col_mut(column).subrows_mut(j + 1, m - j - 1);
             for (x, &l) in target.iter_mut().zip(below.iter()) {
-                *x = *x - l * factor;
+                *x -= l * factor;
             }
         }
     }

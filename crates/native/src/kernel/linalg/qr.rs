@@ -88,12 +88,12 @@ fn make_diagonal_real<T: Scalar>(q: &mut [T], r: &mut [T], inner: usize, n: usiz
         }
         let phase = diagonal.scaled(Float::recip(size));
         for x in &mut r[i * n + i..(i + 1) * n] {
-            *x = *x * phase.conjugate();
+            *x *= phase.conjugate();
         }
         // The product above leaves a rounding error where zero belongs.
         r[i * n + i] = T::one().scaled(size);
         for row in q.chunks_exact_mut(inner) {
-            row[i] = row[i] * phase;
+            row[i] *= phase;
         }
     }
 }

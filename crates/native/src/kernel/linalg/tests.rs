@@ -47,7 +47,7 @@ fn product<T: Scalar>(a: &[T], b: &[T], m: usize, k: usize, n: usize) -> Vec<T> 
     for i in 0..m {
         for l in 0..k {
             for j in 0..n {
-                c[i * n + j] = c[i * n + j] + a[i * k + l] * b[l * n + j];
+                c[i * n + j] += a[i * k + l] * b[l * n + j];
             }
         }
     }
@@ -210,7 +210,7 @@ fn check_svd<T: Sample>() {
                     for j in 0..n {
                         for l in 0..k {
                             let term = u[i * left + l].scaled(s[l]) * vh[l * n + j];
-                            scaled[i * n + j] = scaled[i * n + j] + term;
+                            scaled[i * n + j] += term;
                         }
                     }
                 }
@@ -354,7 +354,7 @@ fn check_triangular<T: Sample>() {
         let mut a = random::<T>(n * n, 13);
         // A strong diagonal keeps the system well conditioned.
         let big: T::Part = num_traits::NumCast::from(n).unwrap();
-        (0..n).for_each(|i| a[i * n + i] = a[i * n + i] + T::one().scaled(big));
+        (0..n).for_each(|i| a[i * n + i] += T::one().scaled(big));
         let b = random::<T>(n * columns, 14);
         for triangle in [Triangle::Lower, Triangle::Upper] {
             for unit in [false, true] {

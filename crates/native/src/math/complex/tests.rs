@@ -18,11 +18,13 @@ fn same(a: f64, b: f64, signed: bool) -> bool {
         || (a - b).abs() <= 4e-16 * b.abs()
 }
 
+type Function = fn(Complex64) -> Complex64;
+type Real = fn(f64) -> f64;
 type Row = ((f64, f64), (f64, f64));
 
 /// Checks a table of special values, and its mirror image under conjugation,
 /// which all functions here respect.
-fn table(f: fn(Complex64) -> Complex64, rows: &[Row]) {
+fn table(f: Function, rows: &[Row]) {
     for &((x, y), (re, im)) in rows {
         let got = f(z(x, y));
         assert!(
@@ -39,7 +41,7 @@ fn table(f: fn(Complex64) -> Complex64, rows: &[Row]) {
 }
 
 /// The same where the standard leaves signs open.
-fn table_up_to_sign(f: fn(Complex64) -> Complex64, rows: &[Row]) {
+fn table_up_to_sign(f: Function, rows: &[Row]) {
     for &((x, y), (re, im)) in rows {
         let got = f(z(x, y));
         assert!(
@@ -304,7 +306,7 @@ fn special_values_of_inverse_functions() {
 #[test]
 fn branch_cuts_continue_from_the_side_of_the_signed_zero() {
     let near = 1e-9;
-    let cuts: [(fn(Complex64) -> Complex64, Complex64); 7] = [
+    let cuts: [(Function, Complex64); 7] = [
         (log, z(-2.0, 0.0)),
         (sqrt, z(-2.0, 0.0)),
         (acos, z(2.0, 0.0)),
@@ -333,7 +335,7 @@ fn branch_cuts_continue_from_the_side_of_the_signed_zero() {
 #[test]
 fn real_arguments_agree_with_the_real_functions() {
     let mut bits = Bits(9);
-    let pairs: [(fn(Complex64) -> Complex64, fn(f64) -> f64); 12] = [
+    let pairs: [(Function, Real); 12] = [
         (exp, libm::exp),
         (expm1, libm::expm1),
         (sin, libm::sin),

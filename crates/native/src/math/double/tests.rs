@@ -16,6 +16,8 @@ fn worst(low: f64, high: f64, f: impl Fn(f64) -> f64, reference: impl Fn(Dd) -> 
     worst.0
 }
 
+type Function = fn(f64) -> f64;
+
 fn one() -> Dd {
     Dd::from(1.0)
 }
@@ -78,7 +80,7 @@ fn subnormal_results_and_arguments() {
 #[test]
 fn infinities_nan_and_zeros() {
     let inf = f64::INFINITY;
-    let table: [(fn(f64) -> f64, f64, f64, f64); 8] = [
+    let table: [(Function, f64, f64, f64); 8] = [
         (exp, inf, 0.0, 1.0),
         (exp2, inf, 0.0, 1.0),
         (expm1, inf, -1.0, -0.0),
@@ -110,7 +112,7 @@ proptest! {
     #[test]
     fn any_bits_agree_with_libm(bits: u64) {
         let x = f64::from_bits(bits);
-        let pairs: [(fn(f64) -> f64, fn(f64) -> f64); 7] = [
+        let pairs: [(Function, Function); 7] = [
             (exp, libm::exp), (exp2, libm::exp2), (expm1, libm::expm1), (log, libm::log),
             (log1p, libm::log1p), (tanh, libm::tanh), (erf, libm::erf),
         ];
