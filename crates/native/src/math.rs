@@ -19,7 +19,7 @@ pub mod single;
 pub mod special;
 
 #[cfg(test)]
-mod reference;
+pub(crate) mod reference;
 
 /// Value of a polynomial at `x`, coefficients from the constant term upwards.
 #[inline(always)]

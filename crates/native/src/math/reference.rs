@@ -37,7 +37,7 @@ pub fn ulps64(got: f64, want: Dd) -> f64 {
         return if got == want.0 { 0.0 } else { f64::INFINITY };
     }
     let exponent = ((want.0.abs().to_bits() >> 52) as i32 - 1023).max(-1022);
-    let unit = 2f64.powi((exponent - 52).max(-1074));
+    let unit = 2f64.powi(exponent) * f64::EPSILON;
     ((got - want.0) - want.1).abs() / unit
 }
 
@@ -119,8 +119,8 @@ impl Div for Dd {
 }
 
 impl Dd {
-    pub const PI: Dd = Dd(3.141592653589793, 1.2246467991473532e-16);
-    pub const LN_2: Dd = Dd(0.6931471805599453, 2.3190468138462996e-17);
+    pub const PI: Dd = Dd(std::f64::consts::PI, 1.2246467991473532e-16);
+    pub const LN_2: Dd = Dd(std::f64::consts::LN_2, 2.3190468138462996e-17);
 
     fn scale(self, k: i32) -> Dd {
         let s = 2f64.powi(k);

@@ -15,12 +15,14 @@ use super::{double, horner64, single};
 /// cubes the error.
 pub fn erfinv(x: f64) -> f64 {
     let a = x.abs();
+    if a == 0.0 {
+        return x;
+    }
     if a == 1.0 {
         return f64::INFINITY.copysign(x);
     }
-    // Also the way out for NaN.
-    if !(a < 1.0) || a == 0.0 {
-        return if a == 0.0 { x } else { f64::NAN };
+    if a > 1.0 || a.is_nan() {
+        return f64::NAN;
     }
     let w = -double::log((1.0 - a) * (1.0 + a));
     let ratio = if w < 16.0 {

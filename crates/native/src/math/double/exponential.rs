@@ -143,7 +143,12 @@ pub fn tanh(x: f64) -> f64 {
 pub fn sigmoid(x: f64) -> f64 {
     let z = exp(-x.abs());
     let numerator = if x < 0.0 { z } else { 1.0 };
-    numerator / (1.0 + z)
+    let denominator = 1.0 + z;
+    let quotient = numerator / denominator;
+    // First-order correction for what the denominator rounded off.
+    let lost = z - (denominator - 1.0);
+    let inverse = if x < 0.0 { 1.0 - quotient } else { quotient };
+    quotient - quotient * (lost * inverse)
 }
 
 /// Gauss error function. Vectorises.

@@ -132,5 +132,10 @@ pub fn sigmoid(x: f32) -> f32 {
     let (n, r, c) = reduce(if a < -104.0 { -104.0 } else { a });
     let z = scale(1.0 + (r + (c + tail(r))), n);
     let numerator = if x < 0.0 { z } else { 1.0 };
-    numerator / (1.0 + z)
+    let denominator = 1.0 + z;
+    let quotient = numerator / denominator;
+    // First-order correction for what the denominator rounded off.
+    let lost = z - (denominator - 1.0);
+    let inverse = if x < 0.0 { 1.0 - quotient } else { quotient };
+    quotient - quotient * (lost * inverse)
 }

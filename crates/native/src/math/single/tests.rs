@@ -59,6 +59,8 @@ macro_rules! accurate {
     )*};
 }
 
+type Function = fn(f32) -> f32;
+
 fn erf64(x: f64) -> f64 {
     libm::erf(x)
 }
@@ -107,7 +109,7 @@ fn zeros_keep_their_sign() {
 #[test]
 fn infinities_and_nan() {
     let inf = f32::INFINITY;
-    let table: [(fn(f32) -> f32, f32, f32); 15] = [
+    let table: [(Function, f32, f32); 15] = [
         (exp, inf, 0.0),
         (exp2, inf, 0.0),
         (expm1, inf, -1.0),

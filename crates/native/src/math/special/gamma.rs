@@ -107,7 +107,7 @@ pub fn zeta(s: f64, q: f64) -> f64 {
         return f64::INFINITY;
     }
     if q > 0.0 {
-        return positive_zeta(s, q);
+        return positive_zeta(s, q, 1.0);
     }
     let whole = q.floor();
     if q == whole {
@@ -124,27 +124,29 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     // cost independent of q: with f = q - ⌊q⌋ they are
     // (-1)ˢ (ζ(s, 1 - f) - ζ(s, 1 - q)).
     let fraction = q - whole;
-    let mirrored = positive_zeta(s, 1.0 - fraction) - positive_zeta(s, 1.0 - q);
+    let mirrored = positive_zeta(s, 1.0 - fraction, 1.0) - positive_zeta(s, 1.0 - q, 1.0);
     let sign = if s % 2.0 == 0.0 { 1.0 } else { -1.0 };
-    positive_zeta(s, fraction) + sign * mirrored
+    positive_zeta(s, fraction, 1.0) + sign * mirrored
 }
 
-/// Euler–Maclaurin summation: ten terms, the integral, and Bernoulli corrections.
-fn positive_zeta(s: f64, q: f64) -> f64 {
+/// `unitˢ ζ(s, q)` by Euler–Maclaurin summation: ten terms, the integral, and
+/// Bernoulli corrections. A unit near `q` keeps large powers in range.
+fn positive_zeta(s: f64, q: f64, unit: f64) -> f64 {
     if q == f64::INFINITY {
         return 0.0;
     }
-    // From here (q + 1)⁻ˢ and all later terms vanish beside q⁻ˢ.
+    let term = |a: f64| libm::pow(a / unit, -s);
+    // From here all terms but two vanish beside the first.
     if s > 1.0e3 && q < 1.0e3 {
-        return libm::pow(q, -s) + libm::pow(q + 1.0, -s);
+        return term(q) + term(q + 1.0);
     }
     let mut sum = 0.0;
     let mut a = q;
     for _ in 0..10 {
-        sum += libm::pow(a, -s);
+        sum += term(a);
         a += 1.0;
     }
-    let power = libm::pow(a, -s);
+    let power = term(a);
     sum += a * power / (s - 1.0) + 0.5 * power;
     // B₂ₖ / (2k)! · s (s+1) … (s+2k-2) · a^(1-s-2k)
     let mut factor = s * power / a;
@@ -168,13 +170,13 @@ pub fn polygamma(n: u32, x: f64) -> f64 {
         return digamma(x);
     }
     let order = f64::from(n) + 1.0;
-    let zeta = zeta(order, x);
     let factorial = libm::tgamma(order);
-    let size = if factorial.is_finite() {
-        factorial * zeta
+    let size = if factorial.is_finite() || x <= 0.0 {
+        factorial * zeta(order, x)
     } else {
-        // 171! and beyond overflow while the product may not.
-        libm::exp(libm::lgamma(order) + libm::log(zeta))
+        // From 171! on the factors leave the range while the product may not.
+        let scaled = positive_zeta(order, x, x);
+        libm::exp(libm::lgamma(order) + libm::log(scaled) - order * libm::log(x))
     };
     if n % 2 == 1 { size } else { -size }
 }

@@ -76,7 +76,7 @@ fn prefix(a: f64, x: f64) -> f64 {
 }
 
 /// `P` by its power series, for `x < a + 1`.
-fn series(a: f64, x: f64) -> f64 {
+pub(super) fn series(a: f64, x: f64) -> f64 {
     let (mut term, mut sum, mut n) = (1.0, 1.0, a);
     for _ in 0..100_000 {
         n += 1.0;
@@ -90,7 +90,7 @@ fn series(a: f64, x: f64) -> f64 {
 }
 
 /// `Q` by its continued fraction (Lentz), for `x ≥ a + 1`.
-fn fraction(a: f64, x: f64) -> f64 {
+pub(super) fn fraction(a: f64, x: f64) -> f64 {
     const TINY: f64 = 1.0e-300;
     let mut b = x + 1.0 - a;
     let mut c = 1.0 / TINY;
@@ -114,7 +114,7 @@ fn fraction(a: f64, x: f64) -> f64 {
 }
 
 /// Leading terms of Temme's uniform expansion; `side` is 1 for `Q`, -1 for `P`.
-fn asymptotic(a: f64, x: f64, side: f64) -> f64 {
+pub(super) fn asymptotic(a: f64, x: f64, side: f64) -> f64 {
     let deviance = deviance(a, x);
     let eta = (2.0 * deviance).sqrt().copysign(x - a);
     // 1/(λ - 1) - 1/η, by its Taylor series where both blow up.
