@@ -21,6 +21,8 @@ pub struct Line([u8; 64]);
 pub struct Bytes {
     lines: Vec<Line>,
     len: usize,
+    /// Who takes the lines when nobody needs the bytes any more.
+    home: Option<fn(Vec<Line>)>,
 }
 
 impl Bytes {
@@ -28,7 +30,7 @@ impl Bytes {
     pub fn zeroed(len: usize) -> Result<Self> {
         let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(size_of::<Line>()));
         match lines {
-            Ok(lines) => Ok(Bytes { lines, len }),
+            Ok(lines) => Ok(Bytes::from_lines(lines, len)),
             Err(()) => bail!(Value, "alloc: {len} bytes are not to be had"),
         }
     }
@@ -36,12 +38,24 @@ impl Bytes {
     /// Takes over lines whose first `len` bytes count; whatever they hold stays.
     pub fn from_lines(lines: Vec<Line>, len: usize) -> Self {
         let len = len.min(lines.len() * size_of::<Line>());
-        Bytes { lines, len }
+        Bytes {
+            lines,
+            len,
+            home: None,
+        }
+    }
+
+    /// Sends the lines to `home` at the end, wherever that comes: in a tensor, a host value or a foreign array.
+    #[must_use]
+    pub fn with_home(mut self, home: fn(Vec<Line>)) -> Self {
+        self.home = Some(home);
+        self
     }
 
     /// Gives the lines back, to be used again.
-    pub fn into_lines(self) -> Vec<Line> {
-        self.lines
+    pub fn into_lines(mut self) -> Vec<Line> {
+        self.home = None;
+        std::mem::take(&mut self.lines)
     }
 
     /// How many bytes count.
@@ -66,6 +80,14 @@ impl Bytes {
         let whole = self.len / size_of::<T>() * size_of::<T>();
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.lines);
         bytemuck::cast_slice_mut(&mut bytes[..whole])
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        if let Some(home) = self.home {
+            home(std::mem::take(&mut self.lines));
+        }
     }
 }
 

@@ -1,1 +1,166 @@
-//! Placeholder.
+//! The CPU engine: every op in pure Rust, on any processor.
+//!
+//! Owns kernels, memory, strides and threads. Knows nothing of derivatives, traces or other backends.
+
+pub mod buffer;
+pub mod element;
+pub mod kernel;
+pub mod layout;
+pub mod math;
+pub mod memory;
+pub mod parallel;
+pub mod simd;
+
+pub use buffer::Buffer;
+pub use memory::{memory_limit, memory_used, set_memory_limit};
+pub use parallel::{set_thread_limit, threads};
+
+use clematis_core::backend::LINKED;
+use clematis_core::tensor::Data;
+use clematis_core::{
+    Backend, Composite, Device, Host, Op, Outs, Result, Spec, Support, Tensor, bail,
+};
+
+/// The engine.
+pub struct Native;
+
+static NATIVE: Native = Native;
+
+#[linkme::distributed_slice(LINKED)]
+static LINK: fn() -> &'static dyn Backend = backend;
+
+/// The engine, as tensors know it.
+pub fn backend() -> &'static dyn Backend {
+    &NATIVE
+}
+
+impl Backend for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn support(&self, op: &Op) -> Support {
+        match op {
+            Op::Call(c) => composite_support(c),
+            Op::Cond(_) | Op::While(_) | Op::Scan(_) | Op::Custom(_) => Support::Expands,
+            Op::Collective(_) => Support::Missing,
+            _ => Support::Runs,
+        }
+    }
+
+    fn execute(&self, op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
+        execute(op, inputs, out)
+    }
+
+    fn from_host(&self, host: Host, device: Device) -> Result<Data> {
+        match device {
+            Device::Cpu => Ok(Buffer::new(host.bytes().clone()).boxed()),
+            Device::Gpu(n) => bail!(Unsupported, "native: runs in main memory, not on gpu {n}"),
+        }
+    }
+
+    fn to_host(&self, x: &Tensor) -> Result<Host> {
+        buffer::of(x)?.to_host(x.spec())
+    }
+}
+
+/// Composites that have a kernel of their own.
+fn composite_support(c: &Composite) -> Support {
+    match c {
+        Composite::Relu {}
+        | Composite::Gelu { .. }
+        | Composite::Sigmoid {}
+        | Composite::Silu {}
+        | Composite::Softmax { .. }
+        | Composite::LogSoftmax { .. }
+        | Composite::LogSumExp { .. }
+        | Composite::LayerNorm { .. }
+        | Composite::RmsNorm { .. }
+        | Composite::RandomBits { .. } => Support::Runs,
+        _ => Support::Expands,
+    }
+}
+
+/// Every op to its kernel. `infer` has checked number, dtypes and shapes of the operands.
+fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
+    use kernel::{binary, cast, create, gather, reduce, scan, scatter, select, shape, sort, unary};
+    let one = match op {
+        Op::Unary(u) => unary::run(*u, x[0], &out[0])?,
+        Op::Binary(b) => binary::run(*b, x[0], x[1], &out[0])?,
+        Op::Compare(c) => binary::compare(*c, x[0], x[1], &out[0])?,
+        Op::Select => select::select(x[0], x[1], x[2], &out[0])?,
+        Op::Clamp => select::clamp(x[0], x[1], x[2], &out[0])?,
+        Op::StopGradient => buffer::of(x[0])?.into_owned(),
+        Op::Cast(_) => cast::cast(x[0], &out[0])?,
+        Op::Bitcast(_) => cast::bitcast(x[0], &out[0])?,
+        Op::Full(p) => create::fill("full", p.value, &out[0])?,
+        Op::Iota(p) => create::iota(p, &out[0])?,
+        Op::Reshape(to) => shape::reshape(x[0], to)?,
+        Op::Transpose(axes) => shape::transpose(x[0], axes)?,
+        Op::Broadcast(p) => shape::broadcast(x[0], p)?,
+        Op::Slice(p) => shape::slice(x[0], p, &out[0])?,
+        Op::Pad(p) => shape::pad(x[0], x[1], p, &out[0])?,
+        Op::Concat(axis) => shape::concat(x, *axis, &out[0])?,
+        Op::Reverse(axes) => shape::reverse(x[0], axes)?,
+        Op::DynamicSlice(_) => shape::dynamic_slice(x[0], x[1], &out[0])?,
+        Op::DynamicUpdate => shape::dynamic_update(x[0], x[1], x[2], &out[0])?,
+        Op::Gather(p) => gather::gather(p, x[0], x[1], &out[0])?,
+        Op::Scatter(p) => scatter::scatter(op.name(), p, [x[0], x[1], x[2]], &out[0])?,
+        Op::NonZero(_) => shape::nonzero(x[0], &out[0])?,
+        Op::SearchSorted(right) => sort::search_sorted(x[0], x[1], *right, &out[0])?,
+        Op::Reduce(p) => reduce::run(op.name(), p, x[0], &out[0])?,
+        Op::ArgReduce(p) => scan::arg_reduce(p, x[0], &out[0])?,
+        Op::Cumulative(p) => scan::cumulative(op.name(), p, x[0], &out[0])?,
+        Op::Sort(p) => return Ok(many(sort::sort(p, x, out)?)),
+        Op::TopK(_) => return Ok(many(sort::top_k(x[0], out)?)),
+        Op::Dot(_)
+        | Op::Conv(_)
+        | Op::Window(_)
+        | Op::WindowScatter(_)
+        | Op::WindowGather(_)
+        | Op::Cholesky(_)
+        | Op::Qr(_)
+        | Op::Svd(_)
+        | Op::Eigh(_)
+        | Op::Eig(_)
+        | Op::Lu
+        | Op::TriangularSolve(_)
+        | Op::Fft(_) => bail!(Unsupported, "{}: not in the engine yet", op.name()),
+        Op::Call(c) => composite(c, x, &out[0])?,
+        Op::Cond(_) | Op::While(_) | Op::Scan(_) | Op::Collective(_) | Op::Custom(_) => {
+            bail!(Internal, "{}: the engine does not run it", op.name())
+        }
+    };
+    Ok(Outs::One(one.boxed()))
+}
+
+fn many(buffers: Vec<Buffer>) -> Outs<Data> {
+    let mut all: Vec<Data> = buffers.into_iter().map(Buffer::boxed).collect();
+    match (all.len(), all.pop()) {
+        (1, Some(only)) => Outs::One(only),
+        (_, last) => {
+            all.extend(last);
+            Outs::Many(all)
+        }
+    }
+}
+
+fn composite(c: &Composite, x: &[&Tensor], out: &Spec) -> Result<Buffer> {
+    use kernel::norm::{Centre, log_sum_exp, norm, softmax};
+    use kernel::{random, unary};
+    let op = c.name();
+    match c {
+        Composite::Relu {} => unary::relu(op, x[0], out),
+        Composite::Sigmoid {} => unary::sigmoid(op, x[0], out),
+        Composite::Silu {} => unary::silu(op, x[0], out),
+        Composite::Gelu { approximate: false } => unary::gelu(op, x[0], out),
+        Composite::Gelu { approximate: true } => unary::gelu_tanh(op, x[0], out),
+        Composite::Softmax { axis } => softmax(op, x[0], *axis, false, out),
+        Composite::LogSoftmax { axis } => softmax(op, x[0], *axis, true, out),
+        Composite::LogSumExp { axes } => log_sum_exp(op, x[0], axes, out),
+        Composite::LayerNorm { axis, epsilon } => norm(op, x, *axis, epsilon.0, Centre::Mean, out),
+        Composite::RmsNorm { axis, epsilon } => norm(op, x, *axis, epsilon.0, Centre::Zero, out),
+        Composite::RandomBits { .. } => random::random_bits(x[0], out),
+        _ => bail!(Internal, "{op}: the engine leaves it to its expansion"),
+    }
+}

@@ -1,0 +1,126 @@
+//! What the engine keeps in a tensor: shared bytes and a layout.
+
+use crate::element::constant;
+use crate::layout::{Layout, View};
+use crate::memory;
+use bytemuck::Pod;
+use clematis_core::host::Bytes;
+use clematis_core::tensor::Data;
+use clematis_core::{Host, Repr, Result, Shape, Spec, Tensor, bail, with_element};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Bytes, shared by every view of them, and where in them a tensor's elements lie.
+#[derive(Clone)]
+pub struct Buffer {
+    bytes: Arc<Bytes>,
+    layout: Layout,
+}
+
+impl Buffer {
+    /// Elements in row-major order from the first byte on.
+    pub fn new(bytes: impl Into<Arc<Bytes>>) -> Self {
+        Buffer {
+            bytes: bytes.into(),
+            layout: Layout::default(),
+        }
+    }
+
+    /// The same bytes seen in another way.
+    #[must_use]
+    pub fn with_layout(&self, layout: Layout) -> Self {
+        Buffer {
+            bytes: self.bytes.clone(),
+            layout,
+        }
+    }
+
+    /// Where the elements lie.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The elements, with a way through them.
+    pub fn view<T: Pod>(&self, shape: &Shape) -> View<'_, T> {
+        let sizes = shape.sizes();
+        View {
+            data: self.bytes.as_slice(),
+            offset: self.layout.offset,
+            strides: self.layout.strides(&sizes),
+            sizes,
+        }
+    }
+
+    /// The elements as a slice, if they lie in row-major order.
+    #[inline]
+    pub fn dense<T: Pod>(&self, count: usize) -> Option<&[T]> {
+        if self.layout.strides.is_some() {
+            return None;
+        }
+        if count == 0 {
+            return Some(&[]);
+        }
+        self.bytes
+            .as_slice()
+            .get(self.layout.offset..self.layout.offset + count)
+    }
+
+    /// The bytes with their elements in row-major order, shared where they are the whole of it.
+    pub fn to_host(&self, spec: &Spec) -> Result<Host> {
+        let whole = self.layout == Layout::default() && self.bytes.len() == spec.bytes();
+        let bytes = if whole {
+            self.bytes.clone()
+        } else {
+            copy("to_host", self, spec)?.bytes
+        };
+        Host::new(spec.clone(), bytes)
+    }
+
+    /// As a tensor's data.
+    #[inline]
+    pub fn boxed(self) -> Data {
+        Box::new(self)
+    }
+}
+
+/// A tensor's buffer; a number without a home gets one.
+pub fn of(x: &Tensor) -> Result<Cow<'_, Buffer>> {
+    match x.repr() {
+        Repr::Scalar { value, .. } => {
+            let mut bytes = memory::alloc("constant", x.spec())?;
+            with_element!(x.dtype(), E => {
+                if let Some(number) = constant(*value, x.dtype()) {
+                    bytes.as_mut_slice::<<E as clematis_core::Element>::Stored>().fill(number);
+                }
+            });
+            Ok(Cow::Owned(Buffer::new(bytes)))
+        }
+        _ => concrete(x).map(Cow::Borrowed),
+    }
+}
+
+/// The buffer of a tensor that is at home here.
+#[inline]
+pub fn concrete(x: &Tensor) -> Result<&Buffer> {
+    match x.data::<Buffer>() {
+        Some(buffer) => Ok(buffer),
+        None => bail!(Internal, "native: {x:?} is not at home here"),
+    }
+}
+
+/// The same elements in row-major order: the buffer itself, or a copy.
+pub fn contiguous(op: &str, buffer: &Buffer, spec: &Spec) -> Result<Buffer> {
+    if buffer.layout.strides.is_none() {
+        return Ok(buffer.clone());
+    }
+    copy(op, buffer, spec)
+}
+
+/// A copy in row-major order.
+pub fn copy(op: &str, buffer: &Buffer, spec: &Spec) -> Result<Buffer> {
+    let mut bytes = memory::alloc(op, spec)?;
+    crate::element::by_size!(spec.dtype, T => {
+        crate::kernel::map::copy(&buffer.view::<T>(&spec.shape), bytes.as_mut_slice());
+    });
+    Ok(Buffer::new(bytes))
+}

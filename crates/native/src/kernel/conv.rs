@@ -1,0 +1,241 @@
+//! Convolution in any number of dimensions, with strides, padding, dilation of either operand,
+//! feature and batch groups, in any layout; and its two backward passes.
+//!
+//! All three are one sum (see [`Problem`]) with the roles of the axes exchanged, so they share their
+//! strategies: register tiles over unfolded-on-the-fly input ([`tiled`]), the same with the window as
+//! the long axis ([`wide`], which is what a filter gradient looks like), channel by channel
+//! ([`depthwise`]), and a plain loop for what is left. None unfolds the whole input: workspaces are
+//! bounded by [`SLAB`] and [`PACKED`].
+//!
+//! Padding is read as zeros by the fast strategies, so an infinite filter element gives NaN at a
+//! padded border, as it does in XLA.
+
+use half::{bf16, f16};
+use num_complex::Complex;
+use smallvec::SmallVec;
+
+use crate::simd::Tiled;
+
+mod depthwise;
+mod plain;
+mod problem;
+mod slab;
+mod tiled;
+mod wide;
+
+pub use plain::conv_naive;
+use problem::Problem;
+
+/// Elements of the input that one task copies at a time: they stay in the second-level cache.
+const SLAB: usize = 1 << 18;
+
+/// Elements of the filter or of prepared input that are held at once.
+const PACKED: usize = 1 << 22;
+
+/// Products below which a second thread costs more than it brings.
+const PARALLEL: usize = 1 << 20;
+
+/// A small list, on the stack for up to three spatial axes.
+pub(crate) type List<T> = SmallVec<[T; 4]>;
+
+/// One axis of an array: how many elements, and how far apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Number of elements.
+    pub size: usize,
+    /// Distance between neighbours, in elements.
+    pub stride: isize,
+}
+
+/// Where an operand's elements are, by what its axes mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The first element.
+    pub offset: usize,
+    /// Batch of the input and the output; output features of the filter.
+    pub outer: Axis,
+    /// Features of the input and the output; input features (of one group) of the filter.
+    pub inner: Axis,
+    /// The spatial axes, in one order for all three arrays.
+    pub spatial: SmallVec<[Axis; 4]>,
+}
+
+/// How the window moves along one spatial axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Distance between windows.
+    pub stride: usize,
+    /// Elements added before the first; negative cuts some off.
+    pub lo: isize,
+    /// Elements added after the last.
+    pub hi: isize,
+    /// Distance between input elements, zeros in between.
+    pub lhs_dilation: usize,
+    /// Distance between filter elements.
+    pub rhs_dilation: usize,
+}
+
+impl Default for Step {
+    fn default() -> Self {
+        Step {
+            stride: 1,
+            lo: 0,
+            hi: 0,
+            lhs_dilation: 1,
+            rhs_dilation: 1,
+        }
+    }
+}
+
+impl Step {
+    /// How many windows of `window` elements fit in `input` elements.
+    pub fn output_size(&self, input: usize, window: usize) -> usize {
+        let spread = |size: usize, dilation: usize| match size {
+            0 => 0,
+            _ => ((size - 1) * dilation + 1) as isize,
+        };
+        let padded = spread(input, self.lhs_dilation) + self.lo + self.hi;
+        let window = spread(window, self.rhs_dilation);
+        match padded - window {
+            room if room < 0 || padded < 0 => 0,
+            room => room as usize / self.stride + 1,
+        }
+    }
+}
+
+/// How the window moves, and which features meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// One step per spatial axis.
+    pub steps: SmallVec<[Step; 4]>,
+    /// Into how many independent groups the features fall.
+    pub feature_groups: usize,
+    /// Into how many groups the batch falls, each met by its part of the filter.
+    pub batch_groups: usize,
+}
+
+/// Types that can be convolved.
+pub trait Convolved: Copy + Send + Sync + 'static {
+    /// Solves `problem` by the best strategy there is for the type.
+    #[doc(hidden)]
+    fn run(out: &mut [Self], lhs: &[Self], rhs: &[Self], problem: &Problem);
+}
+
+/// `out[b, o, p] = Σ_{f, t} lhs[b, f, p·stride + t·rhs_dilation - lo] · rhs[o, f, t]`, with zeros
+/// between the elements of a dilated `lhs` and outside of it. `out` must not repeat elements.
+pub fn conv<T: Convolved>(
+    out: (&mut [T], &View),
+    lhs: (&[T], &View),
+    rhs: (&[T], &View),
+    window: &Window,
+) {
+    let problem = Problem::forward(out.1, lhs.1, rhs.1, window);
+    T::run(out.0, lhs.0, rhs.0, &problem);
+}
+
+/// The gradient of [`conv`] by `lhs`, written to `out` (a view shaped like `lhs`), from `grad` (a
+/// view shaped like the forward result) and the forward's filter and window.
+pub fn conv_backward_input<T: Convolved>(
+    out: (&mut [T], &View),
+    grad: (&[T], &View),
+    rhs: (&[T], &View),
+    window: &Window,
+) {
+    let problem = Problem::backward_input(out.1, grad.1, rhs.1, window);
+    T::run(out.0, grad.0, rhs.0, &problem);
+}
+
+/// The gradient of [`conv`] by `rhs`, written to `out` (a view shaped like `rhs`), from the forward's
+/// input, `grad` (a view shaped like the forward result) and the forward's window.
+pub fn conv_backward_filter<T: Convolved>(
+    out: (&mut [T], &View),
+    lhs: (&[T], &View),
+    grad: (&[T], &View),
+    window: &Window,
+) {
+    let problem = Problem::backward_filter(out.1, lhs.1, grad.1, window);
+    T::run(out.0, lhs.0, grad.0, &problem);
+}
+
+/// Real types: stored as themselves, summed in f32 or f64.
+pub(crate) trait Real: Copy + Send + Sync + 'static {
+    /// What sums are held in.
+    type Sum: Tiled + num_traits::NumAssign;
+    fn widen(self) -> Self::Sum;
+    fn narrow(sum: Self::Sum) -> Self;
+    /// The slice itself where no conversion is needed.
+    fn as_sums(slice: &[Self]) -> Option<&[Self::Sum]>;
+}
+
+macro_rules! real {
+    ($($t:ty, $sum:ty, $widen:expr, $narrow:expr, $same:expr;)*) => {$(
+        impl Real for $t {
+            type Sum = $sum;
+            #[inline(always)]
+            fn widen(self) -> $sum {
+                $widen(self)
+            }
+            #[inline(always)]
+            fn narrow(sum: $sum) -> $t {
+                $narrow(sum)
+            }
+            #[inline(always)]
+            fn as_sums(slice: &[$t]) -> Option<&[$sum]> {
+                $same(slice)
+            }
+        }
+        impl Convolved for $t {
+            fn run(out: &mut [$t], lhs: &[$t], rhs: &[$t], problem: &Problem) {
+                run_real(out, lhs, rhs, problem);
+            }
+        }
+    )*};
+}
+real! {
+    f32, f32, |x| x, |x| x, Some;
+    f64, f64, |x| x, |x| x, Some;
+    f16, f32, f16::to_f32, f16::from_f32, |_| None;
+    bf16, f32, bf16::to_f32, bf16::from_f32, |_| None;
+}
+
+fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
+    if problem.is_empty() {
+        plain::run(
+            out,
+            lhs,
+            rhs,
+            problem,
+            T::Sum::default(),
+            |s, _, _| s,
+            T::narrow,
+        );
+    } else if problem.is_depthwise() {
+        depthwise::run(out, lhs, rhs, problem);
+    } else if problem.is_wide() {
+        wide::run(out, lhs, rhs, problem);
+    } else {
+        tiled::run(out, lhs, rhs, problem);
+    }
+}
+
+macro_rules! convolved_plainly {
+    ($($t:ty: $zero:expr, $add_product:expr;)*) => {$(
+        impl Convolved for $t {
+            fn run(out: &mut [$t], lhs: &[$t], rhs: &[$t], problem: &Problem) {
+                plain::run(out, lhs, rhs, problem, $zero, $add_product, |sum| sum);
+            }
+        }
+    )*};
+    ($($t:ty),*) => {
+        convolved_plainly! { $($t: 0, |s: $t, a: $t, b: $t| s.wrapping_add(a.wrapping_mul(b));)* }
+    };
+}
+convolved_plainly!(i8, i16, i32, i64, u8, u16, u32, u64);
+convolved_plainly! {
+    bool: false, |s, a, b| s | (a & b);
+    Complex<f32>: Complex::new(0.0, 0.0), |s, a, b| s + a * b;
+    Complex<f64>: Complex::new(0.0, 0.0), |s, a, b| s + a * b;
+}
+
+#[cfg(test)]
+mod tests;

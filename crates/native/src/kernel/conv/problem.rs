@@ -1,0 +1,231 @@
+//! The one sum behind a convolution and its gradients.
+
+use super::{Axis, List, View, Window};
+
+/// An array by the roles of its axes in the sum.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side {
+    pub offset: isize,
+    /// From one group to the next.
+    pub group: isize,
+    /// Along the axis that this array shares with the result (or the result with `lhs`).
+    pub outer: isize,
+    /// Along the contracted features (for the result: along the features it shares with `rhs`).
+    pub inner: isize,
+}
+
+/// One spatial axis of the sum. `lhs` is read at `(p·step + t·spread - lo) / dilation` where that is
+/// a whole number within `lhs.size`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dim {
+    pub out: Axis,
+    pub lhs: Axis,
+    pub rhs: Axis,
+    pub step: usize,
+    pub spread: usize,
+    pub dilation: usize,
+    pub lo: isize,
+}
+
+/// `out[g, b, o, p] = Σ_{f, t} lhs[g, b, f, p·step + t·spread - lo] · rhs[g, o, f, t]`
+///
+/// Forward, `b` is the batch, `f` and `o` input and output features, `p` and `t` places in the result
+/// and in the window. For the input's gradient the roles of the two feature axes are exchanged and the
+/// window runs backwards; for the filter's gradient `f` is the batch, `t` runs over the whole image
+/// and `p` over the window.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    pub(crate) groups: usize,
+    /// Sizes, per group.
+    pub(crate) b: usize,
+    pub(crate) f: usize,
+    pub(crate) o: usize,
+    pub(crate) out: Side,
+    pub(crate) lhs: Side,
+    pub(crate) rhs: Side,
+    pub(crate) dims: List<Dim>,
+}
+
+fn side(view: &View, group: isize, outer: isize, inner: isize) -> Side {
+    Side {
+        offset: view.offset as isize,
+        group,
+        outer,
+        inner,
+    }
+}
+
+/// Sizes and group strides that do not depend on the direction, named as in the forward pass.
+struct Groups {
+    count: usize,
+    batch: usize,
+    inputs: usize,
+    outputs: usize,
+    input_group: isize,
+    output_group: isize,
+    filter_group: isize,
+}
+
+impl Groups {
+    fn new(out: &View, lhs: &View, rhs: &View, window: &Window) -> Self {
+        let (features, batches) = (window.feature_groups, window.batch_groups);
+        assert!(
+            features >= 1 && batches >= 1 && (features == 1 || batches == 1),
+            "conv: groups"
+        );
+        let count = features * batches;
+        let outputs = out.inner.size / count;
+        let groups = Groups {
+            count,
+            batch: lhs.outer.size / batches,
+            inputs: lhs.inner.size / features,
+            outputs,
+            input_group: match batches {
+                1 => lhs.inner.stride * (lhs.inner.size / features) as isize,
+                _ => lhs.outer.stride * (lhs.outer.size / batches) as isize,
+            },
+            output_group: out.inner.stride * outputs as isize,
+            filter_group: rhs.outer.stride * outputs as isize,
+        };
+        assert!(
+            groups.batch * batches == lhs.outer.size
+                && groups.batch == out.outer.size
+                && groups.inputs * features == lhs.inner.size
+                && groups.inputs == rhs.inner.size
+                && outputs * count == out.inner.size
+                && out.inner.size == rhs.outer.size,
+            "conv: sizes of batch and features do not fit"
+        );
+        let rank = window.steps.len();
+        assert!(
+            [out, lhs, rhs]
+                .iter()
+                .all(|view| view.spatial.len() == rank),
+            "conv: numbers of spatial axes differ"
+        );
+        for (i, step) in window.steps.iter().enumerate() {
+            assert!(
+                step.stride > 0 && step.lhs_dilation > 0 && step.rhs_dilation > 0,
+                "conv: a stride or dilation of zero"
+            );
+            let size = step.output_size(lhs.spatial[i].size, rhs.spatial[i].size);
+            assert!(
+                size == out.spatial[i].size,
+                "conv: spatial sizes do not fit"
+            );
+        }
+        groups
+    }
+}
+
+impl Problem {
+    pub(crate) fn forward(out: &View, lhs: &View, rhs: &View, window: &Window) -> Self {
+        let g = Groups::new(out, lhs, rhs, window);
+        let dims = window.steps.iter().enumerate().map(|(i, step)| Dim {
+            out: out.spatial[i],
+            lhs: lhs.spatial[i],
+            rhs: rhs.spatial[i],
+            step: step.stride,
+            spread: step.rhs_dilation,
+            dilation: step.lhs_dilation,
+            lo: step.lo,
+        });
+        Problem {
+            groups: g.count,
+            b: g.batch,
+            f: g.inputs,
+            o: g.outputs,
+            out: side(out, g.output_group, out.outer.stride, out.inner.stride),
+            lhs: side(lhs, g.input_group, lhs.outer.stride, lhs.inner.stride),
+            rhs: side(rhs, g.filter_group, rhs.outer.stride, rhs.inner.stride),
+            dims: dims.collect(),
+        }
+    }
+
+    pub(crate) fn backward_input(out: &View, grad: &View, rhs: &View, window: &Window) -> Self {
+        let g = Groups::new(grad, out, rhs, window);
+        let mut filter = side(rhs, g.filter_group, rhs.inner.stride, rhs.outer.stride);
+        let mut dims = List::new();
+        for (i, step) in window.steps.iter().enumerate() {
+            // x·lhs_dilation = p·stride + t·rhs_dilation - lo, read with t counted from its end.
+            let taps = rhs.spatial[i];
+            let last = taps.size.saturating_sub(1) as isize;
+            filter.offset += last * taps.stride;
+            dims.push(Dim {
+                out: out.spatial[i],
+                lhs: grad.spatial[i],
+                rhs: Axis {
+                    size: taps.size,
+                    stride: -taps.stride,
+                },
+                step: step.lhs_dilation,
+                spread: step.rhs_dilation,
+                dilation: step.stride,
+                lo: last * step.rhs_dilation as isize - step.lo,
+            });
+        }
+        Problem {
+            groups: g.count,
+            b: g.batch,
+            f: g.outputs,
+            o: g.inputs,
+            out: side(out, g.input_group, out.outer.stride, out.inner.stride),
+            lhs: side(grad, g.output_group, grad.outer.stride, grad.inner.stride),
+            rhs: filter,
+            dims,
+        }
+    }
+
+    pub(crate) fn backward_filter(out: &View, lhs: &View, grad: &View, window: &Window) -> Self {
+        let g = Groups::new(grad, lhs, out, window);
+        let dims = window.steps.iter().enumerate().map(|(i, step)| Dim {
+            out: out.spatial[i],
+            lhs: lhs.spatial[i],
+            rhs: grad.spatial[i],
+            step: step.rhs_dilation,
+            spread: step.stride,
+            dilation: step.lhs_dilation,
+            lo: step.lo,
+        });
+        Problem {
+            groups: g.count,
+            b: g.inputs,
+            f: g.batch,
+            o: g.outputs,
+            out: side(out, g.filter_group, out.inner.stride, out.outer.stride),
+            lhs: side(lhs, g.input_group, lhs.inner.stride, lhs.outer.stride),
+            rhs: side(grad, g.output_group, grad.inner.stride, grad.outer.stride),
+            dims: dims.collect(),
+        }
+    }
+
+    /// Places in the result, and in the window.
+    pub(crate) fn places(&self) -> (usize, usize) {
+        let count = |axis: fn(&Dim) -> usize| self.dims.iter().map(axis).product();
+        (count(|dim| dim.out.size), count(|dim| dim.rhs.size))
+    }
+
+    /// How many products the sum has, zeros included.
+    pub(crate) fn products(&self) -> usize {
+        let (places, taps) = self.places();
+        [self.groups, self.b, self.f, self.o, places, taps]
+            .into_iter()
+            .fold(1, usize::saturating_mul)
+    }
+
+    /// Whether there is nothing to sum, so that the result is zeros or nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.products() == 0 || self.dims.iter().any(|dim| dim.lhs.size == 0)
+    }
+
+    /// Whether channels do not mix.
+    pub(crate) fn is_depthwise(&self) -> bool {
+        self.groups > 1 && self.f == 1 && self.o == 1 && !self.is_wide()
+    }
+
+    /// Whether the window rather than the features is the long axis of the contraction.
+    pub(crate) fn is_wide(&self) -> bool {
+        let (places, taps) = self.places();
+        self.dims.iter().all(|dim| dim.dilation == 1) && taps > 4 * places && self.f <= taps
+    }
+}

@@ -1,0 +1,265 @@
+//! Cutting a convolution into pieces: phases of a dilated input, boxes of the result, and copies of
+//! the input's part under a box with the contracted axis innermost.
+
+use super::problem::Dim;
+use super::{Axis, List, Real};
+
+/// The output places along one axis that read the same filter taps: every `step`-th from `first`.
+///
+/// Without dilation of the input there is one phase. With it, each phase reads only the taps that
+/// meet real elements, so no time is spent on the zeros in between.
+#[derive(Clone, Debug)]
+pub(super) struct Phase {
+    pub first: usize,
+    pub step: usize,
+    pub count: usize,
+    /// Which taps are read, and where in the input for the phase's first place.
+    pub taps: Vec<(usize, isize)>,
+}
+
+/// One axis of the result with its phases.
+#[derive(Clone, Debug)]
+pub(super) struct Cut {
+    pub source: Axis,
+    pub out: Axis,
+    pub rhs: isize,
+    pub phases: Vec<Phase>,
+    /// Distance in the input between neighbouring places of a phase.
+    pub advance: usize,
+    /// The largest count of any phase.
+    pub count: usize,
+    /// First and last input element that the first place of any phase reads.
+    pub first: isize,
+    pub last: isize,
+}
+
+impl Cut {
+    /// The axis of independent images.
+    pub fn batch(size: usize, source: isize, out: isize) -> Self {
+        let phase = Phase {
+            first: 0,
+            step: 1,
+            count: size,
+            taps: vec![(0, 0)],
+        };
+        let (source, out) = (
+            Axis {
+                size,
+                stride: source,
+            },
+            Axis { size, stride: out },
+        );
+        Cut {
+            source,
+            out,
+            rhs: 0,
+            phases: vec![phase],
+            advance: 1,
+            count: size,
+            first: 0,
+            last: 0,
+        }
+    }
+
+    pub fn spatial(dim: &Dim) -> Self {
+        let period = dim.dilation / gcd(dim.dilation, dim.step);
+        let phases: Vec<Phase> = (0..period.min(dim.out.size))
+            .map(|first| {
+                let taps = (0..dim.rhs.size).filter_map(|t| {
+                    let at = (first * dim.step + t * dim.spread) as isize - dim.lo;
+                    let dilation = dim.dilation as isize;
+                    (at.rem_euclid(dilation) == 0).then(|| (t, at.div_euclid(dilation)))
+                });
+                Phase {
+                    first,
+                    step: period,
+                    count: (dim.out.size - first).div_ceil(period),
+                    taps: taps.collect(),
+                }
+            })
+            .collect();
+        let reads = || phases.iter().flat_map(|phase| &phase.taps).map(|tap| tap.1);
+        Cut {
+            source: dim.lhs,
+            out: dim.out,
+            rhs: dim.rhs.stride,
+            advance: dim.step * period / dim.dilation,
+            count: phases.iter().map(|phase| phase.count).max().unwrap_or(0),
+            first: reads().min().unwrap_or(0),
+            last: reads().max().unwrap_or(0),
+            phases,
+        }
+    }
+
+    /// Input elements under so many places.
+    pub fn reach(&self, places: usize) -> usize {
+        places.saturating_sub(1) * self.advance + (self.last - self.first) as usize + 1
+    }
+
+    /// Whether no place reads outside of the input.
+    pub fn is_inside(&self) -> bool {
+        self.first >= 0
+            && self.first as usize + self.reach(self.count) <= self.source.size
+            && self.source.stride >= 0
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Halves boxes, outermost axis first, until `enough`.
+pub(super) fn divide(full: &[usize], enough: impl Fn(&[usize]) -> bool) -> List<usize> {
+    let mut sizes: List<usize> = full.iter().copied().collect();
+    while !enough(&sizes) {
+        match sizes.iter_mut().find(|size| **size > 1) {
+            Some(size) => *size = size.div_ceil(2),
+            None => break,
+        }
+    }
+    sizes
+}
+
+/// How many boxes of `sizes` cover `full`.
+pub(super) fn boxes(full: &[usize], sizes: &[usize]) -> usize {
+    full.iter()
+        .zip(sizes)
+        .map(|(full, size)| full.div_ceil(*size))
+        .product()
+}
+
+/// Where the `index`-th of those boxes begins.
+pub(super) fn corner(full: &[usize], sizes: &[usize], mut index: usize) -> List<usize> {
+    let mut corner: List<usize> = full.iter().copied().collect();
+    for (start, size) in corner.iter_mut().zip(sizes).rev() {
+        let count = start.div_ceil(*size);
+        *start = index % count * size;
+        index /= count;
+    }
+    corner
+}
+
+/// Strides of a contiguous array of these sizes whose innermost elements are `pitch` wide.
+pub(super) fn strides(sizes: &[usize], pitch: usize) -> List<usize> {
+    let mut strides: List<usize> = sizes.iter().copied().collect();
+    let mut stride = pitch;
+    for size in strides.iter_mut().rev() {
+        (*size, stride) = (stride, stride * *size);
+    }
+    strides
+}
+
+/// A part of an input axis, which may stick out on either side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub axis: Axis,
+    pub start: isize,
+    pub size: usize,
+}
+
+/// The axis that becomes innermost, and how far apart its runs are laid.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Channels {
+    pub axis: Axis,
+    pub pitch: usize,
+}
+
+/// Copies a box of `data` to contiguous storage, channels innermost, zeros where the spans stick out.
+pub(super) fn fill<T: Real>(
+    out: &mut [T::Sum],
+    data: &[T],
+    offset: isize,
+    spans: &[Span],
+    channels: Channels,
+) {
+    let sticks_out =
+        |span: &Span| span.start < 0 || span.start + span.size as isize > span.axis.size as isize;
+    if channels.pitch > channels.axis.size || spans.iter().any(sticks_out) {
+        out.fill(T::Sum::default());
+    }
+    fill_inside(out, data, offset, spans, channels);
+}
+
+fn fill_inside<T: Real>(
+    out: &mut [T::Sum],
+    data: &[T],
+    offset: isize,
+    spans: &[Span],
+    channels: Channels,
+) {
+    let Some((span, inner)) = spans.split_first() else {
+        return fill_row(out, data, offset, Axis { size: 1, stride: 0 }, channels);
+    };
+    let first = (-span.start).clamp(0, span.size as isize) as usize;
+    let end = (span.axis.size as isize - span.start).clamp(0, span.size as isize) as usize;
+    if first >= end {
+        return;
+    }
+    let step = out.len() / span.size;
+    let offset = offset + (span.start + first as isize) * span.axis.stride;
+    let out = &mut out[first * step..end * step];
+    if inner.is_empty() {
+        let axis = Axis {
+            size: end - first,
+            stride: span.axis.stride,
+        };
+        return fill_row(out, data, offset, axis, channels);
+    }
+    for (i, out) in out.chunks_exact_mut(step).enumerate() {
+        fill_inside(
+            out,
+            data,
+            offset + i as isize * span.axis.stride,
+            inner,
+            channels,
+        );
+    }
+}
+
+/// Copies `axis.size` runs of channels.
+fn fill_row<T: Real>(
+    out: &mut [T::Sum],
+    data: &[T],
+    offset: isize,
+    axis: Axis,
+    Channels {
+        axis: channel,
+        pitch,
+    }: Channels,
+) {
+    let contiguous = channel.stride == 1 || channel.size == 1;
+    if contiguous && axis.stride == pitch as isize && pitch == channel.size {
+        copy(out, &data[offset as usize..offset as usize + out.len()]);
+    } else if contiguous {
+        for (i, out) in out.chunks_exact_mut(pitch).enumerate() {
+            let start = (offset + i as isize * axis.stride) as usize;
+            copy(&mut out[..channel.size], &data[start..start + channel.size]);
+        }
+    } else if axis.stride == 1 {
+        for c in 0..channel.size {
+            let start = (offset + c as isize * channel.stride) as usize;
+            let row = &data[start..start + axis.size];
+            for (out, x) in out[c..].iter_mut().step_by(pitch).zip(row) {
+                *out = x.widen();
+            }
+        }
+    } else {
+        for (i, out) in out.chunks_exact_mut(pitch).enumerate() {
+            for (c, out) in out[..channel.size].iter_mut().enumerate() {
+                let at = offset + i as isize * axis.stride + c as isize * channel.stride;
+                *out = data[at as usize].widen();
+            }
+        }
+    }
+}
+
+fn copy<T: Real>(out: &mut [T::Sum], data: &[T]) {
+    match T::as_sums(data) {
+        Some(data) => out.copy_from_slice(data),
+        None => {
+            for (out, x) in out.iter_mut().zip(data) {
+                *out = x.widen();
+            }
+        }
+    }
+}

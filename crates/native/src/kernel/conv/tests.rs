@@ -1,0 +1,326 @@
+use super::*;
+use proptest::prelude::*;
+
+/// A small generator, so that a whole problem comes from one seed.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        let x = (self.0 ^ (self.0 >> 33)).wrapping_mul(0xff51afd7ed558ccd);
+        x ^ (x >> 29)
+    }
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+    fn between(&mut self, lo: usize, hi: usize) -> usize {
+        lo + self.below(hi - lo + 1)
+    }
+    /// Halves between -1 and 1: sums of products are exact, so any order gives equal values.
+    fn half(&mut self) -> f64 {
+        self.below(5) as f64 / 2.0 - 1.0
+    }
+    /// A view of these sizes with its axes stored in random order, maybe with gaps or reversed, and
+    /// the length of the storage it needs.
+    fn view(
+        &mut self,
+        outer: usize,
+        inner: usize,
+        spatial: &[usize],
+        reversed: bool,
+    ) -> (View, usize) {
+        let sizes: Vec<usize> = [outer, inner]
+            .into_iter()
+            .chain(spatial.iter().copied())
+            .collect();
+        let mut order: Vec<usize> = (0..sizes.len()).collect();
+        match self.below(3) {
+            0 => {}
+            1 => order.swap(0, 1),
+            _ => (0..order.len()).for_each(|i| {
+                let j = self.below(i + 1);
+                order.swap(i, j)
+            }),
+        }
+        // Channels last is common, so often bring axis 1 to the front of the order.
+        if self.below(2) == 0 {
+            order.retain(|&i| i != 1);
+            order.insert(0, 1);
+        }
+        let (mut strides, mut stride, mut offset) = (vec![0isize; sizes.len()], 1, 0);
+        for &i in &order {
+            strides[i] = stride as isize;
+            stride *= sizes[i].max(1) + if self.below(4) == 0 { self.below(2) } else { 0 };
+            if reversed && self.below(6) == 0 && sizes[i] > 0 {
+                offset += strides[i] as usize * (sizes[i] - 1);
+                strides[i] = -strides[i];
+            }
+        }
+        let axis = |i: usize| Axis {
+            size: sizes[i],
+            stride: strides[i],
+        };
+        let spatial = (2..sizes.len()).map(axis).collect();
+        (
+            View {
+                offset,
+                outer: axis(0),
+                inner: axis(1),
+                spatial,
+            },
+            stride,
+        )
+    }
+}
+
+#[derive(Debug)]
+struct Sample {
+    window: Window,
+    out: (View, usize),
+    lhs: (View, usize),
+    rhs: (View, usize),
+}
+
+/// A random convolution. `wide` makes big windows, `channels` many features.
+fn sample(dice: &mut Dice) -> Sample {
+    let rank = dice.below(4);
+    let groups = if dice.below(2) == 0 {
+        dice.between(2, 4)
+    } else {
+        1
+    };
+    let by_batch = dice.below(3) == 0;
+    let (feature_groups, batch_groups) = if by_batch { (1, groups) } else { (groups, 1) };
+    let depthwise = dice.below(3) == 0;
+    let many = dice.below(3) == 0;
+    let inputs = if depthwise {
+        1
+    } else {
+        dice.between(if many { 15 } else { 1 }, if many { 40 } else { 5 })
+    };
+    let outputs = if depthwise {
+        1
+    } else {
+        dice.between(if many { 15 } else { 1 }, if many { 70 } else { 5 })
+    };
+    let batch = dice.between(1, 3);
+    let big = dice.below(3) == 0;
+    let (mut sizes, mut taps, mut places, mut steps) = (vec![], vec![], vec![], List::new());
+    for _ in 0..rank {
+        loop {
+            let largest = [0, 40, 10, 5][rank];
+            let plain = dice.below(2) == 0;
+            let mut dilation = |n| if plain { 1 } else { dice.between(1, n) };
+            let (stride, lhs_dilation, rhs_dilation) = (dilation(3), dilation(3), dilation(3));
+            let step = Step {
+                stride,
+                lhs_dilation,
+                rhs_dilation,
+                lo: dice.between(0, 5) as isize - 2,
+                hi: dice.between(0, 5) as isize - 2,
+            };
+            let size = dice.between(1, largest);
+            let tap = dice.between(1, if big { size } else { 4 });
+            let place = step.output_size(size, tap);
+            if place > 0 {
+                sizes.push(size);
+                taps.push(tap);
+                places.push(place);
+                steps.push(step);
+                break;
+            }
+        }
+    }
+    let window = Window {
+        steps,
+        feature_groups,
+        batch_groups,
+    };
+    Sample {
+        out: dice.view(batch, outputs * groups, &places, false),
+        lhs: dice.view(batch * batch_groups, inputs * feature_groups, &sizes, true),
+        rhs: dice.view(outputs * groups, inputs, &taps, true),
+        window,
+    }
+}
+
+fn values<T>(dice: &mut Dice, len: usize, make: impl Fn(f64) -> T) -> Vec<T> {
+    (0..len).map(|_| make(dice.half())).collect()
+}
+
+/// Forward against the definition; both gradients against the definition of the adjoint.
+fn check<T: Convolved + PartialEq + std::fmt::Debug>(
+    seed: u64,
+    widen: fn(T) -> f64,
+    narrow: fn(f64) -> T,
+) {
+    let dice = &mut Dice(seed);
+    let Sample {
+        window,
+        out,
+        lhs,
+        rhs,
+    } = sample(dice);
+    let x = values(dice, lhs.1, narrow);
+    let w = values(dice, rhs.1, narrow);
+    let mut y = values(dice, out.1, narrow);
+    let mut expected = y.clone();
+    conv((&mut y, &out.0), (&x, &lhs.0), (&w, &rhs.0), &window);
+    conv_naive(
+        (&mut expected, &out.0),
+        (&x, &lhs.0),
+        (&w, &rhs.0),
+        &window,
+        widen,
+        narrow,
+    );
+    assert_eq!(y, expected, "forward");
+
+    let grad = values(dice, out.1, narrow);
+    let (mut dx, mut dw) = (values(dice, lhs.1, narrow), values(dice, rhs.1, narrow));
+    let (mut ex, mut ew): (Vec<f64>, Vec<f64>) = (
+        dx.iter().map(|&x| widen(x)).collect(),
+        dw.iter().map(|&x| widen(x)).collect(),
+    );
+    adjoint(&window, &out.0, &lhs.0, &rhs.0, |o, l, r, first| {
+        if first {
+            if let Some(l) = l {
+                ex[l] = 0.0
+            }
+            if let Some(r) = r {
+                ew[r] = 0.0
+            }
+        } else if let (Some(l), Some(r)) = (l, r) {
+            ex[l] += widen(grad[o]) * widen(w[r]);
+            ew[r] += widen(x[l]) * widen(grad[o]);
+        }
+    });
+    conv_backward_input((&mut dx, &lhs.0), (&grad, &out.0), (&w, &rhs.0), &window);
+    conv_backward_filter((&mut dw, &rhs.0), (&x, &lhs.0), (&grad, &out.0), &window);
+    assert_eq!(
+        dx,
+        ex.iter().map(|&x| narrow(x)).collect::<Vec<_>>(),
+        "by input"
+    );
+    assert_eq!(
+        dw,
+        ew.iter().map(|&x| narrow(x)).collect::<Vec<_>>(),
+        "by filter"
+    );
+}
+
+fn indices(sizes: &[usize]) -> Vec<Vec<usize>> {
+    sizes.iter().fold(vec![vec![]], |all, &size| {
+        all.iter()
+            .flat_map(|head| {
+                (0..size).map(move |i| {
+                    let mut next = head.clone();
+                    next.push(i);
+                    next
+                })
+            })
+            .collect()
+    })
+}
+
+fn place(view: &View, outer: usize, inner: usize, spatial: &[usize]) -> usize {
+    let spatial: isize = spatial
+        .iter()
+        .zip(&view.spatial)
+        .map(|(&i, axis)| i as isize * axis.stride)
+        .sum();
+    (view.offset as isize
+        + outer as isize * view.outer.stride
+        + inner as isize * view.inner.stride
+        + spatial) as usize
+}
+
+/// Names every element of `lhs` and `rhs` (`first`), then every product of the forward sum.
+fn adjoint(
+    window: &Window,
+    out: &View,
+    lhs: &View,
+    rhs: &View,
+    mut visit: impl FnMut(usize, Option<usize>, Option<usize>, bool),
+) {
+    let sizes = |view: &View| {
+        view.spatial
+            .iter()
+            .map(|axis| axis.size)
+            .collect::<Vec<_>>()
+    };
+    for s in indices(&sizes(lhs)) {
+        for b in 0..lhs.outer.size {
+            for f in 0..lhs.inner.size {
+                visit(0, Some(place(lhs, b, f, &s)), None, true)
+            }
+        }
+    }
+    for t in indices(&sizes(rhs)) {
+        for o in 0..rhs.outer.size {
+            for f in 0..rhs.inner.size {
+                visit(0, None, Some(place(rhs, o, f, &t)), true)
+            }
+        }
+    }
+    let per_group = out.inner.size / (window.feature_groups * window.batch_groups);
+    for p in indices(&sizes(out)) {
+        'taps: for t in indices(&sizes(rhs)) {
+            let mut s = vec![];
+            for (i, step) in window.steps.iter().enumerate() {
+                let at = (p[i] * step.stride + t[i] * step.rhs_dilation) as isize - step.lo;
+                if at < 0
+                    || at % step.lhs_dilation as isize != 0
+                    || at / step.lhs_dilation as isize >= lhs.spatial[i].size as isize
+                {
+                    continue 'taps;
+                }
+                s.push(at as usize / step.lhs_dilation);
+            }
+            for b in 0..out.outer.size {
+                for o in 0..out.inner.size {
+                    for f in 0..rhs.inner.size {
+                        let group = o / per_group;
+                        let b_in = if window.batch_groups > 1 {
+                            group * out.outer.size + b
+                        } else {
+                            b
+                        };
+                        let f_in = if window.feature_groups > 1 {
+                            group * rhs.inner.size + f
+                        } else {
+                            f
+                        };
+                        visit(
+                            place(out, b, o, &p),
+                            Some(place(lhs, b_in, f_in, &s)),
+                            Some(place(rhs, o, f, &t)),
+                            false,
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn forward_and_gradients_agree_with_their_definitions(seed: u64) {
+        check::<f32>(seed, f64::from, |x| x as f32);
+        check::<f64>(seed, |x| x, |x| x);
+        check::<f16>(seed, f64::from, f16::from_f64);
+        check::<bf16>(seed, f64::from, |x| bf16::from_f32(x as f32));
+    }
+
+    #[test]
+    fn integers_and_complex_numbers_agree_too(seed: u64) {
+        check::<i16>(seed, f64::from, |x| x as i16);
+        check::<u8>(seed, f64::from, |x| x as i64 as u8);
+        check::<Complex<f32>>(seed, |x| x.re as f64, |x| Complex::new(x as f32, 0.0));
+    }
+}

@@ -1,0 +1,301 @@
+//! Convolution whose window is the long axis: the shape of a filter gradient.
+//!
+//! Rows are pairs of an output place and an image (for a gradient: filter tap and input feature),
+//! columns are output features, and the contraction runs along the window and the features (places
+//! and images). Input and filter are copied chunk by chunk with images and output features innermost;
+//! the sums of all tiles are kept while the chunks pass by.
+
+use super::slab::{self, Channels, Span};
+use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
+use crate::parallel::{self, Part};
+use crate::simd::{Segment, TileJob, TileShape, Tiled};
+
+/// Groups from which on each is one task.
+const MANY_GROUPS: usize = 4;
+
+/// The contraction cut into chunks, and the result into tiles.
+struct Plan<'a> {
+    problem: &'a Problem,
+    shape: TileShape,
+    /// Sizes of the contraction: features, then the window.
+    full: List<usize>,
+    /// The same for one chunk.
+    sizes: List<usize>,
+    /// Elements of the copied input and filter of a chunk.
+    left: usize,
+    right: usize,
+    left_strides: List<usize>,
+    right_strides: List<usize>,
+    /// Width of a copied run of output features: whole tiles.
+    pitch: usize,
+    /// One entry per row: where it is in the copied input, and in the result.
+    rows: Vec<(usize, isize)>,
+    row_tiles: usize,
+}
+
+impl<'a> Plan<'a> {
+    fn new<T: Real>(problem: &'a Problem) -> Self {
+        let shape = T::Sum::tile_shape(problem.o);
+        let pitch = problem.o.next_multiple_of(shape.columns);
+        let window = problem.dims.iter().map(|dim| dim.rhs.size);
+        let full: List<usize> = std::iter::once(problem.f).chain(window).collect();
+        let reach = |sizes: &[usize]| -> List<usize> {
+            let inner = problem.dims.iter().zip(&sizes[1..]);
+            let inner = inner
+                .map(|(dim, size)| (size - 1) * dim.spread + (dim.out.size - 1) * dim.step + 1);
+            std::iter::once(sizes[0]).chain(inner).collect()
+        };
+        let elements = |sizes: &[usize]| {
+            let left = reach(sizes).iter().product::<usize>() * problem.b;
+            (left, sizes.iter().product::<usize>() * pitch)
+        };
+        let sizes = slab::divide(&full, |sizes| {
+            let (left, right) = elements(sizes);
+            left + right <= SLAB / 2
+        });
+        let (left, right) = elements(&sizes);
+        let left_strides = slab::strides(&reach(&sizes), problem.b);
+        let right_strides = slab::strides(&sizes, pitch);
+        let mut plan = Plan {
+            problem,
+            shape,
+            full,
+            sizes,
+            left,
+            right,
+            left_strides,
+            right_strides,
+            pitch,
+            rows: Vec::new(),
+            row_tiles: 0,
+        };
+        plan.list_rows();
+        plan
+    }
+
+    fn list_rows(&mut self) {
+        let mut places = vec![(0usize, 0isize)];
+        for (dim, stride) in self.problem.dims.iter().zip(&self.left_strides[1..]) {
+            places = places
+                .iter()
+                .flat_map(|&(read, write)| {
+                    (0..dim.out.size).map(move |p| {
+                        (
+                            read + p * dim.step * stride,
+                            write + p as isize * dim.out.stride,
+                        )
+                    })
+                })
+                .collect();
+        }
+        let outer = self.problem.out.outer;
+        self.rows = places
+            .iter()
+            .flat_map(|&(read, write)| {
+                (0..self.problem.b).map(move |b| (read + b, write + b as isize * outer))
+            })
+            .collect();
+        self.row_tiles = self.rows.len().div_ceil(self.shape.rows);
+    }
+
+    fn tiles(&self) -> usize {
+        self.row_tiles * self.pitch / self.shape.columns
+    }
+
+    /// Copies chunk `index` of a group: the input under it, then its part of the filter.
+    fn fill<T: Real>(&self, out: &mut [T::Sum], lhs: &[T], rhs: &[T], group: usize, index: usize) {
+        let problem = self.problem;
+        let corner = slab::corner(&self.full, &self.sizes, index);
+        let (left, right) = out.split_at_mut(self.left);
+        let mut lhs_spans: List<Span> = List::new();
+        let mut rhs_spans: List<Span> = List::new();
+        let features = |stride: isize| Span {
+            axis: Axis {
+                size: problem.f,
+                stride,
+            },
+            start: corner[0] as isize,
+            size: self.sizes[0],
+        };
+        lhs_spans.push(features(problem.lhs.inner));
+        rhs_spans.push(features(problem.rhs.inner));
+        for (i, dim) in problem.dims.iter().enumerate() {
+            let (start, size) = (corner[i + 1], self.sizes[i + 1]);
+            lhs_spans.push(Span {
+                axis: dim.lhs,
+                start: (start * dim.spread) as isize - dim.lo,
+                size: (size - 1) * dim.spread + (dim.out.size - 1) * dim.step + 1,
+            });
+            rhs_spans.push(Span {
+                axis: dim.rhs,
+                start: start as isize,
+                size,
+            });
+        }
+        let channels = |size, stride, pitch| Channels {
+            axis: Axis { size, stride },
+            pitch,
+        };
+        let offset = problem.lhs.offset + group as isize * problem.lhs.group;
+        let images = channels(problem.b, problem.lhs.outer, problem.b);
+        slab::fill(left, lhs, offset, &lhs_spans, images);
+        let offset = problem.rhs.offset + group as isize * problem.rhs.group;
+        let features = channels(problem.o, problem.rhs.outer, self.pitch);
+        slab::fill(right, rhs, offset, &rhs_spans, features);
+    }
+
+    /// The stretches of chunk `index`: one per line along the last axis of the window.
+    fn segments(&self, index: usize) -> Vec<Segment> {
+        let corner = slab::corner(&self.full, &self.sizes, index);
+        let mut starts = vec![(0usize, 0usize)];
+        let last = self.full.len() - 1;
+        let count = |i: usize| self.sizes[i].min(self.full[i] - corner[i]);
+        for i in 0..last {
+            let spread = if i == 0 {
+                1
+            } else {
+                self.problem.dims[i - 1].spread
+            };
+            let (left, right) = (spread * self.left_strides[i], self.right_strides[i]);
+            starts = starts
+                .iter()
+                .flat_map(|&(a, b)| (0..count(i)).map(move |t| (a + t * left, b + t * right)))
+                .collect();
+        }
+        let len = count(last);
+        starts
+            .into_iter()
+            .map(|(a, b)| Segment { a, b, len })
+            .collect()
+    }
+
+    /// Adds the products of one chunk to consecutive tiles from `first` on.
+    fn add<T: Real>(
+        &self,
+        sums: &mut [T::Sum],
+        first: usize,
+        chunk: &[T::Sum],
+        segments: &mut [Segment],
+    ) {
+        let TileShape { rows, columns } = self.shape;
+        let (left, right) = chunk.split_at(self.left);
+        let spread = self.problem.dims.last().map_or(1, |dim| dim.spread);
+        let a_step = spread * self.left_strides.last().copied().unwrap_or(0);
+        let mut offsets = [0; 32];
+        for (i, sums) in sums.chunks_exact_mut(rows * columns).enumerate() {
+            let (panel, tile) = ((first + i) / self.row_tiles, (first + i) % self.row_tiles);
+            for (r, offset) in offsets[..rows].iter_mut().enumerate() {
+                *offset = self.rows[(tile * rows + r).min(self.rows.len() - 1)].0;
+            }
+            let job = TileJob {
+                a: left,
+                rows: &offsets[..rows],
+                a_step,
+                b: &right[panel * columns..],
+                b_step: self.pitch,
+                segments,
+                accumulate: true,
+            };
+            T::Sum::tile(self.shape, &job, sums);
+        }
+    }
+
+    /// Writes finished tiles.
+    fn store<T: Real>(&self, sums: &[T::Sum], first: usize, group: usize, out: &mut Part<'_, T>) {
+        let TileShape { rows, columns } = self.shape;
+        let side = self.problem.out;
+        let base = side.offset + group as isize * side.group;
+        for (i, sums) in sums.chunks_exact(rows * columns).enumerate() {
+            let (panel, tile) = ((first + i) / self.row_tiles, (first + i) % self.row_tiles);
+            let o = panel * columns;
+            let width = columns.min(self.problem.o - o);
+            let rows = self.rows.iter().skip(tile * rows).take(rows);
+            for (sums, (_, write)) in sums.chunks_exact(columns).zip(rows) {
+                let start = base + write + o as isize * side.inner;
+                if side.inner == 1 {
+                    let out = out.slice(start as usize, width);
+                    for (out, &sum) in out.iter_mut().zip(sums) {
+                        *out = T::narrow(sum);
+                    }
+                } else {
+                    for (j, &sum) in sums[..width].iter().enumerate() {
+                        out.set((start + j as isize * side.inner) as usize, T::narrow(sum));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Solves `problem`, which has no dilated input.
+pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
+    let plan = Plan::new::<T>(problem);
+    let tile = plan.shape.rows * plan.shape.columns;
+    let per_round = (PACKED / tile).clamp(1, plan.tiles());
+    let chunks = slab::boxes(&plan.full, &plan.sizes);
+    let size = plan.left + plan.right;
+    let small = problem.products() < PARALLEL;
+    if problem.groups >= MANY_GROUPS || small {
+        let make = || {
+            (
+                vec![T::Sum::default(); size],
+                vec![T::Sum::default(); per_round * tile],
+            )
+        };
+        let tasks = if small { 1 } else { problem.groups };
+        let each = problem.groups / tasks;
+        return parallel::for_disjoint(out, tasks, make, |(chunk, sums), task, out| {
+            for group in task * each..(task + 1) * each {
+                for first in (0..plan.tiles()).step_by(per_round) {
+                    let sums = &mut sums[..per_round.min(plan.tiles() - first) * tile];
+                    sums.fill(T::Sum::default());
+                    for index in 0..chunks {
+                        plan.fill(chunk, lhs, rhs, group, index);
+                        plan.add::<T>(sums, first, chunk, &mut plan.segments(index));
+                    }
+                    plan.store(sums, first, group, out);
+                }
+            }
+        });
+    }
+    // Enough chunks at a time to keep all threads busy between the two stages.
+    let held = (PACKED / size).clamp(1, chunks);
+    let mut copies = vec![T::Sum::default(); held * size];
+    let mut sums = vec![T::Sum::default(); per_round * tile];
+    for group in 0..problem.groups {
+        for first in (0..plan.tiles()).step_by(per_round) {
+            let count = per_round.min(plan.tiles() - first);
+            let sums = &mut sums[..count * tile];
+            sums.fill(T::Sum::default());
+            // A fixed number of tasks of about equal size.
+            let share = count.div_ceil(16) * tile;
+            for start in (0..chunks).step_by(held) {
+                let copies = &mut copies[..held.min(chunks - start) * size];
+                parallel::for_chunks_mut(copies, size, |at, copy| {
+                    plan.fill(copy, lhs, rhs, group, start + at / size);
+                });
+                parallel::for_chunks_mut(sums, share, |at, sums| {
+                    for (i, copy) in copies.chunks_exact(size).enumerate() {
+                        let mut segments = plan.segments(start + i);
+                        plan.add::<T>(sums, first + at / tile, copy, &mut segments);
+                    }
+                });
+            }
+            let tasks = (count * tile).div_ceil(share);
+            parallel::for_disjoint(
+                out,
+                tasks,
+                || (),
+                |(), task, out| {
+                    let end = sums.len().min((task + 1) * share);
+                    plan.store(
+                        &sums[task * share..end],
+                        first + task * share / tile,
+                        group,
+                        out,
+                    );
+                },
+            );
+        }
+    }
+}

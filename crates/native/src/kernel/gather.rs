@@ -1,0 +1,165 @@
+//! Slices at index vectors.
+//!
+//! Owns the reading of gather and scatter parameters: where each slice begins in the operand and in the other one.
+
+use super::map::Cost;
+use crate::buffer::{self, Buffer};
+use crate::element::{Stored, by_size};
+use crate::layout::{Sizes, Strides, View, Walk, dense_strides, merge, read_run};
+use crate::{memory, parallel};
+use clematis_core::op::{Gather, OutOfRange};
+use clematis_core::{Result, Spec, Tensor};
+
+/// Index vectors and what they are for.
+pub struct Vectors<'a> {
+    /// All components, vector by vector.
+    pub values: Vec<i64>,
+    /// Sizes of the indices without the last axis.
+    pub rows: Sizes,
+    /// Which operand axis each component is for.
+    pub index_map: &'a [usize],
+    /// Operand axes that go side by side with `index_batch`.
+    pub operand_batch: &'a [usize],
+    /// Axes of the indices that go side by side with `operand_batch`.
+    pub index_batch: &'a [usize],
+    /// What to do with a slice that does not lie inside.
+    pub mode: OutOfRange,
+    /// Sizes of the operand.
+    pub sizes: Sizes,
+    /// Sizes of a slice, per operand axis.
+    pub slice: Sizes,
+}
+
+impl Vectors<'_> {
+    /// How many slices.
+    pub fn count(&self) -> usize {
+        self.rows.iter().product()
+    }
+
+    /// How far the slice at vector `i`, whose place among the rows is `row`, begins from the operand's first element.
+    ///
+    /// `None` where it is to be dropped.
+    pub fn start(&self, i: usize, row: &[usize], strides: &[isize]) -> Option<isize> {
+        let width = self.index_map.len();
+        let vector = &self.values[i * width..(i + 1) * width];
+        let mut at = 0;
+        for (&axis, &start) in self.index_map.iter().zip(vector) {
+            let last = self.sizes[axis] as i64 - self.slice[axis] as i64;
+            let start = match self.mode {
+                OutOfRange::Clip => start.clamp(0, last.max(0)),
+                OutOfRange::Drop if (0..=last).contains(&start) => start,
+                OutOfRange::Drop => return None,
+            };
+            at += start as isize * strides[axis];
+        }
+        for (&axis, &from) in self.operand_batch.iter().zip(self.index_batch) {
+            at += row[from] as isize * strides[axis];
+        }
+        Some(at)
+    }
+}
+
+/// The strides of the axes in `axes`, and those of the others.
+pub fn split(strides: &[isize], axes: &[usize]) -> (Strides, Strides) {
+    let inside = axes.iter().map(|&a| strides[a]).collect();
+    let outside = (0..strides.len())
+        .filter(|a| !axes.contains(a))
+        .map(|a| strides[a])
+        .collect();
+    (inside, outside)
+}
+
+/// Runs a gather.
+pub fn gather(p: &Gather, x: &Tensor, indices: &Tensor, out: &Spec) -> Result<Buffer> {
+    let sizes = x.shape().sizes();
+    let mut rows = indices.shape().sizes();
+    rows.pop();
+    let vectors = Vectors {
+        values: super::shape::indices(indices)?,
+        rows,
+        index_map: &p.index_map,
+        operand_batch: &p.operand_batch,
+        index_batch: &p.index_batch,
+        mode: p.mode,
+        slice: p
+            .slice_sizes
+            .iter()
+            .map(|d| d.value().unwrap_or(0) as usize)
+            .collect(),
+        sizes,
+    };
+    let buffer = buffer::of(x)?;
+    let mut bytes = memory::alloc("gather", out)?;
+    if out.shape.count() > 0 {
+        by_size!(out.dtype, T => take(p, &vectors, &buffer.view::<T>(x.shape()), &out.shape.sizes(), bytes.as_mut_slice()));
+    }
+    Ok(Buffer::new(bytes))
+}
+
+fn take<T: Stored>(
+    p: &Gather,
+    vectors: &Vectors<'_>,
+    x: &View<'_, T>,
+    sizes: &[usize],
+    out: &mut [T],
+) {
+    let places = dense_strides(sizes);
+    let (slice_places, row_places) = split(&places, &p.offset_axes);
+    let kept: Vec<usize> = (0..x.sizes.len())
+        .filter(|a| !p.collapsed.contains(a) && !p.operand_batch.contains(a))
+        .collect();
+    let slice: Sizes = kept.iter().map(|&a| vectors.slice[a]).collect();
+    let steps: Strides = kept.iter().map(|&a| x.strides[a]).collect();
+    let (slice, [steps, slice_places]) = merge(&slice, [&steps, &slice_places]);
+    // One axis at least, so that there is a last one.
+    let (slice, steps, slice_places) = if slice.is_empty() {
+        (
+            smallvec::smallvec![1],
+            smallvec::smallvec![1],
+            smallvec::smallvec![1],
+        )
+    } else {
+        (slice, steps, slice_places)
+    };
+    let last = slice.len() - 1;
+    let outer: usize = slice[..last].iter().product();
+    let (run, step, place_step) = (slice[last], steps[last], slice_places[last]);
+    let count = vectors.count();
+    let per_task = (Cost::Medium.grain() / (outer * run)).max(1);
+    let tasks = count.div_ceil(per_task);
+    parallel::for_disjoint(out, tasks, Vec::new, |room: &mut Vec<T>, task, out| {
+        let first = task * per_task;
+        let mut rows = Walk::new(&vectors.rows, [&row_places], [0], first);
+        for i in first..count.min(first + per_task) {
+            let start = vectors.start(i, rows.index(), &x.strides);
+            let from = x.offset as isize + start.unwrap_or(0);
+            let mut walk = Walk::new(
+                &slice[..last],
+                [&steps[..last], &slice_places[..last]],
+                [from, rows.at[0]],
+                0,
+            );
+            for _ in 0..outer {
+                let [from, to] = walk.at;
+                if place_step == 1 {
+                    let to = out.slice(to as usize, run);
+                    match start {
+                        Some(_) => read_run(x.data, from, step, to),
+                        None => to.fill(T::zeroed()),
+                    }
+                } else {
+                    room.clear();
+                    room.resize(run, T::zeroed());
+                    if start.is_some() {
+                        read_run(x.data, from, step, room);
+                    }
+                    for (j, &value) in room.iter().enumerate() {
+                        out.set((to + j as isize * place_step) as usize, value);
+                    }
+                }
+                walk.step();
+            }
+            rows.step();
+        }
+    });
+}

@@ -1,0 +1,300 @@
+//! How elementwise kernels walk over their operands.
+//!
+//! A kernel is a function on equally long rows. Here operands are brought into that form: dense ones as they lie,
+//! numbers as a row of copies, views and halves through a small workspace. Rows and tasks are cut by sizes alone.
+
+use crate::buffer::{Buffer, concrete};
+use crate::element::{Stored, constant};
+use crate::layout::{Strides, View};
+use crate::{memory, parallel};
+use clematis_core::{Repr, Result, Shape, Spec, Tensor, bail};
+use smallvec::SmallVec;
+
+/// Elements per row where operands pass through a workspace.
+const BLOCK: usize = 1024;
+/// The longest row for views that lie across; some fit in the second-level cache.
+const LONG_BLOCK: usize = 32 * 1024;
+/// Rows of a view shorter than this are not worth a call each.
+const SHORT_ROW: usize = 64;
+
+/// How long a kernel takes per element, which decides from which size on threads pay.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// As long as memory takes.
+    Light,
+    /// About a nanosecond.
+    Medium,
+    /// Ten nanoseconds and more.
+    Heavy,
+}
+
+impl Cost {
+    /// Elements per task.
+    pub const fn grain(self) -> usize {
+        match self {
+            Cost::Light => 1 << 16,
+            Cost::Medium => 1 << 14,
+            Cost::Heavy => 1 << 11,
+        }
+    }
+}
+
+/// A row of results from rows of one, two or three operands, in the types they are computed in.
+pub type Row1<A, O> = fn(&mut [<O as Stored>::Wide], &[<A as Stored>::Wide]);
+/// See [`Row1`].
+pub type Row2<A, B, O> =
+    fn(&mut [<O as Stored>::Wide], &[<A as Stored>::Wide], &[<B as Stored>::Wide]);
+/// See [`Row1`].
+pub type Row3<A, B, C, O> = fn(
+    &mut [<O as Stored>::Wide],
+    &[<A as Stored>::Wide],
+    &[<B as Stored>::Wide],
+    &[<C as Stored>::Wide],
+);
+
+/// Where an operand's elements come from.
+pub enum Source<'a, T> {
+    /// The same everywhere.
+    Constant(T),
+    /// As many as the result has, in its order.
+    Dense(&'a [T]),
+    /// Anything else, with as few axes as possible.
+    Strided(View<'a, T>),
+}
+
+/// An operand, broadcast to the result's shape.
+#[inline]
+pub fn source<'a, T: Stored>(x: &'a Tensor, out: &Shape) -> Result<Source<'a, T>> {
+    if let Repr::Scalar { value, .. } = x.repr() {
+        return match constant(*value, x.dtype()) {
+            Some(value) => Ok(Source::Constant(value)),
+            None => bail!(Internal, "native: {x:?} read as another type"),
+        };
+    }
+    let buffer = concrete(x)?;
+    let same = x.shape() == out;
+    if same {
+        if let Some(slice) = buffer.dense(out.count()) {
+            return Ok(Source::Dense(slice));
+        }
+    }
+    Ok(strided(buffer, x.shape(), out))
+}
+
+fn strided<'a, T: Stored>(buffer: &'a Buffer, shape: &Shape, out: &Shape) -> Source<'a, T> {
+    let view = buffer.view::<T>(shape);
+    let sizes = out.sizes();
+    let missing = sizes.len() - view.sizes.len();
+    let strides: Strides = (0..sizes.len())
+        .map(|axis| match axis.checked_sub(missing) {
+            Some(i) if view.sizes[i] == sizes[axis] => view.strides[i],
+            _ => 0,
+        })
+        .collect();
+    if sizes.contains(&0) {
+        return Source::Dense(&[]);
+    }
+    let view = View {
+        sizes,
+        strides,
+        ..view
+    }
+    .merged();
+    if view.strides.iter().all(|&s| s == 0) {
+        return Source::Constant(view.data[view.offset]);
+    }
+    match view.dense() {
+        Some(slice) => Source::Dense(slice),
+        None => Source::Strided(view),
+    }
+}
+
+/// One task's way of reading an operand.
+enum Feed<'a, T: Stored> {
+    Constant(SmallVec<[T::Wide; 16]>),
+    Slice(&'a [T], SmallVec<[T::Wide; 4]>),
+    View(&'a View<'a, T>, Vec<T>, SmallVec<[T::Wide; 4]>),
+}
+
+impl<'a, T: Stored> Feed<'a, T> {
+    /// For a task on `start..start + len`.
+    fn new(source: &'a Source<'a, T>, start: usize, len: usize) -> Self {
+        match source {
+            Source::Constant(value) => {
+                let mut wide = [bytemuck::Zeroable::zeroed()];
+                T::widen(&[*value], &mut wide);
+                Feed::Constant(SmallVec::from_elem(wide[0], len.min(BLOCK)))
+            }
+            Source::Dense(slice) => Feed::Slice(&slice[start..start + len], SmallVec::new()),
+            Source::Strided(view) => Feed::View(view, Vec::new(), SmallVec::new()),
+        }
+    }
+
+    /// How many elements from `at` on can be had at once.
+    fn reach(&self, at: usize) -> usize {
+        match self {
+            Feed::Constant(_) => BLOCK,
+            Feed::Slice(..) if T::DIRECT => usize::MAX,
+            Feed::Slice(..) => BLOCK,
+            Feed::View(view, ..) => {
+                let rank = view.sizes.len();
+                let row = view.sizes[rank - 1];
+                if view.crosses() && row * 16 <= LONG_BLOCK {
+                    row * 16 - at % (row * 16)
+                } else if row >= SHORT_ROW {
+                    (row - at % row).min(BLOCK)
+                } else {
+                    BLOCK
+                }
+            }
+        }
+    }
+
+    /// The elements `at..at + len`; a slice counts from the task's start.
+    #[inline]
+    fn get(&mut self, start: usize, at: usize, len: usize) -> &[T::Wide] {
+        match self {
+            Feed::Constant(row) => &row[..len],
+            Feed::Slice(slice, wide) => widened(&slice[at - start..at - start + len], wide),
+            Feed::View(view, room, wide) => {
+                let rank = view.sizes.len();
+                let row = view.sizes[rank - 1];
+                if view.strides[rank - 1] == 1 && at % row + len <= row {
+                    return widened(run(view, at, len), wide);
+                }
+                room.resize(room.len().max(len), T::zeroed());
+                view.read(at, &mut room[..len]);
+                widened(&room[..len], wide)
+            }
+        }
+    }
+}
+
+/// Part of one row of a view whose last axis has no gaps.
+fn run<'a, T: Copy>(view: &View<'a, T>, at: usize, len: usize) -> &'a [T] {
+    let last = view.sizes.len() - 1;
+    let row = view.sizes[last];
+    let walk = crate::layout::Walk::new(
+        &view.sizes[..last],
+        [&view.strides[..last]],
+        [view.offset as isize],
+        at / row,
+    );
+    let from = walk.at[0] as usize + at % row;
+    &view.data[from..from + len]
+}
+
+#[inline]
+fn widened<'b, T: Stored>(slice: &'b [T], room: &'b mut SmallVec<[T::Wide; 4]>) -> &'b [T::Wide] {
+    if T::DIRECT {
+        return bytemuck::cast_slice(slice);
+    }
+    room.resize(room.len().max(slice.len()), bytemuck::Zeroable::zeroed());
+    T::widen(slice, &mut room[..slice.len()]);
+    &room[..slice.len()]
+}
+
+/// Runs `f` on `out[..len]` in the computed type.
+#[inline]
+fn into<O: Stored>(
+    out: &mut [O],
+    room: &mut SmallVec<[O::Wide; 4]>,
+    f: impl FnOnce(&mut [O::Wide]),
+) {
+    if O::DIRECT {
+        return f(bytemuck::cast_slice_mut(out));
+    }
+    room.resize(room.len().max(out.len()), bytemuck::Zeroable::zeroed());
+    let room = &mut room[..out.len()];
+    f(room);
+    O::narrow(room, out);
+}
+
+macro_rules! zip {
+    ($name:ident, $kernel:ident; $($x:ident: $X:ident),+) => {
+        /// Fills `out` from operands of its size.
+        pub fn $name<$($X: Stored,)+ O: Stored>(
+            out: &mut [O],
+            $($x: &Source<'_, $X>,)+
+            cost: Cost,
+            f: $kernel<$($X,)+ O>,
+        ) {
+            // The usual small case: everything lies side by side in the type it is computed in.
+            if out.len() <= cost.grain() && O::DIRECT $(&& $X::DIRECT)+ {
+                if let ($(Source::Dense($x),)+) = ($($x,)+) {
+                    $(let $x = bytemuck::cast_slice(&$x[..out.len()]);)+
+                    return f(bytemuck::cast_slice_mut(out), $($x),+);
+                }
+            }
+            parallel::for_chunks_mut(out, cost.grain(), |start, out| {
+                $(let mut $x = Feed::new($x, start, out.len());)+
+                let mut room = SmallVec::new();
+                let mut at = start;
+                let end = start + out.len();
+                while at < end {
+                    let reach = if O::DIRECT { usize::MAX } else { BLOCK };
+                    let len = (end - at)$(.min($x.reach(at)))+.min(reach);
+                    let row = &mut out[at - start..at - start + len];
+                    into(row, &mut room, |row| f(row, $($x.get(start, at, len)),+));
+                    at += len;
+                }
+            });
+        }
+    };
+}
+zip! { zip1, Row1; x: A }
+zip! { zip2, Row2; x: A, y: B }
+zip! { zip3, Row3; x: A, y: B, z: C }
+
+/// One operand, one result of the shape in `spec`.
+pub fn unary<A: Stored, O: Stored>(
+    op: &str,
+    x: &Tensor,
+    spec: &Spec,
+    cost: Cost,
+    f: Row1<A, O>,
+) -> Result<Buffer> {
+    let mut bytes = memory::alloc(op, spec)?;
+    zip1(
+        bytes.as_mut_slice::<O>(),
+        &source::<A>(x, &spec.shape)?,
+        cost,
+        f,
+    );
+    Ok(Buffer::new(bytes))
+}
+
+/// Two operands, one result of the shape in `spec`.
+pub fn binary<A: Stored, B: Stored, O: Stored>(
+    op: &str,
+    [x, y]: [&Tensor; 2],
+    spec: &Spec,
+    cost: Cost,
+    f: Row2<A, B, O>,
+) -> Result<Buffer> {
+    let mut bytes = memory::alloc(op, spec)?;
+    zip2(
+        bytes.as_mut_slice::<O>(),
+        &source::<A>(x, &spec.shape)?,
+        &source::<B>(y, &spec.shape)?,
+        cost,
+        f,
+    );
+    Ok(Buffer::new(bytes))
+}
+
+/// Copies a view in row-major order.
+pub fn copy<T: Stored>(view: &View<'_, T>, out: &mut [T]) {
+    if let Some(slice) = view.dense() {
+        return parallel::for_chunks_mut(out, Cost::Light.grain(), |start, out| {
+            out.copy_from_slice(&slice[start..start + out.len()]);
+        });
+    }
+    let view = view.merged();
+    // Whole strips of rows per task, so that a view that lies across is read along its memory.
+    let mut grain = Cost::Light.grain();
+    if let (true, Some(row)) = (view.crosses(), view.sizes.last()) {
+        grain = grain.div_ceil(row * 16) * row * 16;
+    }
+    parallel::for_chunks_mut(out, grain, |start, out| view.read(start, out));
+}

@@ -1,0 +1,345 @@
+//! Softmax and the norms, each in one visit to memory.
+//!
+//! A row fits in a cache, so it is read as often as its formula likes. Sums inside a row take the same fixed lanes as
+//! reductions. Halves are computed as f32. Rows that do not lie in one run are copied into the result first.
+
+use super::map::{self, Cost};
+use super::reduce::{Max, Sum, fold_slice};
+use super::unary::each;
+use crate::buffer::{self, Buffer};
+use crate::element::Stored;
+use crate::layout::{Layout, View, dense_strides};
+use crate::math::{double, single};
+use crate::simd::multiversion;
+use crate::{memory, parallel};
+use clematis_core::{DType, Result, Spec, Tensor, bail};
+use half::{bf16, f16};
+use num_traits::Zero;
+
+/// Rows that are read at once.
+const STRIP: usize = 16;
+
+/// What rows are computed in.
+pub trait Float: Stored<Wide = Self> + num_traits::Float {
+    /// The natural logarithm, the same on every machine.
+    fn logarithm(self) -> Self;
+    /// The sum of a row.
+    fn total(row: &[Self]) -> Self;
+    /// The largest of a row; NaN wins.
+    fn largest(row: &[Self]) -> Self;
+    /// Writes `e^(x - shift)`.
+    fn shifted_exponentials(out: &mut [Self], x: &[Self], shift: Self);
+    /// Rounded from f64.
+    fn rounded(x: f64) -> Self;
+}
+
+macro_rules! float {
+    ($t:ty, $math:ident) => {
+        impl Float for $t {
+            #[inline(always)]
+            fn logarithm(self) -> Self {
+                $math::log(self)
+            }
+            fn total(row: &[Self]) -> Self {
+                fold_slice(row, Sum)
+            }
+            fn largest(row: &[Self]) -> Self {
+                fold_slice(row, Max)
+            }
+            fn shifted_exponentials(out: &mut [Self], x: &[Self], shift: Self) {
+                each(out, x, |x: $t| $math::exp(x - shift));
+            }
+            fn rounded(x: f64) -> Self {
+                x as $t
+            }
+        }
+    };
+}
+float!(f32, single);
+float!(f64, double);
+
+multiversion! {
+    fn scale[W: Float](row: &mut [W], by: W) {
+        for x in row {
+            *x = *x * by;
+        }
+    }
+    fn shift[W: Float](out: &mut [W], x: &[W], by: W) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = x - by;
+        }
+    }
+    fn squares[W: Float](out: &mut [W], x: &[W], mean: W) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = (x - mean) * (x - mean);
+        }
+    }
+    fn scale_shift[W: Float](out: &mut [W], x: &[W], mean: W, by: W) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = (x - mean) * by;
+        }
+    }
+    fn scale_shift_weigh[W: Float](out: &mut [W], x: &[W], mean: W, by: W, weight: &[W]) {
+        for ((out, &x), &weight) in out.iter_mut().zip(x).zip(weight) {
+            *out = (x - mean) * by * weight;
+        }
+    }
+    fn scale_shift_all[W: Float](out: &mut [W], x: &[W], mean: W, by: W, weight: &[W], bias: &[W]) {
+        for (((out, &x), &weight), &bias) in out.iter_mut().zip(x).zip(weight).zip(bias) {
+            *out = (x - mean) * by * weight + bias;
+        }
+    }
+}
+
+/// The largest, or 0 where that would turn differences into NaN.
+fn pivot<W: Float>(row: &[W]) -> W {
+    let largest = W::largest(row);
+    if largest.is_infinite() {
+        W::zero()
+    } else {
+        largest
+    }
+}
+
+fn softmax_row<W: Float>(out: &mut [W], x: &[W]) {
+    let largest = W::largest(x);
+    W::shifted_exponentials(out, x, largest);
+    let total = W::total(out);
+    scale(out, W::one() / total);
+}
+
+fn log_softmax_row<W: Float>(out: &mut [W], x: &[W]) {
+    let largest = W::largest(x);
+    W::shifted_exponentials(out, x, largest);
+    let total = W::total(out);
+    shift(out, x, largest + total.logarithm());
+}
+
+/// The statistic by which a row is normalised.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Centre {
+    /// Mean and variance.
+    Mean,
+    /// Root mean square about zero.
+    Zero,
+}
+
+fn norm_row<W: Float>(
+    centre: Centre,
+    epsilon: W,
+    weight: Option<&[W]>,
+    bias: Option<&[W]>,
+    out: &mut [W],
+    x: &[W],
+) {
+    let count = W::rounded(x.len() as f64);
+    let mean = match centre {
+        Centre::Mean => W::total(x) / count,
+        Centre::Zero => W::zero(),
+    };
+    squares(out, x, mean);
+    let by = W::one() / (W::total(out) / count + epsilon).sqrt();
+    match (weight, bias) {
+        (None, None) => scale_shift(out, x, mean, by),
+        (Some(weight), None) => scale_shift_weigh(out, x, mean, by, weight),
+        (Some(weight), Some(bias)) => scale_shift_all(out, x, mean, by, weight, bias),
+        (None, Some(_)) => {}
+    }
+}
+
+/// Runs `f(out row, x row)` on rows of `length` elements.
+fn rows<T: Stored>(
+    x: &View<'_, T>,
+    out: &mut [T],
+    length: usize,
+    f: impl Fn(&mut [T::Wide], &[T::Wide]) + Sync,
+) {
+    if out.is_empty() {
+        return;
+    }
+    let dense = x.dense();
+    let x = x.merged();
+    let grain = (Cost::Medium.grain() / length).max(1) * length;
+    // Whole strips, unless a row is a task already.
+    let grain = if dense.is_some() {
+        grain
+    } else {
+        grain.div_ceil(STRIP * length) * STRIP * length
+    };
+    parallel::for_chunks_mut(out, grain, |start, out| {
+        let mut stored = Vec::new();
+        let mut wide_in = vec![bytemuck::Zeroable::zeroed(); if T::DIRECT { 0 } else { length }];
+        let mut wide_out = wide_in.clone();
+        // Some rows at a time: a view that lies across is read along its memory then.
+        for (i, out) in out.chunks_mut(STRIP * length).enumerate() {
+            let at = start + i * STRIP * length;
+            let some = match dense {
+                Some(all) => &all[at..at + out.len()],
+                None => {
+                    stored.resize(out.len(), T::zeroed());
+                    x.read(at, &mut stored);
+                    &stored
+                }
+            };
+            for (out, row) in out.chunks_mut(length).zip(some.chunks(length)) {
+                if T::DIRECT {
+                    f(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(row));
+                } else {
+                    T::widen(row, &mut wide_in);
+                    f(&mut wide_out, &wide_in);
+                    T::narrow(&wide_out, out);
+                }
+            }
+        }
+    });
+}
+
+/// `softmax` along an axis, or its logarithm.
+pub fn softmax(op: &str, x: &Tensor, axis: usize, log: bool, out: &Spec) -> Result<Buffer> {
+    // The result keeps the axis last in memory; its layout says where it belongs.
+    let rank = out.rank();
+    let mut axes: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();
+    axes.push(axis);
+    let buffer = buffer::of(x)?;
+    let sizes = out.shape.sizes();
+    let mut bytes = memory::alloc(op, out)?;
+    fn run<T: Stored<Wide: Float>>(x: &View<'_, T>, out: &mut [T], log: bool) {
+        let length = x.sizes.last().copied().unwrap_or(1);
+        if log {
+            rows(x, out, length, log_softmax_row);
+        } else {
+            rows(x, out, length, softmax_row);
+        }
+    }
+    macro_rules! with {
+        ($t:ty) => {
+            run::<$t>(
+                &buffer.view(x.shape()).transposed(&axes),
+                bytes.as_mut_slice(),
+                log,
+            )
+        };
+    }
+    match out.dtype {
+        DType::F16 => with!(f16),
+        DType::BF16 => with!(bf16),
+        DType::F32 => with!(f32),
+        DType::F64 => with!(f64),
+        other => bail!(Internal, "{op}: the engine has no kernel for {other}"),
+    }
+    let moved: crate::layout::Sizes = axes.iter().map(|&a| sizes[a]).collect();
+    let strides = dense_strides(&moved);
+    let mut places = strides.clone();
+    for (i, &axis) in axes.iter().enumerate() {
+        places[axis] = strides[i];
+    }
+    Ok(Buffer::new(bytes).with_layout(Layout::new(0, &sizes, places)))
+}
+
+/// `log(sum(exp(x)))` over axes, which vanish.
+pub fn log_sum_exp(op: &str, x: &Tensor, gone: &[usize], out: &Spec) -> Result<Buffer> {
+    let buffer = buffer::of(x)?;
+    let mut axes: Vec<usize> = (0..x.rank()).filter(|a| !gone.contains(a)).collect();
+    let mut folded = gone.to_vec();
+    folded.sort_unstable();
+    axes.extend(&folded);
+    let sizes = x.shape().sizes();
+    let length: usize = folded.iter().map(|&a| sizes[a]).product();
+    let mut bytes = memory::alloc(op, out)?;
+    fn run<T: Stored<Wide: Float>>(x: &View<'_, T>, out: &mut [T], length: usize) {
+        let x = x.merged();
+        let per_task = (Cost::Medium.grain() / length.max(1)).max(1);
+        parallel::for_chunks_mut(out, per_task, |start, out| {
+            let mut stored = vec![T::zeroed(); length];
+            let mut wide = vec![<T::Wide as Zero>::zero(); length];
+            let mut powers = vec![<T::Wide as Zero>::zero(); length];
+            for (i, out) in out.iter_mut().enumerate() {
+                if length == 0 {
+                    T::narrow(
+                        &[<T::Wide as num_traits::Float>::neg_infinity()],
+                        std::slice::from_mut(out),
+                    );
+                    continue;
+                }
+                x.read((start + i) * length, &mut stored);
+                T::widen(&stored, &mut wide);
+                let pivot = pivot(&wide);
+                T::Wide::shifted_exponentials(&mut powers, &wide, pivot);
+                let value = T::Wide::total(&powers).logarithm() + pivot;
+                T::narrow(&[value], std::slice::from_mut(out));
+            }
+        });
+    }
+    macro_rules! with {
+        ($t:ty) => {
+            run::<$t>(
+                &buffer.view(x.shape()).transposed(&axes),
+                bytes.as_mut_slice(),
+                length,
+            )
+        };
+    }
+    match out.dtype {
+        DType::F16 => with!(f16),
+        DType::BF16 => with!(bf16),
+        DType::F32 => with!(f32),
+        DType::F64 => with!(f64),
+        other => bail!(Internal, "{op}: the engine has no kernel for {other}"),
+    }
+    Ok(Buffer::new(bytes))
+}
+
+/// Normalises over the last axes from `axis` on; scale and bias have their shape.
+pub fn norm(
+    op: &str,
+    inputs: &[&Tensor],
+    axis: usize,
+    epsilon: f64,
+    centre: Centre,
+    out: &Spec,
+) -> Result<Buffer> {
+    let (Some(x), scale, bias) = (inputs.first(), inputs.get(1), inputs.get(2)) else {
+        bail!(Internal, "{op}: no operand");
+    };
+    let buffer = buffer::of(x)?;
+    let inner = clematis_core::Shape::from_sizes(&out.shape.sizes()[axis..]);
+    let length = inner.count();
+    let mut bytes = memory::alloc(op, out)?;
+    macro_rules! with {
+        ($t:ty) => {{
+            let scale = scale.map(|s| parameter::<$t>(s, &inner)).transpose()?;
+            let bias = bias.map(|b| parameter::<$t>(b, &inner)).transpose()?;
+            let epsilon = <$t as Stored>::Wide::rounded(epsilon);
+            rows(
+                &buffer.view::<$t>(x.shape()),
+                bytes.as_mut_slice::<$t>(),
+                length.max(1),
+                |out, x| {
+                    norm_row(centre, epsilon, scale.as_deref(), bias.as_deref(), out, x);
+                },
+            );
+        }};
+    }
+    match out.dtype {
+        DType::F16 => with!(f16),
+        DType::BF16 => with!(bf16),
+        DType::F32 => with!(f32),
+        DType::F64 => with!(f64),
+        other => bail!(Internal, "{op}: the engine has no kernel for {other}"),
+    }
+    Ok(Buffer::new(bytes))
+}
+
+/// A scale or bias, broadcast to the normalised shape, in the type of computation.
+fn parameter<T: Stored>(x: &Tensor, shape: &clematis_core::Shape) -> Result<Vec<T::Wide>> {
+    let count = shape.count();
+    let mut stored = vec![T::zeroed(); count];
+    match map::source::<T>(x, shape)? {
+        map::Source::Constant(value) => stored.fill(value),
+        map::Source::Dense(slice) => stored.copy_from_slice(slice),
+        map::Source::Strided(view) => view.read(0, &mut stored),
+    }
+    let mut wide = vec![bytemuck::Zeroable::zeroed(); count];
+    T::widen(&stored, &mut wide);
+    Ok(wide)
+}

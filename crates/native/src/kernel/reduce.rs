@@ -1,0 +1,465 @@
+//! Reductions over any axes of any layout.
+//!
+//! The order in which elements are combined is fixed by sizes and strides, never by threads or vector width: a row is
+//! cut into pieces and those into chunks, a chunk is folded in a fixed number of lanes, and lanes, chunks and pieces
+//! are combined in pairs. Where memory runs along the axes that stay, whole rows are combined instead.
+
+use super::binary::Ordered;
+use super::create;
+use crate::buffer::{self, Buffer};
+use crate::element::{Stored, by_real};
+use crate::layout::{Sizes, Strides, View, Walk};
+use crate::simd::multiversion;
+use crate::{memory, parallel};
+use clematis_core::op::{Reduce, ReduceKind};
+use clematis_core::{DType, Result, Scalar, Spec, Tensor};
+use num_complex::Complex;
+
+/// Elements that are folded at once.
+const CHUNK: usize = 4096;
+/// Elements of one row that are one task.
+const PIECE: usize = 16 * CHUNK;
+/// Columns that are combined at once.
+const COLUMNS: usize = 512;
+/// Rows that are added up before their sum is added to the others': keeps rounding small.
+const BUNCH: usize = 64;
+/// The most pieces that rows are cut into.
+const MOST_PIECES: usize = 64;
+/// Lanes of a fold: four vectors of sixteen.
+const LANES: usize = 64;
+
+/// How two elements are combined.
+pub trait Fold<W>: Copy + Send + Sync {
+    /// What changes nothing.
+    fn identity() -> W;
+    /// Both in one.
+    fn combine(a: W, b: W) -> W;
+}
+
+/// Sums, wrapping for integers.
+#[derive(Clone, Copy)]
+pub struct Sum;
+/// Products, wrapping for integers.
+#[derive(Clone, Copy)]
+pub struct Prod;
+/// The largest.
+#[derive(Clone, Copy)]
+pub struct Max;
+/// The smallest.
+#[derive(Clone, Copy)]
+pub struct Min;
+
+macro_rules! folds {
+    ($($t:ty, $zero:expr, $one:expr, |$a:ident, $b:ident| $sum:expr, $prod:expr;)*) => {$(
+        impl Fold<$t> for Sum {
+            #[inline(always)]
+            fn identity() -> $t { $zero }
+            #[inline(always)]
+            fn combine($a: $t, $b: $t) -> $t { $sum }
+        }
+        impl Fold<$t> for Prod {
+            #[inline(always)]
+            fn identity() -> $t { $one }
+            #[inline(always)]
+            fn combine($a: $t, $b: $t) -> $t { $prod }
+        }
+    )*};
+}
+macro_rules! extremes {
+    ($($t:ty, $low:expr, $high:expr;)*) => {$(
+        impl Fold<$t> for Max {
+            #[inline(always)]
+            fn identity() -> $t { $low }
+            #[inline(always)]
+            fn combine(a: $t, b: $t) -> $t { a.larger(b) }
+        }
+        impl Fold<$t> for Min {
+            #[inline(always)]
+            fn identity() -> $t { $high }
+            #[inline(always)]
+            fn combine(a: $t, b: $t) -> $t { a.smaller(b) }
+        }
+    )*};
+}
+macro_rules! integer_folds {
+    ($($t:ty)*) => {
+        folds! { $($t, 0, 1, |a, b| a.wrapping_add(b), a.wrapping_mul(b);)* }
+        extremes! { $($t, <$t>::MIN, <$t>::MAX;)* }
+    };
+}
+integer_folds! { u8 u16 u32 u64 i8 i16 i32 i64 }
+folds! {
+    f32, 0.0, 1.0, |a, b| a + b, a * b;
+    f64, 0.0, 1.0, |a, b| a + b, a * b;
+    Complex<f32>, Complex::new(0.0, 0.0), Complex::new(1.0, 0.0), |a, b| a + b, a * b;
+    Complex<f64>, Complex::new(0.0, 0.0), Complex::new(1.0, 0.0), |a, b| a + b, a * b;
+}
+extremes! {
+    f32, f32::NEG_INFINITY, f32::INFINITY;
+    f64, f64::NEG_INFINITY, f64::INFINITY;
+}
+
+multiversion! {
+    /// Folds up to a chunk.
+    fn fold_chunk[W: Copy, F: Fold<W>](x: &[W], fold: F) -> W {
+        let _ = fold;
+        if x.len() <= 8 {
+            let mut all = F::identity();
+            for &x in x {
+                all = F::combine(all, x);
+            }
+            return all;
+        }
+        let mut lanes = [[F::identity(); 16]; 4];
+        let chunks = x.chunks_exact(LANES);
+        let rest = chunks.remainder();
+        for chunk in chunks {
+            for (lane, chunk) in lanes.iter_mut().zip(chunk.chunks_exact(16)) {
+                for (lane, &x) in lane.iter_mut().zip(chunk) {
+                    *lane = F::combine(*lane, x);
+                }
+            }
+        }
+        for (lane, rest) in lanes.iter_mut().zip(rest.chunks(16)) {
+            for (lane, &x) in lane.iter_mut().zip(rest) {
+                *lane = F::combine(*lane, x);
+            }
+        }
+        let [mut a, b, mut c, d] = lanes;
+        for i in 0..16 {
+            a[i] = F::combine(a[i], b[i]);
+            c[i] = F::combine(c[i], d[i]);
+        }
+        for i in 0..16 {
+            a[i] = F::combine(a[i], c[i]);
+        }
+        let mut half = 8;
+        while half > 0 {
+            for i in 0..half {
+                a[i] = F::combine(a[i], a[i + half]);
+            }
+            half /= 2;
+        }
+        a[0]
+    }
+
+    /// `all[i] = all[i] + x[i]`
+    fn fold_into[W: Copy, F: Fold<W>](all: &mut [W], x: &[W], fold: F) {
+        let _ = fold;
+        for (all, &x) in all.iter_mut().zip(x) {
+            *all = F::combine(*all, x);
+        }
+    }
+}
+
+/// Combines in pairs: the first half with the second.
+fn in_pairs<W>(count: usize, each: &mut impl FnMut(usize) -> W, both: fn(W, W) -> W) -> W {
+    fn go<W>(
+        first: usize,
+        count: usize,
+        each: &mut impl FnMut(usize) -> W,
+        both: fn(W, W) -> W,
+    ) -> W {
+        if count <= 1 {
+            return each(first);
+        }
+        let left = go(first, count / 2, each, both);
+        let right = go(first + count / 2, count - count / 2, each, both);
+        both(left, right)
+    }
+    go(0, count, each, both)
+}
+
+/// Folds a row of any length, as one task.
+pub fn fold_slice<W: Copy, F: Fold<W>>(x: &[W], fold: F) -> W {
+    if x.len() <= CHUNK {
+        return fold_chunk(x, fold);
+    }
+    in_pairs(
+        x.len().div_ceil(CHUNK),
+        &mut |i| fold_chunk(&x[i * CHUNK..x.len().min((i + 1) * CHUNK)], fold),
+        F::combine,
+    )
+}
+
+/// A row of elements in one run, or through a workspace.
+fn fold_piece<T: Stored, F: Fold<T::Wide>>(
+    row: &View<'_, T>,
+    start: usize,
+    len: usize,
+    room: &mut (Vec<T>, Vec<T::Wide>),
+    fold: F,
+) -> T::Wide {
+    let run = row.sizes.len() == 1 && row.strides[0] == 1;
+    if run && T::DIRECT {
+        let from = row.offset + start;
+        return fold_slice(bytemuck::cast_slice(&row.data[from..from + len]), fold);
+    }
+    in_pairs(
+        len.div_ceil(CHUNK).max(1),
+        &mut |i| {
+            let at = start + i * CHUNK;
+            let count = CHUNK.min(start + len - at);
+            room.0.resize(count, T::zeroed());
+            room.1.resize(count, F::identity());
+            row.read(at, &mut room.0);
+            T::widen(&room.0, &mut room.1);
+            fold_chunk(&room.1, fold)
+        },
+        F::combine,
+    )
+}
+
+fn narrow<T: Stored>(value: T::Wide) -> T {
+    let mut out = [T::zeroed()];
+    T::narrow(&[value], &mut out);
+    out[0]
+}
+
+/// Each result from its own row; `kept` and `gone` are what stays and what is folded.
+fn rows<T: Stored, F: Fold<T::Wide>>(
+    kept: &View<'_, T>,
+    gone: &View<'_, T>,
+    out: &mut [T],
+    fold: F,
+) {
+    let count = gone.count();
+    let row_at = |walk: &Walk<'_, 1>| View {
+        offset: walk.at[0] as usize,
+        ..gone.clone()
+    };
+    let walk_to = |o| Walk::new(&kept.sizes, [&kept.strides], [kept.offset as isize], o);
+    if count <= PIECE {
+        let per_task = (PIECE / count.max(16)).max(1);
+        return parallel::for_chunks_mut(out, per_task, |first, out| {
+            let mut room = (Vec::new(), Vec::new());
+            let mut walk = walk_to(first);
+            let mut row = row_at(&walk);
+            for out in out {
+                row.offset = walk.at[0] as usize;
+                *out = narrow(fold_piece(&row, 0, count, &mut room, fold));
+                walk.step();
+            }
+        });
+    }
+    let pieces = count.div_ceil(PIECE);
+    let mut parts = vec![F::identity(); out.len() * pieces];
+    parallel::for_chunks_mut(&mut parts, 1, |at, part| {
+        let row = row_at(&walk_to(at / pieces));
+        let start = at % pieces * PIECE;
+        let mut room = (Vec::new(), Vec::new());
+        part[0] = fold_piece(&row, start, PIECE.min(count - start), &mut room, fold);
+    });
+    for (out, parts) in out.iter_mut().zip(parts.chunks(pieces)) {
+        *out = narrow(in_pairs(pieces, &mut |i| parts[i], F::combine));
+    }
+}
+
+/// Where the folded elements of some columns lie.
+struct Columns<'a, T> {
+    gone: View<'a, T>,
+    /// Step between columns.
+    step: isize,
+}
+
+impl<T: Stored> Columns<'_, T> {
+    /// Folds rows `first..last` of the columns from `at` on into `all`.
+    fn fold<F: Fold<T::Wide>>(
+        &self,
+        at: isize,
+        (first, last): (usize, usize),
+        all: &mut [T::Wide],
+        fold: F,
+    ) {
+        let width = all.len();
+        let direct = T::DIRECT && self.step == 1;
+        let mut room = vec![T::zeroed(); if direct { 0 } else { width }];
+        let mut wide = vec![F::identity(); if direct { 0 } else { width }];
+        let mut bunch = vec![F::identity(); width];
+        let mut walk = Walk::new(&self.gone.sizes, [&self.gone.strides], [at], first);
+        let mut row = first;
+        all.fill(F::identity());
+        while row < last {
+            let end = last.min(row + BUNCH);
+            bunch.fill(F::identity());
+            for _ in row..end {
+                if direct {
+                    let from = walk.at[0] as usize;
+                    let run = &self.gone.data[from..from + width];
+                    fold_into(&mut bunch, bytemuck::cast_slice(run), fold);
+                } else {
+                    crate::layout::read_run(self.gone.data, walk.at[0], self.step, &mut room);
+                    T::widen(&room, &mut wide);
+                    fold_into(&mut bunch, &wide, fold);
+                }
+                walk.step();
+            }
+            fold_into(all, &bunch, fold);
+            row = end;
+        }
+    }
+}
+
+/// Many results at once, along the axis `column` of `kept` on which memory runs.
+fn columns<T: Stored, F: Fold<T::Wide>>(
+    kept: &View<'_, T>,
+    gone: &View<'_, T>,
+    column: usize,
+    out: &mut [T],
+    fold: F,
+) {
+    let count = gone.count();
+    let width = kept.sizes[column];
+    let places = crate::layout::dense_strides(&kept.sizes);
+    let without = |all: &[isize]| -> Strides {
+        let mut all: Strides = all.into();
+        all.remove(column);
+        all
+    };
+    let mut sizes = kept.sizes.clone();
+    sizes.remove(column);
+    let (strides, targets) = (without(&kept.strides), without(&places));
+    let outer: usize = sizes.iter().product();
+    let blocks = width.div_ceil(COLUMNS);
+    let least = (PIECE / width.min(COLUMNS)).max(2 * BUNCH);
+    let per_piece = count.div_ceil(MOST_PIECES).max(least);
+    let pieces = count.div_ceil(per_piece);
+    let rows = Columns {
+        gone: gone.clone(),
+        step: kept.strides[column],
+    };
+    // The place of a block's first element and of its first result.
+    let locate = |block: usize| {
+        let start = block % blocks * COLUMNS;
+        let offsets = [kept.offset as isize, 0];
+        let [from, to] = Walk::new(&sizes, [&strides, &targets], offsets, block / blocks).at;
+        let from = from + start as isize * kept.strides[column];
+        let to = to + start as isize * places[column];
+        (from, to as usize, COLUMNS.min(width - start))
+    };
+    let write = |out: &mut parallel::Part<'_, T>, to: usize, all: &[T::Wide]| {
+        if places[column] == 1 {
+            T::narrow(all, out.slice(to, all.len()));
+        } else {
+            for (i, &value) in all.iter().enumerate() {
+                out.set(to + i * places[column] as usize, narrow(value));
+            }
+        }
+    };
+    if pieces == 1 {
+        // Several small blocks make one task.
+        let per_task = (PIECE / (count * width.min(COLUMNS)).max(1)).max(1);
+        let tasks = (outer * blocks).div_ceil(per_task);
+        return parallel::for_disjoint(
+            out,
+            tasks,
+            Vec::new,
+            |all: &mut Vec<T::Wide>, task, out| {
+                for block in task * per_task..(outer * blocks).min((task + 1) * per_task) {
+                    let (from, to, width) = locate(block);
+                    all.resize(width, F::identity());
+                    rows.fold(from, (0, count), all, fold);
+                    write(out, to, all);
+                }
+            },
+        );
+    }
+    let room = width.min(COLUMNS);
+    for block in 0..outer * blocks {
+        let (from, to, width) = locate(block);
+        let mut parts = vec![F::identity(); pieces * room];
+        parallel::for_chunks_mut(&mut parts, room, |at, part| {
+            let first = at / room * per_piece;
+            let last = count.min(first + per_piece);
+            rows.fold(from, (first, last), &mut part[..width], fold);
+        });
+        let (all, others) = parts.split_at_mut(room);
+        for part in others.chunks(room) {
+            fold_into(all, part, fold);
+        }
+        let all = &all[..width];
+        parallel::for_disjoint(out, 1, || (), |(), _, out| write(out, to, all));
+    }
+}
+
+/// Folds the axes `gone` of a view.
+pub fn fold_axes<T: Stored, F: Fold<T::Wide>>(
+    x: &View<'_, T>,
+    gone: &[usize],
+    out: &mut [T],
+    fold: F,
+) {
+    let pick = |axes: &[usize]| View {
+        data: x.data,
+        offset: x.offset,
+        sizes: axes.iter().map(|&a| x.sizes[a]).collect::<Sizes>(),
+        strides: axes.iter().map(|&a| x.strides[a]).collect::<Strides>(),
+    };
+    let mut folded: Vec<usize> = gone.to_vec();
+    folded.sort_unstable();
+    let stays: Vec<usize> = (0..x.sizes.len()).filter(|a| !gone.contains(a)).collect();
+    let (kept, gone) = (pick(&stays).merged(), pick(&folded).merged());
+    // Memory runs along a kept axis where its step is smaller than every folded one's.
+    let finest = |v: &View<'_, T>| {
+        (0..v.sizes.len())
+            .filter(|&a| v.strides[a] != 0)
+            .min_by_key(|&a| v.strides[a].unsigned_abs())
+    };
+    match (finest(&kept), finest(&gone)) {
+        (Some(a), Some(b)) if kept.strides[a].unsigned_abs() < gone.strides[b].unsigned_abs() => {
+            columns(&kept, &gone, a, out, fold);
+        }
+        _ => rows(&kept, &gone, out, fold),
+    }
+}
+
+/// Runs a reduction.
+pub fn run(op: &str, p: &Reduce, x: &Tensor, out: &Spec) -> Result<Buffer> {
+    let buffer = buffer::of(x)?;
+    let count = out.shape.count();
+    if x.shape().count() == 0 && count > 0 {
+        let identity = match p.kind {
+            ReduceKind::Prod | ReduceKind::All => Scalar::ONE,
+            _ => Scalar::ZERO,
+        };
+        return create::fill(op, identity.cast(out.dtype), out);
+    }
+    let sizes = x.shape().sizes();
+    if p.axes.iter().all(|&a| sizes[a] == 1) {
+        // Nothing to combine: the axes vanish from a view.
+        let to = out.shape.sizes();
+        if let Some(layout) = buffer.layout().reshape(&sizes, &to) {
+            return Ok(buffer.with_layout(layout));
+        }
+    }
+    let mut bytes = memory::alloc(op, out)?;
+    if count == 0 {
+        return Ok(Buffer::new(bytes));
+    }
+    macro_rules! fold {
+        ($T:ty, $f:expr) => {
+            fold_axes(
+                &buffer.view::<$T>(x.shape()),
+                &p.axes,
+                bytes.as_mut_slice::<$T>(),
+                $f,
+            )
+        };
+    }
+    match p.kind {
+        ReduceKind::Sum => by_real!(x.dtype(), T => fold!(T, Sum), match x.dtype() {
+            DType::C64 => fold!(Complex<f32>, Sum),
+            _ => fold!(Complex<f64>, Sum),
+        }),
+        ReduceKind::Prod => by_real!(x.dtype(), T => fold!(T, Prod), match x.dtype() {
+            DType::C64 => fold!(Complex<f32>, Prod),
+            _ => fold!(Complex<f64>, Prod),
+        }),
+        ReduceKind::Max => by_real!(x.dtype(), T => fold!(T, Max), {}),
+        ReduceKind::Min => by_real!(x.dtype(), T => fold!(T, Min), {}),
+        // True is 1 and false is 0.
+        ReduceKind::Any => fold!(u8, Max),
+        ReduceKind::All => fold!(u8, Min),
+    }
+    Ok(Buffer::new(bytes))
+}

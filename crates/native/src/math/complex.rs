@@ -1,0 +1,154 @@
+//! Functions of a complex number.
+//!
+//! Computed in `f64` for both precisions; a `Complex<f32>` is widened and the
+//! result rounded once. Infinities, NaNs, signed zeros and branch cuts follow
+//! the Array API standard, which follows Annex G of C.
+
+mod elementary;
+mod inverse;
+
+use num_complex::Complex;
+
+/// A real type that complex numbers are made of.
+pub trait Part: Copy {
+    /// The value as `f64`, exact.
+    fn wide(self) -> f64;
+    /// The nearest value to an `f64`.
+    fn narrow(x: f64) -> Self;
+}
+
+impl Part for f32 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self as f64
+    }
+    #[inline(always)]
+    fn narrow(x: f64) -> Self {
+        x as f32
+    }
+}
+
+impl Part for f64 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn narrow(x: f64) -> Self {
+        x
+    }
+}
+
+#[inline(always)]
+fn wide<T: Part>(z: Complex<T>) -> Complex<f64> {
+    Complex::new(z.re.wide(), z.im.wide())
+}
+
+#[inline(always)]
+fn narrow<T: Part>(z: Complex<f64>) -> Complex<T> {
+    Complex::new(T::narrow(z.re), T::narrow(z.im))
+}
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident = $f:path;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name<T: Part>(z: Complex<T>) -> Complex<T> {
+            narrow($f(wide(z)))
+        }
+    )*};
+}
+
+functions! {
+    /// `eᶻ`.
+    exp = elementary::exp;
+    /// `eᶻ - 1`, accurate near zero.
+    expm1 = elementary::expm1;
+    /// Natural logarithm; cut along the negative real axis.
+    log = elementary::log;
+    /// `ln(1 + z)`, accurate near zero.
+    log1p = elementary::log1p;
+    /// Logarithm to base 2.
+    log2 = elementary::log2;
+    /// Logarithm to base 10.
+    log10 = elementary::log10;
+    /// Square root with non-negative real part.
+    sqrt = elementary::sqrt;
+    /// Sine.
+    sin = elementary::sin;
+    /// Cosine.
+    cos = elementary::cos;
+    /// Tangent.
+    tan = elementary::tan;
+    /// Hyperbolic sine.
+    sinh = elementary::sinh;
+    /// Hyperbolic cosine.
+    cosh = elementary::cosh;
+    /// Hyperbolic tangent.
+    tanh = elementary::tanh;
+    /// Arc sine; cut outside `[-1, 1]` on the real axis.
+    asin = inverse::asin;
+    /// Arc cosine; cut outside `[-1, 1]` on the real axis.
+    acos = inverse::acos;
+    /// Arc tangent; cut outside `[-i, i]` on the imaginary axis.
+    atan = inverse::atan;
+    /// Inverse hyperbolic sine; cut outside `[-i, i]` on the imaginary axis.
+    asinh = inverse::asinh;
+    /// Inverse hyperbolic cosine; cut below 1 on the real axis.
+    acosh = inverse::acosh;
+    /// Inverse hyperbolic tangent; cut outside `[-1, 1]` on the real axis.
+    atanh = inverse::atanh;
+    /// `z / |z|`, and 0 for 0.
+    sign = elementary::sign;
+    /// `1 / z`; NaN for 0, as every framework has it.
+    reciprocal = elementary::reciprocal;
+    /// `z²`.
+    square = elementary::square;
+    /// Each part rounded to the nearest integer, ties to even.
+    round = elementary::round;
+}
+
+/// `z` to the power `w`, `z⁰ = 1`.
+#[inline]
+pub fn pow<T: Part>(z: Complex<T>, w: Complex<T>) -> Complex<T> {
+    narrow(elementary::pow(wide(z), wide(w)))
+}
+
+/// `z / w` without overflow on the way.
+#[inline]
+pub fn divide<T: Part>(z: Complex<T>, w: Complex<T>) -> Complex<T> {
+    narrow(elementary::divide(wide(z), wide(w)))
+}
+
+/// Magnitude, without overflow on the way.
+#[inline]
+pub fn abs<T: Part>(z: Complex<T>) -> T {
+    T::narrow(libm::hypot(z.re.wide(), z.im.wide()))
+}
+
+/// Argument, between -π and π.
+#[inline]
+pub fn angle<T: Part>(z: Complex<T>) -> T {
+    T::narrow(libm::atan2(z.im.wide(), z.re.wide()))
+}
+
+/// Whether both parts are finite.
+#[inline(always)]
+pub fn isfinite<T: Part>(z: Complex<T>) -> bool {
+    z.re.wide().is_finite() && z.im.wide().is_finite()
+}
+
+/// Whether a part is NaN.
+#[inline(always)]
+pub fn isnan<T: Part>(z: Complex<T>) -> bool {
+    z.re.wide().is_nan() || z.im.wide().is_nan()
+}
+
+/// Whether a part is infinite.
+#[inline(always)]
+pub fn isinf<T: Part>(z: Complex<T>) -> bool {
+    z.re.wide().is_infinite() || z.im.wide().is_infinite()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! Functions of `f64`.
+//!
+//! `exp`, `exp2`, `expm1`, `log`, `log1p`, `tanh`, `sigmoid` and `erf` are
+//! written here and vectorise, within 2 units in the last place. The rest is `libm`.
+
+mod exponential;
+mod logarithm;
+
+pub use exponential::{erf, exp, exp2, expm1, sigmoid, tanh};
+pub use libm::{
+    acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, cos, cosh, hypot, log2, log10, pow, sin,
+    sinh, tan,
+};
+pub use logarithm::{log, log1p, logaddexp};
+
+pub use super::special::{digamma, erfc, erfinv, igamma, igammac, lgamma, polygamma, zeta};
+
+/// `1 / √x`. Vectorises.
+#[inline(always)]
+pub fn rsqrt(x: f64) -> f64 {
+    1.0 / x.sqrt()
+}
+
+#[cfg(test)]
+mod tests;

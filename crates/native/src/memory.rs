@@ -1,0 +1,286 @@
+//! Memory: how much there may be, and blocks that are used again.
+//!
+//! A fresh large block costs a page fault per 4 KiB, more than most kernels that fill it, so freed blocks are kept.
+//! Small ones stay with their thread and cost a few nanoseconds; large ones go to one shelf, bounded, least recently
+//! used out first. What a block held stays in it: kernels write every element of their result.
+
+use clematis_core::host::{Bytes, Line};
+use clematis_core::{Result, Spec, bail};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const LINE: usize = size_of::<Line>();
+/// Blocks up to this many lines (8 KiB) stay with their thread.
+const SMALL: usize = 128;
+/// Powers of two up to `SMALL`.
+const SMALL_CLASSES: usize = SMALL.trailing_zeros() as usize + 1;
+/// How many blocks of each small class a thread keeps.
+const SMALL_KEPT: usize = 32;
+/// The shelf holds at most this share of the limit, and at most this many bytes.
+const SHELF_SHARE: usize = 8;
+const SHELF_MOST: usize = 1 << 30;
+
+/// Bytes taken from the system, kept ones included.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+/// 0 until asked for.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static SMALL_BLOCKS: RefCell<[Vec<Vec<Line>>; SMALL_CLASSES]> = const { RefCell::new([const { Vec::new() }; SMALL_CLASSES]) };
+}
+
+/// The most bytes that tensors may take together.
+pub fn memory_limit() -> usize {
+    match LIMIT.load(Ordering::Relaxed) {
+        0 => {
+            let limit = std::env::var("CLEMATIS_MEMORY_LIMIT")
+                .ok()
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or_else(physical)
+                .max(1);
+            LIMIT.store(limit, Ordering::Relaxed);
+            limit
+        }
+        limit => limit,
+    }
+}
+
+/// Sets the most bytes that tensors may take together; what is there already stays.
+pub fn set_memory_limit(bytes: usize) {
+    LIMIT.store(bytes.max(1), Ordering::Relaxed);
+}
+
+/// Bytes that tensors and kept blocks hold now.
+pub fn memory_used() -> usize {
+    TAKEN.load(Ordering::Relaxed)
+}
+
+/// The machine's memory, or the container's share of it; no limit where neither is told.
+fn physical() -> usize {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let machine = read("/proc/meminfo")
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<usize>().ok())
+        .map_or(usize::MAX, |kib| kib.saturating_mul(1024));
+    let container = read("/sys/fs/cgroup/memory.max").trim().parse();
+    machine.min(container.unwrap_or(usize::MAX))
+}
+
+/// Memory for a result. It holds anything; write all of it.
+#[inline]
+pub fn alloc(op: &str, spec: &Spec) -> Result<Bytes> {
+    let bytes = spec.bytes();
+    let lines = bytes.div_ceil(LINE);
+    if lines <= SMALL {
+        let class = small_class(lines);
+        let kept = SMALL_BLOCKS.try_with(|b| b.borrow_mut()[class].pop());
+        if let Ok(Some(block)) = kept {
+            return Ok(Bytes::from_lines(block, bytes).with_home(recycle));
+        }
+        return fresh(op, spec, 1 << class);
+    }
+    let size = large_class(lines);
+    match shelf().take(size) {
+        Some(block) => Ok(Bytes::from_lines(block, bytes).with_home(recycle)),
+        None => fresh(op, spec, size),
+    }
+}
+
+/// An error where a result of this kind could never be held, for ops that put memory off.
+pub fn check(op: &str, spec: &Spec) -> Result<()> {
+    let limit = memory_limit();
+    if spec.bytes() > limit {
+        bail!(
+            Value,
+            "{op}: {spec} takes {} bytes, the limit is {limit}",
+            spec.bytes()
+        );
+    }
+    Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
+    let bytes = lines * LINE;
+    let limit = memory_limit();
+    if TAKEN.fetch_add(bytes, Ordering::Relaxed) + bytes > limit {
+        // What is merely kept must not stand in the way of what is needed.
+        shelf().clear();
+        let used = TAKEN.load(Ordering::Relaxed) - bytes;
+        if used + bytes > limit {
+            TAKEN.fetch_sub(bytes, Ordering::Relaxed);
+            bail!(
+                Value,
+                "{op}: {spec} takes {} bytes, {used} of {limit} are in use",
+                spec.bytes()
+            );
+        }
+    }
+    match bytemuck::allocation::try_zeroed_vec(lines) {
+        Ok(block) => Ok(Bytes::from_lines(block, spec.bytes()).with_home(recycle)),
+        Err(()) => {
+            TAKEN.fetch_sub(bytes, Ordering::Relaxed);
+            bail!(
+                Value,
+                "{op}: the system has no {} bytes for {spec}; the limit is {limit}",
+                spec.bytes()
+            )
+        }
+    }
+}
+
+fn small_class(lines: usize) -> usize {
+    lines.max(1).next_power_of_two().trailing_zeros() as usize
+}
+
+/// Eight classes between powers of two: at most an eighth is lost.
+fn large_class(lines: usize) -> usize {
+    let step = (lines.next_power_of_two() / 16).max(1);
+    lines.div_ceil(step).saturating_mul(step)
+}
+
+fn release(block: Vec<Line>) {
+    TAKEN.fetch_sub(block.len() * LINE, Ordering::Relaxed);
+}
+
+fn recycle(block: Vec<Line>) {
+    let lines = block.len();
+    if lines > SMALL {
+        return shelf().keep(block);
+    }
+    let class = small_class(lines);
+    let mut block = Some(block);
+    // Fails while a thread ends; the block is freed then.
+    let _ = SMALL_BLOCKS.try_with(|blocks| {
+        let kept = &mut blocks.borrow_mut()[class];
+        if kept.len() < SMALL_KEPT {
+            kept.extend(block.take());
+        }
+    });
+    if let Some(block) = block {
+        release(block);
+    }
+}
+
+/// Large blocks that wait to be used again.
+struct Shelf {
+    /// By number of lines; in each the oldest first, with the time it came.
+    classes: Vec<(usize, VecDeque<(u64, Vec<Line>)>)>,
+    bytes: usize,
+    time: u64,
+}
+
+static SHELF: Mutex<Shelf> = Mutex::new(Shelf {
+    classes: Vec::new(),
+    bytes: 0,
+    time: 0,
+});
+
+fn shelf() -> std::sync::MutexGuard<'static, Shelf> {
+    SHELF.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Shelf {
+    fn take(&mut self, lines: usize) -> Option<Vec<Line>> {
+        let at = self
+            .classes
+            .binary_search_by_key(&lines, |(n, _)| *n)
+            .ok()?;
+        let (_, block) = self.classes[at].1.pop_back()?;
+        self.bytes -= lines * LINE;
+        Some(block)
+    }
+
+    fn keep(&mut self, block: Vec<Line>) {
+        let most = (memory_limit() / SHELF_SHARE).min(SHELF_MOST);
+        let lines = block.len();
+        if lines * LINE > most {
+            return release(block);
+        }
+        while self.bytes + lines * LINE > most {
+            self.drop_oldest();
+        }
+        self.bytes += lines * LINE;
+        self.time += 1;
+        let time = self.time;
+        match self.classes.binary_search_by_key(&lines, |(n, _)| *n) {
+            Ok(at) => self.classes[at].1.push_back((time, block)),
+            Err(at) => self
+                .classes
+                .insert(at, (lines, VecDeque::from([(time, block)]))),
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let oldest = self
+            .classes
+            .iter_mut()
+            .filter_map(|(_, blocks)| blocks.front().map(|(t, _)| *t).map(|t| (t, blocks)))
+            .min_by_key(|(t, _)| *t);
+        match oldest.and_then(|(_, blocks)| blocks.pop_front()) {
+            Some((_, block)) => {
+                self.bytes -= block.len() * LINE;
+                release(block);
+            }
+            None => self.bytes = 0,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bytes = 0;
+        for (_, blocks) in self.classes.drain(..) {
+            blocks.into_iter().for_each(|(_, block)| release(block));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clematis_core::DType;
+
+    #[test]
+    fn blocks_are_used_again() {
+        let spec = Spec::of(DType::F32, [5000usize]).unwrap();
+        let first = alloc("test", &spec).unwrap();
+        let at = first.as_slice::<f32>().as_ptr();
+        drop(first);
+        // Another test may take it in between; then nothing is shown.
+        let again = alloc("test", &spec).unwrap();
+        assert!(again.as_slice::<f32>().as_ptr() == at || again.len() == 20000);
+        assert_eq!(again.len(), 20000);
+        let small = Spec::of(DType::F32, [4usize]).unwrap();
+        let first = alloc("test", &small).unwrap();
+        let at = first.as_slice::<f32>().as_ptr();
+        drop(first);
+        assert_eq!(
+            alloc("test", &small).unwrap().as_slice::<f32>().as_ptr(),
+            at
+        );
+    }
+
+    #[test]
+    fn too_much_is_refused_by_name() {
+        let spec = Spec::of(DType::F64, [1usize << 50]).unwrap();
+        let text = alloc("add", &spec).err().unwrap().to_string();
+        assert!(text.contains("add") && text.contains("f64[1125899906842624]"));
+        assert!(text.contains(&(8u64 << 50).to_string()), "{text}");
+        assert!(check("full", &spec).is_err());
+    }
+
+    #[test]
+    fn classes_hold_what_is_asked() {
+        for lines in [1, 2, 3, 127, 128] {
+            assert!(1 << small_class(lines) >= lines);
+        }
+        for lines in [129usize, 1000, 262_144, 262_145] {
+            let class = large_class(lines);
+            assert!(class >= lines && class <= lines + lines / 8 + 1);
+            assert_eq!(large_class(class), class);
+        }
+    }
+}

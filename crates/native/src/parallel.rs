@@ -1,0 +1,225 @@
+//! Threads: how a kernel divides its work.
+//!
+//! Owns the thread count and the few ways of splitting a loop. All of them cut the work into tasks
+//! whose number and bounds depend on the sizes alone, never on the thread count, and no helper here
+//! combines the results of tasks. A kernel built on them gives the same bits on any number of threads.
+//!
+//! One task runs on the calling thread without touching the pool, so choose a task size below which
+//! a hand-over (several microseconds) does not pay. With more tasks the caller works as well, and
+//! each thread takes the next task when it is free, so a busy neighbour does not hold up the rest.
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// 0 means no limit.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Limits kernels to so many threads; `None` lifts the limit.
+pub fn set_thread_limit(limit: Option<usize>) {
+    LIMIT.store(limit.map_or(0, |limit| limit.max(1)), Ordering::Relaxed);
+}
+
+/// How many threads a kernel may use. Starts the pool, so small operations must not ask.
+pub fn threads() -> usize {
+    match LIMIT.load(Ordering::Relaxed) {
+        1 => 1,
+        0 => rayon::current_num_threads(),
+        limit => limit.min(rayon::current_num_threads()),
+    }
+}
+
+/// Runs `f(task)` for every task below `count`.
+pub fn for_tasks(count: usize, f: impl Fn(usize) + Sync) {
+    for_tasks_with(count, || (), |(), task| f(task));
+}
+
+/// Like [`for_tasks`], with a workspace that each thread makes once and hands to all its tasks.
+pub fn for_tasks_with<W>(
+    count: usize,
+    make: impl Fn() -> W + Sync,
+    f: impl Fn(&mut W, usize) + Sync,
+) {
+    if count == 0 {
+        return;
+    }
+    let workers = if count == 1 { 1 } else { threads().min(count) };
+    if workers == 1 {
+        let mut workspace = make();
+        return (0..count).for_each(|task| f(&mut workspace, task));
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut workspace = None;
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= count {
+                break;
+            }
+            f(workspace.get_or_insert_with(&make), task);
+        }
+    };
+    // In place: the caller takes tasks at once instead of sleeping while the pool wakes up.
+    rayon::in_place_scope(|scope| {
+        for _ in 1..workers {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+}
+
+/// Runs `f` on consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.
+pub fn for_chunks(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
+    let grain = grain.max(1);
+    for_tasks(n.div_ceil(grain), |task| {
+        let start = task * grain;
+        f(start..n.min(start + grain));
+    });
+}
+
+/// Runs `f(start, chunk)` on consecutive chunks of `grain` elements of `out`.
+pub fn for_chunks_mut<T: Send>(out: &mut [T], grain: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    let n = out.len();
+    if n <= grain {
+        if n > 0 {
+            f(0, out);
+        }
+        return;
+    }
+    let parts = Parts::new(out);
+    for_chunks(n, grain, |range| {
+        let start = range.start;
+        let task = start / grain.max(1);
+        f(start, parts.task(task).slice(start, range.len()));
+    });
+}
+
+/// Runs `f(task, out)` where every task writes its own, possibly scattered, elements of `out`.
+///
+/// No two tasks may touch the same element. Debug builds check that, so a kernel's tests prove it.
+pub fn for_disjoint<T: Send, W>(
+    out: &mut [T],
+    count: usize,
+    make: impl Fn() -> W + Sync,
+    f: impl Fn(&mut W, usize, &mut Part<'_, T>) + Sync,
+) {
+    let parts = Parts::new(out);
+    for_tasks_with(count, make, |workspace, task| {
+        f(workspace, task, &mut parts.task(task));
+    });
+}
+
+/// A slice under distribution to tasks.
+struct Parts<'a, T> {
+    start: *mut T,
+    len: usize,
+    #[cfg(debug_assertions)]
+    owners: Vec<AtomicUsize>,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: tasks on other threads reach elements of the slice only through `Part`, each its own, so
+// sharing amounts to sending the elements.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    fn new(slice: &'a mut [T]) -> Self {
+        Parts {
+            start: slice.as_mut_ptr(),
+            len: slice.len(),
+            #[cfg(debug_assertions)]
+            owners: slice.iter().map(|_| AtomicUsize::new(0)).collect(),
+            slice: PhantomData,
+        }
+    }
+
+    fn task(&self, task: usize) -> Part<'_, T> {
+        Part { all: self, task }
+    }
+}
+
+/// What one task sees of the shared output: elements by their index in the whole.
+pub struct Part<'a, T> {
+    all: &'a Parts<'a, T>,
+    // Read by the debug check only.
+    #[cfg_attr(not(debug_assertions), allow(dead_code))]
+    task: usize,
+}
+
+impl<T> Part<'_, T> {
+    /// The elements `start..start + len`, which must belong to this task.
+    #[inline]
+    pub fn slice(&mut self, start: usize, len: usize) -> &mut [T] {
+        let end = start.checked_add(len);
+        assert!(
+            end.is_some_and(|end| end <= self.all.len),
+            "a task writes outside its output"
+        );
+        #[cfg(debug_assertions)]
+        for owner in &self.all.owners[start..start + len] {
+            let before = owner.swap(self.task + 1, Ordering::Relaxed);
+            assert!(
+                before == 0 || before == self.task + 1,
+                "two tasks write one element"
+            );
+        }
+        // SAFETY: in bounds by the assertion; borrowed from a live `&mut [T]` by `Parts`; no other
+        // task holds these elements by the contract of `for_disjoint`, and this task holds no other
+        // borrow of them since `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.all.start.add(start), len) }
+    }
+
+    /// Sets one element, which must belong to this task.
+    #[inline]
+    pub fn set(&mut self, index: usize, value: T) {
+        if let [place] = self.slice(index, 1) {
+            *place = value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_every_index_once_whatever_the_limit() {
+        for limit in [None, Some(1), Some(2), Some(64)] {
+            set_thread_limit(limit);
+            for (n, grain) in [(0, 3), (1, 3), (3, 3), (1000, 7), (5, 0)] {
+                let mut out = vec![0usize; n];
+                for_chunks_mut(&mut out, grain, |start, chunk| {
+                    for (i, out) in chunk.iter_mut().enumerate() {
+                        *out += start + i + 1;
+                    }
+                });
+                assert!(out.iter().copied().eq(1..=n), "{n} {grain}");
+            }
+        }
+        set_thread_limit(None);
+    }
+
+    #[test]
+    fn scattered_writes_arrive() {
+        let mut out = vec![0; 100];
+        let make = || 5;
+        for_disjoint(&mut out, 10, make, |five, task, out| {
+            (0..10).for_each(|i| out.set(i * 10 + task, task + *five));
+        });
+        assert!((0..100).all(|i| out[i] == i % 10 + 5));
+    }
+
+    #[test]
+    #[should_panic(expected = "two tasks write one element")]
+    #[cfg(debug_assertions)]
+    fn overlapping_tasks_are_caught_in_debug_builds() {
+        for_disjoint(&mut [0; 4], 2, || (), |(), _, out| out.set(3, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "outside its output")]
+    fn a_write_beyond_the_end_is_caught() {
+        for_disjoint(&mut [0; 4], 1, || (), |(), _, out| out.set(4, 1));
+    }
+}

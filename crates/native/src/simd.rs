@@ -1,0 +1,658 @@
+//! Vector instructions, chosen at run time.
+//!
+//! Owns the detection of what the processor can do and the macro that compiles one plain loop
+//! several times, once per instruction set. Nothing else in the crate names a processor.
+//! Also holds the register-tiled sum of products under convolutions ([`Tiled`]), which needs pointers.
+//!
+//! The level is found once and kept. `CLEMATIS_SIMD=base|avx2|avx512` lowers it, which lets a test
+//! on a new machine run the code of an old one; it never raises it beyond what is there.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// An instruction set that loops are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Level {
+    /// What every processor of the target has: SSE2 on x86-64, NEON on aarch64.
+    Base = 1,
+    /// 256-bit vectors with fused multiply-add.
+    Avx2 = 2,
+    /// 512-bit vectors.
+    Avx512 = 3,
+}
+
+impl Level {
+    /// The name that `CLEMATIS_SIMD` takes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Base => "base",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Level> {
+        [Level::Base, Level::Avx2, Level::Avx512]
+            .into_iter()
+            .find(|level| level.name() == text)
+    }
+
+    /// What this processor has, whatever the environment asks for.
+    pub fn detected() -> Level {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            // The same lists as in the `target_feature` attributes below: a feature enabled there
+            // and not tested here would be undefined behaviour on some processor.
+            let avx2 = has!("avx2") && has!("fma") && has!("f16c") && has!("bmi2");
+            let avx512 = has!("avx512f")
+                && has!("avx512bw")
+                && has!("avx512dq")
+                && has!("avx512vl")
+                && has!("avx512cd");
+            if avx2 && avx512 {
+                return Level::Avx512;
+            }
+            if avx2 {
+                return Level::Avx2;
+            }
+        }
+        Level::Base
+    }
+}
+
+/// 0 until the first call of [`level`].
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// The level that loops run at on this machine.
+#[inline]
+pub fn level() -> Level {
+    match LEVEL.load(Ordering::Relaxed) {
+        3 => Level::Avx512,
+        2 => Level::Avx2,
+        1 => Level::Base,
+        _ => find_level(),
+    }
+}
+
+#[cold]
+fn find_level() -> Level {
+    let asked = std::env::var("CLEMATIS_SIMD")
+        .ok()
+        .and_then(|text| Level::parse(text.trim()));
+    let detected = Level::detected();
+    let level = asked.map_or(detected, |asked| asked.min(detected));
+    // Two threads may both get here; they store the same value.
+    LEVEL.store(level as u8, Ordering::Relaxed);
+    level
+}
+
+/// Compiles a loop for each [`Level`] and calls the best one at run time.
+///
+/// The function is written as usual, but its generic parameters stand in brackets and a `where`
+/// clause in `where [..]`. The body is plain safe Rust that the compiler vectorises by itself, so
+/// write it as it likes it: slices cut to one common length, no early exit, closures passed as
+/// generic parameters. Everything the body calls must be small or `#[inline(always)]`, since only
+/// inlined code is compiled with the wider instructions. Arguments are plain names (no patterns,
+/// no `mut`, no `self`), and generic parameters must follow from the arguments.
+///
+/// A call costs about two nanoseconds, so put the macro around a loop over a row or more, not
+/// around the work on one element. `a * b + c` stays two roundings at every level; `mul_add` is one
+/// instruction from [`Level::Avx2`] on but a slow library call below it.
+///
+/// ```ignore
+/// multiversion! {
+///     /// `out[i] = f(x[i], y[i])`
+///     pub(crate) fn zip[T: Copy, F: Fn(T, T) -> T](out: &mut [T], x: &[T], y: &[T], f: F) {
+///         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+///             *out = f(x, y);
+///         }
+///     }
+/// }
+/// zip(&mut out, &x, &y, |x, y| x + y);
+/// ```
+macro_rules! multiversion {
+    ($(
+        $(#[$meta:meta])*
+        $vis:vis fn $name:ident $([$($gen:tt)*])? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?
+        $(where [$($bound:tt)*])?
+        $body:block
+    )+) => {$(
+        $(#[$meta])*
+        #[inline]
+        #[allow(unsafe_code, clippy::too_many_arguments)]
+        $vis fn $name $(<$($gen)*>)? ($($arg : $ty),*) $(-> $ret)? $(where $($bound)*)? {
+            #[inline(always)]
+            fn body $(<$($gen)*>)? ($($arg : $ty),*) $(-> $ret)? $(where $($bound)*)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
+            fn avx512 $(<$($gen)*>)? ($($arg : $ty),*) $(-> $ret)? $(where $($bound)*)? {
+                body($($arg),*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c,bmi2")]
+            fn avx2 $(<$($gen)*>)? ($($arg : $ty),*) $(-> $ret)? $(where $($bound)*)? {
+                body($($arg),*)
+            }
+
+            match $crate::simd::level() {
+                // SAFETY: `level` returns `Avx512` only where the processor has these features.
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Level::Avx512 => unsafe { avx512($($arg),*) },
+                // SAFETY: as above, for `Avx2`.
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Level::Avx2 => unsafe { avx2($($arg),*) },
+                _ => body($($arg),*),
+            }
+        }
+    )+};
+}
+pub(crate) use multiversion;
+
+/// A stretch of the contraction along which both operands advance by a constant step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Segment {
+    /// Added to each row's offset in the left operand.
+    pub a: usize,
+    /// Where the stretch begins in the right operand.
+    pub b: usize,
+    /// How many products it holds.
+    pub len: usize,
+}
+
+/// `out[i][j] (+)= Σ_segments Σ_k a[rows[i] + segment.a + k·a_step] · b[segment.b + k·b_step + j]`
+///
+/// The one shape of work under convolutions: rows need not be evenly spaced and the contraction may
+/// jump, so neither operand has to be unfolded first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileJob<'a, T> {
+    pub a: &'a [T],
+    /// One offset per row of the tile: exactly [`TileShape::rows`] of them.
+    pub rows: &'a [usize],
+    pub a_step: usize,
+    pub b: &'a [T],
+    pub b_step: usize,
+    pub segments: &'a [Segment],
+    /// Whether `out` holds partial sums to start from.
+    pub accumulate: bool,
+}
+
+/// How many rows and columns of the result stay in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TileShape {
+    pub rows: usize,
+    pub columns: usize,
+}
+
+/// Types whose sums of products run in registers.
+pub(crate) trait Tiled: Copy + Send + Sync + Default + 'static {
+    /// The best shape for a result of so many columns on this machine.
+    fn tile_shape(columns: usize) -> TileShape;
+
+    /// Runs `job` on a `shape` that [`Tiled::tile_shape`] gave. `out` is row-major without gaps.
+    fn tile(shape: TileShape, job: &TileJob<'_, Self>, out: &mut [Self]);
+}
+
+/// Panics unless all reads and writes of `job` are in bounds: the kernels below do not look again.
+fn check_tile<T>(shape: TileShape, job: &TileJob<'_, T>, out: &[T]) {
+    assert!(job.rows.len() == shape.rows && out.len() >= shape.rows * shape.columns);
+    let far = job.rows.iter().copied().max().unwrap_or(0);
+    let (mut a_end, mut b_end) = (0, 0);
+    for segment in job.segments.iter().filter(|segment| segment.len > 0) {
+        a_end = a_end.max(segment.a + (segment.len - 1) * job.a_step + 1);
+        b_end = b_end.max(segment.b + (segment.len - 1) * job.b_step + shape.columns);
+    }
+    assert!((a_end == 0 || far + a_end <= job.a.len()) && b_end <= job.b.len());
+}
+
+/// One vector register.
+///
+/// # Safety
+/// All methods need the processor features of the implementing type; `load` and `store` need
+/// `LANES` elements and `splat` one element behind the pointer.
+trait Vector: Copy {
+    type Element: Copy;
+    const LANES: usize;
+    unsafe fn zero() -> Self;
+    unsafe fn splat(from: *const Self::Element) -> Self;
+    unsafe fn load(from: *const Self::Element) -> Self;
+    unsafe fn store(self, to: *mut Self::Element);
+    /// `self + a · b`
+    unsafe fn add_product(self, a: Self, b: Self) -> Self;
+}
+
+/// # Safety
+/// `check_tile` has passed for `ROWS` rows and `VECTORS · LANES` columns, and the processor has the
+/// features of `V`.
+#[inline(always)]
+unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    job: &TileJob<'_, V::Element>,
+    out: *mut V::Element,
+) {
+    // SAFETY: the offsets below are those whose largest values `check_tile` has compared with the
+    // lengths; the features are the caller's promise.
+    unsafe {
+        let mut sums = [[V::zero(); VECTORS]; ROWS];
+        if job.accumulate {
+            for (i, sums) in sums.iter_mut().enumerate() {
+                for (v, sum) in sums.iter_mut().enumerate() {
+                    *sum = V::load(out.add((i * VECTORS + v) * V::LANES));
+                }
+            }
+        }
+        let mut starts = [job.a.as_ptr(); ROWS];
+        for segment in job.segments {
+            for (start, row) in starts.iter_mut().zip(job.rows) {
+                *start = job.a.as_ptr().wrapping_add(row + segment.a);
+            }
+            let mut b = job.b.as_ptr().wrapping_add(segment.b);
+            let mut k = 0;
+            // Four at a time where the left operand is contiguous: the row pointers do not fit in
+            // registers, and this way each is fetched once per four products.
+            if job.a_step == 1 {
+                while k + 4 <= segment.len {
+                    for i in 0..4 {
+                        step::<V, ROWS, VECTORS>(&mut sums, &starts, k + i, b);
+                        b = b.wrapping_add(job.b_step);
+                    }
+                    k += 4;
+                }
+            }
+            for k in k..segment.len {
+                step::<V, ROWS, VECTORS>(&mut sums, &starts, k * job.a_step, b);
+                b = b.wrapping_add(job.b_step);
+            }
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            for (v, sum) in sums.iter().enumerate() {
+                sum.store(out.add((i * VECTORS + v) * V::LANES));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As `tile_body`: element `k` behind each start and all columns behind `b` are in bounds.
+#[inline(always)]
+unsafe fn step<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    sums: &mut [[V; VECTORS]; ROWS],
+    starts: &[*const V::Element; ROWS],
+    k: usize,
+    b: *const V::Element,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut columns = [V::zero(); VECTORS];
+        for (v, column) in columns.iter_mut().enumerate() {
+            *column = V::load(b.add(v * V::LANES));
+        }
+        for (sums, start) in sums.iter_mut().zip(starts) {
+            let a = V::splat(start.wrapping_add(k));
+            for (sum, column) in sums.iter_mut().zip(columns) {
+                *sum = sum.add_product(a, column);
+            }
+        }
+    }
+}
+
+/// Plain arrays, which every compiler target turns into some vectors.
+#[derive(Clone, Copy)]
+struct Lanes<T, const N: usize>([T; N]);
+
+macro_rules! plain_vector {
+    ($($t:ty, $n:literal;)*) => {$(
+        impl Vector for Lanes<$t, $n> {
+            type Element = $t;
+            const LANES: usize = $n;
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                Lanes([0.0; $n])
+            }
+            #[inline(always)]
+            unsafe fn splat(from: *const $t) -> Self {
+                // SAFETY: one element is readable by the trait's contract.
+                Lanes([unsafe { *from }; $n])
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $t) -> Self {
+                // SAFETY: an array of elements has the alignment of one; all are readable.
+                Lanes(unsafe { *from.cast::<[$t; $n]>() })
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $t) {
+                // SAFETY: as in `load`, writable.
+                unsafe { *to.cast::<[$t; $n]>() = self.0 }
+            }
+            #[inline(always)]
+            unsafe fn add_product(mut self, a: Self, b: Self) -> Self {
+                for ((sum, a), b) in self.0.iter_mut().zip(a.0).zip(b.0) {
+                    // aarch64 fuses for free; elsewhere the base set has no such instruction.
+                    *sum = if cfg!(target_arch = "aarch64") { a.mul_add(b, *sum) } else { *sum + a * b };
+                }
+                self
+            }
+        }
+    )*};
+}
+plain_vector! { f32, 4; f64, 2; }
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Vector;
+    use std::arch::x86_64::*;
+
+    macro_rules! vector {
+        ($($v:ty, $t:ty, $n:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident;)*) => {$(
+            impl Vector for $v {
+                type Element = $t;
+                const LANES: usize = $n;
+                #[inline(always)]
+                unsafe fn zero() -> Self {
+                    // SAFETY: the features are the trait's contract, here and below.
+                    unsafe { $zero() }
+                }
+                #[inline(always)]
+                unsafe fn splat(from: *const $t) -> Self {
+                    // SAFETY: one element is readable.
+                    unsafe { $splat(*from) }
+                }
+                #[inline(always)]
+                unsafe fn load(from: *const $t) -> Self {
+                    // SAFETY: `LANES` elements are readable; the instruction takes any alignment.
+                    unsafe { $load(from) }
+                }
+                #[inline(always)]
+                unsafe fn store(self, to: *mut $t) {
+                    // SAFETY: `LANES` elements are writable.
+                    unsafe { $store(to, self) }
+                }
+                #[inline(always)]
+                unsafe fn add_product(self, a: Self, b: Self) -> Self {
+                    // SAFETY: as `zero`.
+                    unsafe { $fma(a, b, self) }
+                }
+            }
+        )*};
+    }
+    vector! {
+        __m256, f32, 8, _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps;
+        __m256d, f64, 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd;
+        __m512, f32, 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps;
+        __m512d, f64, 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd;
+    }
+}
+
+macro_rules! tiled {
+    ($($t:ty, $plain:literal, $avx2:ident, $avx512:ident;)*) => {$(
+        impl Tiled for $t {
+            fn tile_shape(columns: usize) -> TileShape {
+                // Sums, columns and one splat together just fill the 16 or 32 registers.
+                let (rows, lanes) = match level() {
+                    Level::Avx512 => (14, 64 / size_of::<$t>()),
+                    Level::Avx2 => (6, 32 / size_of::<$t>()),
+                    Level::Base => (4, $plain),
+                };
+                let vectors = if columns <= lanes { 1 } else { 2 };
+                TileShape { rows, columns: vectors * lanes }
+            }
+
+            fn tile(shape: TileShape, job: &TileJob<'_, $t>, out: &mut [$t]) {
+                #[cfg(target_arch = "x86_64")]
+                use std::arch::x86_64::{$avx2, $avx512};
+
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
+                unsafe fn avx512<const VECTORS: usize>(job: &TileJob<'_, $t>, out: *mut $t) {
+                    // SAFETY: the caller has checked the job and this function has the features.
+                    unsafe { tile_body::<$avx512, 14, VECTORS>(job, out) }
+                }
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx2,fma,f16c,bmi2")]
+                unsafe fn avx2<const VECTORS: usize>(job: &TileJob<'_, $t>, out: *mut $t) {
+                    // SAFETY: as above.
+                    unsafe { tile_body::<$avx2, 6, VECTORS>(job, out) }
+                }
+
+                check_tile(shape, job, out);
+                let one = shape == Self::tile_shape(1);
+                assert!(one || shape == Self::tile_shape(usize::MAX));
+                let out = out.as_mut_ptr();
+                // SAFETY: the job fits its slices by `check_tile`, the shape is the one compiled
+                // for this level, and `level` names only features that the processor has.
+                unsafe {
+                    match (level(), one) {
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx512, true) => avx512::<1>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx512, false) => avx512::<2>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx2, true) => avx2::<1>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx2, false) => avx2::<2>(job, out),
+                        (_, true) => tile_body::<Lanes<$t, $plain>, 4, 1>(job, out),
+                        (_, false) => tile_body::<Lanes<$t, $plain>, 4, 2>(job, out),
+                    }
+                }
+            }
+        }
+    )*};
+}
+tiled! {
+    f32, 4, __m256, __m512;
+    f64, 2, __m256d, __m512d;
+}
+
+/// A matrix inside a slice: element `(i, j)` is at `offset + i·row_stride + j·col_stride`.
+#[derive(Clone, Copy, Debug)]
+pub struct Strides {
+    /// Where element `(0, 0)` is.
+    pub offset: usize,
+    /// Distance between rows; may be zero or negative.
+    pub row: isize,
+    /// Distance between columns.
+    pub col: isize,
+}
+
+impl Strides {
+    /// Whether all elements of an `m` by `n` matrix lie inside a slice of length `len`.
+    fn fit(self, m: usize, n: usize, len: usize) -> bool {
+        if m == 0 || n == 0 {
+            return true;
+        }
+        let reach = |count: usize, stride: isize| stride as i128 * (count as i128 - 1);
+        let (rows, cols) = (reach(m, self.row), reach(n, self.col));
+        let first = self.offset as i128 + rows.min(0) + cols.min(0);
+        let last = self.offset as i128 + rows.max(0) + cols.max(0);
+        first >= 0 && last < len as i128
+    }
+}
+
+/// Types for which the crate `gemm` has a kernel.
+pub(crate) trait Gemm:
+    Copy + Send + Sync + num_traits::Zero + num_traits::One + 'static
+{
+}
+impl Gemm for f32 {}
+impl Gemm for f64 {}
+impl Gemm for num_complex::Complex<f32> {}
+impl Gemm for num_complex::Complex<f64> {}
+
+/// `dst (+)= lhs · rhs`, `m` by `k` times `k` by `n`, on so many threads.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn gemm<T: Gemm>(
+    [m, n, k]: [usize; 3],
+    dst: (&mut [T], Strides),
+    lhs: (&[T], Strides),
+    rhs: (&[T], Strides),
+    accumulate: bool,
+    threads: usize,
+) {
+    assert!(dst.1.fit(m, n, dst.0.len()) && (m < 2 || dst.1.row != 0) && (n < 2 || dst.1.col != 0));
+    assert!(lhs.1.fit(m, k, lhs.0.len()) && rhs.1.fit(k, n, rhs.0.len()));
+    if m == 0 || n == 0 {
+        return;
+    }
+    let parallelism = match threads {
+        0 | 1 => gemm::Parallelism::None,
+        threads => gemm::Parallelism::Rayon(threads),
+    };
+    // SAFETY: every element that the three descriptions reach lies in its slice (asserted above; the
+    // pointers are offset with `wrapping_add`, so an empty operand may have any offset), `dst` is
+    // borrowed mutably and so overlaps neither operand, and it repeats no element in a row or column.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            dst.0.as_mut_ptr().wrapping_add(dst.1.offset),
+            dst.1.col,
+            dst.1.row,
+            accumulate,
+            lhs.0.as_ptr().wrapping_add(lhs.1.offset),
+            lhs.1.col,
+            lhs.1.row,
+            rhs.0.as_ptr().wrapping_add(rhs.1.offset),
+            rhs.1.col,
+            rhs.1.row,
+            T::one(),
+            T::one(),
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    multiversion! {
+        fn zip[T: Copy, F: Fn(T, T) -> T](out: &mut [T], x: &[T], y: &[T], f: F) {
+            for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+                *out = f(x, y);
+            }
+        }
+
+        fn total(x: &[f32]) -> f32 {
+            let mut lanes = [0f32; 16];
+            let chunks = x.chunks_exact(16);
+            let rest: f32 = chunks.remainder().iter().sum();
+            for chunk in chunks {
+                for (lane, x) in lanes.iter_mut().zip(chunk) {
+                    *lane += x;
+                }
+            }
+            rest + lanes.iter().sum::<f32>()
+        }
+
+        fn largest[T](x: &[T]) -> Option<T> where [T: Copy + PartialOrd] {
+            x.iter().copied().reduce(|a, b| if b > a { b } else { a })
+        }
+    }
+
+    #[test]
+    fn a_multiversioned_loop_gives_what_the_plain_loop_gives() {
+        let x: Vec<f32> = (0..1000).map(|i| i as f32 * 0.5).collect();
+        let y: Vec<f32> = (0..1000).map(|i| 1.0 - i as f32).collect();
+        let mut out = vec![0.0; 1000];
+        zip(&mut out, &x, &y, |x, y| x * y);
+        assert!((0..1000).all(|i| out[i] == x[i] * y[i]));
+        assert_eq!(total(&x), 999.0 * 1000.0 / 4.0);
+        assert_eq!(largest(&y), Some(1.0));
+        assert_eq!(largest::<i8>(&[]), None);
+    }
+
+    #[test]
+    fn a_level_is_parsed_by_its_name_and_never_exceeds_the_processor() {
+        for level in [Level::Base, Level::Avx2, Level::Avx512] {
+            assert_eq!(Level::parse(level.name()), Some(level));
+        }
+        assert_eq!(Level::parse("sse9"), None);
+        assert!(level() <= Level::detected());
+    }
+
+    fn check_against_plain_sums<T: Tiled + std::fmt::Debug + PartialEq>(
+        from: fn(usize) -> T,
+        add: fn(T, T, T) -> T,
+    ) {
+        for columns in [1, 1000] {
+            let shape = T::tile_shape(columns);
+            for (a_step, lens) in [(1, vec![3, 9, 0, 4]), (5, vec![7]), (2, vec![])] {
+                let a: Vec<T> = (0..400).map(|i| from(i * 7 % 11)).collect();
+                let b: Vec<T> = (0..2000).map(|i| from(i * 5 % 13)).collect();
+                let rows: Vec<usize> = (0..shape.rows).map(|i| i * 17 % 31).collect();
+                let segments: Vec<Segment> = lens
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &len)| Segment {
+                        a: 40 * i,
+                        b: 100 * i,
+                        len,
+                    })
+                    .collect();
+                for accumulate in [false, true] {
+                    let job = TileJob {
+                        a: &a,
+                        rows: &rows,
+                        a_step,
+                        b: &b,
+                        b_step: 67,
+                        segments: &segments,
+                        accumulate,
+                    };
+                    let mut out: Vec<T> = (0..shape.rows * shape.columns).map(from).collect();
+                    let mut expected = out.clone();
+                    for i in 0..shape.rows {
+                        for j in 0..shape.columns {
+                            let place = &mut expected[i * shape.columns + j];
+                            if !accumulate {
+                                *place = T::default();
+                            }
+                            for s in &segments {
+                                for k in 0..s.len {
+                                    *place = add(
+                                        *place,
+                                        a[rows[i] + s.a + k * a_step],
+                                        b[s.b + k * 67 + j],
+                                    );
+                                }
+                            }
+                        }
+                    }
+                    T::tile(shape, &job, &mut out);
+                    assert_eq!(out, expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tile_holds_the_sums_of_products() {
+        // Small whole numbers: exact in any order, fused or not.
+        check_against_plain_sums::<f32>(|i| i as f32, |s, a, b| s + a * b);
+        check_against_plain_sums::<f64>(|i| i as f64, |s, a, b| s + a * b);
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_tile_that_would_read_beyond_its_operands_is_refused() {
+        let shape = f32::tile_shape(1);
+        let rows = vec![0; shape.rows];
+        let segments = [Segment { a: 0, b: 0, len: 3 }];
+        let job = TileJob {
+            a: &[0.0; 2],
+            rows: &rows,
+            a_step: 1,
+            b: &[0.0; 99],
+            b_step: 16,
+            segments: &segments,
+            accumulate: false,
+        };
+        f32::tile(shape, &job, &mut vec![0.0; shape.rows * shape.columns]);
+    }
+}
