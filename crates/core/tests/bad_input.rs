@@ -1,7 +1,7 @@
 //! Bad input gets an error of the right kind that names the op and both values; nothing panics.
 
 use clematis_core::op::{Conv, Dot, Gather, OutOfRange, Pad, ScatterKind, Slice};
-use clematis_core::ops::{self, At, ConvOptions, Ops, Padding};
+use clematis_core::ops::{self, At, ConvOptions, Padding};
 use clematis_core::random::{self, Key};
 use clematis_core::{
     Axes, DType, Dim, Graph, Host, Kind, Op, Result, Shape, Tensor, autodiff, control,

@@ -229,6 +229,11 @@ pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     })
 }
 
+/// One element of an axis, or none of an empty one.
+fn one_or_none(x: &Tensor, axis: usize) -> Dim {
+    Dim::number(i64::from(x.shape().dims()[axis] != 0usize))
+}
+
 pub(crate) fn take_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Result<Tensor> {
     let rows = indices.rank();
     let offset_axes = (0..x.rank() - 1)
@@ -241,7 +246,7 @@ pub(crate) fn take_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Resul
         index_map: [axis].into(),
         operand_batch: Axes::default(),
         index_batch: Axes::default(),
-        slice_sizes: x.shape().with(axis, 1usize).dims().into(),
+        slice_sizes: x.shape().with(axis, one_or_none(x, axis)).dims().into(),
         mode: OutOfRange::Clip,
     };
     apply_one(&p.into(), &[x, &vectors])
@@ -260,7 +265,7 @@ pub fn take_along_axis(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> E
             index_map: [axis].into(),
             operand_batch: others.clone(),
             index_batch: others,
-            slice_sizes: Dims::from_elem(Dim::number(1), x.rank()),
+            slice_sizes: (0..x.rank()).map(|a| one_or_none(&x, a)).collect(),
             mode: OutOfRange::Clip,
         };
         apply_one(&p.into(), &[&x, &vectors])
