@@ -4,6 +4,7 @@ pub mod kernel {
     //! Placeholder.
     pub mod conv;
     pub mod dot;
+    pub mod window;
 }
 pub mod parallel;
 pub mod simd;

@@ -16,9 +16,11 @@ use smallvec::SmallVec;
 
 use crate::simd::Tiled;
 
+pub(crate) mod cut;
 mod depthwise;
+mod depthwise_filter;
 mod plain;
-mod problem;
+pub(crate) mod problem;
 mod slab;
 mod tiled;
 mod wide;
@@ -209,7 +211,9 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
             |s, _, _| s,
             T::narrow,
         );
-    } else if problem.is_depthwise() {
+    } else if problem.is_depthwise_filter() && depthwise_filter::fits(problem) {
+        depthwise_filter::run(out, lhs, rhs, problem);
+    } else if problem.is_depthwise() && !problem.is_wide() {
         depthwise::run(out, lhs, rhs, problem);
     } else if problem.is_wide() {
         wide::run(out, lhs, rhs, problem);
