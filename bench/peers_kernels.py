@@ -1,6 +1,6 @@
 """Times the frameworks on the work of `bench_kernels` (f32, 2 threads), one JSON row per measurement.
 
-python bench/peers_kernels.py [numpy] [torch] [jax] [--filter TEXT]
+python bench/peers_kernels.py [numpy] [torch] [jax] [--filter TEXT] [--cpu]
 
 Rows carry the names that `cargo run --release -p clematis-native --example bench_kernels -- --json` prints,
 so the two outputs join on `name`. Run both in one sitting: only ratios mean something on a shared machine.
@@ -11,7 +11,11 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("frameworks", nargs="*", default=[])
 parser.add_argument("--filter", default="", help="only names that contain this text")
 parser.add_argument("--threads", type=int, default=2)
+parser.add_argument("--cpu", action="store_true", help="one thread, by processor time: for a busy machine")
 args = parser.parse_args()
+clock = time.thread_time if args.cpu else time.perf_counter
+if args.cpu:
+    args.threads = 1
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = str(args.threads)
 os.environ.update(JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="")
@@ -32,10 +36,10 @@ def timed(by, name, run, flops=0.0):
     run(); run()
     times, start = [], time.perf_counter()
     while time.perf_counter() - start < 0.8 or len(times) < 5:
-        begin, count = time.perf_counter(), 0
-        while count == 0 or time.perf_counter() - begin < 0.002:
+        begin, count = clock(), 0
+        while count == 0 or clock() - begin < 0.002:
             run(); count += 1
-        times.append((time.perf_counter() - begin) * 1e3 / count)
+        times.append((clock() - begin) * 1e3 / count)
     times.sort()
     rows.append(dict(name=name, by=by, min_ms=round(times[0], 5), median_ms=round(times[len(times) // 2], 5),
                      gflops=round(flops / times[0] / 1e6, 2)))
