@@ -14,10 +14,12 @@ use super::conv::cut::Cut;
 use super::conv::problem::Dim;
 use super::conv::{Axis, Step};
 
+pub(crate) mod fold;
 pub(crate) mod nest;
 mod select;
 
-use nest::{Fold, Nest, NestAxis};
+use fold::Fold;
+use nest::{Nest, NestAxis};
 pub use select::{window_gather, window_scatter};
 
 /// Reads below which a second thread costs more than it brings.
@@ -67,6 +69,10 @@ pub trait Pooled: Copy + Send + Sync + PartialEq + 'static {
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
     /// Product.
     fn mul(a: Self::Sum, b: Self::Sum) -> Self::Sum;
+    /// The larger, or NaN if either is.
+    fn max(self, other: Self) -> Self;
+    /// The smaller, or NaN if either is.
+    fn min(self, other: Self) -> Self;
     /// Whether `self` takes the place of `other` as the larger: it is larger, or NaN and `other` is not.
     fn above(self, other: Self) -> bool;
     /// The same for the smaller.
@@ -88,16 +94,26 @@ macro_rules! pooled {
             fn add(a: $sum, b: $sum) -> $sum { a + b }
             #[inline(always)]
             fn mul(a: $sum, b: $sum) -> $sum { a * b }
+            // Without branches, so that loops over them become vectors.
             #[inline(always)]
-            #[allow(clippy::eq_op)]
+            fn max(self, other: Self) -> Self {
+                let (a, b): ($sum, $sum) = ($widen(self), $widen(other));
+                if (a > b) | a.is_nan() { self } else { other }
+            }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                let (a, b): ($sum, $sum) = ($widen(self), $widen(other));
+                if (a < b) | a.is_nan() { self } else { other }
+            }
+            #[inline(always)]
             fn above(self, other: Self) -> bool {
                 let (a, b): ($sum, $sum) = ($widen(self), $widen(other));
-                a > b || (a.is_nan() & !b.is_nan())
+                (a > b) | (a.is_nan() & !b.is_nan())
             }
             #[inline(always)]
             fn below(self, other: Self) -> bool {
                 let (a, b): ($sum, $sum) = ($widen(self), $widen(other));
-                a < b || (a.is_nan() & !b.is_nan())
+                (a < b) | (a.is_nan() & !b.is_nan())
             }
         }
     )*};
@@ -115,6 +131,14 @@ macro_rules! pooled {
             fn add(a: $t, b: $t) -> $t { a.wrapping_add(b) }
             #[inline(always)]
             fn mul(a: $t, b: $t) -> $t { a.wrapping_mul(b) }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                if self.above(other) { self } else { other }
+            }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                if self.below(other) { self } else { other }
+            }
             #[inline(always)]
             fn above(self, other: Self) -> bool { self > other }
             #[inline(always)]
@@ -138,6 +162,14 @@ macro_rules! pooled {
             fn add(a: Self, b: Self) -> Self { a + b }
             #[inline(always)]
             fn mul(a: Self, b: Self) -> Self { a * b }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                if self.above(other) { self } else { other }
+            }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                if self.below(other) { self } else { other }
+            }
             // By real part, then imaginary part, as numpy orders complex numbers.
             #[inline(always)]
             fn above(self, other: Self) -> bool {
@@ -201,6 +233,14 @@ impl Pooled for bool {
         a & b
     }
     #[inline(always)]
+    fn max(self, other: bool) -> bool {
+        self | other
+    }
+    #[inline(always)]
+    fn min(self, other: bool) -> bool {
+        self & other
+    }
+    #[inline(always)]
     fn above(self, other: bool) -> bool {
         self & !other
     }
@@ -234,8 +274,8 @@ macro_rules! folds {
 folds! {
     Sum: T::Sum, T::IDENTITIES.0, |s, x| T::add(s, x.widen()), T::narrow;
     Prod: T::Sum, T::IDENTITIES.1, |s, x| T::mul(s, x.widen()), T::narrow;
-    Max: T, T::LIMITS.0, |s, x| if x.above(s) { x } else { s }, |x| x;
-    Min: T, T::LIMITS.1, |s, x| if x.below(s) { x } else { s }, |x| x;
+    Max: T, T::LIMITS.0, |s, x| x.max(s), |x| x;
+    Min: T, T::LIMITS.1, |s, x| x.min(s), |x| x;
 }
 
 /// The loops over `axes`, whose arrays begin at these offsets.

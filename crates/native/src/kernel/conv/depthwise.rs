@@ -7,7 +7,8 @@ use std::marker::PhantomData;
 
 use super::cut::Cut;
 use super::{List, PARALLEL, Problem, Real, slab};
-use crate::kernel::window::nest::{Fold, Nest, NestAxis};
+use crate::kernel::window::fold::Fold;
+use crate::kernel::window::nest::{Nest, NestAxis};
 
 /// Sum of products with the taps.
 struct Weighted<T>(PhantomData<T>);

@@ -6,26 +6,10 @@
 //! read the same taps, listed once and used for every position of the free axes. Places at a border
 //! simply have fewer reads, so padding costs nothing and is never touched.
 
-use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::kernel::conv::List;
 use crate::kernel::conv::cut::Cut;
-use crate::parallel::{self, Part};
-use crate::simd::multiversion;
-
-/// How a window's elements become one.
-pub(crate) trait Fold: Copy + Send + Sync + 'static {
-    /// What is read and written.
-    type Item: Copy + Send + Sync;
-    /// What is kept in between, and what the taps of a filter are.
-    type Sum: Copy + Send + Sync;
-    /// Whether there is a filter.
-    const TAPS: bool;
-    fn start() -> Self::Sum;
-    fn fold(sum: Self::Sum, x: Self::Item, tap: Self::Sum) -> Self::Sum;
-    fn finish(sum: Self::Sum) -> Self::Item;
-}
 
 /// An axis with its part in the index of a tap.
 pub(crate) struct NestAxis {
@@ -61,7 +45,7 @@ pub(crate) struct Nest {
     /// Length of the vector axis; 1 if there is none.
     pub lanes: usize,
     /// From one lane's tap to the next.
-    lane_tap: usize,
+    pub lane_tap: usize,
     pub jobs: Vec<Job>,
     /// Where each job's first place reads, and the tap it meets.
     pub reads: Vec<(isize, usize)>,
@@ -69,7 +53,9 @@ pub(crate) struct Nest {
     pub read_step: isize,
     pub write_step: isize,
     /// Jobs that together write whole lines of the result.
-    rows: Vec<Range<usize>>,
+    pub rows: Vec<Range<usize>>,
+    /// The length of a row, if rows follow each other without gaps in the result and jobs in a row.
+    pub row_length: Option<usize>,
 }
 
 impl Nest {
@@ -110,10 +96,29 @@ impl Nest {
             read_step: 0,
             write_step: 0,
             rows: Vec::new(),
+            row_length: None,
         };
         let inner = moving.pop();
         nest.list_rows(&moving, inner.as_ref(), write, &[origin]);
+        nest.row_length = nest.find_row_length();
         nest
+    }
+
+    fn find_row_length(&self) -> Option<usize> {
+        let row = self.rows.first()?;
+        let length = |job: &Job| job.count * self.lanes;
+        let row_length = self.jobs[row.clone()].iter().map(length).sum();
+        let mut at = self.jobs.first()?.write;
+        let mut follow = self.write_step == self.lanes as isize;
+        for row in &self.rows {
+            let start = at;
+            for job in &self.jobs[row.clone()] {
+                follow &= job.write == at;
+                at += length(job) as isize;
+            }
+            follow &= at - start == row_length as isize;
+        }
+        follow.then_some(row_length)
     }
 
     /// Goes down the outer moving axes, carrying the reads of the place reached so far.
@@ -215,80 +220,6 @@ impl Nest {
         }
         (read, write, tap)
     }
-
-    /// Folds the window at every place; `parallel` from so many reads on.
-    pub fn run<F: Fold>(
-        &self,
-        out: &mut [F::Item],
-        x: &[F::Item],
-        taps: &[F::Sum],
-        parallel: usize,
-    ) {
-        let rows = self.rows.len();
-        let units = self.positions() * rows;
-        if units == 0 {
-            return;
-        }
-        let work = self.positions().saturating_mul(self.lanes);
-        let work = self
-            .jobs
-            .iter()
-            .map(|job| job.count * job.reads.len().max(1))
-            .sum::<usize>()
-            .saturating_mul(work);
-        let each = if work < parallel {
-            units
-        } else {
-            (units * (parallel / 8)).div_ceil(work).max(1)
-        };
-        parallel::for_disjoint(out, units.div_ceil(each), Vec::new, |buffer, task, out| {
-            for unit in task * each..units.min((task + 1) * each) {
-                let position = self.position(unit / rows);
-                for job in &self.jobs[self.rows[unit % rows].clone()] {
-                    self.run_job::<F>(buffer, job, position, x, taps, out);
-                }
-            }
-        });
-    }
-
-    fn run_job<F: Fold>(
-        &self,
-        buffer: &mut Vec<F::Item>,
-        job: &Job,
-        (read, write, tap): (isize, isize, usize),
-        x: &[F::Item],
-        taps: &[F::Sum],
-        out: &mut Part<'_, F::Item>,
-    ) {
-        let line = Line {
-            count: job.count,
-            lanes: self.lanes,
-            step: self.read_step,
-            read,
-            tap,
-            lane_tap: self.lane_tap,
-        };
-        let reads = &self.reads[job.reads.clone()];
-        let (start, len) = ((job.write + write) as usize, job.count * self.lanes);
-        if self.write_step == self.lanes as isize || job.count == 1 {
-            return fold_line(
-                PhantomData::<F>,
-                out.slice(start, len),
-                x,
-                reads,
-                taps,
-                line,
-            );
-        }
-        // Places lie apart, and what lies between them may be another task's.
-        buffer.clear();
-        buffer.resize(len, F::finish(F::start()));
-        fold_line(PhantomData::<F>, buffer, x, reads, taps, line);
-        for (i, line) in buffer.chunks_exact(self.lanes).enumerate() {
-            let start = start as isize + i as isize * self.write_step;
-            out.slice(start as usize, self.lanes).copy_from_slice(line);
-        }
-    }
 }
 
 /// The places whose read at `at + q·advance` is inside `0..size`.
@@ -301,119 +232,4 @@ fn valid(at: isize, advance: usize, size: usize, count: usize) -> Range<usize> {
     let room = (size as isize - at).max(0) as usize;
     let end = count.min(room.div_ceil(advance));
     first.min(end)..end
-}
-
-/// How a job walks its reads.
-#[derive(Clone, Copy)]
-struct Line {
-    count: usize,
-    lanes: usize,
-    step: isize,
-    read: isize,
-    tap: usize,
-    lane_tap: usize,
-}
-
-multiversion! {
-    /// Folds `count` places of `lanes` elements, all with the same reads.
-    fn fold_line[F: Fold](_fold: PhantomData<F>, out: &mut [F::Item], x: &[F::Item], reads: &[(isize, usize)], taps: &[F::Sum], line: Line) {
-        let Line { count, lanes, step, .. } = line;
-        if lanes == 1 && step != 1 {
-            return strided::<F>(out, x, reads, taps, line);
-        }
-        // Contiguous from place to place as well: one long line, unless the taps differ by lane.
-        let flat = step == lanes as isize && !(F::TAPS && line.lane_tap > 0);
-        let (lines, len) = if flat { (1, count * lanes) } else { (count, lanes) };
-        for i in 0..lines {
-            let out = &mut out[i * len..(i + 1) * len];
-            let line = Line { read: line.read + i as isize * step, ..line };
-            match len {
-                64.. => blocks::<F, 64>(out, x, reads, taps, line),
-                32..64 => blocks::<F, 32>(out, x, reads, taps, line),
-                16..32 => blocks::<F, 16>(out, x, reads, taps, line),
-                8..16 => blocks::<F, 8>(out, x, reads, taps, line),
-                4..8 => blocks::<F, 4>(out, x, reads, taps, line),
-                _ => blocks::<F, 1>(out, x, reads, taps, line),
-            }
-        }
-    }
-}
-
-/// Folds a contiguous line in blocks of `N`, at least one. The last block overlaps its predecessor
-/// instead of being short: it computes the same values again.
-#[inline(always)]
-fn blocks<F: Fold, const N: usize>(
-    out: &mut [F::Item],
-    x: &[F::Item],
-    reads: &[(isize, usize)],
-    taps: &[F::Sum],
-    line: Line,
-) {
-    let mut at = 0;
-    while at < out.len() {
-        let start = at.min(out.len() - N);
-        let mut sums = [F::start(); N];
-        for &(read, tap) in reads {
-            let from = (line.read + read) as usize + start;
-            let x = &x[from..from + N];
-            if F::TAPS && line.lane_tap > 0 {
-                let tap = tap + line.tap + start;
-                for ((sum, &x), &tap) in sums.iter_mut().zip(x).zip(&taps[tap..tap + N]) {
-                    *sum = F::fold(*sum, x, tap);
-                }
-            } else {
-                let tap = if F::TAPS {
-                    taps[tap + line.tap]
-                } else {
-                    F::start()
-                };
-                for (sum, &x) in sums.iter_mut().zip(x) {
-                    *sum = F::fold(*sum, x, tap);
-                }
-            }
-        }
-        for (out, sum) in out[start..start + N].iter_mut().zip(sums) {
-            *out = F::finish(sum);
-        }
-        at += N;
-    }
-}
-
-/// Folds places that lie apart in the input, sixteen at a time.
-#[inline(always)]
-fn strided<F: Fold>(
-    out: &mut [F::Item],
-    x: &[F::Item],
-    reads: &[(isize, usize)],
-    taps: &[F::Sum],
-    line: Line,
-) {
-    for (block, out) in out.chunks_mut(16).enumerate() {
-        let mut sums = [F::start(); 16];
-        let sums = &mut sums[..out.len()];
-        let start = line.read + block as isize * 16 * line.step;
-        for &(read, tap) in reads {
-            let tap = if F::TAPS {
-                taps[tap + line.tap]
-            } else {
-                F::start()
-            };
-            let from = start + read;
-            if line.step > 0 {
-                let step = line.step as usize;
-                for (sum, &x) in sums.iter_mut().zip(x[from as usize..].iter().step_by(step)) {
-                    *sum = F::fold(*sum, x, tap);
-                }
-            } else {
-                // Repeated or reversed input.
-                for (i, sum) in sums.iter_mut().enumerate() {
-                    let at = from + i as isize * line.step;
-                    *sum = F::fold(*sum, x[at as usize], tap);
-                }
-            }
-        }
-        for (out, &mut sum) in out.iter_mut().zip(sums) {
-            *out = F::finish(sum);
-        }
-    }
 }

@@ -3,38 +3,42 @@
 use super::nest::{Job, Nest};
 use super::{PARALLEL, Pooled, Reduction, WindowAxis, nest};
 use crate::parallel;
+use crate::simd::multiversion;
 
-/// Lanes whose selections are searched side by side.
-const LANES: usize = 64;
+/// Windows whose selections are searched side by side.
+const WIDTH: usize = 64;
 
-/// Finds, for `width` lanes from `first` on, where each selects among `reads` of the place `shift`
-/// further: the first largest (or smallest) in order, or the first NaN.
-#[inline]
-fn select<T: Pooled>(
-    chosen: &mut [usize; LANES],
-    x: &[T],
-    reads: &[(isize, usize)],
-    shift: isize,
-    width: usize,
-    replaces: impl Fn(T, T) -> bool,
-) {
-    let mut best = [T::ZERO; LANES];
-    for (i, &(read, _)) in reads.iter().enumerate() {
-        let from = (read + shift) as usize;
-        let x = &x[from..from + width];
-        for (lane, ((best, chosen), &x)) in
-            best.iter_mut().zip(chosen.iter_mut()).zip(x).enumerate()
-        {
-            if i == 0 || replaces(x, *best) {
-                *best = x;
-                *chosen = from + lane;
+multiversion! {
+    /// Finds which of `reads` each of `width` windows selects: the first largest (or smallest) in
+    /// order, or the first NaN. Windows are `step` apart, the first shifted by `shift`.
+    fn select[T: Pooled, F: Fn(T, T) -> bool](chosen: &mut [u32; WIDTH], x: &[T], reads: &[(isize, usize)], shift: isize, step: isize, width: usize, replaces: F) {
+        let mut best = [T::ZERO; WIDTH];
+        let mut found = [0u32; WIDTH];
+        for (i, &(read, _)) in reads.iter().enumerate() {
+            let mut next = [T::ZERO; WIDTH];
+            let from = read + shift;
+            if step == 1 {
+                next[..width].copy_from_slice(&x[from as usize..from as usize + width]);
+            } else if step > 0 {
+                let x = x[from as usize..].iter().step_by(step as usize);
+                next[..width].iter_mut().zip(x).for_each(|(next, &x)| *next = x);
+            } else {
+                for (lane, next) in next[..width].iter_mut().enumerate() {
+                    *next = x[(from + lane as isize * step) as usize];
+                }
+            }
+            for ((best, found), next) in best.iter_mut().zip(&mut found).zip(next) {
+                let take = (i == 0) | replaces(next, *best);
+                *best = if take { next } else { *best };
+                *found = if take { i as u32 } else { *found };
             }
         }
+        *chosen = found;
     }
 }
 
-/// Calls `visit(written, read)` for the selected element of every window of a job: indices in the
-/// windows' array and in the input.
+/// Calls `visit(window, selected)` for every window of a job: indices in the windows' array and in
+/// the input.
 fn each_selected<T: Pooled>(
     nest: &Nest,
     job: &Job,
@@ -44,22 +48,29 @@ fn each_selected<T: Pooled>(
     mut visit: impl FnMut(usize, Option<usize>),
 ) {
     let reads = &nest.reads[job.reads.clone()];
-    let mut chosen = [0; LANES];
-    for place in 0..job.count as isize {
-        for first in (0..nest.lanes).step_by(LANES) {
-            let width = LANES.min(nest.lanes - first);
-            let shift = read + place * nest.read_step + first as isize;
-            let start = (write + job.write + place * nest.write_step) as usize + first;
+    // Side by side: lanes of one place, or places where there are no lanes.
+    let (lines, length, step, write_step) = match nest.lanes {
+        1 => (1, job.count, nest.read_step, nest.write_step),
+        lanes => (job.count, lanes, 1, 1),
+    };
+    let mut chosen = [0; WIDTH];
+    for line in 0..lines as isize {
+        for first in (0..length).step_by(WIDTH) {
+            let width = WIDTH.min(length - first);
+            let shift = read + line * nest.read_step + first as isize * step;
+            let start = write + job.write + line * nest.write_step + first as isize * write_step;
+            let window = |lane: usize| (start + lane as isize * write_step) as usize;
             if reads.is_empty() {
-                (start..start + width).for_each(|at| visit(at, None));
+                (0..width).for_each(|lane| visit(window(lane), None));
                 continue;
             }
             match reduction {
-                Reduction::Min => select(&mut chosen, x, reads, shift, width, T::below),
-                _ => select(&mut chosen, x, reads, shift, width, T::above),
+                Reduction::Min => select(&mut chosen, x, reads, shift, step, width, T::below),
+                _ => select(&mut chosen, x, reads, shift, step, width, T::above),
             }
-            for (lane, &from) in chosen[..width].iter().enumerate() {
-                visit(start + lane, Some(from));
+            for (lane, &i) in chosen[..width].iter().enumerate() {
+                let at = reads[i as usize].0 + shift + lane as isize * step;
+                visit(window(lane), Some(at as usize));
             }
         }
     }
