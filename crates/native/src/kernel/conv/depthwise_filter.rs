@@ -186,8 +186,16 @@ multiversion! {
                     *sum += x.widen() * y.widen();
                 }
             }
-            for ((sum, &x), &y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
-                *sum += x.widen() * y.widen();
+            // The rest by fours, then one by one: a loop of unknown length would not become vectors.
+            let (xs, ys) = (x_rest.chunks_exact(4), y_rest.chunks_exact(4));
+            let (x_rest, y_rest) = (xs.remainder(), ys.remainder());
+            for (x, y) in xs.zip(ys) {
+                for ((sum, &x), &y) in lanes[..4].iter_mut().zip(x).zip(y) {
+                    *sum += x.widen() * y.widen();
+                }
+            }
+            for (&x, &y) in x_rest.iter().zip(y_rest) {
+                lanes[4] += x.widen() * y.widen();
             }
             sums.copy_from_slice(&lanes);
         }

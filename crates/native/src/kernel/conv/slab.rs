@@ -67,9 +67,7 @@ pub(super) fn fill<T: Real>(
     spans: &[Span],
     channels: Channels,
 ) {
-    let sticks_out =
-        |span: &Span| span.start < 0 || span.start + span.size as isize > span.axis.size as isize;
-    if channels.pitch > channels.axis.size || spans.iter().any(sticks_out) {
+    if channels.pitch > channels.axis.size {
         out.fill(T::Sum::default());
     }
     fill_inside(out, data, offset, spans, channels);
@@ -88,9 +86,11 @@ fn fill_inside<T: Real>(
     let first = (-span.start).clamp(0, span.size as isize) as usize;
     let end = (span.axis.size as isize - span.start).clamp(0, span.size as isize) as usize;
     if first >= end {
-        return;
+        return out.fill(T::Sum::default());
     }
     let step = out.len() / span.size;
+    out[..first * step].fill(T::Sum::default());
+    out[end * step..].fill(T::Sum::default());
     let offset = offset + (span.start + first as isize) * span.axis.stride;
     let out = &mut out[first * step..end * step];
     if inner.is_empty() {
