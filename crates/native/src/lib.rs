@@ -40,6 +40,14 @@ impl Backend for Native {
         "native"
     }
 
+    fn about(&self) -> String {
+        format!(
+            "the built-in CPU engine: {} threads, {} vectors",
+            parallel::threads(),
+            simd::level().name()
+        )
+    }
+
     fn support(&self, op: &Op) -> Support {
         match op {
             Op::Call(c) => composite_support(c),
@@ -117,8 +125,13 @@ fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
         Op::TopK(_) => return Ok(many(sort::top_k(x[0], out)?)),
         Op::Dot(p) => call::dot::run(p, x[0], x[1], &out[0])?,
         Op::Conv(p) => call::conv::run(p, x[0], x[1], &out[0])?,
-        Op::Window(_) | Op::WindowScatter(_) | Op::WindowGather(_) => {
-            bail!(Unsupported, "{}: not in the engine yet", op.name())
+        Op::Window(p) => call::window::reduce(op.name(), p, x[0], &out[0])?,
+        Op::WindowScatter(p) => {
+            call::window::select(op.name(), &(**p).clone().into(), x[0], x[1], true, &out[0])?
+        }
+        Op::WindowGather(p) => {
+            let p = clematis_core::op::WindowScatter::from((**p).clone()).into();
+            call::window::select(op.name(), &p, x[0], x[1], false, &out[0])?
         }
         Op::Cholesky(p) => return Ok(many(linalg::cholesky(p, x[0], out)?)),
         Op::Qr(p) => return Ok(many(linalg::qr(p, x[0], out)?)),
