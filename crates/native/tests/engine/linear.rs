@@ -105,7 +105,6 @@ fn products_over_any_axes() {
                     // Low bits of sums and products depend on low bits alone.
                     let low = |v: i128| v & ((1i128 << (8 * dtype.size())) - 1);
                     assert_eq!(low(z.as_i128()), low(e.2), "{dtype} {p:?}");
-                } {p:?}");
                 }
             }
         }

@@ -199,6 +199,43 @@ impl Problem {
         }
     }
 
+    /// The same sum with its operands exchanged: `x·dilation = p·step + t·spread - lo` read the other
+    /// way round, with `p` counted from its end. What dilated the input now spreads the window.
+    pub(crate) fn exchanged(&self) -> Self {
+        let mut out = Side {
+            outer: self.out.inner,
+            inner: self.out.outer,
+            ..self.out
+        };
+        let mut dims = List::new();
+        for dim in &self.dims {
+            let last = dim.out.size.saturating_sub(1) as isize;
+            out.offset += last * dim.out.stride;
+            dims.push(Dim {
+                out: Axis {
+                    size: dim.out.size,
+                    stride: -dim.out.stride,
+                },
+                lhs: dim.rhs,
+                rhs: dim.lhs,
+                step: dim.step,
+                spread: dim.dilation,
+                dilation: dim.spread,
+                lo: last * dim.step as isize - dim.lo,
+            });
+        }
+        Problem {
+            groups: self.groups,
+            b: self.o,
+            f: self.f,
+            o: self.b,
+            out,
+            lhs: self.rhs,
+            rhs: self.lhs,
+            dims,
+        }
+    }
+
     /// Places in the result, and in the window.
     pub(crate) fn places(&self) -> (usize, usize) {
         let count = |axis: fn(&Dim) -> usize| self.dims.iter().map(axis).product();
@@ -218,9 +255,15 @@ impl Problem {
         self.products() == 0 || self.dims.iter().any(|dim| dim.lhs.size == 0)
     }
 
-    /// Whether channels do not mix.
+    /// Whether every channel is a group of its own, so that channels do not mix.
     pub(crate) fn is_depthwise(&self) -> bool {
-        self.groups > 1 && self.f == 1 && self.o == 1 && !self.is_wide()
+        self.groups > 1 && self.f == 1 && self.o == 1
+    }
+
+    /// Whether this is the filter gradient of such a convolution: the contracted axis is the batch, and
+    /// the one input feature of a group stands where the batch was.
+    pub(crate) fn is_depthwise_filter(&self) -> bool {
+        self.groups > 1 && self.b == 1 && self.o == 1 && self.is_wide()
     }
 
     /// Whether the window rather than the features is the long axis of the contraction.
