@@ -119,6 +119,7 @@ struct Term {
     at: Letters,
 }
 
+/// The expansion: diagonals, then products of two, then the order of the result.
 pub fn einsum(equation: &str, xs: &[&Tensor]) -> Result<Tensor> {
     let parsed = parse(equation, xs)?;
     let mut terms: Vec<Term> = Vec::new();

@@ -42,7 +42,11 @@ fn naive(p: &Dot, x: &Tensor, y: &Tensor) -> Vec<(f64, f64, i128)> {
                     fy.iter().zip(&j).for_each(|(&a, &v)| to[a] = v);
                     let (from, with) = (place(&xs, &at), place(&ys, &to));
                     let (u, v) = (a[from], b[with]);
-                    whole = whole.wrapping_add(whole_x[from].as_i128().wrapping_mul(whole_y[with].as_i128()));
+                    whole = whole.wrapping_add(
+                        whole_x[from]
+                            .as_i128()
+                            .wrapping_mul(whole_y[with].as_i128()),
+                    );
                     sum +=
                         num_complex::Complex::new(u.0, u.1) * num_complex::Complex::new(v.0, v.1);
                 }
