@@ -220,6 +220,15 @@ fn has_values(x: &Tensor) -> bool {
     !matches!(x.lowest().repr(), Repr::Traced { .. })
 }
 
+/// The size of a slice that is dropped: one element, none where there are none.
+pub(crate) fn single(shape: &Shape, axis: usize) -> Dim {
+    if shape.dims()[axis] == 0usize {
+        Dim::number(0)
+    } else {
+        Dim::number(1)
+    }
+}
+
 /// Whole slices along an axis at these indices, whose axes stand in its place.
 pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     with2(x, indices, |x, indices| {
@@ -241,7 +250,7 @@ pub(crate) fn take_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Resul
         index_map: [axis].into(),
         operand_batch: Axes::default(),
         index_batch: Axes::default(),
-        slice_sizes: x.shape().with(axis, 1usize).dims().into(),
+        slice_sizes: x.shape().with(axis, single(x.shape(), axis)).dims().into(),
         mode: OutOfRange::Clip,
     };
     apply_one(&p.into(), &[x, &vectors])
@@ -260,7 +269,7 @@ pub fn take_along_axis(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> E
             index_map: [axis].into(),
             operand_batch: others.clone(),
             index_batch: others,
-            slice_sizes: Dims::from_elem(Dim::number(1), x.rank()),
+            slice_sizes: (0..x.rank()).map(|a| single(x.shape(), a)).collect(),
             mode: OutOfRange::Clip,
         };
         apply_one(&p.into(), &[&x, &vectors])
