@@ -4,6 +4,9 @@
 //! for every element type that `infer` accepts there.
 
 pub mod elementwise;
+pub mod index;
+pub mod reduce;
+pub mod shape;
 
 use crate::array::Array;
 use crate::compare::Tolerance;
@@ -110,6 +113,20 @@ impl Case {
         }
     }
 
+    /// A case of an op that its parameters define: exact.
+    pub fn by_parameters(
+        name: impl Into<String>,
+        op: impl Into<Op>,
+        dtype: DType,
+        inputs: Vec<Array>,
+    ) -> Case {
+        let op = op.into();
+        let own = op.clone();
+        Case::new(name, op, dtype, inputs, move |x| {
+            crate::reference::run(&own, x)
+        })
+    }
+
     /// A case whose results satisfy an identity.
     pub fn holding(
         name: impl Into<String>,
@@ -191,5 +208,8 @@ pub fn shown(shape: &[usize]) -> String {
 pub fn cases() -> Result<Vec<Case>> {
     let mut all = Vec::new();
     elementwise::add(&mut all)?;
+    shape::add(&mut all)?;
+    index::add(&mut all)?;
+    reduce::add(&mut all)?;
     Ok(all)
 }

@@ -7,7 +7,7 @@
 pub mod array;
 pub mod draw;
 pub mod compare;
-pub mod reference;
+mod reference;
 pub mod case;
 pub mod limit;
 pub mod report;

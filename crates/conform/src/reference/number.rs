@@ -16,7 +16,8 @@ pub fn mul(dtype: DType, x: Num, y: Num) -> Num {
     match (x, y) {
         // Only the low bits count, and they do not depend on what overflows.
         (Num::Whole(x), Num::Whole(y)) => Num::Whole(wrap(dtype, x.wrapping_mul(y))),
-        _ => Num::Inexact(x.c() * y.c()),
+        _ if dtype.is_complex() => Num::Inexact(x.c() * y.c()),
+        _ => Num::real(x.re() * y.re()),
     }
 }
 
