@@ -5,14 +5,23 @@ use comfy_table::{Table, presets};
 use crate::error::Result;
 use crate::terminal;
 
-/// The names that `--backend` takes, and what each is.
-pub const BACKENDS: &[(&str, &str)] = &[("native", "the built-in CPU engine, pure Rust")];
+/// The names that `--backend` takes.
+pub fn names() -> Vec<&'static str> {
+    clematis::backend::all()
+        .iter()
+        .map(|backend| backend.name())
+        .collect()
+}
 
 pub fn run() -> Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    for (name, about) in BACKENDS {
-        table.add_row([*name, *about]);
+    for backend in clematis::backend::all() {
+        table.add_row([
+            backend.name().to_string(),
+            backend.version(),
+            backend.about(),
+        ]);
     }
     terminal::say(&table.trim_fmt())
 }

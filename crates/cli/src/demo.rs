@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::backends::BACKENDS;
+use crate::backends;
 use crate::error::{Error, Result};
 use crate::terminal;
 use digits::Digits;
@@ -71,7 +71,7 @@ fn threads(text: &str) -> std::result::Result<usize, String> {
 }
 
 fn backend() -> clap::builder::PossibleValuesParser {
-    clap::builder::PossibleValuesParser::new(BACKENDS.iter().map(|(name, _)| *name))
+    clap::builder::PossibleValuesParser::new(backends::names())
 }
 
 pub fn run(args: &Args) -> Result<()> {

@@ -13,6 +13,11 @@ impl Error {
     pub fn new(message: impl Into<String>) -> Self {
         Error(message.into())
     }
+
+    /// What the engine said, its notes included.
+    pub fn from_engine(error: clematis::Error) -> Self {
+        Error(error.to_string())
+    }
 }
 
 impl fmt::Display for Error {

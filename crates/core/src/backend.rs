@@ -47,6 +47,10 @@ pub trait Backend: Send + Sync {
     fn compile(&self, _: &Graph) -> Option<Result<Box<dyn Executable>>> {
         None
     }
+    /// What it is and where it computes, in a few words for people.
+    fn about(&self) -> String {
+        String::new()
+    }
     /// Its version, for people.
     fn version(&self) -> String {
         env!("CARGO_PKG_VERSION").into()

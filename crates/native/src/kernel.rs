@@ -18,3 +18,4 @@ pub mod select;
 pub mod shape;
 pub mod sort;
 pub mod unary;
+pub mod window;

@@ -3,6 +3,7 @@
 //! Owns kernels, memory, strides and threads. Knows nothing of derivatives, traces or other backends.
 
 pub mod buffer;
+pub mod call;
 pub mod element;
 pub mod kernel;
 pub mod layout;
@@ -37,6 +38,14 @@ pub fn backend() -> &'static dyn Backend {
 impl Backend for Native {
     fn name(&self) -> &'static str {
         "native"
+    }
+
+    fn about(&self) -> String {
+        format!(
+            "the built-in CPU engine: {} threads, {} vectors",
+            parallel::threads(),
+            simd::level().name()
+        )
     }
 
     fn support(&self, op: &Op) -> Support {
@@ -83,6 +92,7 @@ fn composite_support(c: &Composite) -> Support {
 
 /// Every op to its kernel. `infer` has checked number, dtypes and shapes of the operands.
 fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
+    use call::linalg;
     use kernel::{binary, cast, create, gather, reduce, scan, scatter, select, shape, sort, unary};
     let one = match op {
         Op::Unary(u) => unary::run(*u, x[0], &out[0])?,
@@ -113,19 +123,26 @@ fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
         Op::Cumulative(p) => scan::cumulative(op.name(), p, x[0], &out[0])?,
         Op::Sort(p) => return Ok(many(sort::sort(p, x, out)?)),
         Op::TopK(_) => return Ok(many(sort::top_k(x[0], out)?)),
-        Op::Dot(_)
-        | Op::Conv(_)
-        | Op::Window(_)
-        | Op::WindowScatter(_)
-        | Op::WindowGather(_)
-        | Op::Cholesky(_)
-        | Op::Qr(_)
-        | Op::Svd(_)
-        | Op::Eigh(_)
-        | Op::Eig(_)
-        | Op::Lu
-        | Op::TriangularSolve(_)
-        | Op::Fft(_) => bail!(Unsupported, "{}: not in the engine yet", op.name()),
+        Op::Dot(p) => call::dot::run(p, x[0], x[1], &out[0])?,
+        Op::Conv(p) => call::conv::run(p, x[0], x[1], &out[0])?,
+        Op::Window(p) => call::window::reduce(op.name(), p, x[0], &out[0])?,
+        Op::WindowScatter(p) => {
+            call::window::select(op.name(), &(**p).clone().into(), x[0], x[1], true, &out[0])?
+        }
+        Op::WindowGather(p) => {
+            let p = clematis_core::op::WindowScatter::from((**p).clone()).into();
+            call::window::select(op.name(), &p, x[0], x[1], false, &out[0])?
+        }
+        Op::Cholesky(p) => return Ok(many(linalg::cholesky(p, x[0], out)?)),
+        Op::Qr(p) => return Ok(many(linalg::qr(p, x[0], out)?)),
+        Op::Svd(p) => return Ok(many(linalg::svd(p, x[0], out)?)),
+        Op::Eigh(p) => return Ok(many(linalg::eigh(p, x[0], out)?)),
+        Op::Eig(p) => return Ok(many(linalg::eig(p, x[0], out)?)),
+        Op::Lu => return Ok(many(linalg::lu(x[0], out)?)),
+        Op::TriangularSolve(p) => {
+            return Ok(many(linalg::triangular_solve(p, x[0], x[1], out)?));
+        }
+        Op::Fft(p) => call::fft::run(op.name(), p, x[0], &out[0])?,
         Op::Call(c) => composite(c, x, &out[0])?,
         Op::Cond(_) | Op::While(_) | Op::Scan(_) | Op::Collective(_) | Op::Custom(_) => {
             bail!(Internal, "{}: the engine does not run it", op.name())

@@ -44,13 +44,11 @@ impl Digits {
     }
 
     /// The 64 pixels of an image; `row` counts from 0.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the network will read them"))]
     pub fn pixels(&self, row: usize) -> &[u8] {
         &self.pixels[row * PIXELS..(row + 1) * PIXELS]
     }
 
     /// The digit that each image shows.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the network will read them"))]
     pub fn labels(&self) -> &[u8] {
         &self.labels
     }

@@ -30,7 +30,6 @@ impl Progress {
     }
 
     /// The training is about to begin and has this many steps in all.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the training will call it"))]
     pub fn start(&self, steps: u64) {
         if let Style::Bar(bar) = &self.style {
             bar.set_length(steps);
@@ -38,7 +37,6 @@ impl Progress {
     }
 
     /// One step of the optimiser is done.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the training will call it"))]
     pub fn step(&self) {
         if let Style::Bar(bar) = &self.style {
             bar.inc(1);
@@ -46,7 +44,6 @@ impl Progress {
     }
 
     /// An epoch is done; `index` counts from 0.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the training will call it"))]
     pub fn epoch(&self, index: usize, epoch: &Epoch) {
         let text = line(index, self.epochs, epoch);
         match &self.style {

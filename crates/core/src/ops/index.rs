@@ -220,15 +220,6 @@ fn has_values(x: &Tensor) -> bool {
     !matches!(x.lowest().repr(), Repr::Traced { .. })
 }
 
-/// The size of a slice that is dropped: one element, none where there are none.
-pub(crate) fn single(shape: &Shape, axis: usize) -> Dim {
-    if shape.dims()[axis] == 0usize {
-        Dim::number(0)
-    } else {
-        Dim::number(1)
-    }
-}
-
 /// Whole slices along an axis at these indices, whose axes stand in its place.
 pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     with2(x, indices, |x, indices| {
@@ -236,6 +227,11 @@ pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
         let indices = in_range("take", &indices, x.shape().dims()[axis])?;
         take_unchecked(&x, &indices, axis)
     })
+}
+
+/// One element of an axis, or none of an empty one.
+pub(crate) fn one_or_none(x: &Tensor, axis: usize) -> Dim {
+    Dim::number(i64::from(x.shape().dims()[axis] != 0usize))
 }
 
 pub(crate) fn take_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Result<Tensor> {
@@ -250,7 +246,7 @@ pub(crate) fn take_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Resul
         index_map: [axis].into(),
         operand_batch: Axes::default(),
         index_batch: Axes::default(),
-        slice_sizes: x.shape().with(axis, single(x.shape(), axis)).dims().into(),
+        slice_sizes: x.shape().with(axis, one_or_none(x, axis)).dims().into(),
         mode: OutOfRange::Clip,
     };
     apply_one(&p.into(), &[x, &vectors])
@@ -269,7 +265,7 @@ pub fn take_along_axis(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> E
             index_map: [axis].into(),
             operand_batch: others.clone(),
             index_batch: others,
-            slice_sizes: (0..x.rank()).map(|a| single(x.shape(), a)).collect(),
+            slice_sizes: (0..x.rank()).map(|a| one_or_none(&x, a)).collect(),
             mode: OutOfRange::Clip,
         };
         apply_one(&p.into(), &[&x, &vectors])

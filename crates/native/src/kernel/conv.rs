@@ -2,7 +2,7 @@
 //! feature and batch groups, in any layout; and its two backward passes.
 //!
 //! All three are one sum (see [`Problem`]) with the roles of the axes exchanged, so they share their
-//! strategies: register tiles over unfolded-on-the-fly input ([`tiled`]), the same with the window as
+//! strategies: matrix products where a window has one element ([`pointwise`]), register tiles over unfolded-on-the-fly input ([`tiled`]), the same with the window as
 //! the long axis ([`wide`], which is what a filter gradient looks like), channel by channel
 //! ([`depthwise`]), and a plain loop for what is left. None unfolds the whole input: workspaces are
 //! bounded by [`SLAB`] and [`PACKED`].
@@ -14,11 +14,14 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use crate::simd::Tiled;
+use crate::simd::{Gemm, Tiled};
 
+pub(crate) mod cut;
 mod depthwise;
+mod depthwise_filter;
 mod plain;
-mod problem;
+mod pointwise;
+pub(crate) mod problem;
 mod slab;
 mod tiled;
 mod wide;
@@ -165,10 +168,12 @@ pub(crate) trait Real: Copy + Send + Sync + 'static {
     fn narrow(sum: Self::Sum) -> Self;
     /// The slice itself where no conversion is needed.
     fn as_sums(slice: &[Self]) -> Option<&[Self::Sum]>;
+    /// Runs a problem that is a plain matrix product, where the type has one. Tells whether it did.
+    fn multiply(out: &mut [Self], lhs: &[Self], rhs: &[Self], problem: &Problem) -> bool;
 }
 
 macro_rules! real {
-    ($($t:ty, $sum:ty, $widen:expr, $narrow:expr, $same:expr;)*) => {$(
+    ($($t:ty, $sum:ty, $widen:expr, $narrow:expr, $same:expr, $multiply:expr;)*) => {$(
         impl Real for $t {
             type Sum = $sum;
             #[inline(always)]
@@ -183,6 +188,9 @@ macro_rules! real {
             fn as_sums(slice: &[$t]) -> Option<&[$sum]> {
                 $same(slice)
             }
+            fn multiply(out: &mut [$t], lhs: &[$t], rhs: &[$t], problem: &Problem) -> bool {
+                $multiply(out, lhs, rhs, problem)
+            }
         }
         impl Convolved for $t {
             fn run(out: &mut [$t], lhs: &[$t], rhs: &[$t], problem: &Problem) {
@@ -192,10 +200,18 @@ macro_rules! real {
     )*};
 }
 real! {
-    f32, f32, |x| x, |x| x, Some;
-    f64, f64, |x| x, |x| x, Some;
-    f16, f32, f16::to_f32, f16::from_f32, |_| None;
-    bf16, f32, bf16::to_f32, bf16::from_f32, |_| None;
+    f32, f32, |x| x, |x| x, Some, multiply;
+    f64, f64, |x| x, |x| x, Some, multiply;
+    f16, f32, f16::to_f32, f16::from_f32, |_| None, |_, _, _, _| false;
+    bf16, f32, bf16::to_f32, bf16::from_f32, |_| None, |_, _, _, _| false;
+}
+
+fn multiply<T: Gemm>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) -> bool {
+    let plan = pointwise::plan(problem);
+    if let Some(plan) = plan {
+        pointwise::run(out, lhs, rhs, problem, plan);
+    }
+    plan.is_some()
 }
 
 fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
@@ -209,7 +225,11 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
             |s, _, _| s,
             T::narrow,
         );
-    } else if problem.is_depthwise() {
+    } else if T::multiply(out, lhs, rhs, problem) {
+        // Done.
+    } else if problem.is_depthwise_filter() && depthwise_filter::fits(problem) {
+        depthwise_filter::run(out, lhs, rhs, problem);
+    } else if problem.is_depthwise() && !problem.is_wide() {
         depthwise::run(out, lhs, rhs, problem);
     } else if problem.is_wide() {
         wide::run(out, lhs, rhs, problem);

@@ -2,8 +2,10 @@
 //!
 //! Matrices are contiguous row-major slices; a batch is one after the other.
 //! The arithmetic is faer's, except for LU, where faer divides by a zero pivot.
-//! Owns the choice of threads: a batch is divided among them, a lone matrix is
-//! worked on by several only when it is large.
+//! Owns the choice of threads: a batch is divided among them. A lone large
+//! matrix is worked on by several in `cholesky`, `lu` and `triangular_solve`
+//! only; the other algorithms of faer round differently with every number of
+//! threads, and results must not depend on it.
 //!
 //! A matrix with NaN or infinite entries yields NaN results, not an error, so
 //! that one bad matrix does not hide the rest of a batch. The exception is
@@ -207,8 +209,8 @@ real_scalar!(f32);
 real_scalar!(f64);
 
 /// Entries from which a lone matrix is worth several threads: below, faer's
-/// threads cost more than they bring.
-const LARGE: usize = 256 * 256;
+/// threads cost more than they bring, on a busy machine by far.
+const LARGE: usize = 512 * 512;
 
 /// Multiplications from which a batch is worth dividing.
 const WORTH_DIVIDING: usize = 1 << 18;

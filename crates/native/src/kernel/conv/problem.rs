@@ -218,9 +218,15 @@ impl Problem {
         self.products() == 0 || self.dims.iter().any(|dim| dim.lhs.size == 0)
     }
 
-    /// Whether channels do not mix.
+    /// Whether every channel is a group of its own, so that channels do not mix.
     pub(crate) fn is_depthwise(&self) -> bool {
-        self.groups > 1 && self.f == 1 && self.o == 1 && !self.is_wide()
+        self.groups > 1 && self.f == 1 && self.o == 1
+    }
+
+    /// Whether this is the filter gradient of such a convolution: the contracted axis is the batch, and
+    /// the one input feature of a group stands where the batch was.
+    pub(crate) fn is_depthwise_filter(&self) -> bool {
+        self.groups > 1 && self.b == 1 && self.o == 1 && self.is_wide()
     }
 
     /// Whether the window rather than the features is the long axis of the contraction.

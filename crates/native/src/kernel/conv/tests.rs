@@ -324,3 +324,209 @@ proptest! {
         check::<Complex<f32>>(seed, |x| x.re as f64, |x| Complex::new(x as f32, 0.0));
     }
 }
+
+/// A contiguous view, features before or after the spatial axes.
+fn plain_view(outer: usize, inner: usize, spatial: &[usize], last: bool) -> View {
+    let places: usize = spatial.iter().product();
+    let mut stride = if last { inner } else { 1 };
+    let mut axes: Vec<Axis> = Vec::new();
+    for &size in spatial.iter().rev() {
+        axes.insert(
+            0,
+            Axis {
+                size,
+                stride: stride as isize,
+            },
+        );
+        stride *= size;
+    }
+    View {
+        offset: 0,
+        outer: Axis {
+            size: outer,
+            stride: (inner * places) as isize,
+        },
+        inner: Axis {
+            size: inner,
+            stride: if last { 1 } else { places as isize },
+        },
+        spatial: axes.into_iter().collect(),
+    }
+}
+
+#[test]
+fn large_problems_are_right_and_the_thread_count_does_not_show() {
+    let same = Step {
+        lo: 1,
+        hi: 1,
+        ..Step::default()
+    };
+    // batch, inputs, outputs, size, taps, step, groups
+    type Shape = (usize, usize, usize, &'static [usize], usize, Step, usize);
+    let shapes: [Shape; 8] = [
+        (2, 24, 40, &[17, 19], 3, same, 1),
+        (1, 64, 70, &[9, 9], 3, Step { stride: 2, ..same }, 1),
+        (
+            3,
+            32,
+            20,
+            &[12, 12],
+            4,
+            Step {
+                lhs_dilation: 2,
+                lo: 2,
+                hi: 2,
+                ..Step::default()
+            },
+            1,
+        ),
+        (2, 16, 16, &[6, 8, 9], 3, same, 1),
+        (2, 64, 64, &[30, 40], 3, same, 64),
+        (1, 300, 300, &[3, 3], 1, Step::default(), 1),
+        (
+            2,
+            40,
+            80,
+            &[150],
+            5,
+            Step {
+                rhs_dilation: 2,
+                ..same
+            },
+            4,
+        ),
+        (40, 130, 200, &[1], 1, Step::default(), 1),
+    ];
+    let dice = &mut Dice(5);
+    for (batch, inputs, outputs, size, taps, step, groups) in shapes {
+        for last in [false, true] {
+            let places: Vec<usize> = size
+                .iter()
+                .map(|&size| step.output_size(size, taps))
+                .collect();
+            let lhs = plain_view(batch, inputs, size, last);
+            let rhs = plain_view(outputs, inputs / groups, &vec![taps; size.len()], last);
+            let out = plain_view(batch, outputs, &places, last);
+            let window = Window {
+                steps: size.iter().map(|_| step).collect(),
+                feature_groups: groups,
+                batch_groups: 1,
+            };
+            let len = |view: &View| {
+                view.outer.size
+                    * view.inner.size
+                    * view.spatial.iter().map(|axis| axis.size).product::<usize>()
+            };
+            let x = values(dice, len(&lhs), |x| x as f32);
+            let w = values(dice, len(&rhs), |x| x as f32);
+            let grad = values(dice, len(&out), |x| x as f32);
+            let run = || {
+                let (mut y, mut dx, mut dw) = (grad.clone(), x.clone(), w.clone());
+                conv((&mut y, &out), (&x, &lhs), (&w, &rhs), &window);
+                conv_backward_input((&mut dx, &lhs), (&grad, &out), (&w, &rhs), &window);
+                conv_backward_filter((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
+                (y, dx, dw)
+            };
+            let mut expected = grad.clone();
+            conv_naive(
+                (&mut expected, &out),
+                (&x, &lhs),
+                (&w, &rhs),
+                &window,
+                f64::from,
+                |x| x as f32,
+            );
+            crate::parallel::set_thread_limit(Some(1));
+            let (y, dx, dw) = run();
+            crate::parallel::set_thread_limit(None);
+            assert!(y == expected, "{inputs} {outputs} {size:?}");
+            // <y, grad> = <x, dx> = <w, dw>, exactly, since all values are halves.
+            let dot = |a: &[f32], b: &[f32]| {
+                a.iter()
+                    .zip(b)
+                    .map(|(&a, &b)| f64::from(a) * f64::from(b))
+                    .sum::<f64>()
+            };
+            let product = dot(&y, &grad);
+            assert_eq!(product, dot(&x, &dx));
+            assert_eq!(product, dot(&w, &dw));
+            assert!((y, dx, dw) == run());
+        }
+    }
+}
+
+#[test]
+fn sums_are_as_good_as_f32_allows() {
+    let dice = &mut Dice(9);
+    let (lhs, rhs) = (
+        plain_view(2, 30, &[12, 12], false),
+        plain_view(35, 30, &[3, 3], false),
+    );
+    let out = plain_view(2, 35, &[12, 12], false);
+    let window = Window {
+        steps: [Step {
+            lo: 1,
+            hi: 1,
+            ..Step::default()
+        }; 2]
+            .into_iter()
+            .collect(),
+        feature_groups: 1,
+        batch_groups: 1,
+    };
+    let mut random = |n: usize| -> Vec<f32> {
+        (0..n)
+            .map(|_| (dice.next() >> 40) as f32 / (1 << 23) as f32 - 1.0)
+            .collect()
+    };
+    let (x, w) = (random(2 * 30 * 144), random(35 * 30 * 9));
+    let (mut y, mut expected) = (vec![0f32; 2 * 35 * 144], vec![0f64; 2 * 35 * 144]);
+    conv((&mut y, &out), (&x, &lhs), (&w, &rhs), &window);
+    let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+    conv_naive(
+        (&mut expected, &out),
+        (&wide(&x), &lhs),
+        (&wide(&w), &rhs),
+        &window,
+        |x| x,
+        |x| x,
+    );
+    let worst = y
+        .iter()
+        .zip(&expected)
+        .map(|(&y, &e)| (f64::from(y) - e).abs())
+        .fold(0.0, f64::max);
+    assert!(worst < 2e-5, "{worst}");
+}
+
+#[test]
+fn special_values_pass_through_and_empty_sums_are_zero() {
+    let (lhs, rhs, out) = (
+        plain_view(1, 1, &[4], false),
+        plain_view(1, 1, &[2], false),
+        plain_view(1, 1, &[3], false),
+    );
+    let window = Window {
+        steps: [Step::default()].into_iter().collect(),
+        feature_groups: 1,
+        batch_groups: 1,
+    };
+    let mut y = [0f32; 3];
+    conv(
+        (&mut y, &out),
+        (&[1.0, f32::INFINITY, 1.0, f32::NAN], &lhs),
+        (&[1.0, 1.0], &rhs),
+        &window,
+    );
+    assert!(y[0] == f32::INFINITY && y[1] == f32::INFINITY && y[2].is_nan());
+    // No input features: zeros. No places, no images: nothing to do.
+    let (lhs, rhs) = (plain_view(1, 0, &[4], false), plain_view(1, 0, &[2], false));
+    conv((&mut y, &out), (&[], &lhs), (&[], &rhs), &window);
+    assert_eq!(y, [0.0; 3]);
+    let (lhs, out) = (plain_view(0, 1, &[4], false), plain_view(0, 1, &[3], false));
+    let rhs = plain_view(1, 1, &[2], false);
+    conv((&mut [], &out), (&[], &lhs), (&[1.0, 1.0], &rhs), &window);
+    let mut dw = [f32::NAN; 2];
+    conv_backward_filter((&mut dw, &rhs), (&[], &lhs), (&[], &out), &window);
+    assert_eq!(dw, [0.0; 2]);
+}

@@ -6,7 +6,8 @@
 //! of places is copied that way. A row is then an offset, a tap is an offset, and their sum is where
 //! the register tile reads, so nothing is unfolded.
 
-use super::slab::{self, Channels, Cut, Phase, Span};
+use super::cut::{Cut, Phase};
+use super::slab::{self, Channels, Span};
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
 use crate::parallel::{self, Part};
 use crate::simd::{Segment, TileJob, TileShape, Tiled};
@@ -393,11 +394,10 @@ fn store<T: Real>(
         [first, second, ..] => second.wrapping_sub(*first),
         _ => 1,
     };
-    // Small steps only: the gaps of a run belong to the other phases of the same box.
     let even = writes
         .windows(2)
         .all(|pair| pair[1].wrapping_sub(pair[0]) == step);
-    let run = (even && step == 1).then(|| writes.len());
+    let run = (even && step == 1).then_some(writes.len());
     for j in 0..width {
         let shift = shift + j as isize * stride;
         let column = tile[j..].iter().step_by(columns);

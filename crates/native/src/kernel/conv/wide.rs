@@ -5,6 +5,7 @@
 //! and images). Input and filter are copied chunk by chunk with images and output features innermost;
 //! the sums of all tiles are kept while the chunks pass by.
 
+use super::problem::{Dim, Side};
 use super::slab::{self, Channels, Span};
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
 use crate::parallel::{self, Part};
@@ -21,9 +22,12 @@ struct Plan<'a> {
     full: List<usize>,
     /// The same for one chunk.
     sizes: List<usize>,
-    /// Elements of the copied input and filter of a chunk.
+    /// Elements of the copied input and filter of a chunk; 0 where they are read in place.
     left: usize,
     right: usize,
+    /// Whether the input and the filter are read in place.
+    left_direct: bool,
+    right_direct: bool,
     left_strides: List<usize>,
     right_strides: List<usize>,
     /// Width of a copied run of output features: whole tiles.
@@ -54,15 +58,44 @@ impl<'a> Plan<'a> {
             left + right <= SLAB / 2
         });
         let (left, right) = elements(&sizes);
-        let left_strides = slab::strides(&reach(&sizes), problem.b);
-        let right_strides = slab::strides(&sizes, pitch);
+        let same = T::as_sums(&[]).is_some();
+        let left_direct = same
+            && (problem.b == 1 || problem.lhs.outer == 1)
+            && problem.lhs.inner >= 0
+            && problem.dims.iter().all(|dim| {
+                let last = (dim.rhs.size - 1) * dim.spread + (dim.out.size - 1) * dim.step;
+                dim.lhs.stride >= 0 && dim.lo <= 0 && last as isize - dim.lo < dim.lhs.size as isize
+            });
+        // Whole tiles only: a tile reads all its columns.
+        let right_direct = same
+            && problem.rhs.outer == 1
+            && problem.o == pitch
+            && problem.rhs.inner >= 0
+            && problem.dims.iter().all(|dim| dim.rhs.stride >= 0);
+        let in_place = |inner: isize, stride: fn(&Dim) -> isize| -> List<usize> {
+            let dims = problem.dims.iter().map(stride);
+            std::iter::once(inner)
+                .chain(dims)
+                .map(|stride| stride as usize)
+                .collect()
+        };
+        let left_strides = match left_direct {
+            true => in_place(problem.lhs.inner, |dim| dim.lhs.stride),
+            false => slab::strides(&reach(&sizes), problem.b),
+        };
+        let right_strides = match right_direct {
+            true => in_place(problem.rhs.inner, |dim| dim.rhs.stride),
+            false => slab::strides(&sizes, pitch),
+        };
         let mut plan = Plan {
             problem,
             shape,
             full,
             sizes,
-            left,
-            right,
+            left: if left_direct { 0 } else { left },
+            right: if right_direct { 0 } else { right },
+            left_direct,
+            right_direct,
             left_strides,
             right_strides,
             pitch,
@@ -138,10 +171,51 @@ impl<'a> Plan<'a> {
         };
         let offset = problem.lhs.offset + group as isize * problem.lhs.group;
         let images = channels(problem.b, problem.lhs.outer, problem.b);
-        slab::fill(left, lhs, offset, &lhs_spans, images);
+        if !self.left_direct {
+            slab::fill(left, lhs, offset, &lhs_spans, images);
+        }
         let offset = problem.rhs.offset + group as isize * problem.rhs.group;
         let features = channels(problem.o, problem.rhs.outer, self.pitch);
-        slab::fill(right, rhs, offset, &rhs_spans, features);
+        if !self.right_direct {
+            slab::fill(right, rhs, offset, &rhs_spans, features);
+        }
+    }
+
+    /// Chunk `index` of a group as the tiles read it: from its copy, or in place.
+    fn chunk<'c, T: Real>(
+        &self,
+        copy: &'c [T::Sum],
+        lhs: &'c [T],
+        rhs: &'c [T],
+        group: usize,
+        index: usize,
+    ) -> (&'c [T::Sum], &'c [T::Sum]) {
+        let corner = slab::corner(&self.full, &self.sizes, index);
+        let start = |side: &Side, strides: &[usize]| {
+            let places = corner.iter().zip(strides).map(|(&at, &stride)| at * stride);
+            (side.offset + group as isize * side.group) as usize + places.sum::<usize>()
+        };
+        let (left, right) = copy.split_at(self.left);
+        let (mut left, mut right) = (left, right);
+        if let (true, Some(lhs)) = (self.left_direct, T::as_sums(lhs)) {
+            // A place along the window is `spread` elements of the input, and padding is negative.
+            let dims = self.problem.dims.iter();
+            let spread = std::iter::once(1).chain(dims.clone().map(|dim| dim.spread));
+            let strides: List<usize> = self
+                .left_strides
+                .iter()
+                .zip(spread)
+                .map(|(s, d)| s * d)
+                .collect();
+            let skipped = dims
+                .zip(&self.left_strides[1..])
+                .map(|(dim, stride)| dim.lo.unsigned_abs() * stride);
+            left = &lhs[start(&self.problem.lhs, &strides) + skipped.sum::<usize>()..];
+        }
+        if let (true, Some(rhs)) = (self.right_direct, T::as_sums(rhs)) {
+            right = &rhs[start(&self.problem.rhs, &self.right_strides)..];
+        }
+        (left, right)
     }
 
     /// The stretches of chunk `index`: one per line along the last axis of the window.
@@ -174,11 +248,10 @@ impl<'a> Plan<'a> {
         &self,
         sums: &mut [T::Sum],
         first: usize,
-        chunk: &[T::Sum],
-        segments: &mut [Segment],
+        (left, right): (&[T::Sum], &[T::Sum]),
+        segments: &[Segment],
     ) {
         let TileShape { rows, columns } = self.shape;
-        let (left, right) = chunk.split_at(self.left);
         let spread = self.problem.dims.last().map_or(1, |dim| dim.spread);
         let a_step = spread * self.left_strides.last().copied().unwrap_or(0);
         let mut offsets = [0; 32];
@@ -192,7 +265,7 @@ impl<'a> Plan<'a> {
                 rows: &offsets[..rows],
                 a_step,
                 b: &right[panel * columns..],
-                b_step: self.pitch,
+                b_step: self.right_strides.last().copied().unwrap_or(0),
                 segments,
                 accumulate: true,
             };
@@ -244,14 +317,15 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         };
         let tasks = if small { 1 } else { problem.groups };
         let each = problem.groups / tasks;
-        return parallel::for_disjoint(out, tasks, make, |(chunk, sums), task, out| {
+        return parallel::for_disjoint(out, tasks, make, |(copy, sums), task, out| {
             for group in task * each..(task + 1) * each {
                 for first in (0..plan.tiles()).step_by(per_round) {
                     let sums = &mut sums[..per_round.min(plan.tiles() - first) * tile];
                     sums.fill(T::Sum::default());
                     for index in 0..chunks {
-                        plan.fill(chunk, lhs, rhs, group, index);
-                        plan.add::<T>(sums, first, chunk, &mut plan.segments(index));
+                        plan.fill(copy, lhs, rhs, group, index);
+                        let chunk = plan.chunk(copy, lhs, rhs, group, index);
+                        plan.add::<T>(sums, first, chunk, &plan.segments(index));
                     }
                     plan.store(sums, first, group, out);
                 }
@@ -259,7 +333,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         });
     }
     // Enough chunks at a time to keep all threads busy between the two stages.
-    let held = (PACKED / size).clamp(1, chunks);
+    let held = (PACKED / size.max(1)).clamp(1, chunks);
     let mut copies = vec![T::Sum::default(); held * size];
     let mut sums = vec![T::Sum::default(); per_round * tile];
     for group in 0..problem.groups {
@@ -270,14 +344,17 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             // A fixed number of tasks of about equal size.
             let share = count.div_ceil(16) * tile;
             for start in (0..chunks).step_by(held) {
-                let copies = &mut copies[..held.min(chunks - start) * size];
+                let end = chunks.min(start + held);
+                let copies = &mut copies[..(end - start) * size];
                 parallel::for_chunks_mut(copies, size, |at, copy| {
                     plan.fill(copy, lhs, rhs, group, start + at / size);
                 });
                 parallel::for_chunks_mut(sums, share, |at, sums| {
-                    for (i, copy) in copies.chunks_exact(size).enumerate() {
-                        let mut segments = plan.segments(start + i);
-                        plan.add::<T>(sums, first + at / tile, copy, &mut segments);
+                    for index in start..end {
+                        let at_copy = (index - start) * size;
+                        let copy = &copies[at_copy..at_copy + size];
+                        let chunk = plan.chunk(copy, lhs, rhs, group, index);
+                        plan.add::<T>(sums, first + at / tile, chunk, &plan.segments(index));
                     }
                 });
             }

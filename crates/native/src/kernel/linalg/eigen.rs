@@ -33,7 +33,7 @@ pub fn eigh<T: Scalar>(
     }
     let inputs = pieces(a, batch, n * n).zip(pieces_mut(values, batch, n));
     let items = with_vectors(inputs, vectors, batch, n * n);
-    over_batch(items, (n, n), |batch, ((a, values), vectors), par| {
+    over_batch(items, (n, n), |batch, ((a, values), vectors), _| {
         let lower = |i: usize| &a[i * n..i * n + i + 1];
         let Some(scale) = safe_scale((0..n).flat_map(lower).copied()) else {
             values.fill(T::undefined().real_part());
@@ -52,14 +52,14 @@ pub fn eigh<T: Scalar>(
         } else {
             ComputeEigenvectors::No
         };
-        let need = self_adjoint_evd_scratch::<T>(n, wanted, par, Default::default());
+        let need = self_adjoint_evd_scratch::<T>(n, wanted, Par::Seq, Default::default());
         let mut diagonal = Diag::<T>::zeros(n);
         let mut columns = vectors.is_some().then(|| Mat::<T>::zeros(n, n));
         self_adjoint_evd(
             matrix,
             diagonal.as_mut(),
             columns.as_mut().map(|columns| columns.as_mut()),
-            par,
+            Par::Seq,
             MemStack::new(&mut workspace(OP, need)?),
             Default::default(),
         )
@@ -97,7 +97,7 @@ pub fn eig<T: Scalar>(
     }
     let inputs = pieces(a, batch, n * n).zip(pieces_mut(values, batch, n));
     let items = with_vectors(inputs, vectors, batch, n * n);
-    over_batch(items, (n, n), |batch, ((a, values), mut vectors), par| {
+    over_batch(items, (n, n), |batch, ((a, values), mut vectors), _| {
         let Some(scale) = safe_scale(a.iter().copied()) else {
             let nan = T::undefined().real_part();
             values.fill(Complex::new(nan, nan));
@@ -107,7 +107,7 @@ pub fn eig<T: Scalar>(
             return Ok(());
         };
         let matrix = Mat::from_fn(n, n, |i, j| a[i * n + j].scaled(scale));
-        let found = T::general(matrix.as_ref(), values, vectors.as_deref_mut(), par)?;
+        let found = T::general(matrix.as_ref(), values, vectors.as_deref_mut())?;
         found.map_err(|_| LinalgError::NoConvergence { op: OP, batch })?;
         let back = Float::recip(scale);
         for value in values {
@@ -177,7 +177,6 @@ pub trait Eigen: Sized {
         a: MatRef<'_, Self>,
         values: &mut [Complex<<Self as Scalar>::Part>],
         vectors: Option<&mut [Complex<<Self as Scalar>::Part>]>,
-        par: Par,
     ) -> Result<Result<(), EvdError>, LinalgError>
     where
         Self: Scalar;
@@ -198,12 +197,16 @@ macro_rules! eigen {
                 a: MatRef<'_, $t>,
                 values: &mut [Complex<$t>],
                 vectors: Option<&mut [Complex<$t>]>,
-                par: Par,
             ) -> Result<Result<(), EvdError>, LinalgError> {
                 let n = a.nrows();
                 let no = ComputeEigenvectors::No;
-                let need =
-                    evd_scratch::<$t>(n, no, wanted(vectors.is_some()), par, Default::default());
+                let need = evd_scratch::<$t>(
+                    n,
+                    no,
+                    wanted(vectors.is_some()),
+                    Par::Seq,
+                    Default::default(),
+                );
                 let (mut re, mut im) = (Diag::<$t>::zeros(n), Diag::<$t>::zeros(n));
                 let mut columns = vectors.is_some().then(|| Mat::<$t>::zeros(n, n));
                 let result = evd_real(
@@ -212,7 +215,7 @@ macro_rules! eigen {
                     im.as_mut(),
                     None,
                     columns.as_mut().map(|columns| columns.as_mut()),
-                    par,
+                    Par::Seq,
                     MemStack::new(&mut workspace("eig", need)?),
                     Default::default(),
                 );
@@ -252,12 +255,16 @@ macro_rules! eigen {
                 a: MatRef<'_, Self>,
                 values: &mut [Self],
                 vectors: Option<&mut [Self]>,
-                par: Par,
             ) -> Result<Result<(), EvdError>, LinalgError> {
                 let n = a.nrows();
                 let no = ComputeEigenvectors::No;
-                let need =
-                    evd_scratch::<Self>(n, no, wanted(vectors.is_some()), par, Default::default());
+                let need = evd_scratch::<Self>(
+                    n,
+                    no,
+                    wanted(vectors.is_some()),
+                    Par::Seq,
+                    Default::default(),
+                );
                 let mut diagonal = Diag::<Self>::zeros(n);
                 let mut columns = vectors.is_some().then(|| Mat::<Self>::zeros(n, n));
                 let result = evd_cplx(
@@ -265,7 +272,7 @@ macro_rules! eigen {
                     diagonal.as_mut(),
                     None,
                     columns.as_mut().map(|columns| columns.as_mut()),
-                    par,
+                    Par::Seq,
                     MemStack::new(&mut workspace("eig", need)?),
                     Default::default(),
                 );

@@ -9,7 +9,7 @@ use faer::linalg::householder::{
 use faer::linalg::qr::no_pivoting::factor::{
     qr_in_place, qr_in_place_scratch, recommended_block_size,
 };
-use faer::{Conj, Mat};
+use faer::{Conj, Mat, Par};
 use num_traits::Float;
 
 const OP: &str = "qr";
@@ -36,7 +36,7 @@ pub fn qr<T: Scalar>(
     over_batch(
         items,
         (m, n),
-        |_, (a, (q, r)): (&[T], (&mut [T], &mut [T])), par| {
+        |_, (a, (q, r)): (&[T], (&mut [T], &mut [T])), _| {
             if k == 0 {
                 super::store_identity(q, inner);
                 return Ok(());
@@ -44,14 +44,14 @@ pub fn qr<T: Scalar>(
             let mut factors = load(a, m, n);
             let block = recommended_block_size::<T>(m, n);
             let mut coefficients = Mat::zeros(block, k);
-            let need = qr_in_place_scratch::<T>(m, n, block, par, Default::default()).or(
+            let need = qr_in_place_scratch::<T>(m, n, block, Par::Seq, Default::default()).or(
                 apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(m, block, inner),
             );
             let mut memory = workspace(OP, need)?;
             qr_in_place(
                 factors.as_mut(),
                 coefficients.as_mut(),
-                par,
+                Par::Seq,
                 MemStack::new(&mut memory),
                 Default::default(),
             );
@@ -61,7 +61,7 @@ pub fn qr<T: Scalar>(
                 coefficients.as_ref(),
                 Conj::No,
                 basis.as_mut(),
-                par,
+                Par::Seq,
                 MemStack::new(&mut memory),
             );
             store(basis.as_ref(), q, inner);

@@ -7,7 +7,7 @@ use super::{
 use faer::diag::Diag;
 use faer::dyn_stack::MemStack;
 use faer::linalg::svd::{ComputeSvdVectors, svd as faer_svd, svd_scratch};
-use faer::{Mat, MatMut};
+use faer::{Mat, MatMut, Par};
 use num_traits::Float;
 
 const OP: &str = "svd";
@@ -28,8 +28,8 @@ pub fn svd<T: Scalar>(
     check(OP, "the values", values.len(), &[batch, k])?;
     let inputs = pieces(a, batch, m * n).zip(pieces_mut(values, batch, k));
     let Some((u, vh)) = vectors else {
-        return over_batch(inputs.collect(), (m, n), |batch, (a, values), par| {
-            one(batch, a, (m, n), values, None, par)
+        return over_batch(inputs.collect(), (m, n), |batch, (a, values), _| {
+            one(batch, a, (m, n), values, None)
         });
     };
     check(OP, "U", u.len(), &[batch, m, left])?;
@@ -38,8 +38,8 @@ pub fn svd<T: Scalar>(
     over_batch(
         inputs.zip(outputs).collect(),
         (m, n),
-        |batch, ((a, values), vectors), par| {
-            one(batch, a, (m, n), values, Some((vectors, left, right)), par)
+        |batch, ((a, values), vectors), _| {
+            one(batch, a, (m, n), values, Some((vectors, left, right)))
         },
     )
 }
@@ -52,7 +52,6 @@ fn one<T: Scalar>(
     (m, n): (usize, usize),
     values: &mut [T::Part],
     vectors: Option<Vectors<'_, T>>,
-    par: faer::Par,
 ) -> Result<(), LinalgError> {
     let k = values.len();
     if k == 0 {
@@ -91,7 +90,7 @@ fn one<T: Scalar>(
     };
     let mut memory = workspace(
         OP,
-        svd_scratch::<T>(m, n, left, right, par, Default::default()),
+        svd_scratch::<T>(m, n, left, right, Par::Seq, Default::default()),
     )?;
     let stack = MemStack::new(&mut memory);
     let params = Default::default();
@@ -101,7 +100,7 @@ fn one<T: Scalar>(
             diagonal.as_mut(),
             None,
             None,
-            par,
+            Par::Seq,
             stack,
             params,
         ),
@@ -114,7 +113,7 @@ fn one<T: Scalar>(
                 diagonal.as_mut(),
                 Some(columns.as_mut()),
                 Some(v),
-                par,
+                Par::Seq,
                 stack,
                 params,
             );

@@ -461,7 +461,7 @@ fn a_batch_is_the_same_as_its_matrices() {
 
 #[test]
 fn large_matrices_use_threads_and_stay_right() {
-    let n = 300;
+    let n = 515;
     let a = positive_definite::<f64>(n, 1);
     let mut l = vec![0.0; n * n];
     cholesky(&a, 1, n, false, &mut l).unwrap();
@@ -473,6 +473,46 @@ fn large_matrices_use_threads_and_stay_right() {
     eigh(&a, 1, n, &mut w, Some(&mut v)).unwrap();
     let scaled: Vec<f64> = (0..n * n).map(|i| v[i] * w[i % n]).collect();
     assert_near(&product(&a, &v, n, n, n), &scaled, n);
+}
+
+#[test]
+fn threads_change_nothing() {
+    let n = 515;
+    let (a, p) = (random::<f64>(n * n, 1), positive_definite::<f64>(n, 2));
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(|| {
+            let mut all: Vec<Vec<f64>> = vec![vec![0.0; n * n]; 9];
+            let (mut w, mut s) = (vec![0.0; n], vec![0.0; n]);
+            let (mut pivots, mut rows) = (vec![0; n], vec![0; n]);
+            let [l, q, r, packed, u, vh, v, x, re] = &mut all[..] else {
+                unreachable!()
+            };
+            cholesky(&p, 1, n, false, l).unwrap();
+            qr(&a, 1, (n, n), false, q, r).unwrap();
+            lu(&a, 1, (n, n), packed, &mut pivots, &mut rows).unwrap();
+            svd(&a, 1, (n, n), false, &mut s, Some((u, vh))).unwrap();
+            eigh(&p, 1, n, &mut w, Some(v)).unwrap();
+            let (left, lower, none) = (Side::Left, Triangle::Lower, Transform::None);
+            triangular_solve(&p, &a, 1, (n, n), left, lower, none, false, x).unwrap();
+            let mut values = vec![Complex64::ZERO; n];
+            eig(&a, 1, n, &mut values, None).unwrap();
+            *re = values.iter().flat_map(|z| [z.re, z.im]).collect();
+            all.push(w);
+            all.push(s);
+            all
+        })
+    };
+    let alone = run(1);
+    for threads in [2, 3] {
+        let names = ["l", "q", "r", "lu", "u", "vh", "v", "x", "eig", "w", "s"];
+        for ((name, one), many) in names.iter().zip(&alone).zip(&run(threads)) {
+            assert!(one == many, "{name} with {threads} threads");
+        }
+    }
 }
 
 #[test]
@@ -682,5 +722,44 @@ proptest! {
         svd(&a, 1, (n, n), false, &mut s, None).unwrap();
         let squares: f64 = a.iter().map(|x| x * x).sum();
         prop_assert!((s.iter().map(|x| x * x).sum::<f64>() - squares).abs() < 1e-11 * (1.0 + squares));
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn milliseconds_per_factorisation() {
+    fn timed(name: &str, n: usize, mut f: impl FnMut()) {
+        let mut best = f64::INFINITY;
+        for _ in 0..5 {
+            let start = std::time::Instant::now();
+            f();
+            best = best.min(start.elapsed().as_secs_f64() * 1e3);
+        }
+        println!("{name:10} n = {n:4}: {best:9.3} ms");
+    }
+    for n in [32, 256, 512] {
+        let a = random::<f64>(n * n, 1);
+        let p = positive_definite::<f64>(n, 2);
+        let (mut x, mut y) = (vec![0.0; n * n], vec![0.0; n * n]);
+        let (mut w, mut pivots, mut rows) = (vec![0.0; n], vec![0; n], vec![0; n]);
+        timed("cholesky", n, || cholesky(&p, 1, n, false, &mut x).unwrap());
+        timed("qr", n, || {
+            qr(&a, 1, (n, n), false, &mut x, &mut y).unwrap()
+        });
+        timed("lu", n, || {
+            lu(&a, 1, (n, n), &mut x, &mut pivots, &mut rows).unwrap()
+        });
+        timed("svd", n, || {
+            svd(&a, 1, (n, n), false, &mut w, Some((&mut x, &mut y))).unwrap()
+        });
+        timed("eigh", n, || eigh(&p, 1, n, &mut w, Some(&mut x)).unwrap());
+        let (mut values, mut vectors) = (vec![Complex64::ZERO; n], vec![Complex64::ZERO; n * n]);
+        timed("eig", n, || {
+            eig(&a, 1, n, &mut values, Some(&mut vectors)).unwrap()
+        });
+        timed("solve", n, || {
+            let (side, lower, none) = (Side::Left, Triangle::Lower, Transform::None);
+            triangular_solve(&p, &a, 1, (n, n), side, lower, none, false, &mut x).unwrap();
+        });
     }
 }

@@ -1,0 +1,247 @@
+//! Folding the windows of a [`Nest`], vectors at a time.
+
+use std::marker::PhantomData;
+
+use super::nest::{Job, Nest};
+use crate::parallel::{self, Part};
+use crate::simd::multiversion;
+
+/// How a window's elements become one.
+pub(crate) trait Fold: Copy + Send + Sync + 'static {
+    /// What is read and written.
+    type Item: Copy + Send + Sync;
+    /// What is kept in between, and what the taps of a filter are.
+    type Sum: Copy + Send + Sync;
+    /// Whether there is a filter.
+    const TAPS: bool;
+    fn start() -> Self::Sum;
+    fn fold(sum: Self::Sum, x: Self::Item, tap: Self::Sum) -> Self::Sum;
+    fn finish(sum: Self::Sum) -> Self::Item;
+}
+
+impl Nest {
+    /// Folds the window at every place; on several threads from `parallel` reads on.
+    pub fn run<F: Fold>(
+        &self,
+        out: &mut [F::Item],
+        x: &[F::Item],
+        taps: &[F::Sum],
+        parallel: usize,
+    ) {
+        let rows = self.rows.len();
+        let units = self.positions() * rows;
+        if units == 0 {
+            return;
+        }
+        let reads = |job: &Job| job.count * job.reads.len().max(1);
+        let reads = self.jobs.iter().map(reads).sum::<usize>();
+        let work = reads
+            .saturating_mul(self.positions())
+            .saturating_mul(self.lanes);
+        let each = match work < parallel {
+            true => units,
+            false => (units * (parallel / 8)).div_ceil(work).max(1),
+        };
+        parallel::for_disjoint(out, units.div_ceil(each), Vec::new, |buffer, task, out| {
+            let (mut unit, end) = (task * each, units.min((task + 1) * each));
+            while unit < end {
+                let (read, write, tap) = self.position(unit / rows);
+                let first = unit % rows;
+                let count = (rows - first).min(end - unit);
+                unit += count;
+                let jobs = self.rows[first].start..self.rows[first + count - 1].end;
+                let jobs = &self.jobs[jobs];
+                let start = jobs.first().map_or(0, |job| job.write + write) as usize;
+                if let Some(length) = self.row_length {
+                    let out = out.slice(start, count * length);
+                    fold_jobs(PhantomData::<F>, out, x, self, jobs, taps, read, tap);
+                } else {
+                    for job in jobs {
+                        self.run_job::<F>(buffer, job, (read, write, tap), x, taps, out);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Folds a job whose places may lie apart in the result, with other tasks' elements in between.
+    fn run_job<F: Fold>(
+        &self,
+        buffer: &mut Vec<F::Item>,
+        job: &Job,
+        (read, write, tap): (isize, isize, usize),
+        x: &[F::Item],
+        taps: &[F::Sum],
+        out: &mut Part<'_, F::Item>,
+    ) {
+        let line = Line::new(self, job, read, tap);
+        let reads = &self.reads[job.reads.clone()];
+        buffer.clear();
+        buffer.resize(job.count * self.lanes, F::finish(F::start()));
+        fold_line(PhantomData::<F>, buffer, x, reads, taps, line);
+        for (i, line) in buffer.chunks_exact(self.lanes).enumerate() {
+            let start = job.write + write + i as isize * self.write_step;
+            out.slice(start as usize, self.lanes).copy_from_slice(line);
+        }
+    }
+}
+
+/// How a job walks its reads.
+#[derive(Clone, Copy)]
+struct Line {
+    count: usize,
+    lanes: usize,
+    step: isize,
+    read: isize,
+    tap: usize,
+    lane_tap: usize,
+}
+
+impl Line {
+    #[inline(always)]
+    fn new(nest: &Nest, job: &Job, read: isize, tap: usize) -> Self {
+        Line {
+            count: job.count,
+            lanes: nest.lanes,
+            step: nest.read_step,
+            read,
+            tap,
+            lane_tap: nest.lane_tap,
+        }
+    }
+}
+
+multiversion! {
+    /// Folds the places of consecutive jobs, whose results follow each other without gaps.
+    fn fold_jobs[F: Fold](_fold: PhantomData<F>, out: &mut [F::Item], x: &[F::Item], nest: &Nest, jobs: &[Job], taps: &[F::Sum], read: isize, tap: usize) {
+        let mut at = 0;
+        for job in jobs {
+            let line = Line::new(nest, job, read, tap);
+            let length = job.count * nest.lanes;
+            fold_line_body::<F>(&mut out[at..at + length], x, &nest.reads[job.reads.clone()], taps, line);
+            at += length;
+        }
+    }
+
+    /// Folds `count` places of `lanes` elements, all with the same reads.
+    fn fold_line[F: Fold](_fold: PhantomData<F>, out: &mut [F::Item], x: &[F::Item], reads: &[(isize, usize)], taps: &[F::Sum], line: Line) {
+        fold_line_body::<F>(out, x, reads, taps, line);
+    }
+}
+
+#[inline(always)]
+fn fold_line_body<F: Fold>(
+    out: &mut [F::Item],
+    x: &[F::Item],
+    reads: &[(isize, usize)],
+    taps: &[F::Sum],
+    line: Line,
+) {
+    let Line {
+        count, lanes, step, ..
+    } = line;
+    if lanes == 1 && step != 1 {
+        return strided::<F>(out, x, reads, taps, line);
+    }
+    // Contiguous from place to place as well: one long line, unless the taps differ by lane.
+    let flat = step == lanes as isize && !(F::TAPS && line.lane_tap > 0);
+    let (lines, len) = if flat {
+        (1, count * lanes)
+    } else {
+        (count, lanes)
+    };
+    for i in 0..lines {
+        let out = &mut out[i * len..(i + 1) * len];
+        let line = Line {
+            read: line.read + i as isize * step,
+            ..line
+        };
+        match len {
+            64.. => blocks::<F, 64>(out, x, reads, taps, line),
+            32..64 => blocks::<F, 32>(out, x, reads, taps, line),
+            16..32 => blocks::<F, 16>(out, x, reads, taps, line),
+            8..16 => blocks::<F, 8>(out, x, reads, taps, line),
+            4..8 => blocks::<F, 4>(out, x, reads, taps, line),
+            _ => blocks::<F, 1>(out, x, reads, taps, line),
+        }
+    }
+}
+
+/// Folds a contiguous line in blocks of `N`, at least one. The last block overlaps its predecessor
+/// instead of being short: it computes the same values again.
+#[inline(always)]
+fn blocks<F: Fold, const N: usize>(
+    out: &mut [F::Item],
+    x: &[F::Item],
+    reads: &[(isize, usize)],
+    taps: &[F::Sum],
+    line: Line,
+) {
+    let mut at = 0;
+    while at < out.len() {
+        let start = at.min(out.len() - N);
+        let mut sums = [F::start(); N];
+        for &(read, tap) in reads {
+            let from = (line.read + read) as usize + start;
+            let x = &x[from..from + N];
+            if F::TAPS && line.lane_tap > 0 {
+                let tap = tap + line.tap + start;
+                for ((sum, &x), &tap) in sums.iter_mut().zip(x).zip(&taps[tap..tap + N]) {
+                    *sum = F::fold(*sum, x, tap);
+                }
+            } else {
+                let tap = if F::TAPS {
+                    taps[tap + line.tap]
+                } else {
+                    F::start()
+                };
+                for (sum, &x) in sums.iter_mut().zip(x) {
+                    *sum = F::fold(*sum, x, tap);
+                }
+            }
+        }
+        for (out, sum) in out[start..start + N].iter_mut().zip(sums) {
+            *out = F::finish(sum);
+        }
+        at += N;
+    }
+}
+
+/// Folds places that lie apart in the input, sixteen at a time.
+#[inline(always)]
+fn strided<F: Fold>(
+    out: &mut [F::Item],
+    x: &[F::Item],
+    reads: &[(isize, usize)],
+    taps: &[F::Sum],
+    line: Line,
+) {
+    for (block, out) in out.chunks_mut(16).enumerate() {
+        let mut sums = [F::start(); 16];
+        let sums = &mut sums[..out.len()];
+        let start = line.read + block as isize * 16 * line.step;
+        for &(read, tap) in reads {
+            let tap = if F::TAPS {
+                taps[tap + line.tap]
+            } else {
+                F::start()
+            };
+            let from = start + read;
+            if line.step > 0 {
+                let step = line.step as usize;
+                for (sum, &x) in sums.iter_mut().zip(x[from as usize..].iter().step_by(step)) {
+                    *sum = F::fold(*sum, x, tap);
+                }
+            } else {
+                // Repeated or reversed input.
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    let at = from + i as isize * line.step;
+                    *sum = F::fold(*sum, x[at as usize], tap);
+                }
+            }
+        }
+        for (out, &mut sum) in out.iter_mut().zip(sums) {
+            *out = F::finish(sum);
+        }
+    }
+}

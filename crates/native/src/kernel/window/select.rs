@@ -1,0 +1,171 @@
+//! The element that a window selects, and its place in other arrays.
+
+use super::nest::{Job, Nest};
+use super::{PARALLEL, Pooled, Reduction, WindowAxis, nest};
+use crate::parallel;
+use crate::simd::multiversion;
+
+/// Windows whose selections are searched side by side.
+const WIDTH: usize = 64;
+
+multiversion! {
+    /// Finds which of `reads` each of `width` windows selects: the first largest (or smallest) in
+    /// order, or the first NaN. Windows are `step` apart, the first shifted by `shift`.
+    fn select[T: Pooled, F: Fn(T, T) -> bool](chosen: &mut [u32; WIDTH], x: &[T], reads: &[(isize, usize)], shift: isize, step: isize, width: usize, replaces: F) {
+        let mut best = [T::ZERO; WIDTH];
+        let mut found = [0u32; WIDTH];
+        for (i, &(read, _)) in reads.iter().enumerate() {
+            let mut next = [T::ZERO; WIDTH];
+            let from = read + shift;
+            if step == 1 {
+                next[..width].copy_from_slice(&x[from as usize..from as usize + width]);
+            } else if step > 0 {
+                let x = x[from as usize..].iter().step_by(step as usize);
+                next[..width].iter_mut().zip(x).for_each(|(next, &x)| *next = x);
+            } else {
+                for (lane, next) in next[..width].iter_mut().enumerate() {
+                    *next = x[(from + lane as isize * step) as usize];
+                }
+            }
+            for ((best, found), next) in best.iter_mut().zip(&mut found).zip(next) {
+                let take = (i == 0) | replaces(next, *best);
+                *best = if take { next } else { *best };
+                *found = if take { i as u32 } else { *found };
+            }
+        }
+        *chosen = found;
+    }
+}
+
+/// Calls `visit(window, selected)` for every window of a job: indices in the windows' array and in
+/// the input.
+fn each_selected<T: Pooled>(
+    nest: &Nest,
+    job: &Job,
+    (read, write): (isize, isize),
+    x: &[T],
+    reduction: Reduction,
+    mut visit: impl FnMut(usize, Option<usize>),
+) {
+    let reads = &nest.reads[job.reads.clone()];
+    // Side by side: lanes of one place, or places where there are no lanes.
+    let (lines, length, step, write_step) = match nest.lanes {
+        1 => (1, job.count, nest.read_step, nest.write_step),
+        lanes => (job.count, lanes, 1, 1),
+    };
+    let mut chosen = [0; WIDTH];
+    for line in 0..lines as isize {
+        for first in (0..length).step_by(WIDTH) {
+            let width = WIDTH.min(length - first);
+            let shift = read + line * nest.read_step + first as isize * step;
+            let start = write + job.write + line * nest.write_step + first as isize * write_step;
+            let window = |lane: usize| (start + lane as isize * write_step) as usize;
+            if reads.is_empty() {
+                (0..width).for_each(|lane| visit(window(lane), None));
+                continue;
+            }
+            match reduction {
+                Reduction::Min => select(&mut chosen, x, reads, shift, step, width, T::below),
+                _ => select(&mut chosen, x, reads, shift, step, width, T::above),
+            }
+            for (lane, &i) in chosen[..width].iter().enumerate() {
+                let at = reads[i as usize].0 + shift + lane as isize * step;
+                visit(window(lane), Some(at as usize));
+            }
+        }
+    }
+}
+
+/// Positions of the free axes per task.
+fn share(nest: &Nest) -> usize {
+    let reads = nest
+        .jobs
+        .iter()
+        .map(|job| job.count * job.reads.len())
+        .sum::<usize>();
+    let positions = nest.positions().max(1);
+    match reads.saturating_mul(positions).saturating_mul(nest.lanes) {
+        work if work < PARALLEL => positions,
+        _ => positions.div_ceil(64),
+    }
+}
+
+/// Adds each element of `source` (shaped like the windows) to `out` at the place that its window
+/// selects in `input`; all else in `out` is zero. `out` is laid out as `input`, offset included, and
+/// `source` as the result of [`super::reduce_window`]. `Min` selects the smallest, all else the largest.
+pub fn window_scatter<T: Pooled>(
+    out: &mut [T],
+    source: (&[T], usize),
+    input: (&[T], usize),
+    axes: &[WindowAxis],
+    reduction: Reduction,
+) {
+    let mut nest = nest(input.1, source.1, axes);
+    nest.order_reads();
+    out.fill(T::ZERO);
+    // Windows may overlap, but not across positions of the free axes: those are the tasks.
+    let positions = nest.positions();
+    let each = share(&nest);
+    parallel::for_disjoint(
+        out,
+        positions.div_ceil(each),
+        || (),
+        |(), task, out| {
+            for position in task * each..positions.min((task + 1) * each) {
+                let (read, write, _) = nest.position(position);
+                for job in &nest.jobs {
+                    each_selected(
+                        &nest,
+                        job,
+                        (read, write),
+                        input.0,
+                        reduction,
+                        |window, chosen| {
+                            if let Some(place) =
+                                chosen.map(|at| out.slice(at, 1)).and_then(<[T]>::first_mut)
+                            {
+                                *place = T::narrow(T::add(place.widen(), source.0[window].widen()));
+                            }
+                        },
+                    );
+                }
+            }
+        },
+    );
+}
+
+/// Reads `values` (laid out as `input`, offset included) where each window selects in `input`; zero
+/// where a window has nothing to select.
+pub fn window_gather<T: Pooled>(
+    out: (&mut [T], usize),
+    values: &[T],
+    input: (&[T], usize),
+    axes: &[WindowAxis],
+    reduction: Reduction,
+) {
+    let mut nest = nest(input.1, out.1, axes);
+    nest.order_reads();
+    let (positions, each) = (nest.positions(), share(&nest));
+    parallel::for_disjoint(
+        out.0,
+        positions.div_ceil(each),
+        || (),
+        |(), task, out| {
+            for position in task * each..positions.min((task + 1) * each) {
+                let (read, write, _) = nest.position(position);
+                for job in &nest.jobs {
+                    each_selected(
+                        &nest,
+                        job,
+                        (read, write),
+                        input.0,
+                        reduction,
+                        |window, chosen| {
+                            out.set(window, chosen.map_or(T::ZERO, |at| values[at]));
+                        },
+                    );
+                }
+            }
+        },
+    );
+}

@@ -1,0 +1,19 @@
+//! What a layer is.
+
+use clematis_core::tree::{self, Role, Tree};
+use clematis_core::{Result, Tensor};
+
+/// A tree of parameters with a function.
+pub trait Module: Tree {
+    /// The function.
+    fn forward(&self, x: &Tensor) -> Result<Tensor>;
+}
+
+/// How many numbers are trained.
+pub fn parameter_count(tree: &(impl Tree + ?Sized)) -> usize {
+    tree::entries(tree)
+        .iter()
+        .filter(|(_, role, _)| *role == Role::Param)
+        .map(|(_, _, x)| x.shape().count())
+        .sum()
+}
