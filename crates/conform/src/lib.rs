@@ -1,1 +1,22 @@
-//! Placeholder.
+//! What every backend is held to: cases for each op and element type, independent references, derivatives.
+//!
+//! Owns cases as data, slow references in plain f64 and i128, the checks of derivatives, and the report that the
+//! support matrix is made of. Knows no backend: one is given to `run`. What a backend cannot do is data too, in
+//! `limits/`; a limit that no longer holds fails the run.
+
+pub mod array;
+pub mod draw;
+pub mod compare;
+mod reference;
+pub mod case;
+pub mod limit;
+pub mod report;
+mod derivative;
+mod run;
+
+pub use array::Array;
+pub use case::{Case, cases};
+pub use compare::Tolerance;
+pub use limit::Limit;
+pub use report::{Check, Report, Row, State};
+pub use run::{run, run_cases};

@@ -42,7 +42,7 @@ fn mirror(p: &Scatter, x: &Tensor, updates: &Tensor) -> Gather {
     let slice_sizes: Dims = (0..x.rank())
         .map(|a| {
             if p.inserted.contains(&a) || p.operand_batch.contains(&a) {
-                return 1usize.into();
+                return ops::index::one_or_none(x, a);
             }
             sizes.next().unwrap_or_else(|| 1usize.into())
         })

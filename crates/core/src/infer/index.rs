@@ -4,7 +4,7 @@ use super::{index_dtype, legal_axes, same_dtype};
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::op::{Gather, Scatter};
+use crate::op::{Gather, Scatter, ScatterKind};
 use crate::shape::{Axes, Shape};
 use crate::spec::Spec;
 
@@ -140,6 +140,17 @@ pub fn gather(x: &Spec, indices: &Spec, p: &Gather) -> Result<Spec> {
         .collect();
     let shape = Shape::from_dims(dims.unwrap_or_default());
     shape.check(op)?;
+    let nothing = p
+        .collapsed
+        .iter()
+        .find(|&&axis| p.slice_sizes[axis] == 0usize);
+    if let Some(axis) = nothing {
+        ensure!(
+            shape.dims().iter().any(|&d| d == 0usize),
+            Shape,
+            "{op}: axis {axis} of {x} gives no element for {shape}"
+        );
+    }
     Ok(x.with_shape(shape))
 }
 
@@ -147,6 +158,11 @@ pub fn scatter(op: &str, x: &Spec, indices: &Spec, updates: &Spec, p: &Scatter) 
     let rows = index_axes(op, indices, p.index_map.len())?;
     let rank = x.rank();
     same_dtype(op, x, updates)?;
+    ensure!(
+        !(matches!(p.kind, ScatterKind::Min | ScatterKind::Max) && x.dtype.is_complex()),
+        DType,
+        "{op}: complex numbers have no order"
+    );
     legal_axes(op, &p.inserted, rank)?;
     legal_axes(op, &p.index_map, rank)?;
     legal_axes(op, &p.window_axes, updates.rank())?;

@@ -230,7 +230,7 @@ pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
 }
 
 /// One element of an axis, or none of an empty one.
-fn one_or_none(x: &Tensor, axis: usize) -> Dim {
+pub(crate) fn one_or_none(x: &Tensor, axis: usize) -> Dim {
     Dim::number(i64::from(x.shape().dims()[axis] != 0usize))
 }
 

@@ -8,8 +8,7 @@ mod logarithm;
 
 pub use exponential::{erf, exp, exp2, expm1, sigmoid, tanh};
 pub use libm::{
-    acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, cos, cosh, hypot, log2, log10, pow, sin,
-    sinh, tan,
+    acos, asin, asinh, atan, atan2, atanh, cbrt, cos, cosh, hypot, log2, log10, pow, sin, sinh, tan,
 };
 pub use logarithm::{log, log1p, logaddexp};
 
@@ -19,6 +18,12 @@ pub use super::special::{digamma, erfc, erfinv, igamma, igammac, lgamma, polygam
 #[inline(always)]
 pub fn rsqrt(x: f64) -> f64 {
     1.0 / x.sqrt()
+}
+
+/// Inverse hyperbolic cosine; NaN below 1, where `libm` gives a number for large negative `x`.
+#[inline]
+pub fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ through_double! {
     /// Inverse hyperbolic sine.
     asinh(x) = libm::asinh;
     /// Inverse hyperbolic cosine.
-    acosh(x) = libm::acosh;
+    acosh(x) = double::acosh;
     /// Inverse hyperbolic tangent.
     atanh(x) = libm::atanh;
     /// `x` to the power `y`.

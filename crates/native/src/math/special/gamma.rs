@@ -28,7 +28,8 @@ pub fn digamma(x: f64) -> f64 {
         return x;
     }
     if x < 0.0 {
-        let whole = x.floor();
+        // The nearest integer, not the next lower one: their difference is exact, so no digit is lost near a pole.
+        let whole = x.round();
         if x == whole {
             return f64::NAN;
         }

@@ -1,0 +1,362 @@
+//! Plain arrays of exact numbers: what references compute with.
+//!
+//! Integers are i128, everything else a pair of f64, so nothing of the engines' arithmetic is shared. Rounding to an
+//! element type happens in one place, `rounded`.
+
+use clematis_core::host::types::C128;
+use clematis_core::{
+    DType, Element, Host, Real, Result, Scalar, Shape, Spec, Tensor, bail, with_element,
+};
+
+/// A complex number of doubles.
+pub type C = C128;
+
+/// One number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Num {
+    /// A truth value or an integer.
+    Whole(i128),
+    /// A real or complex number.
+    Inexact(C),
+}
+
+impl Num {
+    /// A real number.
+    pub fn real(x: f64) -> Num {
+        Num::Inexact(C::new(x, 0.0))
+    }
+
+    /// A number of this element type, from an integer.
+    pub fn of(dtype: DType, x: i128) -> Num {
+        if dtype.is_inexact() {
+            Num::real(x as f64)
+        } else {
+            Num::Whole(wrap(dtype, x))
+        }
+    }
+
+    /// As a complex number.
+    pub fn c(self) -> C {
+        match self {
+            Num::Whole(v) => C::new(v as f64, 0.0),
+            Num::Inexact(v) => v,
+        }
+    }
+
+    /// The real part.
+    pub fn re(self) -> f64 {
+        self.c().re
+    }
+
+    /// As an integer; inexact ones are cut.
+    pub fn i(self) -> i128 {
+        match self {
+            Num::Whole(v) => v,
+            Num::Inexact(v) => v.re as i128,
+        }
+    }
+
+    /// Whether it is not zero.
+    pub fn truth(self) -> bool {
+        match self {
+            Num::Whole(v) => v != 0,
+            Num::Inexact(v) => v.re != 0.0 || v.im != 0.0,
+        }
+    }
+
+    fn scalar(self, dtype: DType) -> Scalar {
+        match self {
+            Num::Whole(v) if dtype == DType::Bool => Scalar::Bool(v != 0),
+            Num::Whole(v) => i64::try_from(v).map_or(Scalar::UInt(v as u64), Scalar::Int),
+            Num::Inexact(v) => Scalar::Complex(Real(v.re), Real(v.im)),
+        }
+    }
+}
+
+impl From<bool> for Num {
+    fn from(value: bool) -> Num {
+        Num::Whole(i128::from(value))
+    }
+}
+
+/// Bits of an integer type.
+pub fn width(dtype: DType) -> u32 {
+    dtype.size() as u32 * 8
+}
+
+/// An integer as the element type holds it: its low bits.
+pub fn wrap(dtype: DType, x: i128) -> i128 {
+    if dtype == DType::Bool {
+        return i128::from(x != 0);
+    }
+    let bits = width(dtype);
+    let low = x & ((1i128 << bits) - 1);
+    if dtype.is_signed_int() && low >> (bits - 1) == 1 {
+        low - (1i128 << bits)
+    } else {
+        low
+    }
+}
+
+/// The smallest and the largest of an integer type.
+pub fn extremes(dtype: DType) -> (i128, i128) {
+    let bits = width(dtype);
+    if dtype == DType::Bool {
+        (0, 1)
+    } else if dtype.is_signed_int() {
+        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+    } else {
+        (0, (1i128 << bits) - 1)
+    }
+}
+
+/// The distance from 1 to the next number of a float type, or of a complex type's parts.
+pub fn epsilon(dtype: DType) -> f64 {
+    match dtype.real() {
+        DType::F16 => 2f64.powi(-10),
+        DType::BF16 => 2f64.powi(-7),
+        DType::F32 => 2f64.powi(-23),
+        _ => f64::EPSILON,
+    }
+}
+
+/// The smallest positive normal number of a float type, or of a complex type's parts.
+pub fn tiny(dtype: DType) -> f64 {
+    match dtype.real() {
+        DType::F16 => 2f64.powi(-14),
+        DType::BF16 | DType::F32 => 2f64.powi(-126),
+        _ => f64::MIN_POSITIVE,
+    }
+}
+
+/// A dense array in row-major order.
+#[derive(Clone, Debug)]
+pub struct Array {
+    /// The element type that the numbers stand for.
+    pub dtype: DType,
+    /// The sizes.
+    pub shape: Vec<usize>,
+    /// The numbers.
+    pub values: Vec<Num>,
+}
+
+impl Array {
+    /// Numbers with a shape; there must be as many as it says.
+    pub fn new(dtype: DType, shape: &[usize], values: Vec<Num>) -> Array {
+        debug_assert_eq!(shape.iter().product::<usize>(), values.len());
+        Array {
+            dtype,
+            shape: shape.to_vec(),
+            values,
+        }
+    }
+
+    /// A number computed for each place.
+    pub fn from_fn(dtype: DType, shape: &[usize], mut f: impl FnMut(&[usize]) -> Num) -> Array {
+        let values = places(shape).map(|at| f(&at)).collect();
+        Array::new(dtype, shape, values)
+    }
+
+    /// Integers.
+    pub fn whole(dtype: DType, shape: &[usize], values: &[i128]) -> Array {
+        Array::new(
+            dtype,
+            shape,
+            values.iter().map(|&v| Num::Whole(v)).collect(),
+        )
+    }
+
+    /// Real numbers.
+    pub fn real(dtype: DType, shape: &[usize], values: &[f64]) -> Array {
+        Array::new(dtype, shape, values.iter().map(|&v| Num::real(v)).collect())
+    }
+
+    /// One number everywhere.
+    pub fn filled(dtype: DType, shape: &[usize], value: Num) -> Array {
+        Array::new(dtype, shape, vec![value; shape.iter().product()])
+    }
+
+    /// How many numbers.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// How many axes.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number at a place.
+    pub fn at(&self, place: &[usize]) -> Num {
+        self.values[offset(&self.shape, place)]
+    }
+
+    /// The number that broadcasting puts at a place of a larger shape.
+    pub fn spread(&self, place: &[usize]) -> Num {
+        let tail = &place[place.len() - self.rank()..];
+        let own: Vec<usize> = tail
+            .iter()
+            .zip(&self.shape)
+            .map(|(&i, &n)| if n == 1 { 0 } else { i })
+            .collect();
+        self.at(&own)
+    }
+
+    /// Every number by itself.
+    pub fn map(&self, dtype: DType, f: impl Fn(Num) -> Num) -> Array {
+        Array::new(
+            dtype,
+            &self.shape,
+            self.values.iter().map(|&v| f(v)).collect(),
+        )
+    }
+
+    /// Two arrays that broadcast, number by number.
+    pub fn zip(&self, other: &Array, dtype: DType, f: impl Fn(Num, Num) -> Num) -> Array {
+        let shape = broadcast(&self.shape, &other.shape);
+        Array::from_fn(dtype, &shape, |at| f(self.spread(at), other.spread(at)))
+    }
+
+    /// Element type and shape.
+    pub fn spec(&self) -> Spec {
+        Spec::new(self.dtype, Shape::from_sizes(&self.shape))
+    }
+
+    /// As the element type holds it, in a host's memory.
+    pub fn to_host(&self) -> Result<Host> {
+        with_element!(self.dtype, T => {
+            let values: Vec<T> = self.values.iter().map(|v| T::from_scalar(v.scalar(self.dtype))).collect();
+            Host::from_slice(&values, Shape::from_sizes(&self.shape))
+        })
+    }
+
+    /// From a host's memory.
+    pub fn from_host(host: &Host) -> Result<Array> {
+        let spec = host.spec();
+        let values: Vec<Num> = if spec.dtype.is_inexact() {
+            host.to_complex()
+                .into_iter()
+                .map(|(re, im)| Num::Inexact(C::new(re, im)))
+                .collect()
+        } else {
+            (0..spec.shape.count())
+                .map(|i| host.get(i).map(|v| Num::Whole(v.as_i128())))
+                .collect::<Result<_>>()?
+        };
+        Ok(Array::new(spec.dtype, &spec.shape.sizes(), values))
+    }
+
+    /// The values of a tensor.
+    pub fn from_tensor(x: &Tensor) -> Result<Array> {
+        let host = x.to_host()?;
+        if host.spec() != x.spec() {
+            bail!(
+                Internal,
+                "{} came out where {} was said",
+                host.spec(),
+                x.spec()
+            );
+        }
+        Array::from_host(&host)
+    }
+
+    /// The nearest array of its element type.
+    pub fn rounded(&self) -> Result<Array> {
+        Array::from_host(&self.to_host()?)
+    }
+
+    /// Axes in another order: axis `i` of the result is axis `axes[i]`.
+    pub fn transposed(&self, axes: &[usize]) -> Array {
+        let shape: Vec<usize> = axes.iter().map(|&a| self.shape[a]).collect();
+        Array::from_fn(self.dtype, &shape, |at| {
+            let mut place = vec![0; self.rank()];
+            for (i, &a) in axes.iter().enumerate() {
+                place[a] = at[i];
+            }
+            self.at(&place)
+        })
+    }
+}
+
+/// The shape that two shapes broadcast to; sizes fit.
+pub fn broadcast(a: &[usize], b: &[usize]) -> Vec<usize> {
+    let rank = a.len().max(b.len());
+    let at = |s: &[usize], i: usize| {
+        let gap = rank - s.len();
+        if i < gap { 1 } else { s[i - gap] }
+    };
+    (0..rank)
+        .map(|i| {
+            if at(a, i) == 1 {
+                at(b, i)
+            } else {
+                at(a, i)
+            }
+        })
+        .collect()
+}
+
+/// Where a place lies in row-major order.
+pub fn offset(shape: &[usize], place: &[usize]) -> usize {
+    shape.iter().zip(place).fold(0, |at, (&n, &i)| at * n + i)
+}
+
+/// Every place of a shape in row-major order.
+pub fn places(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let shape = shape.to_vec();
+    let count = shape.iter().product::<usize>();
+    (0..count).map(move |n| {
+        let mut rest = n;
+        let mut place = vec![0; shape.len()];
+        for (i, &size) in shape.iter().enumerate().rev() {
+            place[i] = rest % size;
+            rest /= size;
+        }
+        place
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_keep_their_low_bits() {
+        assert_eq!(wrap(DType::I8, 128), -128);
+        assert_eq!(wrap(DType::U8, -1), 255);
+        assert_eq!(wrap(DType::U64, -1), u64::MAX.into());
+        assert_eq!(wrap(DType::I64, 1 << 63), i64::MIN.into());
+    }
+
+    #[test]
+    fn numbers_survive_the_way_through_a_host() {
+        for dtype in DType::ALL {
+            let (low, high) = if dtype.is_inexact() {
+                (-3, 5)
+            } else {
+                extremes(dtype)
+            };
+            let x = Array::new(
+                dtype,
+                &[2, 1],
+                vec![Num::of(dtype, low), Num::of(dtype, high)],
+            );
+            assert_eq!(x.rounded().unwrap().values, x.values, "{dtype}");
+        }
+    }
+
+    #[test]
+    fn places_go_row_by_row() {
+        let all: Vec<_> = places(&[2, 2]).collect();
+        assert_eq!(all, [[0, 0], [0, 1], [1, 0], [1, 1]]);
+        assert_eq!(places(&[]).count(), 1);
+        assert_eq!(places(&[2, 0]).count(), 0);
+        assert_eq!(broadcast(&[2, 1], &[3]), [2, 3]);
+        assert_eq!(broadcast(&[0, 3], &[1, 3]), [0, 3]);
+    }
+}

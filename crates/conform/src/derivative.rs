@@ -1,0 +1,413 @@
+//! Derivatives against differences, and against each other.
+//!
+//! A case is differentiated with respect to all its operands, to each alone, and seen through each result alone, so
+//! that a rule meets every pattern of absent tangents and cotangents. In f64 and c128 both modes are compared with
+//! differences of fourth order along a random direction; in every type they must be each other's transpose,
+//! ⟨ct, J dx⟩ = ⟨Jᵀ ct, dx⟩ with ⟨a, b⟩ = Re Σ a b, JAX's convention.
+
+use crate::array::{Array, C, Num, epsilon};
+use crate::case::{Case, Expect};
+use crate::draw::Draw;
+use crate::report::{Check, Outcome};
+use crate::run::{settled, upload};
+use clematis_core::autodiff::{jvp, vjp};
+use clematis_core::dispatch::apply;
+use clematis_core::{Backend, DType, Kind, Result, Tensor, ops};
+
+/// What is differentiated: some operands, and some results.
+#[derive(Clone)]
+struct Part {
+    operands: Vec<usize>,
+    results: Vec<usize>,
+}
+
+struct Subject<'a> {
+    backend: &'static dyn Backend,
+    case: &'a Case,
+    all: Vec<Tensor>,
+    /// Whether no result has derivatives, so that all of them must be zero.
+    flat: bool,
+}
+
+impl Subject<'_> {
+    /// What is differentiated, of these operands.
+    fn results(&self, args: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let out = apply(&self.case.op, args)?.into_vec();
+        match self.case.derivative.invariant {
+            Some(invariant) => invariant(&out),
+            None => Ok(out),
+        }
+    }
+
+    /// The results that a part looks at, with other values for its operands.
+    fn call(&self, part: &Part, xs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let mut args: Vec<&Tensor> = self.all.iter().collect();
+        for (&i, x) in part.operands.iter().zip(xs) {
+            args[i] = x;
+        }
+        let out = self.results(&args)?;
+        part.results
+            .iter()
+            .map(|&i| match out.get(i) {
+                Some(y) if self.flat && !y.dtype().is_complex() => ops::cast(y, DType::F64).done(),
+                Some(y) => Ok(y.clone()),
+                None => clematis_core::bail!(Internal, "result {i} is missing"),
+            })
+            .collect()
+    }
+
+    fn operands(&self, part: &Part) -> Vec<Tensor> {
+        part.operands.iter().map(|&i| self.all[i].clone()).collect()
+    }
+
+    /// Operands moved along a direction.
+    fn moved(&self, part: &Part, along: &[Array], by: f64) -> Result<Vec<Tensor>> {
+        part.operands
+            .iter()
+            .zip(along)
+            .map(|(&i, d)| {
+                let x = &self.case.inputs[i];
+                let values = x
+                    .values
+                    .iter()
+                    .zip(&d.values)
+                    .map(|(x, d)| Num::Inexact(x.c() + d.c() * by));
+                upload(
+                    self.backend,
+                    &Array::new(x.dtype, &x.shape, values.collect()),
+                )
+            })
+            .collect()
+    }
+
+    /// The change of a function of the operands along a direction, by differences.
+    fn difference(
+        &self,
+        part: &Part,
+        along: &[Array],
+        f: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<Vec<Vec<C>>> {
+        let h = self.case.derivative.step;
+        let at = |by: f64| -> Result<Vec<Vec<C>>> { values(&f(&self.moved(part, along, by)?)?) };
+        let [a, b, c, d] = [at(-2.0 * h)?, at(-h)?, at(h)?, at(2.0 * h)?];
+        Ok((0..a.len())
+            .map(|k| {
+                (0..a[k].len())
+                    .map(|i| ((c[k][i] - b[k][i]) * 8.0 - (d[k][i] - a[k][i])) / (12.0 * h))
+                    .collect()
+            })
+            .collect())
+    }
+}
+
+fn values(xs: &[Tensor]) -> Result<Vec<Vec<C>>> {
+    xs.iter()
+        .map(|x| {
+            Ok(Array::from_tensor(x)?
+                .values
+                .into_iter()
+                .map(Num::c)
+                .collect())
+        })
+        .collect()
+}
+
+fn cells(xs: &[Array]) -> Vec<Vec<C>> {
+    xs.iter()
+        .map(|x| x.values.iter().map(|v| v.c()).collect())
+        .collect()
+}
+
+/// Re Σ a b, and Σ |a| |b|.
+fn pairing(a: &[Vec<C>], b: &[Vec<C>]) -> (f64, f64) {
+    let mut sums = (0.0, 0.0);
+    for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
+        sums.0 += (a * b).re;
+        sums.1 += a.norm() * b.norm();
+    }
+    sums
+}
+
+/// The largest difference of two sets of arrays, relative to the largest number of each array.
+fn gap(got: &[Vec<C>], want: &[Vec<C>]) -> f64 {
+    let mut worst = 0.0f64;
+    for (g, w) in got.iter().zip(want) {
+        let scale = w.iter().map(|v| v.norm()).fold(1e-3, f64::max);
+        for (g, w) in g.iter().zip(w) {
+            let error = (g - w).norm() / scale;
+            worst = if error.is_nan() {
+                f64::INFINITY
+            } else {
+                worst.max(error)
+            };
+        }
+    }
+    worst
+}
+
+/// All operands to all results; each operand alone; each result alone.
+fn parts(operands: &[usize], results: &[usize]) -> Vec<Part> {
+    let mut all = vec![Part {
+        operands: operands.to_vec(),
+        results: results.to_vec(),
+    }];
+    if operands.len() > 1 {
+        all.extend(operands.iter().map(|&i| Part {
+            operands: vec![i],
+            results: results.to_vec(),
+        }));
+    }
+    if results.len() > 1 {
+        all.extend(results.iter().map(|&i| Part {
+            operands: operands.to_vec(),
+            results: vec![i],
+        }));
+    }
+    all
+}
+
+/// Whether differences can be taken: every operand and result is of double precision.
+fn wide(xs: &[Tensor]) -> bool {
+    xs.iter()
+        .all(|x| matches!(x.dtype(), DType::F64 | DType::C128))
+}
+
+/// Both modes and second derivatives of a case.
+pub fn check(backend: &'static dyn Backend, case: &Case) -> Vec<(Check, Outcome)> {
+    let outcomes = (|| -> Result<[Outcome; 3]> {
+        let d = &case.derivative;
+        let operands: Vec<usize> = (0..case.inputs.len())
+            .filter(|&i| case.inputs[i].dtype.is_inexact() && !d.constants.contains(&i))
+            .collect();
+        if !d.checked || operands.is_empty() || matches!(case.expect, Expect::Refused(_)) {
+            return Ok([Outcome::None, Outcome::None, Outcome::None]);
+        }
+        let mut subject = Subject {
+            backend,
+            case,
+            all: case
+                .inputs
+                .iter()
+                .map(|x| upload(backend, x))
+                .collect::<Result<_>>()?,
+            flat: false,
+        };
+        let found = subject.results(&subject.all.iter().collect::<Vec<_>>())?;
+        let mut results: Vec<usize> = (0..found.len())
+            .filter(|&i| found[i].dtype().is_inexact())
+            .collect();
+        if results.is_empty() || d.flat {
+            subject.flat = true;
+            results = (0..found.len()).collect();
+        }
+        let parts = parts(&operands, &results);
+        if let Some(kind) = d.none {
+            let refused = |r: Result<f64>| Ok(refusal(r, kind));
+            return Ok([
+                settled(refused(reverse(&subject, &parts[0]))),
+                settled(refused(forward(&subject, &parts[0]))),
+                Outcome::None,
+            ]);
+        }
+        let over = |f: &dyn Fn(&Part) -> Result<std::result::Result<f64, String>>| {
+            let mut worst = 0.0f64;
+            for part in &parts {
+                let about = format!("operands {:?}, results {:?}", part.operands, part.results);
+                match f(part).map_err(|e| e.note(about.clone()))? {
+                    Ok(error) => worst = worst.max(error),
+                    Err(message) => return Ok(Outcome::Failed(format!("{about}: {message}"))),
+                }
+            }
+            Ok(Outcome::Passed(worst))
+        };
+        let back = match d.no_reverse {
+            Some(kind) => refusal(reverse(&subject, &parts[0]), kind),
+            None => settled(over(&|part| reverse_checked(&subject, part))),
+        };
+        let ahead = settled(over(&|part| forward_checked(&subject, part)));
+        let second = if d.smooth && !subject.flat && d.no_reverse.is_none() && wide(&found) {
+            settled(second(&subject, &parts[0]))
+        } else {
+            Outcome::None
+        };
+        Ok([back, ahead, second])
+    })();
+    let [back, ahead, second] = match outcomes {
+        Ok(found) => found,
+        Err(e) => {
+            let failed = Outcome::Failed(e.to_string());
+            [failed.clone(), failed, Outcome::None]
+        }
+    };
+    vec![
+        (Check::Vjp, back),
+        (Check::Jvp, ahead),
+        (Check::Second, second),
+    ]
+}
+
+fn refusal(result: Result<f64>, kind: Kind) -> Outcome {
+    match result {
+        Err(e) if e.kind() == kind => Outcome::Passed(0.0),
+        Err(e) => Outcome::Failed(format!("{kind:?} was expected, not {e}")),
+        Ok(_) => Outcome::Failed(format!("{kind:?} was expected, not a derivative")),
+    }
+}
+
+/// A random tangent of a part's operands.
+fn tangent(s: &Subject, part: &Part) -> Result<Vec<Array>> {
+    let mut draw = Draw::new(&format!("{} tangent {:?}", s.case.name, part.operands));
+    part.operands
+        .iter()
+        .map(|&i| draw.direction(s.case.inputs[i].dtype, &s.case.inputs[i].shape))
+        .collect()
+}
+
+/// A random cotangent of a part's results.
+fn cotangent(s: &Subject, part: &Part, ys: &[Tensor]) -> Result<Vec<Array>> {
+    let mut draw = Draw::new(&format!("{} cotangent {:?}", s.case.name, part.results));
+    ys.iter()
+        .map(|y| draw.direction(y.dtype(), &y.shape().sizes()))
+        .collect()
+}
+
+fn uploaded(s: &Subject, xs: &[Array]) -> Result<Vec<Tensor>> {
+    xs.iter().map(|x| upload(s.backend, x)).collect()
+}
+
+/// Runs forward mode only.
+fn forward(s: &Subject, part: &Part) -> Result<f64> {
+    let dx = uploaded(s, &tangent(s, part)?)?;
+    jvp(|x: &Vec<Tensor>| s.call(part, x), &s.operands(part), &dx)?;
+    Ok(0.0)
+}
+
+/// Runs reverse mode only.
+fn reverse(s: &Subject, part: &Part) -> Result<f64> {
+    let (y, pull) = vjp(|x: &Vec<Tensor>| s.call(part, x), &s.operands(part))?;
+    pull.call(&uploaded(s, &cotangent(s, part, &y)?)?)?;
+    Ok(0.0)
+}
+
+type Judged = Result<std::result::Result<f64, String>>;
+
+/// A tangent of a result has its element type and shape.
+fn alike(what: &str, got: &[Tensor], like: &[Tensor]) -> std::result::Result<(), String> {
+    for (g, y) in got.iter().zip(like) {
+        if g.spec() != y.spec() {
+            return Err(format!("a {what} of {} for {}", g.spec(), y.spec()));
+        }
+    }
+    Ok(())
+}
+
+fn forward_checked(s: &Subject, part: &Part) -> Judged {
+    let direction = tangent(s, part)?;
+    let dx = uploaded(s, &direction)?;
+    let (y, dy) = jvp(|x: &Vec<Tensor>| s.call(part, x), &s.operands(part), &dx)?;
+    if let Err(message) = alike("tangent", &dy, &y) {
+        return Ok(Err(message));
+    }
+    let dy = values(&dy)?;
+    if s.flat {
+        return Ok(zero(&dy));
+    }
+    if !(wide(&s.operands(part)) && wide(&y)) {
+        let finite = dy.iter().flatten().all(|v| v.re.is_finite() && v.im.is_finite());
+        return Ok(if finite {
+            Ok(0.0)
+        } else {
+            Err("a tangent is not finite".into())
+        });
+    }
+    let want = s.difference(part, &direction, &|xs| s.call(part, xs))?;
+    Ok(judged("jvp", gap(&dy, &want), s.case.derivative.tolerance))
+}
+
+fn zero(parts: &[Vec<C>]) -> std::result::Result<f64, String> {
+    if parts.iter().flatten().all(|v| *v == C::new(0.0, 0.0)) {
+        Ok(0.0)
+    } else {
+        Err("a derivative of what is piecewise constant is not zero".into())
+    }
+}
+
+fn judged(what: &str, error: f64, allowed: f64) -> std::result::Result<f64, String> {
+    // Also where it is NaN.
+    let within = error <= allowed;
+    if within {
+        Ok(error / allowed)
+    } else {
+        Err(format!("{what} is off by {error:.3e}, allowed {allowed:.1e}"))
+    }
+}
+
+fn reverse_checked(s: &Subject, part: &Part) -> Judged {
+    let (y, pull) = vjp(|x: &Vec<Tensor>| s.call(part, x), &s.operands(part))?;
+    let ct = cotangent(s, part, &y)?;
+    let back = pull.call(&uploaded(s, &ct)?)?;
+    if let Err(message) = alike("cotangent", &back, &s.operands(part)) {
+        return Ok(Err(message));
+    }
+    let back = values(&back)?;
+    if s.flat {
+        return Ok(zero(&back));
+    }
+    let direction = tangent(s, part)?;
+    let (right, right_size) = pairing(&back, &cells(&direction));
+    let dx = uploaded(s, &direction)?;
+    let mut worst = 0.0f64;
+    if wide(&s.operands(part)) && wide(&y) {
+        let want = s.difference(part, &direction, &|xs| s.call(part, xs))?;
+        let (left, left_size) = pairing(&cells(&ct), &want);
+        let error = (left - right).abs() / (left_size + right_size).max(1e-3);
+        match judged("vjp", error, s.case.derivative.tolerance) {
+            Ok(error) => worst = error,
+            wrong => return Ok(wrong),
+        }
+    }
+    let (_, dy) = jvp(|x: &Vec<Tensor>| s.call(part, x), &s.operands(part), &dx)?;
+    let (left, left_size) = pairing(&cells(&ct), &values(&dy)?);
+    let precision = s
+        .operands(part)
+        .iter()
+        .chain(&y)
+        .map(|x| epsilon(x.dtype()))
+        .fold(0.0, f64::max);
+    let error = (left - right).abs() / (left_size + right_size).max(1e-3) / precision;
+    Ok(judged("duality", error, s.case.derivative.duality).map(|e| worst.max(e)))
+}
+
+/// The derivative of the vjp, by both modes, against differences of the vjp.
+fn second(s: &Subject, part: &Part) -> Result<Outcome> {
+    let xs = s.operands(part);
+    let direction = tangent(s, part)?;
+    let dx = uploaded(s, &direction)?;
+    let ct = uploaded(s, &cotangent(s, part, &s.call(part, &xs)?)?)?;
+    let pulled = |x: &Vec<Tensor>| -> Result<Vec<Tensor>> {
+        let (_, pull) = vjp(|x: &Vec<Tensor>| s.call(part, x), x)?;
+        pull.call(&ct)
+    };
+    let want = s.difference(part, &direction, &|xs| pulled(&xs.to_vec()))?;
+    let (_, ahead) = jvp(pulled, &xs, &dx)?;
+    let ahead = values(&ahead)?;
+    let allowed = s.case.derivative.tolerance * 10.0;
+    let first = match judged("jvp of vjp", gap(&ahead, &want), allowed) {
+        Ok(error) => error,
+        Err(message) => return Ok(Outcome::Failed(message)),
+    };
+    let (g, pull) = vjp(pulled, &xs)?;
+    let mut draw = Draw::new(&format!("{} second", s.case.name));
+    let weights: Vec<Array> = g
+        .iter()
+        .map(|g| draw.direction(g.dtype(), &g.shape().sizes()))
+        .collect::<Result<_>>()?;
+    let back = values(&pull.call(&uploaded(s, &weights)?)?)?;
+    let (left, left_size) = pairing(&cells(&weights), &want);
+    let (right, right_size) = pairing(&back, &cells(&direction));
+    let error = (left - right).abs() / (left_size + right_size).max(1e-3);
+    Ok(match judged("vjp of vjp", error, allowed) {
+        Ok(error) => Outcome::Passed(first.max(error)),
+        Err(message) => Outcome::Failed(message),
+    })
+}

@@ -1,0 +1,121 @@
+//! Known gaps of backends, as data with reasons.
+
+use crate::report::{Check, Report, State};
+use clematis_core::{DType, Error, Kind, Result};
+use serde::Deserialize;
+
+/// A known gap: an op that a backend does not do, or not to the last bit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limit {
+    /// The op.
+    pub op: String,
+    /// The element types; none: all of them.
+    #[serde(default)]
+    pub dtypes: Vec<String>,
+    /// What fails: forward, vjp, jvp, second; none: all of them.
+    #[serde(default)]
+    pub what: Vec<String>,
+    /// Why.
+    pub reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    limit: Vec<Limit>,
+}
+
+impl Limit {
+    /// Reads a file of limits.
+    pub fn parse(text: &str) -> Result<Vec<Limit>> {
+        let file: File = toml::from_str(text)
+            .map_err(|e| Error::new(Kind::Convert, format!("limits: {}", e.message())))?;
+        for limit in &file.limit {
+            for dtype in &limit.dtypes {
+                dtype.parse::<DType>()?;
+            }
+            for what in &limit.what {
+                if !Check::ALL.iter().any(|c| c.name() == what) {
+                    return Err(Error::new(
+                        Kind::Convert,
+                        format!("limits: {}: nothing is called `{what}`", limit.op),
+                    ));
+                }
+            }
+        }
+        Ok(file.limit)
+    }
+
+    /// The limits of a backend that this crate knows of; none for others.
+    pub fn of(backend: &str) -> Result<Vec<Limit>> {
+        match backend {
+            "native" => Limit::parse(include_str!("../limits/native.toml")),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn covers(&self, op: &str, dtype: DType, check: Check) -> bool {
+        let among = |list: &[String], word: &str| list.is_empty() || list.iter().any(|w| w == word);
+        self.op == op && among(&self.dtypes, dtype.name()) && among(&self.what, check.name())
+    }
+}
+
+/// Turns failures that a limit foresees into limits, and limits that foresee no failure into failures.
+pub fn apply(report: &mut Report, limits: &[Limit]) {
+    for row in report.rows_mut() {
+        let Some(limit) = limits
+            .iter()
+            .find(|l| l.covers(&row.op, row.dtype, row.check))
+        else {
+            continue;
+        };
+        match row.state {
+            State::Failed => {
+                row.state = State::Limit;
+                row.message = limit.reason.clone();
+            }
+            State::Passed => {
+                row.state = State::Failed;
+                row.message = format!("passes, so this limit must go: {}", limit.reason);
+            }
+            State::None | State::Limit => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Outcome;
+
+    #[test]
+    fn a_limit_that_passes_fails_the_run() {
+        let limits = Limit::parse(
+            "[[limit]]\nop = \"exp\"\ndtypes = [\"f16\"]\nwhat = [\"forward\"]\nreason = \"slow\"",
+        )
+        .unwrap();
+        let run = |outcome| {
+            let mut report = Report::default();
+            report.add(0, "exp", DType::F16, Check::Forward, "c", outcome);
+            apply(&mut report, &limits);
+            report.rows().next().unwrap().state
+        };
+        assert_eq!(run(Outcome::Failed("x".into())), State::Limit);
+        assert_eq!(run(Outcome::Passed(0.0)), State::Failed);
+    }
+
+    #[test]
+    fn a_limit_of_nothing_known_is_an_error() {
+        for wrong in [
+            "[[limit]]\nop = \"exp\"",
+            "[[limit]]\nop = \"exp\"\nreason = \"r\"\ndtypes = [\"f128\"]",
+            "[[limit]]\nop = \"exp\"\nreason = \"r\"\nwhat = [\"third\"]",
+            "[[gap]]\nop = \"exp\"",
+        ] {
+            assert!(Limit::parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(Limit::of("native").is_ok());
+    }
+}

@@ -1,0 +1,12 @@
+//! Every case on the engine.
+
+#[test]
+fn the_engine_agrees_with_every_reference() {
+    let wanted = std::env::var("CONFORM").unwrap_or_default();
+    let report = clematis_conform::run(clematis_native::backend(), |op, case| {
+        wanted.is_empty() || op == wanted || case.starts_with(&wanted)
+    })
+    .unwrap();
+    println!("{report}");
+    assert!(report.failures().is_empty(), "{report}");
+}
