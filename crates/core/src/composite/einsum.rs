@@ -237,10 +237,10 @@ fn contract(equation: &str, a: Term, b: Term, needed: &dyn Fn(&char) -> bool) ->
             continue;
         }
         if m == one {
-            xa = xa.reshape(&xa.shape().without(&[i])).done()?;
+            xa = xa.reshape(xa.shape().without(&[i])).done()?;
             at_a.remove(i);
         } else if n == one {
-            xb = xb.reshape(&xb.shape().without(&[j])).done()?;
+            xb = xb.reshape(xb.shape().without(&[j])).done()?;
             at_b.remove(j);
         } else {
             bail!(Shape, "einsum: `{c}` of `{equation}` is {m} and {n}");
