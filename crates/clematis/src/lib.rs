@@ -34,3 +34,8 @@ pub use clematis_derive::Tree;
 pub use clematis_native as native;
 #[cfg(feature = "nn")]
 pub use clematis_nn as nn;
+
+/// The README's example runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

@@ -20,6 +20,7 @@ pub mod backend;
 pub mod graph;
 pub mod infer;
 pub mod trace;
+mod display;
 pub mod dispatch;
 pub mod expr;
 pub mod ops;
