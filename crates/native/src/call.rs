@@ -4,6 +4,7 @@ pub mod conv;
 pub mod dot;
 pub mod fft;
 pub mod linalg;
+pub mod window;
 
 use bytemuck::checked::{CheckedBitPattern, try_cast_slice, try_cast_slice_mut};
 use bytemuck::{NoUninit, Pod};

@@ -570,12 +570,11 @@ fn select_and_clamp() {
             let w = operand(&mut dice, dtype, &z.shape().sizes(), true);
             let z = one(&Op::Clamp, &[&x, &w, &y]);
             let up = one(&Op::Binary(Binary::Maximum), &[&w, &x]);
-                assert_same(
-                    &z,
-                    &values(&one(&Op::Binary(Binary::Minimum), &[&up, &y])),
-                    &format!("clamp {dtype}"),
-                );
-
+            assert_same(
+                &z,
+                &values(&one(&Op::Binary(Binary::Minimum), &[&up, &y])),
+                &format!("clamp {dtype}"),
+            );
         }
     }
 }

@@ -1,0 +1,97 @@
+//! Reductions over moving windows and the selections of their gradients.
+
+use super::{Plain, dense, elements, elements_mut};
+use crate::buffer::{self, Buffer};
+use crate::kernel::conv::{Axis, Step};
+use crate::kernel::window::{self, Pooled, Reduction, WindowAxis};
+use crate::layout::dense_strides;
+use crate::memory;
+use clematis_core::op::{Window, WindowGather, WindowKind, WindowScatter};
+use clematis_core::{Result, Spec, Tensor, with_element};
+
+fn reduction(kind: WindowKind) -> Reduction {
+    match kind {
+        WindowKind::Sum => Reduction::Sum,
+        WindowKind::Prod => Reduction::Prod,
+        WindowKind::Max => Reduction::Max,
+        WindowKind::Min => Reduction::Min,
+    }
+}
+
+/// What the window does on each axis, from an array that lies so to windows that lie row by row.
+fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &[usize]) -> Vec<WindowAxis> {
+    let number = |d: clematis_core::Dim| d.value().unwrap_or(0) as isize;
+    let out = dense_strides(windows);
+    (0..sizes.len())
+        .map(|i| WindowAxis {
+            input: Axis {
+                size: sizes[i],
+                stride: strides[i],
+            },
+            output: Axis {
+                size: windows[i],
+                stride: out[i],
+            },
+            window: p.size[i],
+            step: Step {
+                stride: p.strides[i],
+                lo: number(p.padding[i].0),
+                hi: number(p.padding[i].1),
+                lhs_dilation: p.base_dilation[i],
+                rhs_dilation: p.window_dilation[i],
+            },
+        })
+        .collect()
+}
+
+/// Runs a reduction over windows.
+pub fn reduce(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
+    fn typed<E: Plain + Pooled>(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
+        let buffer = buffer::of(x)?;
+        let view = buffer.view::<E::Stored>(x.shape());
+        let axes = axes(p, &view.sizes, &view.strides, &out.shape.sizes());
+        let mut bytes = memory::alloc(op, out)?;
+        let input = (elements::<E>(view.data)?, view.offset);
+        let to = (elements_mut::<E>(&mut bytes)?, 0);
+        window::reduce_window(to, input, &axes, reduction(p.kind));
+        Ok(Buffer::new(bytes))
+    }
+    with_element!(out.dtype, E => typed::<E>(op, p, x, out))
+}
+
+/// Adds each element of `y` to the place that its window selects in `x`.
+pub fn scatter(op: &str, p: &WindowScatter, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
+    let p = Window::from(p.clone());
+    with_element!(out.dtype, E => select::<E>(op, &p, [x, y], &y.shape().sizes(), out, true))
+}
+
+/// Takes from `y` the place that each window selects in `x`.
+pub fn gather(op: &str, p: &WindowGather, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
+    let p = Window::from(WindowScatter::from(p.clone()));
+    with_element!(out.dtype, E => select::<E>(op, &p, [x, y], &out.shape.sizes(), out, false))
+}
+
+/// Both go through the selected places of `x`; everything lies row by row.
+fn select<E: Plain + Pooled>(
+    op: &str,
+    p: &Window,
+    [x, y]: [&Tensor; 2],
+    windows: &[usize],
+    out: &Spec,
+    scatters: bool,
+) -> Result<Buffer> {
+    let input = buffer::contiguous(op, &*buffer::of(x)?, x.spec())?;
+    let other = buffer::contiguous(op, &*buffer::of(y)?, y.spec())?;
+    let input = elements::<E>(dense(&input, x.shape().count())?)?;
+    let other = elements::<E>(dense(&other, y.shape().count())?)?;
+    let sizes = x.shape().sizes();
+    let axes = axes(p, &sizes, &dense_strides(&sizes), windows);
+    let mut bytes = memory::alloc(op, out)?;
+    let to = elements_mut::<E>(&mut bytes)?;
+    if scatters {
+        window::window_scatter(to, (other, 0), (input, 0), &axes, reduction(p.kind));
+    } else {
+        window::window_gather((to, 0), other, (input, 0), &axes, reduction(p.kind));
+    }
+    Ok(Buffer::new(bytes))
+}
