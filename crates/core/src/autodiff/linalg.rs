@@ -385,9 +385,8 @@ pub fn fft(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
                 let k = ops::create::iota_like(&h, &row, 0, crate::dtype::DType::I64).done()?;
                 // Every frequency but the first, and the middle one of an even length, stands for two.
                 let edge = ops::logical_or(ops::equal(&k, 0), ops::equal(&k * 2, n));
-                let weight = ops::where_(edge, 1.0 / n as f64, 2.0 / n as f64)
-                    .cast(h.dtype())
-                    .done()?;
+                // Whole numbers first: two plain numbers meet in f32, which would round 1/n.
+                let weight = (ops::where_(edge, 1, 2).cast(h.dtype()) / n).done()?;
                 (&h * ops::broadcast_in(&weight, h.shape(), &[last as usize])).done()
             });
             let back = if others.is_empty() {
