@@ -5,6 +5,7 @@
 
 pub mod elementwise;
 pub mod index;
+pub mod linear;
 pub mod reduce;
 pub mod shape;
 
@@ -211,5 +212,6 @@ pub fn cases() -> Result<Vec<Case>> {
     shape::add(&mut all)?;
     index::add(&mut all)?;
     reduce::add(&mut all)?;
+    linear::add(&mut all)?;
     Ok(all)
 }
