@@ -121,8 +121,8 @@ pub fn eigh(
     let (w, v) = if p.vectors {
         (y[0].clone(), y[1].clone())
     } else {
-        let (w, v) = ops::eigh(&ops::stop_gradient(x[0]).done()?)?;
-        (w, v)
+        // The vectors are not held fixed: the derivative of this one needs theirs.
+        ops::eigh(x[0])?
     };
     let low = ops::tril(da, -1).done()?;
     let diagonal = (da * eye_like(da)).real().cast(da.dtype());
@@ -150,7 +150,7 @@ pub fn eig(
     let (w, v) = if p.vectors {
         (y[0].clone(), y[1].clone())
     } else {
-        ops::eig(&ops::stop_gradient(x[0]).done()?)?
+        ops::eig(x[0])?
     };
     let inner = ops::solve(&v, ops::matmul(da.cast(v.dtype()), &v)).done()?;
     let dw = ops::diagonal(&inner, 0).done()?;
@@ -185,7 +185,7 @@ pub fn svd(
     let (u, s, vh) = if p.vectors {
         (y[0].clone(), y[1].clone(), y[2].clone())
     } else {
-        ops::svd(&ops::stop_gradient(x[0]).done()?, false)?
+        ops::svd(x[0], false)?
     };
     let v = adjoint(&vh).done()?;
     let d = ops::matmul(ops::matmul(adjoint(&u), da), &v).done()?;
