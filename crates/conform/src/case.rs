@@ -5,6 +5,7 @@
 
 pub mod elementwise;
 pub mod index;
+pub mod linalg;
 pub mod linear;
 pub mod reduce;
 pub mod shape;
@@ -213,5 +214,6 @@ pub fn cases() -> Result<Vec<Case>> {
     index::add(&mut all)?;
     reduce::add(&mut all)?;
     linear::add(&mut all)?;
+    linalg::add(&mut all)?;
     Ok(all)
 }
