@@ -291,13 +291,7 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Vec<usize> {
         if i < gap { 1 } else { s[i - gap] }
     };
     (0..rank)
-        .map(|i| {
-            if at(a, i) == 1 {
-                at(b, i)
-            } else {
-                at(a, i)
-            }
-        })
+        .map(|i| if at(a, i) == 1 { at(b, i) } else { at(a, i) })
         .collect()
 }
 

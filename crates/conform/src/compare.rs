@@ -104,14 +104,7 @@ fn show(x: Num) -> String {
     }
 }
 
-fn distance(
-    dtype: DType,
-    got: C,
-    want: C,
-    nearest: C,
-    largest: f64,
-    tolerance: &Tolerance,
-) -> f64 {
+fn distance(dtype: DType, got: C, want: C, nearest: C, largest: f64, tolerance: &Tolerance) -> f64 {
     let parts = [(got.re, nearest.re), (got.im, nearest.im)];
     let same = |(g, n): (f64, f64)| {
         g.is_nan() && n.is_nan()
@@ -133,7 +126,11 @@ fn distance(
             return f64::INFINITY;
         }
     }
-    let scale = want.norm().max(largest).max(tolerance.floor).max(tiny(dtype));
+    let scale = want
+        .norm()
+        .max(largest)
+        .max(tolerance.floor)
+        .max(tiny(dtype));
     (got - want).norm() / scale / epsilon(dtype)
 }
 

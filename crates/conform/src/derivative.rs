@@ -313,7 +313,10 @@ fn forward_checked(s: &Subject, part: &Part) -> Judged {
         return Ok(zero(&dy));
     }
     if !(wide(&s.operands(part)) && wide(&y)) {
-        let finite = dy.iter().flatten().all(|v| v.re.is_finite() && v.im.is_finite());
+        let finite = dy
+            .iter()
+            .flatten()
+            .all(|v| v.re.is_finite() && v.im.is_finite());
         return Ok(if finite {
             Ok(0.0)
         } else {
@@ -338,7 +341,9 @@ fn judged(what: &str, error: f64, allowed: f64) -> std::result::Result<f64, Stri
     if within {
         Ok(error / allowed)
     } else {
-        Err(format!("{what} is off by {error:.3e}, allowed {allowed:.1e}"))
+        Err(format!(
+            "{what} is off by {error:.3e}, allowed {allowed:.1e}"
+        ))
     }
 }
 

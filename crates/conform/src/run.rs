@@ -133,11 +133,7 @@ fn forward(backend: &'static dyn Backend, case: &Case) -> Result<Outcome> {
 fn judge(case: &Case, got: &[Array]) -> Result<std::result::Result<f64, String>> {
     let specs = case.results()?;
     if got.len() != specs.len() {
-        return Ok(Err(format!(
-            "{} results, not {}",
-            got.len(),
-            specs.len()
-        )));
+        return Ok(Err(format!("{} results, not {}", got.len(), specs.len())));
     }
     for (g, spec) in got.iter().zip(&specs) {
         if g.spec() != *spec {

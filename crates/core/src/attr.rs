@@ -274,6 +274,7 @@ macro_rules! words {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
+        #[allow(missing_docs)] // most words say what they are
         pub enum $name { $($(#[$doc])* $variant),* }
 
         impl $name {
@@ -308,6 +309,7 @@ macro_rules! params {
     ($($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $ty:ty),* $(,)? })*) => { $(
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)] // the struct's line speaks of its fields
         pub struct $name { $($(#[$doc])* pub $field: $ty),* }
 
         impl $crate::attr::Params for $name {

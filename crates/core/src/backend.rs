@@ -40,6 +40,7 @@ pub trait Backend: Send + Sync {
     /// Computes an op. `out` says what must come out; inputs are of this backend, or numbers without a home.
     fn execute(&self, op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>>;
     /// Takes values in.
+    #[allow(clippy::wrong_self_convention)] // a pair with `to_host`, as users of both read it
     fn from_host(&self, host: Host, device: Device) -> Result<Data>;
     /// Gives values out.
     fn to_host(&self, x: &Tensor) -> Result<Host>;

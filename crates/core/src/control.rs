@@ -92,8 +92,7 @@ impl Scan {
             let items: Vec<Tensor> = sequences
                 .iter()
                 .map(|x| {
-                    ops::reshape(ops::slice_axis(*x, 0, at, at + 1), &x.shape().without(&[0]))
-                        .done()
+                    ops::reshape(ops::slice_axis(*x, 0, at, at + 1), x.shape().without(&[0])).done()
                 })
                 .collect::<Result<_>>()?;
             let args: Vec<&Tensor> = consts.iter().copied().chain(&carry).chain(&items).collect();
@@ -230,11 +229,14 @@ fn widen(closed: Closed, before: usize, extra: &[Tensor]) -> Body {
     Body::new(graph)
 }
 
+/// One way to go on.
+pub type Branch<T, O> = dyn Fn(&T) -> Result<O>;
+
 /// The branch that `index` numbers, clipped to the range.
 pub fn switch<T: Tree + Clone, O: Tree + Clone>(
     index: &Tensor,
     x: &T,
-    branches: &[&dyn Fn(&T) -> Result<O>],
+    branches: &[&Branch<T, O>],
 ) -> Result<O> {
     ensure!(!branches.is_empty(), Value, "switch: there is no branch");
     if index.item().is_ok() {

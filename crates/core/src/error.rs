@@ -135,7 +135,9 @@ macro_rules! bail {
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $kind:ident, $($message:tt)+) => {
-        if !$condition {
+        // Not `!condition`: a comparison with NaN is false, and negating it reads as a mistake.
+        if $condition {
+        } else {
             $crate::bail!($kind, $($message)+);
         }
     };

@@ -32,11 +32,11 @@ pub fn dense_strides(sizes: &[usize]) -> Strides {
 
 /// Whether these strides are rows without gaps; axes of size 1 may have any stride.
 pub fn is_dense(sizes: &[usize], strides: &[isize]) -> bool {
+    if sizes.contains(&0) {
+        return true;
+    }
     let mut step = 1isize;
     for (&size, &stride) in sizes.iter().zip(strides).rev() {
-        if size == 0 {
-            return true;
-        }
         if size != 1 {
             if stride != step {
                 return false;

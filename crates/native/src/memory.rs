@@ -83,7 +83,9 @@ pub fn alloc(op: &str, spec: &Spec) -> Result<Bytes> {
         return fresh(op, spec, 1 << class);
     }
     let size = large_class(lines);
-    match shelf().take(size) {
+    // Let go of the shelf before `fresh`, which may want to clear it.
+    let kept = shelf().take(size);
+    match kept {
         Some(block) => Ok(Bytes::from_lines(block, bytes).with_home(recycle)),
         None => fresh(op, spec, size),
     }

@@ -141,7 +141,7 @@ fn each_disjoint<T: Send, W>(
     make: &(dyn Fn() -> W + Sync),
     f: &(dyn Fn(&mut W, usize, &mut Part<'_, T>) + Sync),
 ) {
-    let parts = Parts::new(out);
+    let parts = Parts::new(out).watched();
     each_task_with(count, make, &|workspace, task| {
         f(workspace, task, &mut parts.task(task));
     });
@@ -166,9 +166,18 @@ impl<'a, T> Parts<'a, T> {
             start: slice.as_mut_ptr(),
             len: slice.len(),
             #[cfg(debug_assertions)]
-            owners: slice.iter().map(|_| AtomicUsize::new(0)).collect(),
+            owners: Vec::new(),
             slice: PhantomData,
         }
+    }
+
+    /// Has debug builds note which task writes what. Not needed where the split is plainly disjoint.
+    fn watched(mut self) -> Self {
+        #[cfg(debug_assertions)]
+        self.owners.resize_with(self.len, AtomicUsize::default);
+        #[cfg(not(debug_assertions))]
+        let _ = &mut self;
+        self
     }
 
     fn task(&self, task: usize) -> Part<'_, T> {
@@ -194,7 +203,7 @@ impl<T> Part<'_, T> {
             "a task writes outside its output"
         );
         #[cfg(debug_assertions)]
-        for owner in &self.all.owners[start..start + len] {
+        for owner in self.all.owners.iter().skip(start).take(len) {
             let before = owner.swap(self.task + 1, Ordering::Relaxed);
             assert!(
                 before == 0 || before == self.task + 1,

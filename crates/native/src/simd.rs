@@ -2,7 +2,8 @@
 //!
 //! Owns the detection of what the processor can do and the macro that compiles one plain loop
 //! several times, once per instruction set. Nothing else in the crate names a processor.
-//! Also holds the register-tiled sum of products under convolutions ([`Tiled`]), which needs pointers.
+//! Also holds the register-tiled sum of products under convolutions (`Tiled`) and the
+//! door to the crate `gemm`, both of which need pointers.
 //!
 //! The level is found once and kept. `CLEMATIS_SIMD=base|avx2|avx512` lowers it, which lets a test
 //! on a new machine run the code of an old one; it never raises it beyond what is there.

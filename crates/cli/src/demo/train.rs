@@ -10,7 +10,7 @@ use cm::{Key, Tensor, Tree};
 use std::time::Instant;
 
 /// How often the demo goes through its data unless told otherwise.
-pub const EPOCHS: usize = 12;
+pub const EPOCHS: usize = 20;
 const BATCH: usize = 64;
 /// One digit in five is kept for the test.
 const TEST_SHARE: usize = 5;

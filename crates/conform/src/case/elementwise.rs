@@ -83,7 +83,22 @@ fn units(dtype: DType) -> Tolerance {
 fn specials(dtype: DType) -> Vec<Num> {
     if !dtype.is_inexact() {
         let (low, high) = extremes(dtype);
-        let mut values = vec![0, 1, low, high, low + 1, high - 1, -1, 2, 3, 7, 8, 31, 63, 64];
+        let mut values = vec![
+            0,
+            1,
+            low,
+            high,
+            low + 1,
+            high - 1,
+            -1,
+            2,
+            3,
+            7,
+            8,
+            31,
+            63,
+            64,
+        ];
         values.retain(|v| (low..=high).contains(v));
         return values.into_iter().map(Num::Whole).collect();
     }
@@ -298,9 +313,7 @@ fn clamp(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         let name = format!("clamp {dtype}{}{}{}", shown(l), shown(p), shown(h));
         let mut draw = Draw::new(&name);
         // Bounds on their own sides of zero, and operands inside and outside of them.
-        let low = draw
-            .any(dtype, l)?
-            .map(dtype, |v| toward(dtype, v, -1.0));
+        let low = draw.any(dtype, l)?.map(dtype, |v| toward(dtype, v, -1.0));
         let high = draw.any(dtype, h)?.map(dtype, |v| toward(dtype, v, 1.0));
         let inputs = vec![low.rounded()?, draw.any(dtype, p)?, high.rounded()?];
         let run = move |x: &[Array]| {
@@ -373,8 +386,14 @@ fn bitcast(all: &mut Vec<Case>, from: DType, to: DType) -> Result<()> {
         }
         let host = x[0].to_host()?;
         let spec = Spec::new(to, Shape::from_sizes(&x[0].shape));
-        Ok(vec![Array::from_host(&Host::new(spec, host.bytes().clone())?)?])
+        Ok(vec![Array::from_host(&Host::new(
+            spec,
+            host.bytes().clone(),
+        )?)?])
     };
-    push(all, Case::new(name, Op::Bitcast(to), from, vec![x], run).flat());
+    push(
+        all,
+        Case::new(name, Op::Bitcast(to), from, vec![x], run).flat(),
+    );
     Ok(())
 }

@@ -179,7 +179,13 @@ fn scatter(
 }
 
 fn nonzero(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for (shape, size) in [(&[3, 4][..], 5), (&[3, 4], 12), (&[], 1), (&[0, 2], 2), (&[6], 0)] {
+    for (shape, size) in [
+        (&[3, 4][..], 5),
+        (&[3, 4], 12),
+        (&[], 1),
+        (&[0, 2], 2),
+        (&[6], 0),
+    ] {
         let name = format!("nonzero {dtype}{} {size}", shown(shape));
         let mut draw = Draw::new(&name);
         let x = draw.any(dtype, shape)?;
@@ -211,7 +217,11 @@ fn searchsorted(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         (&[1], &[1, 1]),
     ] {
         for right in [false, true] {
-            let name = format!("searchsorted {dtype}{}{} {right}", shown(shape), shown(wanted));
+            let name = format!(
+                "searchsorted {dtype}{}{} {right}",
+                shown(shape),
+                shown(wanted)
+            );
             let mut draw = Draw::new(&name);
             let mut sorted = draw.small(dtype, shape)?;
             let n = shape[shape.len() - 1].max(1);

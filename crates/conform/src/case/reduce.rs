@@ -86,7 +86,10 @@ fn reduce(all: &mut Vec<Case>, dtype: DType, kind: ReduceKind) -> Result<()> {
                 kind,
                 axes: Axes::new(&[1]),
             };
-            push(all, Case::by_parameters(name, op, dtype, vec![x]).within(SUM));
+            push(
+                all,
+                Case::by_parameters(name, op, dtype, vec![x]).within(SUM),
+            );
         }
     }
     if dtype.is_float() && matches!(kind, ReduceKind::Max | ReduceKind::Min | ReduceKind::Sum) {
@@ -94,7 +97,9 @@ fn reduce(all: &mut Vec<Case>, dtype: DType, kind: ReduceKind) -> Result<()> {
         let x = Array::real(
             dtype,
             &[4, 3],
-            &[1.0, nan, 2.0, inf, 1.0, -3.0, -inf, -inf, 5.0, inf, nan, -inf],
+            &[
+                1.0, nan, 2.0, inf, 1.0, -3.0, -inf, -inf, 5.0, inf, nan, -inf,
+            ],
         );
         let op = Op::from(Reduce {
             kind,
@@ -124,7 +129,9 @@ fn arg_reduce(all: &mut Vec<Case>, dtype: DType, kind: Extreme) -> Result<()> {
     }
     if dtype.is_float() {
         let (inf, nan) = (f64::INFINITY, f64::NAN);
-        let rows = [1.0, nan, nan, inf, 1.0, inf, -inf, -inf, -inf, 0.0, -0.0, 0.0];
+        let rows = [
+            1.0, nan, nan, inf, 1.0, inf, -inf, -inf, -inf, 0.0, -0.0, 0.0,
+        ];
         let op = Op::from(ArgReduce { kind, axis: 1 });
         let name = format!("{} {dtype} specials", op.name());
         let x = Array::real(dtype, &[4, 3], &rows);
@@ -160,10 +167,7 @@ fn cumulative(all: &mut Vec<Case>, dtype: DType, kind: CumulativeKind) -> Result
                 _ => draw.any(dtype, shape)?,
             };
             let case = Case::by_parameters(name, op, dtype, vec![x]);
-            push(
-                all,
-                case.within(SUM).deriving(|d| d.duality = 512.0),
-            );
+            push(all, case.within(SUM).deriving(|d| d.duality = 512.0));
         }
     }
     if dtype.is_float() {
@@ -183,7 +187,14 @@ fn cumulative(all: &mut Vec<Case>, dtype: DType, kind: CumulativeKind) -> Result
 }
 
 fn sort(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for (shape, axis) in [(&[4, 3][..], 0), (&[2, 5], 1), (&[1], 0), (&[0, 2], 0), (&[3, 0], 0), (&[23], 0)] {
+    for (shape, axis) in [
+        (&[4, 3][..], 0),
+        (&[2, 5], 1),
+        (&[1], 0),
+        (&[0, 2], 0),
+        (&[3, 0], 0),
+        (&[23], 0),
+    ] {
         for descending in [false, true] {
             let name = format!("sort {dtype}{} {axis} {descending}", shown(shape));
             let op = Op::from(Sort {
@@ -215,7 +226,10 @@ fn sort(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     if dtype.is_complex() {
         let name = format!("sort {dtype} by a real key");
         let mut draw = Draw::new(&name);
-        let inputs = vec![draw.distinct(DType::F64, &[2, 4])?, draw.any(dtype, &[2, 4])?];
+        let inputs = vec![
+            draw.distinct(DType::F64, &[2, 4])?,
+            draw.any(dtype, &[2, 4])?,
+        ];
         let op = Sort {
             axis: 1,
             keys: 1,
@@ -243,7 +257,14 @@ fn sort(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
 }
 
 fn top_k(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for (shape, k) in [(&[3, 5][..], 2), (&[4], 4), (&[2, 3], 0), (&[0, 3], 1), (&[1, 1], 1), (&[29], 7)] {
+    for (shape, k) in [
+        (&[3, 5][..], 2),
+        (&[4], 4),
+        (&[2, 3], 0),
+        (&[0, 3], 1),
+        (&[1, 1], 1),
+        (&[29], 7),
+    ] {
         let name = format!("top_k {dtype}{} {k}", shown(shape));
         let x = Draw::new(&name).distinct(dtype, shape)?;
         push(

@@ -12,7 +12,13 @@ fn dims(values: &[i64]) -> Dims {
 }
 
 /// One operand, moved.
-fn moved(all: &mut Vec<Case>, label: &str, op: impl Into<Op>, dtype: DType, shape: &[usize]) -> Result<()> {
+fn moved(
+    all: &mut Vec<Case>,
+    label: &str,
+    op: impl Into<Op>,
+    dtype: DType,
+    shape: &[usize],
+) -> Result<()> {
     let op = op.into();
     let name = format!("{} {dtype}{} {label}", op.name(), shown(shape));
     let x = Draw::new(&name).any(dtype, shape)?;
@@ -68,7 +74,13 @@ fn plain(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         (&[6], &[1, 6]),
         (&[2, 3, 4], &[4, 6]),
     ] {
-        moved(all, &shown(to), Op::Reshape(Shape::from_sizes(to)), dtype, from)?;
+        moved(
+            all,
+            &shown(to),
+            Op::Reshape(Shape::from_sizes(to)),
+            dtype,
+            from,
+        )?;
     }
     for (shape, axes) in [
         (&[2, 3, 4][..], &[2, 0, 1][..]),
@@ -76,7 +88,13 @@ fn plain(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         (&[0, 2], &[1, 0]),
         (&[1, 5], &[1, 0]),
     ] {
-        moved(all, &shown(axes), Op::Transpose(Axes::new(axes)), dtype, shape)?;
+        moved(
+            all,
+            &shown(axes),
+            Op::Transpose(Axes::new(axes)),
+            dtype,
+            shape,
+        )?;
     }
     for (from, to, axes) in [
         (&[3][..], &[2, 3][..], &[1][..]),
@@ -99,7 +117,13 @@ fn plain(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         (&[0, 2], &[0, 1]),
         (&[3, 1], &[1]),
     ] {
-        moved(all, &shown(axes), Op::Reverse(Axes::new(axes)), dtype, shape)?;
+        moved(
+            all,
+            &shown(axes),
+            Op::Reverse(Axes::new(axes)),
+            dtype,
+            shape,
+        )?;
     }
     Ok(())
 }
@@ -178,7 +202,11 @@ fn dynamic(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     ] {
         let at = Array::whole(index, &[start.len()], start);
         let op = Op::DynamicSlice(Shape::from_sizes(block));
-        let name = format!("dynamic_slice {dtype}{} {} {start:?}", shown(shape), shown(block));
+        let name = format!(
+            "dynamic_slice {dtype}{} {} {start:?}",
+            shown(shape),
+            shown(block)
+        );
         let x = Draw::new(&name).any(dtype, shape)?;
         push(
             all,

@@ -120,9 +120,7 @@ pub fn binary(b: Binary, dtype: DType, x: Num, y: Num) -> Option<Num> {
         _ => {}
     }
     Some(match (x, y) {
-        (Num::Whole(x), Num::Whole(y)) => {
-            Num::Whole(wrap(dtype, whole_binary(b, dtype, x, y)?))
-        }
+        (Num::Whole(x), Num::Whole(y)) => Num::Whole(wrap(dtype, whole_binary(b, dtype, x, y)?)),
         _ if dtype.is_complex() => {
             let (z, w) = (x.c(), y.c());
             Num::Inexact(match b {
@@ -253,9 +251,9 @@ fn nextafter(dtype: DType, x: f64, y: f64) -> f64 {
     };
     match dtype {
         DType::F64 => f64::from_bits(step(x.to_bits(), 1 << 63)),
-        DType::F32 => {
-            f64::from(f32::from_bits(step(u64::from((x as f32).to_bits()), 1 << 31) as u32))
-        }
+        DType::F32 => f64::from(f32::from_bits(
+            step(u64::from((x as f32).to_bits()), 1 << 31) as u32,
+        )),
         DType::F16 => {
             F16::from_bits(step(u64::from(F16::from_f64(x).to_bits()), 1 << 15) as u16).to_f64()
         }

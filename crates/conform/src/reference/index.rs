@@ -93,8 +93,7 @@ pub fn scatter(x: &Array, indices: &Array, updates: &Array, p: &Scatter) -> Arra
     for row in places(&indices.shape[..indices.rank() - 1]) {
         let vector = vector(indices, &row, p.index_map.len());
         let batch = (&p.operand_batch[..], &p.index_batch[..]);
-        let Some(from) = start(&x.shape, &slice, &vector, &row, &p.index_map, batch, p.mode)
-        else {
+        let Some(from) = start(&x.shape, &slice, &vector, &row, &p.index_map, batch, p.mode) else {
             continue;
         };
         for inside in places(&window) {

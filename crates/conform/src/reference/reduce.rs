@@ -3,9 +3,7 @@
 use super::number;
 use crate::array::{Array, Num, offset, places};
 use clematis_core::DType;
-use clematis_core::op::{
-    ArgReduce, Cumulative, CumulativeKind, Extreme, Reduce, ReduceKind, Sort,
-};
+use clematis_core::op::{ArgReduce, Cumulative, CumulativeKind, Extreme, Reduce, ReduceKind, Sort};
 
 pub fn reduce(x: &Array, p: &Reduce) -> Array {
     let kept: Vec<usize> = (0..x.rank()).filter(|a| !p.axes.contains(a)).collect();

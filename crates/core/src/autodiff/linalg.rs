@@ -158,7 +158,7 @@ pub fn eig(
         return Ok(vec![Some(dw)]);
     }
     let free = ops::matmul(&v, gaps(&w)? * &inner).done()?;
-    let along = ops::keepdims((ops::conj(&v) * &free).real(), -2, |x, a| ops::sum(x, a));
+    let along = ops::keepdims((ops::conj(&v) * &free).real(), -2, ops::sum);
     let dv = (&free - &v * along.cast(v.dtype())).done()?;
     Ok(vec![Some(dw), Some(dv)])
 }

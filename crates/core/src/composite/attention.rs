@@ -74,7 +74,7 @@ pub fn attention(
             let hidden = ops::where_(keep, &scores, f64::NEG_INFINITY).done()?;
             let weights = ops::composites::softmax(&hidden, -1).done()?;
             // A row with nothing to look at would be NaN.
-            let some = ops::keepdims(keep, -1, |x, a| ops::any(x, a));
+            let some = ops::keepdims(keep, -1, ops::any);
             ops::where_(some, &weights, 0.0).done()?
         }
     };

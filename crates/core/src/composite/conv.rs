@@ -88,10 +88,7 @@ pub(crate) fn swap_features(w: &Tensor, layout: &Axes, groups: usize) -> Result<
     let mut dims = w.shape().dims().to_vec();
     dims[out] = per_group;
     dims[inner] = w.shape().dims()[inner] * Dim::from(groups);
-    Ok((
-        ops::reshape(moved, &Shape::from_dims(dims)).done()?,
-        swapped,
-    ))
+    Ok((ops::reshape(moved, Shape::from_dims(dims)).done()?, swapped))
 }
 
 /// The largest or the mean of each window.

@@ -119,6 +119,7 @@ struct Term {
     at: Letters,
 }
 
+/// The expansion: diagonals, then products of two, then the order of the result.
 pub fn einsum(equation: &str, xs: &[&Tensor]) -> Result<Tensor> {
     let parsed = parse(equation, xs)?;
     let mut terms: Vec<Term> = Vec::new();
@@ -236,10 +237,10 @@ fn contract(equation: &str, a: Term, b: Term, needed: &dyn Fn(&char) -> bool) ->
             continue;
         }
         if m == one {
-            xa = xa.reshape(&xa.shape().without(&[i])).done()?;
+            xa = xa.reshape(xa.shape().without(&[i])).done()?;
             at_a.remove(i);
         } else if n == one {
-            xb = xb.reshape(&xb.shape().without(&[j])).done()?;
+            xb = xb.reshape(xb.shape().without(&[j])).done()?;
             at_b.remove(j);
         } else {
             bail!(Shape, "einsum: `{c}` of `{equation}` is {m} and {n}");

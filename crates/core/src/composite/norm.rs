@@ -11,9 +11,9 @@ use crate::tensor::Tensor;
 /// (x - mean) / sqrt(variance + epsilon) over axes.
 fn standardize(x: &Tensor, axes: &Axes, epsilon: f64) -> Expr {
     let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
-    let centre = x - ops::keepdims(x, list.clone(), |x, a| ops::mean(x, a));
+    let centre = x - ops::keepdims(x, list.clone(), ops::mean);
     centre.then(|d| {
-        let variance = ops::keepdims(d.square(), list, |x, a| ops::mean(x, a));
+        let variance = ops::keepdims(d.square(), list, ops::mean);
         &d * (variance + epsilon).rsqrt()
     })
 }
@@ -56,7 +56,7 @@ pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: usize, epsilon: f64) -
         x.spec()
     );
     let list: Vec<i64> = (axis..x.rank()).map(|a| a as i64).collect();
-    let mean = ops::keepdims(x.square(), list, |x, a| ops::mean(x, a));
+    let mean = ops::keepdims(x.square(), list, ops::mean);
     affine(x * (mean + epsilon).rsqrt(), scale, None).done()
 }
 
@@ -69,7 +69,7 @@ fn along(v: &Tensor, axis: usize, rank: usize) -> Expr {
             Dim::number(1)
         }
     });
-    ops::reshape(v, &Shape::from_dims(dims.collect::<Vec<_>>()))
+    ops::reshape(v, Shape::from_dims(dims.collect::<Vec<_>>()))
 }
 
 /// Within groups of channels, over all axes but the batch.

@@ -13,14 +13,9 @@ use crate::tensor::Tensor;
 fn shifted(x: &Tensor, axes: &Axes) -> Result<(Tensor, Tensor)> {
     let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
     if axes.iter().any(|&a| x.shape().dims()[a] == 0usize) {
-        return Ok((
-            x.clone(),
-            ops::keepdims(x, list, |x, a| ops::sum(x, a)).done()?,
-        ));
+        return Ok((x.clone(), ops::keepdims(x, list, ops::sum).done()?));
     }
-    let top = ops::keepdims(x, list, |x, a| ops::max(x, a))
-        .stop_gradient()
-        .done()?;
+    let top = ops::keepdims(x, list, ops::max).stop_gradient().done()?;
     let top = ops::where_(ops::isinf(&top), 0.0, &top).cast(x.dtype());
     // An infinite top stays as it is: inf - inf would be NaN where the limit is 1 or 0.
     let top = top.done()?;
@@ -44,7 +39,7 @@ pub fn log_softmax(x: &Tensor, axis: usize) -> Result<Tensor> {
 pub fn logsumexp(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     let (moved, top) = shifted(x, axes)?;
     let sum = moved.exp().sum(axes).log();
-    (sum + top.reshape(&x.shape().without(axes))).done()
+    (sum + top.reshape(x.shape().without(axes))).done()
 }
 
 /// -log softmax at the label along the last axis, one per row.

@@ -86,7 +86,7 @@ pub(crate) fn random_bits(key: &Tensor, dtype: DType, shape: &Shape) -> Result<T
     let [a, b] = threefry_ops(key_words(key)?, [high, low])?;
     let pairs = ops::stack(&[a, b], -1);
     let flat = ops::slice_axis(
-        ops::reshape(pairs, &Shape::from_dims([blocks * Dim::number(2)])),
+        ops::reshape(pairs, Shape::from_dims([blocks * Dim::number(2)])),
         0,
         0,
         words,
@@ -94,7 +94,7 @@ pub(crate) fn random_bits(key: &Tensor, dtype: DType, shape: &Shape) -> Result<T
     if dtype == DType::U64 {
         let pairs = ops::reshape(
             ops::cast(flat, DType::U64),
-            &Shape::from_dims([shape.count_dim(), 2.into()]),
+            Shape::from_dims([shape.count_dim(), 2.into()]),
         )
         .done()?;
         let high = ops::squeeze(ops::slice_axis(&pairs, 1, 0, 1), 1);

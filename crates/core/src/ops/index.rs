@@ -132,7 +132,7 @@ pub fn index(x: impl IntoExpr, at: &[At]) -> Expr {
         let shape = kept
             .iter()
             .map(|k| k.map_or(Dim::number(1), |a| out.shape().dims()[a]));
-        super::reshape(&out, &Shape::from_dims(shape.collect::<Vec<_>>())).done()
+        super::reshape(&out, Shape::from_dims(shape.collect::<Vec<_>>())).done()
     })
 }
 
@@ -296,7 +296,7 @@ pub fn put(
                 .copied()
                 .collect::<Vec<_>>();
             let updates = to_dtype(&updates, x.dtype())?;
-            let updates = super::broadcast_to(&updates, &Shape::from_dims(want)).done()?;
+            let updates = super::broadcast_to(&updates, Shape::from_dims(want)).done()?;
             let p = Scatter {
                 kind,
                 window_axes,
@@ -376,7 +376,7 @@ pub fn masked(x: impl IntoExpr, mask: impl IntoExpr) -> Expr {
         let count: Dim = mask.shape().count_dim();
         let tail = x.shape().dims()[lead..].iter().copied();
         let flat =
-            super::reshape(&x, &Shape::from_dims(std::iter::once(count).chain(tail))).done()?;
+            super::reshape(&x, Shape::from_dims(std::iter::once(count).chain(tail))).done()?;
         let places = nonzero(super::flatten(&mask, 0)).done()?;
         take_unchecked(&flat, &super::reshape(&places, [-1i64]).done()?, 0)
     })

@@ -114,8 +114,8 @@ fn match_batch(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     let ((ba, ma), (bb, mb)) = (split(a), split(b));
     let batch = ba.broadcast_with(&bb, op)?;
     Ok((
-        super::broadcast_to(a, &batch.join(&ma)).done()?,
-        super::broadcast_to(b, &batch.join(&mb)).done()?,
+        super::broadcast_to(a, batch.join(&ma)).done()?,
+        super::broadcast_to(b, batch.join(&mb)).done()?,
     ))
 }
 
@@ -191,8 +191,7 @@ pub fn diagonal(x: impl IntoExpr, k: i64) -> Expr {
         let (row, column) = ((-k).max(0), k.max(0));
         let length = (m - row).min(n - column).max(0);
         let lead = Shape::from_dims(x.shape().dims()[..x.rank() - 2].iter().copied());
-        let flat =
-            super::reshape(&x, &lead.join(&Shape::from_dims([Dim::number(m * n)]))).done()?;
+        let flat = super::reshape(&x, lead.join(&Shape::from_dims([Dim::number(m * n)]))).done()?;
         let first = row * n + column;
         // Every (n + 1)-th element of the flattened matrix.
         super::slice_axis_by(
@@ -285,7 +284,7 @@ pub fn pinv(x: &Tensor, rtol: Option<f64>) -> Expr {
         if m.min(n) == 0 {
             return super::conj(super::matrix_transpose(x)).done();
         }
-        let floor = super::keepdims(&s, -1, |s, a| super::max(s, a)) * rtol;
+        let floor = super::keepdims(&s, -1, super::max) * rtol;
         let inverse = super::where_(super::greater(&s, floor), super::reciprocal(&s), 0.0);
         let v = super::conj(super::matrix_transpose(&vh));
         let scaled = v * super::cast(super::expand_dims(inverse, -2), x.dtype());
@@ -312,7 +311,7 @@ pub fn norm(x: impl IntoExpr, axes: impl super::IntoAxes) -> Expr {
         let scale = super::where_(&fine, &largest, 1.0).done()?;
         let sum = super::sum(super::square(&size / &scale), list.clone());
         // A root of zero has no slope; the safe operand keeps NaN out of the derivative.
-        let scale = super::reshape(&scale, &x.shape().without(&axes)).done()?;
+        let scale = super::reshape(&scale, x.shape().without(&axes)).done()?;
         sum.then(|sum| {
             let zero = super::equal(&sum, 0.0).done()?;
             let root = super::sqrt(super::where_(&zero, 1.0, &sum));

@@ -70,8 +70,8 @@ pub fn matmul(x: impl IntoExpr, y: impl IntoExpr) -> Expr {
         let ((bx, mx), (by, my)) = (split(x.shape()), split(y.shape()));
         let batch = bx.broadcast_with(&by, "matmul")?;
         let n = batch.rank();
-        let x = super::broadcast_to(&x, &batch.join(&mx)).done()?;
-        let y = super::broadcast_to(&y, &batch.join(&my)).done()?;
+        let x = super::broadcast_to(&x, batch.join(&mx)).done()?;
+        let y = super::broadcast_to(&y, batch.join(&my)).done()?;
         let p = Dot {
             lhs_batch: Axes::all(n),
             rhs_batch: Axes::all(n),

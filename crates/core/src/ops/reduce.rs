@@ -118,7 +118,7 @@ pub fn var(x: impl IntoExpr, axes: impl IntoAxes, correction: f64) -> Expr {
 
 pub(crate) fn var_body(x: &Tensor, axes: &Axes, correction: f64) -> Expr {
     let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
-    let centre = keepdims(x, list, |x, axes| mean(x, axes));
+    let centre = keepdims(x, list, mean);
     let square = (x - centre).then(|d| {
         if d.dtype().is_complex() {
             super::real(super::conj(&d) * &d)

@@ -211,7 +211,7 @@ pub fn squeeze(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
                 x.spec()
             );
         }
-        reshape(&x, &x.shape().without(&axes)).done()
+        reshape(&x, x.shape().without(&axes)).done()
     })
 }
 
@@ -225,7 +225,7 @@ pub fn flatten(x: impl IntoExpr, start: i64) -> Expr {
         };
         let (head, tail) = x.shape().dims().split_at(start);
         let rest = Shape::from_dims(tail.iter().copied()).count_dim();
-        reshape(&x, &Shape::from_dims(head.iter().copied().chain([rest]))).done()
+        reshape(&x, Shape::from_dims(head.iter().copied().chain([rest]))).done()
     })
 }
 
@@ -405,10 +405,10 @@ pub fn tile(x: impl IntoExpr, times: &[usize]) -> Expr {
             out.push(size * Dim::from(n));
         }
         let axes: Vec<usize> = (0..rank).map(|i| 2 * i + 1).collect();
-        let x = reshape(&x, &Shape::from_dims(sizes)).done()?;
+        let x = reshape(&x, Shape::from_dims(sizes)).done()?;
         reshape(
             broadcast_in(&x, &Shape::from_dims(wide), &axes),
-            &Shape::from_dims(out),
+            Shape::from_dims(out),
         )
         .done()
     })

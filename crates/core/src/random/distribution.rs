@@ -334,7 +334,7 @@ fn positive(op: &str, what: &str, x: &Tensor) -> Result<()> {
     let Ok(host) = x.to_host() else {
         return Ok(());
     };
-    match host.to_f64().into_iter().find(|v| !(*v > 0.0)) {
+    match host.to_f64().into_iter().find(|v| v.is_nan() || *v <= 0.0) {
         Some(v) => bail!(Value, "{op}: a {what} of {v} is not positive"),
         None => Ok(()),
     }
@@ -442,10 +442,10 @@ pub fn poisson(key: &Key, shape: impl IntoShape, rate: impl IntoExpr, dtype: DTy
     let draw = || -> Result<Tensor> {
         let shape = shape_of(shape)?;
         let rate = rate.into_expr().done()?;
-        if let Ok(host) = rate.to_host() {
-            if let Some(v) = host.to_f64().into_iter().find(|v| !(*v >= 0.0)) {
-                bail!(Value, "poisson: a rate of {v}");
-            }
+        if let Ok(host) = rate.to_host()
+            && let Some(v) = host.to_f64().into_iter().find(|v| v.is_nan() || *v < 0.0)
+        {
+            bail!(Value, "poisson: a rate of {v}");
         }
         let wide = if rate.dtype() == DType::F64 && !rate.is_weak() {
             DType::F64

@@ -1,11 +1,11 @@
 //! Convolution in any number of dimensions, with strides, padding, dilation of either operand,
 //! feature and batch groups, in any layout; and its two backward passes.
 //!
-//! All three are one sum (see [`Problem`]) with the roles of the axes exchanged, so they share their
-//! strategies: matrix products where a window has one element ([`pointwise`]), register tiles over unfolded-on-the-fly input ([`tiled`]), the same with the window as
-//! the long axis ([`wide`], which is what a filter gradient looks like), channel by channel
-//! ([`depthwise`]), and a plain loop for what is left. None unfolds the whole input: workspaces are
-//! bounded by [`SLAB`] and [`PACKED`].
+//! All three are one sum (`Problem`) with the roles of the axes exchanged, so they share their
+//! strategies: matrix products where a window has one element (`pointwise`), register tiles over input
+//! that is unfolded as it is read (`tiled`), the same with the window as the long axis (`wide`, which is
+//! what a filter gradient looks like), channel by channel (`depthwise`), and a plain loop for what is
+//! left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
 //!
 //! Padding is read as zeros by the fast strategies, so an infinite filter element gives NaN at a
 //! padded border, as it does in XLA.
@@ -163,7 +163,7 @@ pub fn conv_backward_filter<T: Convolved>(
 /// Real types: stored as themselves, summed in f32 or f64.
 pub(crate) trait Real: Copy + Send + Sync + 'static {
     /// What sums are held in.
-    type Sum: Tiled + num_traits::NumAssign;
+    type Sum: Tiled + num_traits::Float + num_traits::NumAssign;
     fn widen(self) -> Self::Sum;
     fn narrow(sum: Self::Sum) -> Self;
     /// The slice itself where no conversion is needed.
@@ -233,6 +233,9 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
         depthwise::run(out, lhs, rhs, problem);
     } else if problem.is_wide() {
         wide::run(out, lhs, rhs, problem);
+    } else if problem.exchanged().is_wide() {
+        // The filter gradient of a transposed convolution: its input is dilated, its window is not.
+        wide::run(out, rhs, lhs, &problem.exchanged());
     } else {
         tiled::run(out, lhs, rhs, problem);
     }

@@ -12,7 +12,8 @@ use crate::layout::{Layout, View, dense_strides};
 use crate::math::{double, single};
 use crate::simd::multiversion;
 use crate::{memory, parallel};
-use clematis_core::{DType, Result, Spec, Tensor, bail};
+use clematis_core::op::Binary;
+use clematis_core::{DType, Result, Shape, Spec, Tensor, bail};
 use half::{bf16, f16};
 use num_traits::Zero;
 
@@ -102,17 +103,16 @@ fn pivot<W: Float>(row: &[W]) -> W {
 }
 
 fn softmax_row<W: Float>(out: &mut [W], x: &[W]) {
-    let largest = W::largest(x);
-    W::shifted_exponentials(out, x, largest);
+    W::shifted_exponentials(out, x, pivot(x));
     let total = W::total(out);
     scale(out, W::one() / total);
 }
 
 fn log_softmax_row<W: Float>(out: &mut [W], x: &[W]) {
-    let largest = W::largest(x);
-    W::shifted_exponentials(out, x, largest);
+    let pivot = pivot(x);
+    W::shifted_exponentials(out, x, pivot);
     let total = W::total(out);
-    shift(out, x, largest + total.logarithm());
+    shift(out, x, pivot + total.logarithm());
 }
 
 /// The statistic by which a row is normalised.
@@ -289,7 +289,7 @@ pub fn log_sum_exp(op: &str, x: &Tensor, gone: &[usize], out: &Spec) -> Result<B
     Ok(Buffer::new(bytes))
 }
 
-/// Normalises over the last axes from `axis` on; scale and bias have their shape.
+/// Normalises over the last axes from `axis` on, then scales and shifts.
 pub fn norm(
     op: &str,
     inputs: &[&Tensor],
@@ -298,20 +298,50 @@ pub fn norm(
     centre: Centre,
     out: &Spec,
 ) -> Result<Buffer> {
-    let (Some(x), scale, bias) = (inputs.first(), inputs.get(1), inputs.get(2)) else {
-        bail!(Internal, "{op}: no operand");
-    };
+    let x = inputs[0];
+    let mut parameters = Vec::new();
+    for p in &inputs[1..] {
+        let spec = p.spec().with_dtype(out.dtype);
+        let cast = super::cast::cast(p, &spec)?;
+        parameters.push(Tensor::concrete(spec, crate::backend(), cast.boxed()));
+    }
+    let inner = Shape::from_sizes(&x.shape().sizes()[axis..]);
+    if x.shape() == &out.shape && parameters.iter().all(|p| p.rank() <= inner.rank()) {
+        return fused(op, x, &parameters, &inner, epsilon, centre, out);
+    }
+    // Parameters that vary from row to row: one step after the other.
+    let mut spec = x.spec().clone();
+    let mut y = fused(op, x, &[], &inner, epsilon, centre, &spec)?;
+    for (p, step) in parameters.iter().zip([Binary::Mul, Binary::Add]) {
+        let before = Tensor::concrete(spec.clone(), crate::backend(), y.boxed());
+        let shape = spec.shape.broadcast_with(p.shape(), op)?;
+        spec = spec.with_shape(shape);
+        y = super::binary::run(step, &before, p, &spec)?;
+    }
+    Ok(y)
+}
+
+fn fused(
+    op: &str,
+    x: &Tensor,
+    parameters: &[Tensor],
+    inner: &Shape,
+    epsilon: f64,
+    centre: Centre,
+    out: &Spec,
+) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
-    let inner = clematis_core::Shape::from_sizes(&out.shape.sizes()[axis..]);
     let length = inner.count();
     let mut bytes = memory::alloc(op, out)?;
+    let (scale, bias) = (parameters.first(), parameters.get(1));
     macro_rules! with {
         ($t:ty) => {{
-            let scale = scale.map(|s| parameter::<$t>(s, &inner)).transpose()?;
-            let bias = bias.map(|b| parameter::<$t>(b, &inner)).transpose()?;
+            let scale = scale.map(|s| parameter::<$t>(s, inner)).transpose()?;
+            let bias = bias.map(|b| parameter::<$t>(b, inner)).transpose()?;
             let epsilon = <$t as Stored>::Wide::rounded(epsilon);
+            let view = buffer.view::<$t>(x.shape());
             rows(
-                &buffer.view::<$t>(x.shape()),
+                &view,
                 bytes.as_mut_slice::<$t>(),
                 length.max(1),
                 |out, x| {
@@ -325,13 +355,13 @@ pub fn norm(
         DType::BF16 => with!(bf16),
         DType::F32 => with!(f32),
         DType::F64 => with!(f64),
-        other => bail!(Internal, "{op}: the engine has no kernel for {other}"),
+        other => bail!(Unsupported, "{op}: takes floats, not {other}"),
     }
     Ok(Buffer::new(bytes))
 }
 
 /// A scale or bias, broadcast to the normalised shape, in the type of computation.
-fn parameter<T: Stored>(x: &Tensor, shape: &clematis_core::Shape) -> Result<Vec<T::Wide>> {
+fn parameter<T: Stored>(x: &Tensor, shape: &Shape) -> Result<Vec<T::Wide>> {
     let count = shape.count();
     let mut stored = vec![T::zeroed(); count];
     match map::source::<T>(x, shape)? {

@@ -9,18 +9,20 @@ use super::cut::Cut;
 use super::{List, PARALLEL, Problem, Real, slab};
 use crate::kernel::window::fold::Fold;
 use crate::kernel::window::nest::{Nest, NestAxis};
+use crate::simd::{self, Level};
+use num_traits::Float;
 
-/// Sum of products with the taps.
-struct Weighted<T>(PhantomData<T>);
+/// Sum of products with the taps, each product and sum rounded together if `FUSED`.
+struct Weighted<T, const FUSED: bool>(PhantomData<T>);
 
-impl<T> Clone for Weighted<T> {
+impl<T, const FUSED: bool> Clone for Weighted<T, FUSED> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T> Copy for Weighted<T> {}
+impl<T, const FUSED: bool> Copy for Weighted<T, FUSED> {}
 
-impl<T: Real> Fold for Weighted<T> {
+impl<T: Real, const FUSED: bool> Fold for Weighted<T, FUSED> {
     type Item = T;
     type Sum = T::Sum;
     const TAPS: bool = true;
@@ -30,7 +32,11 @@ impl<T: Real> Fold for Weighted<T> {
     }
     #[inline(always)]
     fn fold(sum: T::Sum, x: T, tap: T::Sum) -> T::Sum {
-        sum + x.widen() * tap
+        if FUSED {
+            x.widen().mul_add(tap, sum)
+        } else {
+            sum + x.widen() * tap
+        }
     }
     #[inline(always)]
     fn finish(sum: T::Sum) -> T {
@@ -67,7 +73,13 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     });
     let axes = [batch, channels].into_iter().chain(spatial);
     let nest = Nest::new(problem.lhs.offset, problem.out.offset, axes);
-    nest.run::<Weighted<T>>(out, lhs, &gather_taps(rhs, problem), PARALLEL);
+    let taps = gather_taps(rhs, problem);
+    // Below this level fusing is a slow library call.
+    if simd::level() >= Level::Avx2 || cfg!(target_arch = "aarch64") {
+        nest.run::<Weighted<T, true>>(out, lhs, &taps, PARALLEL);
+    } else {
+        nest.run::<Weighted<T, false>>(out, lhs, &taps, PARALLEL);
+    }
 }
 
 /// Copies the filter to `[tap][channel]`.

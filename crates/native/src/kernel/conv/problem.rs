@@ -199,6 +199,43 @@ impl Problem {
         }
     }
 
+    /// The same sum with its operands exchanged: `x·dilation = p·step + t·spread - lo` read the other
+    /// way round, with `p` counted from its end. What dilated the input now spreads the window.
+    pub(crate) fn exchanged(&self) -> Self {
+        let mut out = Side {
+            outer: self.out.inner,
+            inner: self.out.outer,
+            ..self.out
+        };
+        let mut dims = List::new();
+        for dim in &self.dims {
+            let last = dim.out.size.saturating_sub(1) as isize;
+            out.offset += last * dim.out.stride;
+            dims.push(Dim {
+                out: Axis {
+                    size: dim.out.size,
+                    stride: -dim.out.stride,
+                },
+                lhs: dim.rhs,
+                rhs: dim.lhs,
+                step: dim.step,
+                spread: dim.dilation,
+                dilation: dim.spread,
+                lo: last * dim.step as isize - dim.lo,
+            });
+        }
+        Problem {
+            groups: self.groups,
+            b: self.o,
+            f: self.f,
+            o: self.b,
+            out,
+            lhs: self.rhs,
+            rhs: self.lhs,
+            dims,
+        }
+    }
+
     /// Places in the result, and in the window.
     pub(crate) fn places(&self) -> (usize, usize) {
         let count = |axis: fn(&Dim) -> usize| self.dims.iter().map(axis).product();

@@ -332,8 +332,9 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             }
         });
     }
-    // Enough chunks at a time to keep all threads busy between the two stages.
-    let held = (PACKED / size.max(1)).clamp(1, chunks);
+    // Some chunks at a time: enough to keep all threads busy between the two stages, few enough to
+    // be near when they are read again.
+    let held = (PACKED / 8 / size.max(1)).clamp(1, chunks);
     let mut copies = vec![T::Sum::default(); held * size];
     let mut sums = vec![T::Sum::default(); per_round * tile];
     for group in 0..problem.groups {

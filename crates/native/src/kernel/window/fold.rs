@@ -150,7 +150,23 @@ fn fold_line_body<F: Fold>(
     } else {
         (count, lanes)
     };
-    for i in 0..lines {
+    let mut first = 0;
+    if F::TAPS && line.lane_tap > 0 && lanes >= 32 {
+        // Two places share what is read of the filter.
+        while first + 2 <= lines {
+            let out = &mut out[first * len..(first + 2) * len];
+            let line = Line {
+                read: line.read + first as isize * step,
+                ..line
+            };
+            match lanes {
+                64.. => filtered::<F, 64>(out, x, reads, taps, line),
+                _ => filtered::<F, 32>(out, x, reads, taps, line),
+            }
+            first += 2;
+        }
+    }
+    for i in first..lines {
         let out = &mut out[i * len..(i + 1) * len];
         let line = Line {
             read: line.read + i as isize * step,
@@ -201,6 +217,44 @@ fn blocks<F: Fold, const N: usize>(
             }
         }
         for (out, sum) in out[start..start + N].iter_mut().zip(sums) {
+            *out = F::finish(sum);
+        }
+        at += N;
+    }
+}
+
+/// Folds two places with a filter that differs by lane, in blocks of `N` lanes like [`blocks`].
+#[inline(always)]
+fn filtered<F: Fold, const N: usize>(
+    out: &mut [F::Item],
+    x: &[F::Item],
+    reads: &[(isize, usize)],
+    taps: &[F::Sum],
+    line: Line,
+) {
+    let mut at = 0;
+    while at < line.lanes {
+        let start = at.min(line.lanes - N);
+        // Two arrays rather than an array of two: only then does the compiler keep them in registers.
+        let mut first = [F::start(); N];
+        let mut second = [F::start(); N];
+        for &(read, tap) in reads {
+            let tap = tap + line.tap + start;
+            let taps = &taps[tap..tap + N];
+            let from = line.read + read + start as isize;
+            let near = &x[from as usize..from as usize + N];
+            let from = from + line.step;
+            let far = &x[from as usize..from as usize + N];
+            for i in 0..N {
+                first[i] = F::fold(first[i], near[i], taps[i]);
+                second[i] = F::fold(second[i], far[i], taps[i]);
+            }
+        }
+        for (out, sum) in out[start..start + N].iter_mut().zip(first) {
+            *out = F::finish(sum);
+        }
+        let start = line.lanes + start;
+        for (out, sum) in out[start..start + N].iter_mut().zip(second) {
             *out = F::finish(sum);
         }
         at += N;
