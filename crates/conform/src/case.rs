@@ -5,6 +5,8 @@
 
 pub mod elementwise;
 pub mod index;
+pub mod linalg;
+pub mod linear;
 pub mod reduce;
 pub mod shape;
 
@@ -211,5 +213,7 @@ pub fn cases() -> Result<Vec<Case>> {
     shape::add(&mut all)?;
     index::add(&mut all)?;
     reduce::add(&mut all)?;
+    linear::add(&mut all)?;
+    linalg::add(&mut all)?;
     Ok(all)
 }

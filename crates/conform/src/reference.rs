@@ -4,7 +4,11 @@
 
 pub mod complex;
 pub mod elementwise;
+pub mod fourier;
 pub mod index;
+pub mod linalg;
+pub mod linear;
+pub mod matrix;
 pub mod number;
 pub mod reduce;
 pub mod shape;
@@ -36,6 +40,12 @@ pub fn run(op: &Op, x: &[Array]) -> Result<Vec<Array>> {
         Op::Cumulative(p) => reduce::cumulative(&x[0], p),
         Op::Sort(p) => return Ok(reduce::sort(x, p)),
         Op::TopK(k) => return Ok(reduce::top_k(&x[0], k.value().unwrap_or(0) as usize)),
+        Op::Dot(p) => linear::dot(&x[0], &x[1], p),
+        Op::Conv(p) => linear::conv(&x[0], &x[1], p),
+        Op::Window(p) => linear::window(&x[0], p),
+        Op::WindowScatter(p) => linear::window_scatter(&x[0], &x[1], p),
+        Op::WindowGather(p) => linear::window_gather(&x[0], &x[1], &(**p).clone().into()),
+        Op::Fft(p) => fourier::fft(&x[0], p),
         other => bail!(Internal, "{}: has no reference by parameters", other.name()),
     }])
 }

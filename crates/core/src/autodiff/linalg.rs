@@ -121,8 +121,8 @@ pub fn eigh(
     let (w, v) = if p.vectors {
         (y[0].clone(), y[1].clone())
     } else {
-        let (w, v) = ops::eigh(&ops::stop_gradient(x[0]).done()?)?;
-        (w, v)
+        // The vectors are not held fixed: the derivative of this one needs theirs.
+        ops::eigh(x[0])?
     };
     let low = ops::tril(da, -1).done()?;
     let diagonal = (da * eye_like(da)).real().cast(da.dtype());
@@ -150,7 +150,7 @@ pub fn eig(
     let (w, v) = if p.vectors {
         (y[0].clone(), y[1].clone())
     } else {
-        ops::eig(&ops::stop_gradient(x[0]).done()?)?
+        ops::eig(x[0])?
     };
     let inner = ops::solve(&v, ops::matmul(da.cast(v.dtype()), &v)).done()?;
     let dw = ops::diagonal(&inner, 0).done()?;
@@ -185,7 +185,7 @@ pub fn svd(
     let (u, s, vh) = if p.vectors {
         (y[0].clone(), y[1].clone(), y[2].clone())
     } else {
-        ops::svd(&ops::stop_gradient(x[0]).done()?, false)?
+        ops::svd(x[0], false)?
     };
     let v = adjoint(&vh).done()?;
     let d = ops::matmul(ops::matmul(adjoint(&u), da), &v).done()?;
@@ -385,9 +385,8 @@ pub fn fft(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
                 let k = ops::create::iota_like(&h, &row, 0, crate::dtype::DType::I64).done()?;
                 // Every frequency but the first, and the middle one of an even length, stands for two.
                 let edge = ops::logical_or(ops::equal(&k, 0), ops::equal(&k * 2, n));
-                let weight = ops::where_(edge, 1.0 / n as f64, 2.0 / n as f64)
-                    .cast(h.dtype())
-                    .done()?;
+                // Whole numbers first: two plain numbers meet in f32, which would round 1/n.
+                let weight = (ops::where_(edge, 1, 2).cast(h.dtype()) / n).done()?;
                 (&h * ops::broadcast_in(&weight, h.shape(), &[last as usize])).done()
             });
             let back = if others.is_empty() {

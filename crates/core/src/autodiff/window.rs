@@ -161,7 +161,16 @@ fn patches(p: &Window, x: &Tensor, out: &Tensor, edge: f64) -> Result<Tensor> {
     let parts: Vec<Tensor> = offsets
         .iter()
         .map(|offset| {
-            let start: Vec<Dim> = offset.iter().map(|&o| Dim::from(o)).collect();
+            // Where no window fits, nothing is taken, wherever its elements would lie.
+            let start: Vec<Dim> = (0..x.rank())
+                .map(|i| {
+                    if out.shape().dims()[i] == 0usize {
+                        Dim::number(0)
+                    } else {
+                        Dim::from(offset[i])
+                    }
+                })
+                .collect();
             let limit: Vec<Dim> = (0..x.rank())
                 .map(|i| {
                     let n = out.shape().dims()[i];

@@ -155,7 +155,9 @@ pub fn angle(x: impl IntoExpr) -> Expr {
         if x.dtype().is_complex() {
             atan2(imag(&x), real(&x))
         } else {
-            where_(less(&x, 0), std::f64::consts::PI, 0.0)
+            let dtype = accepted(Takes::Float, x.dtype());
+            let turned = crate::expr::constant(std::f64::consts::PI, dtype);
+            where_(less(&x, 0), turned, 0.0)
         }
     })
 }

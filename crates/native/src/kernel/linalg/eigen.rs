@@ -41,10 +41,14 @@ pub fn eigh<T: Scalar>(
             return Ok(());
         };
         let copy;
-        let matrix = if scale == T::Part::one() {
+        let matrix = if T::IS_REAL && scale == T::Part::one() {
             MatRef::from_row_major_slice(a, n, n)
         } else {
-            copy = Mat::from_fn(n, n, |i, j| a[i * n + j].scaled(scale));
+            copy = Mat::from_fn(n, n, |i, j| {
+                let x = a[i * n + j].scaled(scale);
+                // The diagonal of a Hermitian matrix is real; what else stands there is not read.
+                if i == j { T::one().scaled(x.real_part()) } else { x }
+            });
             copy.as_ref()
         };
         let wanted = if vectors.is_some() {

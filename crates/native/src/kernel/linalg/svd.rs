@@ -106,6 +106,8 @@ fn one<T: Scalar>(
         ),
         Some(((u, vh), left, right)) => {
             let mut columns = Mat::zeros(m, left);
+            // faer adds to a full basis, and memory comes with what was in it before.
+            vh.fill(T::zero());
             // Column-major V has the elements of row-major Vᵀ in its order.
             let v = MatMut::from_row_major_slice_mut(vh, right, n).transpose_mut();
             let result = faer_svd(
