@@ -25,7 +25,7 @@ pub use clematis_core::autodiff::{
 pub use clematis_core::control::{cond, map, scan, switch, while_loop};
 pub use clematis_core::expr::{Expr, IntoExpr};
 pub use clematis_core::ops::*;
-pub use clematis_core::random::Key;
+pub use clematis_core::random::{Key, dropout};
 pub use clematis_core::tree::{self, State, Tree};
 pub use clematis_core::*;
 pub use clematis_derive::Tree;

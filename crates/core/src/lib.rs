@@ -26,9 +26,9 @@ pub mod expr;
 pub mod ops;
 pub mod tree;
 pub mod composite;
-pub mod random;
 pub mod interpret;
 pub mod control;
+pub mod random;
 pub mod autodiff;
 
 pub use backend::{Backend, Device, Executable, Support};

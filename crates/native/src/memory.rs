@@ -168,10 +168,13 @@ fn recycle(block: Vec<Line>) {
     }
 }
 
+/// Blocks of one size, the oldest first, with the time each came.
+type Class = VecDeque<(u64, Vec<Line>)>;
+
 /// Large blocks that wait to be used again.
 struct Shelf {
-    /// By number of lines; in each the oldest first, with the time it came.
-    classes: Vec<(usize, VecDeque<(u64, Vec<Line>)>)>,
+    /// By number of lines.
+    classes: Vec<(usize, Class)>,
     bytes: usize,
     time: u64,
 }

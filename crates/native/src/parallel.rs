@@ -68,8 +68,11 @@ fn each_task_with<W>(
     });
 }
 
+/// Works until there is no task left to take.
+type Worker<'a> = dyn Fn(&mut dyn FnMut() -> Option<usize>) + Sync + 'a;
+
 /// Runs `work` on as many threads as are free and needed; each takes tasks from the function it is given.
-fn spread(count: usize, work: &(dyn Fn(&mut dyn FnMut() -> Option<usize>) + Sync)) {
+fn spread(count: usize, work: &Worker<'_>) {
     if count == 0 {
         return;
     }

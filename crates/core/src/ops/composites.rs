@@ -233,18 +233,6 @@ pub fn attention(
     )
 }
 
-/// Zeroes a share of the elements, drawn from `key`, and scales up the rest.
-pub fn dropout(x: impl IntoExpr, key: &crate::random::Key, rate: f64) -> Expr {
-    with2(x, key.words(), |x, key| {
-        ensure!(
-            (0.0..=1.0).contains(&rate),
-            Value,
-            "dropout: rate {rate} is not between 0 and 1"
-        );
-        apply_one(&Composite::Dropout { rate: Real(rate) }.into(), &[&x, &key])
-    })
-}
-
 fn pool(
     x: impl IntoExpr,
     size: &[usize],

@@ -61,6 +61,7 @@ macro_rules! ordered {
         })*
         $(impl Ordered for $f {
             #[inline(always)]
+            #[allow(clippy::neg_cmp_op_on_partial_ord)] // unlike `<`, the negation counts NaN in
             fn larger(self, other: Self) -> Self {
                 // True where other is larger and where either is NaN; then NaN must be picked.
                 let not_less = !(self >= other);
@@ -68,6 +69,7 @@ macro_rules! ordered {
                 if not_less { pick } else { self }
             }
             #[inline(always)]
+            #[allow(clippy::neg_cmp_op_on_partial_ord)] // unlike `>`, the negation counts NaN in
             fn smaller(self, other: Self) -> Self {
                 let not_more = !(self <= other);
                 let pick = if self.is_nan() { self } else { other };

@@ -73,10 +73,8 @@ pub fn source<'a, T: Stored>(x: &'a Tensor, out: &Shape) -> Result<Source<'a, T>
     }
     let buffer = concrete(x)?;
     let same = x.shape() == out;
-    if same {
-        if let Some(slice) = buffer.dense(out.count()) {
-            return Ok(Source::Dense(slice));
-        }
+    if same && let Some(slice) = buffer.dense(out.count()) {
+        return Ok(Source::Dense(slice));
     }
     Ok(strided(buffer, x.shape(), out))
 }
