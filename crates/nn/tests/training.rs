@@ -106,8 +106,7 @@ fn a_step_that_fails_changes_nothing() -> Result<()> {
     grads.layers[1].w = ops::zeros([2usize, 16], DType::F32).done()?;
     let e = adam
         .step(&mut net, &grads, &mut state)
-        .err()
-        .expect("shapes differ");
+        .expect_err("shapes differ");
     assert_eq!(e.kind(), Kind::Value);
     assert!(e.to_string().contains("layers.1.w"), "{e}");
     assert!(
