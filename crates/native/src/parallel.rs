@@ -41,14 +41,11 @@ pub fn for_tasks_with<W>(
     make: impl Fn() -> W + Sync,
     f: impl Fn(&mut W, usize) + Sync,
 ) {
-    if count == 0 {
-        return;
-    }
-    let workers = if count == 1 { 1 } else { threads().min(count) };
-    if workers == 1 {
-        let mut workspace = make();
-        return (0..count).for_each(|task| f(&mut workspace, task));
-    }
+    tasks_with(count, &make, &f);
+}
+
+/// Behind pointers, so that a kernel is compiled once and not once per way of running it.
+fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W, usize) + Sync)) {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut workspace = None;
@@ -57,12 +54,24 @@ pub fn for_tasks_with<W>(
             if task >= count {
                 break;
             }
-            f(workspace.get_or_insert_with(&make), task);
+            f(workspace.get_or_insert_with(make), task);
         }
     };
+    match count {
+        0 => {}
+        1 => work(),
+        _ => on_threads(threads().min(count), &work),
+    }
+}
+
+/// Runs `work` on so many threads, this one among them.
+fn on_threads(count: usize, work: &(dyn Fn() + Sync)) {
+    if count == 1 {
+        return work();
+    }
     // In place: the caller takes tasks at once instead of sleeping while the pool wakes up.
     rayon::in_place_scope(|scope| {
-        for _ in 1..workers {
+        for _ in 1..count {
             scope.spawn(|_| work());
         }
         work();
@@ -80,6 +89,10 @@ pub fn for_chunks(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
 
 /// Runs `f(start, chunk)` on consecutive chunks of `grain` elements of `out`.
 pub fn for_chunks_mut<T: Send>(out: &mut [T], grain: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    chunks_mut(out, grain, &f);
+}
+
+fn chunks_mut<T: Send>(out: &mut [T], grain: usize, f: &(dyn Fn(usize, &mut [T]) + Sync)) {
     let n = out.len();
     if n <= grain {
         if n > 0 {
