@@ -235,7 +235,7 @@ pub fn attention(
 
 /// Zeroes a share of the elements, drawn from `key`, and scales up the rest.
 pub fn dropout(x: impl IntoExpr, key: &crate::random::Key, rate: f64) -> Expr {
-    with2(x, key.words(), |x, key| {
+    with2(float(x), key.words(), |x, key| {
         ensure!(
             (0.0..=1.0).contains(&rate),
             Value,
@@ -343,7 +343,7 @@ pub fn avg_pool(
     count_padding: bool,
 ) -> Expr {
     pool(
-        x,
+        float(x),
         size,
         strides,
         padding,
