@@ -3,8 +3,11 @@
 //! Elementwise families come from the op tables; every other op has its rows in a file of its family. A row is made
 //! for every element type that `infer` accepts there.
 
+pub mod composite;
+pub mod control;
 pub mod elementwise;
 pub mod index;
+pub mod layer;
 pub mod linalg;
 pub mod linear;
 pub mod reduce;
@@ -215,5 +218,14 @@ pub fn cases() -> Result<Vec<Case>> {
     reduce::add(&mut all)?;
     linear::add(&mut all)?;
     linalg::add(&mut all)?;
+    control::add(&mut all)?;
+    composite::add(&mut all)?;
+    layer::add(&mut all)?;
+    // References see what backends see.
+    for case in &mut all {
+        for x in &mut case.inputs {
+            *x = x.rounded()?;
+        }
+    }
     Ok(all)
 }

@@ -3,14 +3,18 @@
 //! Shares nothing with any engine. Results are not rounded; `compare` does that.
 
 pub mod complex;
+pub mod composite;
 pub mod elementwise;
 pub mod fourier;
 pub mod index;
 pub mod linalg;
 pub mod linear;
 pub mod matrix;
+pub mod neural;
 pub mod number;
+pub mod random;
 pub mod reduce;
+pub mod resize;
 pub mod shape;
 pub mod special;
 
@@ -46,6 +50,7 @@ pub fn run(op: &Op, x: &[Array]) -> Result<Vec<Array>> {
         Op::WindowScatter(p) => linear::window_scatter(&x[0], &x[1], p),
         Op::WindowGather(p) => linear::window_gather(&x[0], &x[1], &(**p).clone().into()),
         Op::Fft(p) => fourier::fft(&x[0], p),
+        Op::Call(c) => return composite::run(c, x),
         other => bail!(Internal, "{}: has no reference by parameters", other.name()),
     }])
 }

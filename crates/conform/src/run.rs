@@ -37,7 +37,7 @@ pub fn run_cases(backend: &'static dyn Backend, cases: &[Case]) -> Report {
             .collect();
         let mut report = Report::default();
         for thread in running {
-            // A panic in a case belongs to whoever called.
+            // Not a case's, which is caught: one of ours.
             match thread.join() {
                 Ok(part) => report.join(part),
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -55,13 +55,30 @@ fn one_thread(backend: &'static dyn Backend, cases: &[&Case]) -> Report {
                 let (at, op) = (case.op.code(), case.op.name());
                 report.add(at, op, case.dtype, check, &case.name, outcome);
             };
-            add(Check::Forward, settled(forward(backend, case)));
-            for (check, outcome) in derivative::check(backend, case) {
-                add(check, outcome);
+            add(
+                Check::Forward,
+                guarded(|| settled(forward(backend, case))).unwrap_or_else(Outcome::Failed),
+            );
+            match guarded(|| derivative::check(backend, case)) {
+                Ok(outcomes) => {
+                    for (check, outcome) in outcomes {
+                        add(check, outcome);
+                    }
+                }
+                Err(message) => add(Check::Vjp, Outcome::Failed(message)),
             }
         }
     });
     report
+}
+
+/// A panic is a failure of the case, and no reason to forget the others.
+fn guarded<R>(f: impl FnOnce() -> R) -> std::result::Result<R, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).map_err(|panic| {
+        let text = (panic.downcast_ref::<String>().map(String::as_str))
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        format!("panicked: {}", text.unwrap_or("for no reason given"))
+    })
 }
 
 /// An error is a failure of the case.

@@ -16,9 +16,10 @@ pub mod softmax;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Expr;
-use crate::op::{Composite, Op};
+use crate::op::{Composite, Op, Takes};
 use crate::ops;
 use crate::outs::Outs;
+use crate::spec::Spec;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
@@ -73,19 +74,71 @@ fn in_f32(x: &Tensor, f: impl FnOnce(Tensor) -> Result<Tensor>) -> Result<Tensor
 }
 
 impl Composite {
+    /// The element types that its first operand may have; where integers are welcome as floats, the front functions
+    /// make them so. Without it an engine's own kernel and the expansion could disagree on what is legal.
+    pub fn takes(&self) -> Takes {
+        use Composite::*;
+        match self {
+            Relu {} | MaxPool { .. } => Takes::Real,
+            LeakyRelu { .. }
+            | Elu { .. }
+            | Selu {}
+            | Gelu { .. }
+            | Sigmoid {}
+            | LogSigmoid {}
+            | Silu {}
+            | Softplus {}
+            | Mish {}
+            | HardSigmoid {}
+            | HardSwish {}
+            | Softmax { .. }
+            | LogSoftmax { .. }
+            | LogSumExp { .. }
+            | LayerNorm { .. }
+            | RmsNorm { .. }
+            | GroupNorm { .. }
+            | BatchNorm { .. }
+            | Attention { .. }
+            | CrossEntropy {}
+            | LstmCell {}
+            | GruCell {} => Takes::Float,
+            Mean { .. }
+            | Var { .. }
+            | Dropout { .. }
+            | AvgPool { .. }
+            | Solve {}
+            | Inv {}
+            | Det {} => Takes::Inexact,
+            Einsum { .. } => Takes::Number,
+            OneHot { .. } | RandomBits { .. } => Takes::Integer,
+            Linear {} | Embedding {} | ConvTranspose { .. } | Resize { .. } | Function { .. } => {
+                Takes::Any
+            }
+        }
+    }
+
+    /// Whether the first operand is one that it takes.
+    pub(crate) fn check(&self, first: Option<&Spec>) -> Result<()> {
+        if let Some(x) = first {
+            ensure!(
+                self.takes().includes(x.dtype),
+                DType,
+                "{}: takes {}, not {x}",
+                self.name(),
+                self.takes().describe()
+            );
+        }
+        Ok(())
+    }
+
     /// Computes it from other ops.
     pub fn expand(&self, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
         use Composite::*;
+        self.check(inputs.first().map(|x| x.spec()))?;
         let name = self.name();
         let one = |x: Result<Tensor>| x.map(Outs::One);
         let unary = |f: fn(&Tensor) -> Expr| {
             let ([x], []) = operands(name, inputs)?;
-            ensure!(
-                x.dtype().is_float() || matches!(self, Relu {}),
-                DType,
-                "{name}: takes floats, not {}",
-                x.spec()
-            );
             in_f32(x, |x| f(&x).done()).map(Outs::One)
         };
         match self {

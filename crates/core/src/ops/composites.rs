@@ -13,7 +13,7 @@ use crate::ops::linear::Padding;
 use crate::shape::{Axes, IntoShape};
 use crate::tensor::Tensor;
 
-fn float(x: impl IntoExpr) -> Expr {
+pub(crate) fn float(x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
         if x.dtype().is_inexact() {
             Ok(x)
@@ -331,7 +331,7 @@ pub fn avg_pool(
     count_padding: bool,
 ) -> Expr {
     pool(
-        x,
+        float(x),
         size,
         strides,
         padding,

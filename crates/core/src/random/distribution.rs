@@ -542,7 +542,7 @@ fn poisson_rejection(key: &Key, shape: &Shape, rate: &Tensor, dtype: DType) -> R
 
 /// Zeroes a share of the elements and scales up the rest.
 pub fn dropout(x: impl IntoExpr, key: &Key, rate: f64) -> Expr {
-    x.into_expr().then(|x| {
+    ops::composites::float(x).then(|x| {
         ensure!(
             (0.0..=1.0).contains(&rate),
             Value,
