@@ -16,6 +16,7 @@ pub mod softmax;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Expr;
+use crate::infer::infer;
 use crate::op::{Composite, Op, Takes};
 use crate::ops;
 use crate::outs::Outs;
@@ -29,15 +30,21 @@ impl Op {
         match self {
             Op::Call(c) => c.expand(inputs),
             Op::Custom(c) => c.0.expand(inputs).map(Outs::Many),
-            Op::Cond(p) => p.run(inputs),
-            Op::While(p) => p.run(inputs),
-            Op::Scan(p) => p.run(inputs),
+            Op::Cond(p) => self.legal(inputs).and_then(|()| p.run(inputs)),
+            Op::While(p) => self.legal(inputs).and_then(|()| p.run(inputs)),
+            Op::Scan(p) => self.legal(inputs).and_then(|()| p.run(inputs)),
             other => bail!(
                 Unsupported,
                 "{}: a backend must have this op, it is made of no others",
                 other.name()
             ),
         }
+    }
+
+    /// A loop is refused before it runs, not at the step that does not fit.
+    fn legal(&self, inputs: &[&Tensor]) -> Result<()> {
+        let specs: Vec<&Spec> = inputs.iter().map(|x| x.spec()).collect();
+        infer(self, &specs).map(|_| ())
     }
 }
 

@@ -106,6 +106,16 @@ impl Shape {
         self.0[axis].value().map_or(0, |v| v as usize)
     }
 
+    /// The size of an axis; an error where it is not a number.
+    pub fn known_size(&self, axis: Axis, op: &str) -> Result<usize> {
+        ensure!(
+            !self.0[axis].is_symbolic(),
+            Trace,
+            "{op}: axis {axis} of {self} has a size that is not known yet"
+        );
+        Ok(self.size(axis))
+    }
+
     /// The sizes as numbers.
     pub fn sizes(&self) -> SmallVec<[usize; 6]> {
         (0..self.rank()).map(|axis| self.size(axis)).collect()

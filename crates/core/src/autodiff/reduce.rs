@@ -90,17 +90,15 @@ pub fn prod(
     let flat = kept.insert(kept.rank(), n);
     let row = |t: &Tensor| ops::reshape(t.permute(&order), &flat);
     let (x, dx) = (row(x).done()?, row(dx));
-    if n == 0usize {
-        return Ok(vec![Some(dx.sum(-1).done()?)]);
-    }
-    let one = crate::dim::Dim::number(1);
     let last = x.rank() as i64 - 1;
-    let edge = ops::ones_like(&ops::slice_axis(&x, last, 0, one).done()?).done()?;
-    let before = ops::concat(
-        &[edge.clone(), ops::slice_axis(&x, last, 0, n - one).done()?],
-        last,
-    );
-    let after = ops::concat(&[ops::slice_axis(&x, last, one, n).done()?, edge], last);
+    // Moved by one place, a 1 coming in at the edge; also where there is no element at all.
+    let moved = |by: i64| {
+        let mut low = vec![crate::dim::Dim::number(0); x.rank()];
+        low[x.rank() - 1] = crate::dim::Dim::number(by);
+        let high: Vec<_> = low.iter().map(|&d| -d).collect();
+        ops::pad(&x, 1, &low, &high, &vec![0; x.rank()])
+    };
+    let (before, after) = (moved(1), moved(-1));
     let others = ops::cumulative(CumulativeKind::Prod, before, last, false)
         * ops::cumulative(CumulativeKind::Prod, after, last, true);
     Ok(vec![Some((dx * others).sum(-1).done()?)])
@@ -187,9 +185,10 @@ pub fn cumulative_extreme(
         ops::where_(records, &places, none),
         p.axis as i64,
         p.reverse,
-    );
-    let size = x[0].shape().size(p.axis).max(1) as i64;
-    let at = ops::clamp(at, 0, size - 1).done()?;
+    )
+    .done()?;
+    // NaN sets no record: an element with none before it stands for itself.
+    let at = ops::where_(ops::equal(&at, none), &places, &at).done()?;
     Ok(vec![Some(
         ops::take_along_axis(dx, &at, p.axis as i64).done()?,
     )])

@@ -1,6 +1,7 @@
 //! Specs of ops that read and write at indices.
 
 use super::{index_dtype, legal_axes, same_dtype};
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
@@ -105,7 +106,16 @@ pub fn gather(x: &Spec, indices: &Spec, p: &Gather) -> Result<Spec> {
         "{op}: {} slice sizes for {x}",
         p.slice_sizes.len()
     );
-    fits_inside(op, x, &Shape::from_dims(p.slice_sizes.iter().copied()))?;
+    // An axis that is dropped may turn out empty, as long as nothing is taken from it.
+    let dropped = |axis: usize| p.collapsed.contains(&axis) || p.operand_batch.contains(&axis);
+    let slice = (0..rank).map(|axis| {
+        if dropped(axis) && x.shape.dims()[axis] == 0usize {
+            Dim::number(0)
+        } else {
+            p.slice_sizes[axis]
+        }
+    });
+    fits_inside(op, x, &Shape::from_dims(slice))?;
     for &axis in p.collapsed.iter().chain(p.operand_batch.iter()) {
         ensure!(
             p.slice_sizes[axis].value().is_some_and(|s| s <= 1),
@@ -143,7 +153,7 @@ pub fn gather(x: &Spec, indices: &Spec, p: &Gather) -> Result<Spec> {
     let nothing = p
         .collapsed
         .iter()
-        .find(|&&axis| p.slice_sizes[axis] == 0usize);
+        .find(|&&axis| p.slice_sizes[axis] == 0usize || x.shape.dims()[axis] == 0usize);
     if let Some(axis) = nothing {
         ensure!(
             shape.dims().iter().any(|&d| d == 0usize),

@@ -185,8 +185,8 @@ pub fn diagonal(x: impl IntoExpr, k: i64) -> Expr {
             x.spec()
         );
         let (m, n) = (
-            x.shape().size(x.rank() - 2) as i64,
-            x.shape().size(x.rank() - 1) as i64,
+            x.shape().known_size(x.rank() - 2, "diagonal")? as i64,
+            x.shape().known_size(x.rank() - 1, "diagonal")? as i64,
         );
         let (row, column) = ((-k).max(0), k.max(0));
         let length = (m - row).min(n - column).max(0);
@@ -273,7 +273,10 @@ pub fn pinv(x: &Tensor, rtol: Option<f64>) -> Expr {
             "pinv: takes matrices, not {}",
             x.spec()
         );
-        let (m, n) = (x.shape().size(x.rank() - 2), x.shape().size(x.rank() - 1));
+        let (m, n) = (
+            x.shape().known_size(x.rank() - 2, "pinv")?,
+            x.shape().known_size(x.rank() - 1, "pinv")?,
+        );
         let epsilon = if x.dtype().real() == DType::F32 {
             f64::from(f32::EPSILON)
         } else {

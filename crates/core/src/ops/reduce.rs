@@ -278,7 +278,7 @@ pub fn median(x: impl IntoExpr, axis: i64) -> Expr {
     x.into_expr().then(|x| {
         let x = as_float(x)?;
         let at = x.shape().axis(axis, "median")?;
-        let n = x.shape().size(at);
+        let n = x.shape().known_size(at, "median")?;
         ensure!(n > 0, Value, "median: axis {at} of {} is empty", x.spec());
         let sorted = sort(&x, axis, false).done()?;
         let middle = super::slice_axis(&sorted, axis, (n - 1) / 2, n / 2 + 1);

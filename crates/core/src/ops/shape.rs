@@ -374,7 +374,7 @@ pub fn flip(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
 pub fn roll(x: impl IntoExpr, shift: i64, axis: i64) -> Expr {
     x.into_expr().then(|x| {
         let at = x.shape().axis(axis, "roll")?;
-        let size = x.shape().size(at) as i64;
+        let size = x.shape().known_size(at, "roll")? as i64;
         if size == 0 {
             return Ok(x);
         }

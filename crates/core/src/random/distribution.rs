@@ -243,7 +243,7 @@ pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: boo
             weights.spec()
         );
         let last = weights.rank() - 1;
-        let population = weights.shape().size(last);
+        let population = weights.shape().known_size(last, "multinomial")?;
         let wide = weights.dtype().accumulator();
         let weights = weights.cast(wide).done()?;
         check_weights(&weights)?;
@@ -312,7 +312,7 @@ pub fn shuffle(key: &Key, x: impl IntoExpr) -> Expr {
         if x.rank() == 0 {
             return Ok(x);
         }
-        let order = permutation(key, x.shape().size(0)).done()?;
+        let order = permutation(key, x.shape().known_size(0, "shuffle")?).done()?;
         ops::index::take_unchecked(&x, &order, 0)
     })
 }

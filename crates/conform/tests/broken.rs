@@ -1,0 +1,85 @@
+//! A backend with faults planted in it: each is found, and found where it is.
+
+use clematis_conform::{Check, run};
+use clematis_core::op::{Binary, Compare, Unary};
+use clematis_core::tensor::Data;
+use clematis_core::{Backend, Device, Host, Op, Outs, Result, Spec, Support, Tensor, backend};
+
+/// The engine, but for a few ops.
+struct Broken;
+
+impl Backend for Broken {
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+    fn support(&self, op: &Op) -> Support {
+        match op {
+            // Left out altogether.
+            Op::Unary(Unary::Cosh) => Support::Missing,
+            other => clematis_native::backend().support(other),
+        }
+    }
+    fn execute(&self, op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
+        let other = match op {
+            // Wrong everywhere.
+            Op::Unary(Unary::Sin) => Op::Unary(Unary::Tan),
+            // Right but for NaN, which is not equal to itself.
+            Op::Compare(Compare::LessEqual) => {
+                let greater = clematis_native::backend().execute(
+                    &Op::Compare(Compare::Greater),
+                    inputs,
+                    out,
+                )?;
+                let Some(data) = greater.one() else {
+                    clematis_core::bail!(Internal, "one result");
+                };
+                let found = Tensor::concrete(out[0].clone(), clematis_native::backend(), data);
+                let not = Op::Unary(Unary::LogicalNot);
+                return clematis_native::backend().execute(&not, &[&found], out);
+            }
+            // Right but for the sign of a zero.
+            Op::Unary(Unary::Ceil) if inputs[0].dtype().is_float() => {
+                let up = clematis_native::backend().execute(op, inputs, out)?;
+                let Some(data) = up.one() else {
+                    clematis_core::bail!(Internal, "one result");
+                };
+                let found = Tensor::concrete(out[0].clone(), clematis_native::backend(), data);
+                let zero = Tensor::scalar(0, out[0].dtype);
+                let add = Op::Binary(Binary::Add);
+                return clematis_native::backend().execute(&add, &[&found, &zero], out);
+            }
+            same => same.clone(),
+        };
+        clematis_native::backend().execute(&other, inputs, out)
+    }
+    fn from_host(&self, host: Host, device: Device) -> Result<Data> {
+        clematis_native::backend().from_host(host, device)
+    }
+    fn to_host(&self, x: &Tensor) -> Result<Host> {
+        clematis_native::backend().to_host(x)
+    }
+}
+
+#[test]
+fn planted_faults_are_found() {
+    let broken = backend::register(Broken).unwrap();
+    let wanted = ["sin", "cosh", "sinh", "less_equal", "ceil", "exp", "floor"];
+    let report = run(broken, |op, _| wanted.contains(&op)).unwrap();
+    let failed = |op: &str, check: Check| {
+        report
+            .failures()
+            .iter()
+            .any(|row| row.op == op && row.check == check)
+    };
+    assert!(failed("sin", Check::Forward));
+    // Its derivative, a cosine, is not that of a tangent.
+    assert!(failed("sin", Check::Jvp) && failed("sin", Check::Vjp));
+    assert!(failed("cosh", Check::Forward));
+    // The derivative of sinh needs cosh.
+    assert!(!failed("sinh", Check::Forward) && failed("sinh", Check::Jvp));
+    assert!(failed("less_equal", Check::Forward));
+    assert!(failed("ceil", Check::Forward));
+    for fine in ["exp", "floor"] {
+        assert!(Check::ALL.iter().all(|c| !failed(fine, *c)), "{fine}");
+    }
+}
