@@ -1,5 +1,7 @@
 //! Branches and loops through their front functions: values, both modes, what bodies capture, nesting.
 
+#![allow(clippy::unwrap_used, clippy::type_complexity)] // every line of a test may fail it
+
 use clematis_conform::Array;
 use clematis_core::autodiff::{grad, hessian, jvp, vjp};
 use clematis_core::control::{cond, map, scan, switch, while_loop};
