@@ -13,6 +13,8 @@ use num_complex::Complex;
 pub trait Stored: Pod + Send + Sync {
     /// What kernels compute in.
     type Wide: Pod + Send + Sync;
+    /// An unsigned type of the same size.
+    type Bits: Stored<Wide = Self::Bits>;
     /// Whether both are the same.
     const DIRECT: bool;
     /// To the computed type.
@@ -22,9 +24,10 @@ pub trait Stored: Pod + Send + Sync {
 }
 
 macro_rules! direct {
-    ($($t:ty)*) => {$(
+    ($($t:ty, $bits:ty;)*) => {$(
         impl Stored for $t {
             type Wide = $t;
+            type Bits = $bits;
             const DIRECT: bool = true;
             #[inline]
             fn widen(from: &[$t], to: &mut [$t]) {
@@ -37,7 +40,10 @@ macro_rules! direct {
         }
     )*};
 }
-direct! { u8 u16 u32 u64 u128 i8 i16 i32 i64 f32 f64 Complex<f32> Complex<f64> }
+direct! {
+    u8, u8; u16, u16; u32, u32; u64, u64; u128, u128; i8, u8; i16, u16; i32, u32; i64, u64;
+    f32, u32; f64, u64; Complex<f32>, u64; Complex<f64>, u128;
+}
 
 macro_rules! half {
     ($t:ty, $widen:ident, $narrow:ident, $up:ident, $down:ident) => {
@@ -55,6 +61,7 @@ macro_rules! half {
         }
         impl Stored for $t {
             type Wide = f32;
+            type Bits = u16;
             const DIRECT: bool = false;
             fn widen(from: &[$t], to: &mut [f32]) {
                 $widen(from, to);

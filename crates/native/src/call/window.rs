@@ -6,8 +6,23 @@ use crate::kernel::conv::{Axis, Step};
 use crate::kernel::window::{self, Pooled, Reduction, WindowAxis};
 use crate::layout::dense_strides;
 use crate::memory;
+use clematis_core::host::types::{BF16, C64, C128, F16};
 use clematis_core::op::{Window, WindowGather, WindowKind, WindowScatter};
-use clematis_core::{Result, Spec, Tensor, with_element};
+use clematis_core::{DType, Result, Spec, Tensor, bail};
+
+/// Runs an expression with `E` standing for a number type: bool has no windows, complex types have no order.
+macro_rules! by_number {
+    ($op:expr, $dtype:expr, $E:ident => $body:expr, $($more:ident $t:ty),*) => {
+        by_number!(@ $op, $dtype, $E, $body, $($more $t,)*
+            U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64, F16 F16, BF16 BF16, F32 f32, F64 f64,)
+    };
+    (@ $op:expr, $dtype:expr, $E:ident, $body:expr, $($d:ident $t:ty,)*) => {
+        match $dtype {
+            $(DType::$d => { type $E = $t; $body })*
+            other => bail!(Internal, "{}: the engine has no kernel for {other}", $op),
+        }
+    };
+}
 
 fn reduction(kind: WindowKind) -> Reduction {
     match kind {
@@ -56,19 +71,21 @@ pub fn reduce(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
         window::reduce_window(to, input, &axes, reduction(p.kind));
         Ok(Buffer::new(bytes))
     }
-    with_element!(out.dtype, E => typed::<E>(op, p, x, out))
+    by_number!(op, out.dtype, E => typed::<E>(op, p, x, out), C64 C64, C128 C128)
 }
 
 /// Adds each element of `y` to the place that its window selects in `x`.
 pub fn scatter(op: &str, p: &WindowScatter, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
     let p = Window::from(p.clone());
-    with_element!(out.dtype, E => select::<E>(op, &p, [x, y], &y.shape().sizes(), out, true))
+    let windows = y.shape().sizes();
+    by_number!(op, out.dtype, E => select::<E>(op, &p, [x, y], &windows, out, true),)
 }
 
 /// Takes from `y` the place that each window selects in `x`.
 pub fn gather(op: &str, p: &WindowGather, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
     let p = Window::from(WindowScatter::from(p.clone()));
-    with_element!(out.dtype, E => select::<E>(op, &p, [x, y], &out.shape.sizes(), out, false))
+    let windows = out.shape.sizes();
+    by_number!(op, out.dtype, E => select::<E>(op, &p, [x, y], &windows, out, false),)
 }
 
 /// Both go through the selected places of `x`; everything lies row by row.

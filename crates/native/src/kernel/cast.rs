@@ -7,17 +7,24 @@
 use super::map::{self, Cost};
 use super::unary::each;
 use crate::buffer::{self, Buffer};
-use crate::element::{Stored, by_stored, f32_to_bf16, f32_to_f16};
+use crate::element::{Stored, bf16_to_f32, by_stored, f16_to_f32, f32_to_bf16, f32_to_f16};
 use clematis_core::{DType, Result, Spec, Tensor};
+use half::{bf16, f16};
 use num_complex::Complex;
 
-/// A computed type that can become any other.
-trait Number: Copy {
-    fn real(self) -> f64;
+/// A stored type as a number of any kind.
+trait Number: Stored {
+    /// What is converted from: halves go by f32.
+    type Base: Base;
+    fn base(self) -> Self::Base;
+}
+
+/// A type that Rust converts from by itself.
+trait Base: Copy {
+    fn truth(self) -> bool;
     fn imaginary(self) -> f64 {
         0.0
     }
-    fn truth(self) -> bool;
     /// Rounded to an f32 so that rounding on to a half is right.
     fn odd(self) -> f32;
 }
@@ -28,31 +35,8 @@ fn odd(x: f64) -> f32 {
     let near = x as f32;
     let exact = f64::from(near) == x || x.is_nan();
     let away = f64::from(near).abs() > x.abs();
-    let cut = f32::from_bits(near.to_bits().wrapping_sub(u32::from(away)));
-    if exact {
-        near
-    } else {
-        f32::from_bits(cut.to_bits() | 1)
-    }
-}
-
-macro_rules! numbers {
-    ($($t:ty, |$x:ident| $odd:expr;)*) => {$(
-        impl Number for $t {
-            #[inline(always)]
-            fn real(self) -> f64 { self as f64 }
-            #[inline(always)]
-            fn truth(self) -> bool { self != 0 as $t }
-            #[inline(always)]
-            fn odd(self) -> f32 { let $x = self; $odd }
-        }
-    )*};
-}
-numbers! {
-    u8, |x| x as f32; u16, |x| x as f32; i8, |x| x as f32; i16, |x| x as f32; f32, |x| x; f64, |x| odd(x);
-    u32, |x| odd(f64::from(x)); i32, |x| odd(f64::from(x));
-    u64, |x| odd(sticky(x));
-    i64, |x| odd(sticky(x.unsigned_abs()).copysign(if x < 0 { -1.0 } else { 1.0 }));
+    let cut = near.to_bits().wrapping_sub(u32::from(away)) | 1;
+    if exact { near } else { f32::from_bits(cut) }
 }
 
 /// An f64 whose last bit tells of what it cannot hold.
@@ -62,117 +46,155 @@ fn sticky(x: u64) -> f64 {
     if x < 1 << 53 { x as f64 } else { cut }
 }
 
-macro_rules! complex_numbers {
-    ($($t:ty),*) => {$(
-        impl Number for Complex<$t> {
+macro_rules! bases {
+    ($($t:ty, |$x:ident| $truth:expr, $odd:expr;)*) => {$(
+        impl Base for $t {
             #[inline(always)]
-            fn real(self) -> f64 { self.re as f64 }
+            fn truth(self) -> bool { let $x = self; $truth }
             #[inline(always)]
-            fn imaginary(self) -> f64 { self.im as f64 }
+            fn odd(self) -> f32 { let $x = self; $odd }
+        }
+    )*};
+}
+bases! {
+    u8, |x| x != 0, f32::from(x); u16, |x| x != 0, f32::from(x);
+    i8, |x| x != 0, f32::from(x); i16, |x| x != 0, f32::from(x);
+    u32, |x| x != 0, odd(f64::from(x)); i32, |x| x != 0, odd(f64::from(x));
+    u64, |x| x != 0, odd(sticky(x));
+    i64, |x| x != 0, odd(sticky(x.unsigned_abs()).copysign(if x < 0 { -1.0 } else { 1.0 }));
+    f32, |x| x != 0.0, x; f64, |x| x != 0.0, odd(x);
+}
+macro_rules! complex_bases {
+    ($($t:ty)*) => {$(
+        impl Base for Complex<$t> {
             #[inline(always)]
             fn truth(self) -> bool { self.re != 0.0 || self.im != 0.0 }
             #[inline(always)]
-            fn odd(self) -> f32 { Number::odd(self.re) }
+            fn imaginary(self) -> f64 { self.im.into() }
+            #[inline(always)]
+            fn odd(self) -> f32 { self.re.odd() }
         }
     )*};
 }
-complex_numbers!(f32, f64);
+complex_bases! { f32 f64 }
 
-/// `A` to a computed type `B`; through f64 only where that is exact.
+macro_rules! numbers {
+    ($($t:ty => $base:ty, $convert:expr;)*) => {$(
+        impl Number for $t {
+            type Base = $base;
+            #[inline(always)]
+            fn base(self) -> $base { $convert(self) }
+        }
+    )*};
+}
+numbers! {
+    u8 => u8, |x| x; u16 => u16, |x| x; u32 => u32, |x| x; u64 => u64, |x| x;
+    i8 => i8, |x| x; i16 => i16, |x| x; i32 => i32, |x| x; i64 => i64, |x| x;
+    f16 => f32, f16_to_f32; bf16 => f32, bf16_to_f32; f32 => f32, |x| x; f64 => f64, |x| x;
+    Complex<f32> => Complex<f32>, |x| x; Complex<f64> => Complex<f64>, |x| x;
+}
+
+/// A conversion that Rust has, applied to the real part.
 trait To<B>: Copy {
     fn to(self) -> B;
 }
-macro_rules! plain_to {
-    ($($a:ty)*; $b:tt) => { $(plain_to!(@ $a, $b);)* };
-    (@ $a:ty, [$($b:ty)*]) => {$(
+/// Each of these to each of those; the part after the colon is what is converted.
+macro_rules! to {
+    ($($a:ty: |$x:ident| $real:expr;)*) => {$(
+        to!(@ $a, |$x| $real, u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
+    )*};
+    (@ $a:ty, |$x:ident| $real:expr, $($b:ty)*) => {$(
         impl To<$b> for $a {
             #[inline(always)]
-            fn to(self) -> $b { self as $b }
+            fn to(self) -> $b { let $x = self; $real as $b }
         }
     )*};
 }
-plain_to! { u8 u16 u32 u64 i8 i16 i32 i64 f32 f64; [u8 u16 u32 u64 i8 i16 i32 i64 f32 f64] }
-macro_rules! part_to {
-    ($($p:ty: $($b:ty)*;)*) => {$($(
-        impl To<$b> for Complex<$p> {
-            #[inline(always)]
-            fn to(self) -> $b { self.re as $b }
-        }
-    )*)*};
-}
-part_to! {
-    f32: u8 u16 u32 u64 i8 i16 i32 i64 f32 f64;
-    f64: u8 u16 u32 u64 i8 i16 i32 i64 f32 f64;
+to! {
+    u8: |x| x; u16: |x| x; u32: |x| x; u64: |x| x; i8: |x| x; i16: |x| x; i32: |x| x; i64: |x| x;
+    f32: |x| x; f64: |x| x; Complex<f32>: |x| x.re; Complex<f64>: |x| x.re;
 }
 
-fn real_to<A, B>(x: &Tensor, out: &Spec) -> Result<Buffer>
-where
-    A: Stored<Wide: To<B>>,
-    B: Stored<Wide = B>,
-{
-    map::unary::<A, B>("cast", x, out, Cost::Light, |out, x| {
-        each(out, x, |x: A::Wide| x.to())
-    })
+/// A row from elements of `A`, read as bits of their size, to elements of `B` as bytes. Reading and writing by size
+/// keeps the walk over operands to one copy per size; memory is the limit here, so the loop has one too.
+fn row<A: Number, B: Stored>(out: &mut [u8], x: &[A::Bits], f: impl Fn(A::Base) -> B) {
+    let (out, x) = (
+        bytemuck::cast_slice_mut::<u8, B>(out),
+        bytemuck::cast_slice::<A::Bits, A>(x),
+    );
+    for (out, &x) in out.iter_mut().zip(x) {
+        *out = f(x.base());
+    }
 }
 
-fn run<A>(x: &Tensor, out: &Spec) -> Result<Buffer>
+/// The row that casts from `A`.
+fn choose<A>(to: DType) -> fn(&mut [u8], &[A::Bits])
 where
-    A: Stored<
-        Wide: Number
-                  + To<u8>
-                  + To<u16>
-                  + To<u32>
-                  + To<u64>
-                  + To<i8>
-                  + To<i16>
-                  + To<i32>
-                  + To<i64>
-                  + To<f32>
-                  + To<f64>,
-    >,
+    A: Number,
+    A::Base: To<u8>
+        + To<u16>
+        + To<u32>
+        + To<u64>
+        + To<i8>
+        + To<i16>
+        + To<i32>
+        + To<i64>
+        + To<f32>
+        + To<f64>,
 {
-    match out.dtype {
-        DType::Bool => map::unary::<A, u8>("cast", x, out, Cost::Light, |out, x| {
-            each(out, x, |x: A::Wide| u8::from(x.truth()))
-        }),
-        DType::U8 => real_to::<A, u8>(x, out),
-        DType::U16 => real_to::<A, u16>(x, out),
-        DType::U32 => real_to::<A, u32>(x, out),
-        DType::U64 => real_to::<A, u64>(x, out),
-        DType::I8 => real_to::<A, i8>(x, out),
-        DType::I16 => real_to::<A, i16>(x, out),
-        DType::I32 => real_to::<A, i32>(x, out),
-        DType::I64 => real_to::<A, i64>(x, out),
-        // As bits, so that the f32 between is the one rounded to odd.
-        DType::F16 => map::unary::<A, u16>("cast", x, out, Cost::Light, |out, x| {
-            each(out, x, |x: A::Wide| f32_to_f16(x.odd()).to_bits())
-        }),
-        DType::BF16 => map::unary::<A, u16>("cast", x, out, Cost::Light, |out, x| {
-            each(out, x, |x: A::Wide| f32_to_bf16(x.odd()).to_bits())
-        }),
-        DType::F32 => real_to::<A, f32>(x, out),
-        DType::F64 => real_to::<A, f64>(x, out),
-        DType::C64 => map::unary::<A, Complex<f32>>("cast", x, out, Cost::Light, |out, x| {
-            each(out, x, |x: A::Wide| {
-                Complex::new(x.to(), x.imaginary() as f32)
-            })
-        }),
-        DType::C128 => map::unary::<A, Complex<f64>>("cast", x, out, Cost::Light, |out, x| {
-            each(out, x, |x: A::Wide| Complex::new(x.real(), x.imaginary()))
-        }),
+    match to {
+        DType::Bool => |out, x| row::<A, u8>(out, x, |x| u8::from(x.truth())),
+        DType::U8 => |out, x| row::<A, u8>(out, x, To::to),
+        DType::U16 => |out, x| row::<A, u16>(out, x, To::to),
+        DType::U32 => |out, x| row::<A, u32>(out, x, To::to),
+        DType::U64 => |out, x| row::<A, u64>(out, x, To::to),
+        DType::I8 => |out, x| row::<A, i8>(out, x, To::to),
+        DType::I16 => |out, x| row::<A, i16>(out, x, To::to),
+        DType::I32 => |out, x| row::<A, i32>(out, x, To::to),
+        DType::I64 => |out, x| row::<A, i64>(out, x, To::to),
+        DType::F16 => |out, x| row::<A, f16>(out, x, |x| f32_to_f16(x.odd())),
+        DType::BF16 => |out, x| row::<A, bf16>(out, x, |x| f32_to_bf16(x.odd())),
+        DType::F32 => |out, x| row::<A, f32>(out, x, To::to),
+        DType::F64 => |out, x| row::<A, f64>(out, x, To::to),
+        DType::C64 => |out, x| {
+            row::<A, Complex<f32>>(out, x, |x| Complex::new(x.to(), x.imaginary() as f32));
+        },
+        DType::C128 => |out, x| {
+            row::<A, Complex<f64>>(out, x, |x| Complex::new(x.to(), x.imaginary()));
+        },
     }
 }
 
 /// Runs a cast; to the same type it is the operand itself.
 pub fn cast(x: &Tensor, out: &Spec) -> Result<Buffer> {
-    if x.dtype() == out.dtype {
+    let (from, to) = (x.dtype(), out.dtype);
+    // A bool is a byte already.
+    if from == to || from == DType::Bool && to == DType::U8 {
         return Ok(buffer::of(x)?.into_owned());
     }
-    // Every value of these is one of the other's, bit for bit.
-    if x.dtype() == DType::Bool && out.dtype == DType::U8 {
-        return Ok(buffer::of(x)?.into_owned());
+    match (from, to) {
+        // The ones that networks live on, with vectors.
+        (DType::F16, DType::F32) => {
+            return vectors::<f16, f32>(x, out, |out, x| each(out, x, |x| x));
+        }
+        (DType::BF16, DType::F32) => {
+            return vectors::<bf16, f32>(x, out, |out, x| each(out, x, |x| x));
+        }
+        (DType::F32, DType::F16) => {
+            return vectors::<f32, f16>(x, out, |out, x| each(out, x, |x| x));
+        }
+        (DType::F32, DType::BF16) => {
+            return vectors::<f32, bf16>(x, out, |out, x| each(out, x, |x| x));
+        }
+        _ => {}
     }
-    by_stored!(x.dtype(), T => run::<T>(x, out))
+    by_stored!(from, T => {
+        map::by_bytes::<<T as Stored>::Bits>("cast", x, out, choose::<T>(to))
+    })
+}
+
+fn vectors<A: Stored, B: Stored>(x: &Tensor, out: &Spec, f: map::Row1<A, B>) -> Result<Buffer> {
+    map::unary::<A, B>("cast", x, out, Cost::Light, f)
 }
 
 /// The same bits as another type; only bool has bits that it may not hold.

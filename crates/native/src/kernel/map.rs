@@ -272,6 +272,31 @@ pub fn unary<A: Stored, O: Stored>(
     Ok(Buffer::new(bytes))
 }
 
+/// One operand read as bits of its size, one result written as bytes.
+pub fn by_bytes<S: Stored<Wide = S>>(
+    op: &str,
+    x: &Tensor,
+    spec: &Spec,
+    f: fn(&mut [u8], &[S]),
+) -> Result<Buffer> {
+    let mut bytes = memory::alloc(op, spec)?;
+    let source = source::<S>(x, &spec.shape)?;
+    let size = spec.dtype.size();
+    let grain = Cost::Light.grain() * size;
+    parallel::for_chunks_mut(bytes.as_mut_slice::<u8>(), grain, |start, out| {
+        let (start, end) = (start / size, (start + out.len()) / size);
+        let mut x = Feed::new(&source, start, end - start);
+        let mut at = start;
+        while at < end {
+            let len = (end - at).min(x.reach(at));
+            let row = &mut out[(at - start) * size..(at - start + len) * size];
+            f(row, x.get(start, at, len));
+            at += len;
+        }
+    });
+    Ok(Buffer::new(bytes))
+}
+
 /// Two operands, one result of the shape in `spec`.
 pub fn binary<A: Stored, B: Stored, O: Stored>(
     op: &str,

@@ -29,7 +29,7 @@ const MOST_PIECES: usize = 64;
 const LANES: usize = 64;
 
 /// How two elements are combined.
-pub trait Fold<W>: Copy + Send + Sync {
+pub trait Fold<W>: Copy + Default + Send + Sync {
     /// What changes nothing.
     fn identity() -> W;
     /// Both in one.
@@ -37,16 +37,16 @@ pub trait Fold<W>: Copy + Send + Sync {
 }
 
 /// Sums, wrapping for integers.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Sum;
 /// Products, wrapping for integers.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Prod;
 /// The largest.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Max;
 /// The smallest.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Min;
 
 macro_rules! folds {
@@ -150,6 +150,51 @@ multiversion! {
     }
 }
 
+/// A way of combining as functions: the walks below are compiled once per element type, not once per way.
+#[derive(Clone, Copy)]
+struct Folding<W: Copy> {
+    identity: W,
+    combine: fn(W, W) -> W,
+    chunk: fn(&[W]) -> W,
+    into: fn(&mut [W], &[W]),
+}
+
+fn folding<W: Copy, F: Fold<W>>(_: F) -> Folding<W> {
+    Folding {
+        identity: F::identity(),
+        combine: F::combine,
+        chunk: |x| fold_chunk(x, F::default()),
+        into: |all, x| fold_into(all, x, F::default()),
+    }
+}
+
+/// Bool is stored as a byte: any is the largest, all the smallest.
+fn choose<W: Copy>(kind: ReduceKind) -> Folding<W>
+where
+    Sum: Fold<W>,
+    Prod: Fold<W>,
+    Max: Fold<W>,
+    Min: Fold<W>,
+{
+    match kind {
+        ReduceKind::Sum => folding(Sum),
+        ReduceKind::Prod => folding(Prod),
+        ReduceKind::Max | ReduceKind::Any => folding(Max),
+        ReduceKind::Min | ReduceKind::All => folding(Min),
+    }
+}
+
+fn choose_complex<W: Copy>(kind: ReduceKind) -> Folding<W>
+where
+    Sum: Fold<W>,
+    Prod: Fold<W>,
+{
+    match kind {
+        ReduceKind::Prod => folding(Prod),
+        _ => folding(Sum),
+    }
+}
+
 /// Combines in pairs: the first half with the second.
 fn in_pairs<W>(count: usize, each: &mut impl FnMut(usize) -> W, both: fn(W, W) -> W) -> W {
     fn go<W>(
@@ -181,17 +226,22 @@ pub fn fold_slice<W: Copy, F: Fold<W>>(x: &[W], fold: F) -> W {
 }
 
 /// A row of elements in one run, or through a workspace.
-fn fold_piece<T: Stored, F: Fold<T::Wide>>(
+fn fold_piece<T: Stored>(
     row: &View<'_, T>,
     start: usize,
     len: usize,
     room: &mut (Vec<T>, Vec<T::Wide>),
-    fold: F,
+    fold: Folding<T::Wide>,
 ) -> T::Wide {
     let run = row.sizes.len() == 1 && row.strides[0] == 1;
     if run && T::DIRECT {
         let from = row.offset + start;
-        return fold_slice(bytemuck::cast_slice(&row.data[from..from + len]), fold);
+        let x: &[T::Wide] = bytemuck::cast_slice(&row.data[from..from + len]);
+        return in_pairs(
+            len.div_ceil(CHUNK).max(1),
+            &mut |i| (fold.chunk)(&x[i * CHUNK..len.min((i + 1) * CHUNK)]),
+            fold.combine,
+        );
     }
     in_pairs(
         len.div_ceil(CHUNK).max(1),
@@ -199,12 +249,12 @@ fn fold_piece<T: Stored, F: Fold<T::Wide>>(
             let at = start + i * CHUNK;
             let count = CHUNK.min(start + len - at);
             room.0.resize(count, T::zeroed());
-            room.1.resize(count, F::identity());
+            room.1.resize(count, fold.identity);
             row.read(at, &mut room.0);
             T::widen(&room.0, &mut room.1);
-            fold_chunk(&room.1, fold)
+            (fold.chunk)(&room.1)
         },
-        F::combine,
+        fold.combine,
     )
 }
 
@@ -215,12 +265,7 @@ fn narrow<T: Stored>(value: T::Wide) -> T {
 }
 
 /// Each result from its own row; `kept` and `gone` are what stays and what is folded.
-fn rows<T: Stored, F: Fold<T::Wide>>(
-    kept: &View<'_, T>,
-    gone: &View<'_, T>,
-    out: &mut [T],
-    fold: F,
-) {
+fn rows<T: Stored>(kept: &View<'_, T>, gone: &View<'_, T>, out: &mut [T], fold: Folding<T::Wide>) {
     let count = gone.count();
     let row_at = |walk: &Walk<'_, 1>| View {
         offset: walk.at[0] as usize,
@@ -241,7 +286,7 @@ fn rows<T: Stored, F: Fold<T::Wide>>(
         });
     }
     let pieces = count.div_ceil(PIECE);
-    let mut parts = vec![F::identity(); out.len() * pieces];
+    let mut parts = vec![fold.identity; out.len() * pieces];
     parallel::for_chunks_mut(&mut parts, 1, |at, part| {
         let row = row_at(&walk_to(at / pieces));
         let start = at % pieces * PIECE;
@@ -249,7 +294,7 @@ fn rows<T: Stored, F: Fold<T::Wide>>(
         part[0] = fold_piece(&row, start, PIECE.min(count - start), &mut room, fold);
     });
     for (out, parts) in out.iter_mut().zip(parts.chunks(pieces)) {
-        *out = narrow(in_pairs(pieces, &mut |i| parts[i], F::combine));
+        *out = narrow(in_pairs(pieces, &mut |i| parts[i], fold.combine));
     }
 }
 
@@ -262,49 +307,49 @@ struct Columns<'a, T> {
 
 impl<T: Stored> Columns<'_, T> {
     /// Folds rows `first..last` of the columns from `at` on into `all`.
-    fn fold<F: Fold<T::Wide>>(
+    fn fold(
         &self,
         at: isize,
         (first, last): (usize, usize),
         all: &mut [T::Wide],
-        fold: F,
+        fold: Folding<T::Wide>,
     ) {
         let width = all.len();
         let direct = T::DIRECT && self.step == 1;
         let mut room = vec![T::zeroed(); if direct { 0 } else { width }];
-        let mut wide = vec![F::identity(); if direct { 0 } else { width }];
-        let mut bunch = vec![F::identity(); width];
+        let mut wide = vec![fold.identity; if direct { 0 } else { width }];
+        let mut bunch = vec![fold.identity; width];
         let mut walk = Walk::new(&self.gone.sizes, [&self.gone.strides], [at], first);
         let mut row = first;
-        all.fill(F::identity());
+        all.fill(fold.identity);
         while row < last {
             let end = last.min(row + BUNCH);
-            bunch.fill(F::identity());
+            bunch.fill(fold.identity);
             for _ in row..end {
                 if direct {
                     let from = walk.at[0] as usize;
                     let run = &self.gone.data[from..from + width];
-                    fold_into(&mut bunch, bytemuck::cast_slice(run), fold);
+                    (fold.into)(&mut bunch, bytemuck::cast_slice(run));
                 } else {
                     crate::layout::read_run(self.gone.data, walk.at[0], self.step, &mut room);
                     T::widen(&room, &mut wide);
-                    fold_into(&mut bunch, &wide, fold);
+                    (fold.into)(&mut bunch, &wide);
                 }
                 walk.step();
             }
-            fold_into(all, &bunch, fold);
+            (fold.into)(all, &bunch);
             row = end;
         }
     }
 }
 
 /// Many results at once, along the axis `column` of `kept` on which memory runs.
-fn columns<T: Stored, F: Fold<T::Wide>>(
+fn columns<T: Stored>(
     kept: &View<'_, T>,
     gone: &View<'_, T>,
     column: usize,
     out: &mut [T],
-    fold: F,
+    fold: Folding<T::Wide>,
 ) {
     let count = gone.count();
     let width = kept.sizes[column];
@@ -355,7 +400,7 @@ fn columns<T: Stored, F: Fold<T::Wide>>(
             |all: &mut Vec<T::Wide>, task, out| {
                 for block in task * per_task..(outer * blocks).min((task + 1) * per_task) {
                     let (from, to, width) = locate(block);
-                    all.resize(width, F::identity());
+                    all.resize(width, fold.identity);
                     rows.fold(from, (0, count), all, fold);
                     write(out, to, all);
                 }
@@ -365,7 +410,7 @@ fn columns<T: Stored, F: Fold<T::Wide>>(
     let room = width.min(COLUMNS);
     for block in 0..outer * blocks {
         let (from, to, width) = locate(block);
-        let mut parts = vec![F::identity(); pieces * room];
+        let mut parts = vec![fold.identity; pieces * room];
         parallel::for_chunks_mut(&mut parts, room, |at, part| {
             let first = at / room * per_piece;
             let last = count.min(first + per_piece);
@@ -373,7 +418,7 @@ fn columns<T: Stored, F: Fold<T::Wide>>(
         });
         let (all, others) = parts.split_at_mut(room);
         for part in others.chunks(room) {
-            fold_into(all, part, fold);
+            (fold.into)(all, part);
         }
         let all = &all[..width];
         parallel::for_disjoint(out, 1, || (), |(), _, out| write(out, to, all));
@@ -381,12 +426,7 @@ fn columns<T: Stored, F: Fold<T::Wide>>(
 }
 
 /// Folds the axes `gone` of a view.
-pub fn fold_axes<T: Stored, F: Fold<T::Wide>>(
-    x: &View<'_, T>,
-    gone: &[usize],
-    out: &mut [T],
-    fold: F,
-) {
+fn fold_axes<T: Stored>(x: &View<'_, T>, gone: &[usize], out: &mut [T], fold: Folding<T::Wide>) {
     let pick = |axes: &[usize]| View {
         data: x.data,
         offset: x.offset,
@@ -435,29 +475,14 @@ pub fn run(op: &str, p: &Reduce, x: &Tensor, out: &Spec) -> Result<Buffer> {
         return Ok(Buffer::new(bytes));
     }
     macro_rules! fold {
-        ($T:ty, $f:expr) => {
-            fold_axes(
-                &buffer.view::<$T>(x.shape()),
-                &p.axes,
-                bytes.as_mut_slice::<$T>(),
-                $f,
-            )
-        };
+        ($T:ty, $choose:ident) => {{
+            let view = buffer.view::<$T>(x.shape());
+            fold_axes(&view, &p.axes, bytes.as_mut_slice::<$T>(), $choose(p.kind));
+        }};
     }
-    match p.kind {
-        ReduceKind::Sum => by_real!(x.dtype(), T => fold!(T, Sum), match x.dtype() {
-            DType::C64 => fold!(Complex<f32>, Sum),
-            _ => fold!(Complex<f64>, Sum),
-        }),
-        ReduceKind::Prod => by_real!(x.dtype(), T => fold!(T, Prod), match x.dtype() {
-            DType::C64 => fold!(Complex<f32>, Prod),
-            _ => fold!(Complex<f64>, Prod),
-        }),
-        ReduceKind::Max => by_real!(x.dtype(), T => fold!(T, Max), {}),
-        ReduceKind::Min => by_real!(x.dtype(), T => fold!(T, Min), {}),
-        // True is 1 and false is 0.
-        ReduceKind::Any => fold!(u8, Max),
-        ReduceKind::All => fold!(u8, Min),
-    }
+    by_real!(x.dtype(), T => fold!(T, choose), match x.dtype() {
+        DType::C64 => fold!(Complex<f32>, choose_complex),
+        _ => fold!(Complex<f64>, choose_complex),
+    });
     Ok(Buffer::new(bytes))
 }

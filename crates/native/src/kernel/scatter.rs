@@ -52,32 +52,35 @@ pub fn scatter(
     if updates.shape().count() == 0 || out.shape.count() == 0 {
         return Ok(Buffer::new(bytes));
     }
+    // A row at a time, so that the walk is compiled once per type.
     macro_rules! apply {
-        ($T:ty, $f:expr) => {
+        ($T:ty, |$a:pat_param, $b:pat_param| $f:expr) => {
             write(
                 p,
                 &vectors,
                 &kept,
                 &from.view::<$T>(updates.shape()),
                 bytes.as_mut_slice::<$T>(),
-                $f,
+                |to, from| {
+                    for (to, &from) in to.iter_mut().zip(from) {
+                        let ($a, $b) = (*to, from);
+                        *to = $f;
+                    }
+                },
             )
         };
     }
+    // Wrapped sums and products have the same bits, signed or not.
     macro_rules! arithmetic {
         ($integer:ident, $op:tt) => {
             match out.dtype {
                 DType::Bool => {
                     if p.kind == ScatterKind::Add { apply!(u8, |a, b| a | b) } else { apply!(u8, |a, b| a & b) }
                 }
-                DType::U8 => apply!(u8, |a, b| a.$integer(b)),
-                DType::U16 => apply!(u16, |a, b| a.$integer(b)),
-                DType::U32 => apply!(u32, |a, b| a.$integer(b)),
-                DType::U64 => apply!(u64, |a, b| a.$integer(b)),
-                DType::I8 => apply!(i8, |a, b| a.$integer(b)),
-                DType::I16 => apply!(i16, |a, b| a.$integer(b)),
-                DType::I32 => apply!(i32, |a, b| a.$integer(b)),
-                DType::I64 => apply!(i64, |a, b| a.$integer(b)),
+                DType::U8 | DType::I8 => apply!(u8, |a, b| a.$integer(b)),
+                DType::U16 | DType::I16 => apply!(u16, |a, b| a.$integer(b)),
+                DType::U32 | DType::I32 => apply!(u32, |a, b| a.$integer(b)),
+                DType::U64 | DType::I64 => apply!(u64, |a, b| a.$integer(b)),
                 DType::F16 => apply!(half::f16, |a, b| half::f16::from_f32(a.to_f32() $op b.to_f32())),
                 DType::BF16 => apply!(half::bf16, |a, b| half::bf16::from_f32(a.to_f32() $op b.to_f32())),
                 DType::F32 => apply!(f32, |a, b| a $op b),
@@ -119,7 +122,7 @@ fn write<T: Stored>(
     kept: &[usize],
     updates: &View<'_, T>,
     out: &mut [T],
-    combine: impl Fn(T, T) -> T + Sync,
+    combine: fn(&mut [T], &[T]),
 ) {
     let places = dense_strides(&vectors.sizes);
     let (steps, row_steps) = split(&updates.strides, &p.window_axes);
@@ -163,16 +166,12 @@ fn write<T: Stored>(
                         if place_step == 1 && step == 1 {
                             let to = out.slice(to as usize, width);
                             let from = &updates.data[from as usize..from as usize + width];
-                            for (to, &from) in to.iter_mut().zip(from) {
-                                *to = combine(*to, from);
-                            }
+                            combine(to, from);
                         } else {
                             for j in 0..width as isize {
-                                let from = updates.data[(from + j * step) as usize];
+                                let from = (from + j * step) as usize;
                                 let to = (to + j * place_step) as usize;
-                                for to in out.slice(to, 1) {
-                                    *to = combine(*to, from);
-                                }
+                                combine(out.slice(to, 1), &updates.data[from..=from]);
                             }
                         }
                         walk.step();

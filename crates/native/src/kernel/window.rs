@@ -13,12 +13,13 @@ use num_complex::Complex;
 use super::conv::cut::Cut;
 use super::conv::problem::Dim;
 use super::conv::{Axis, Step};
+use crate::element::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
 pub(crate) mod fold;
 pub(crate) mod nest;
 mod select;
 
-use fold::Fold;
+use fold::{Fold, Work};
 use nest::{Nest, NestAxis};
 pub use select::{window_gather, window_scatter};
 
@@ -59,6 +60,12 @@ pub trait Pooled: Copy + Send + Sync + PartialEq + 'static {
     const ZERO: Self;
     /// Smallest and largest value.
     const LIMITS: (Self, Self);
+    /// Folds by plain loops, unless a type says otherwise.
+    #[doc(hidden)]
+    #[allow(private_bounds, private_interfaces)]
+    fn run<F: Fold<Item = Self>>(out: &mut [Self], work: &Work<'_, F>) {
+        fold::plain(out, work);
+    }
     /// To the type of sums.
     fn widen(self) -> Self::Sum;
     /// Back, rounded.
@@ -86,6 +93,10 @@ macro_rules! pooled {
             const ZERO: $t = <$t as PooledConst>::ZERO;
             const LIMITS: ($t, $t) = ($lo, $hi);
             const IDENTITIES: ($sum, $sum) = (0.0, 1.0);
+            #[allow(private_bounds, private_interfaces)]
+            fn run<F: Fold<Item = Self>>(out: &mut [Self], work: &Work<'_, F>) {
+                fold::vectors(out, work);
+            }
             #[inline(always)]
             fn widen(self) -> $sum { $widen(self) }
             #[inline(always)]
@@ -205,8 +216,8 @@ impl PooledConst for bf16 {
 pooled! { float
     f32, f32, |x| x, |x| x, f32::NEG_INFINITY, f32::INFINITY;
     f64, f64, |x| x, |x| x, f64::NEG_INFINITY, f64::INFINITY;
-    f16, f32, f16::to_f32, f16::from_f32, f16::NEG_INFINITY, f16::INFINITY;
-    bf16, f32, bf16::to_f32, bf16::from_f32, bf16::NEG_INFINITY, bf16::INFINITY;
+    f16, f32, f16_to_f32, f32_to_f16, f16::NEG_INFINITY, f16::INFINITY;
+    bf16, f32, bf16_to_f32, f32_to_bf16, bf16::NEG_INFINITY, bf16::INFINITY;
 }
 pooled! { int i8, i16, i32, i64, u8, u16, u32, u64 }
 pooled! { complex f32, f64 }
@@ -262,6 +273,9 @@ macro_rules! folds {
             type Item = T;
             type Sum = $sum;
             const TAPS: bool = false;
+            fn run(out: &mut [T], work: &Work<'_, Self>) {
+                T::run(out, work);
+            }
             #[inline(always)]
             fn start() -> $sum { $start }
             #[inline(always)]

@@ -1,7 +1,5 @@
 //! Folding the windows of a [`Nest`], vectors at a time.
 
-use std::marker::PhantomData;
-
 use super::nest::{Job, Nest};
 use crate::parallel::{self, Part};
 use crate::simd::multiversion;
@@ -14,9 +12,24 @@ pub(crate) trait Fold: Copy + Send + Sync + 'static {
     type Sum: Copy + Send + Sync;
     /// Whether there is a filter.
     const TAPS: bool;
+    /// Folds consecutive jobs with the best vectors there are. Types for which that does not pay are
+    /// folded by [`plain`], since each set of instructions is one more copy of all loops.
+    fn run(out: &mut [Self::Item], work: &Work<'_, Self>) {
+        vectors(out, work);
+    }
     fn start() -> Self::Sum;
     fn fold(sum: Self::Sum, x: Self::Item, tap: Self::Sum) -> Self::Sum;
     fn finish(sum: Self::Sum) -> Self::Item;
+}
+
+/// Consecutive jobs of one nest at one position, and what they read.
+pub(crate) struct Work<'a, F: Fold> {
+    x: &'a [F::Item],
+    nest: &'a Nest,
+    jobs: &'a [Job],
+    taps: &'a [F::Sum],
+    read: isize,
+    tap: usize,
 }
 
 impl Nest {
@@ -54,7 +67,15 @@ impl Nest {
                 let start = jobs.first().map_or(0, |job| job.write + write) as usize;
                 if let Some(length) = self.row_length {
                     let out = out.slice(start, count * length);
-                    fold_jobs(PhantomData::<F>, out, x, self, jobs, taps, read, tap);
+                    let work = Work {
+                        x,
+                        nest: self,
+                        jobs,
+                        taps,
+                        read,
+                        tap,
+                    };
+                    F::run(out, &work);
                 } else {
                     for job in jobs {
                         self.run_job::<F>(buffer, job, (read, write, tap), x, taps, out);
@@ -74,11 +95,17 @@ impl Nest {
         taps: &[F::Sum],
         out: &mut Part<'_, F::Item>,
     ) {
-        let line = Line::new(self, job, read, tap);
-        let reads = &self.reads[job.reads.clone()];
+        let work = Work {
+            x,
+            nest: self,
+            jobs: std::slice::from_ref(job),
+            taps,
+            read,
+            tap,
+        };
         buffer.clear();
         buffer.resize(job.count * self.lanes, F::finish(F::start()));
-        fold_line(PhantomData::<F>, buffer, x, reads, taps, line);
+        F::run(buffer, &work);
         for (i, line) in buffer.chunks_exact(self.lanes).enumerate() {
             let start = job.write + write + i as isize * self.write_step;
             out.slice(start as usize, self.lanes).copy_from_slice(line);
@@ -113,19 +140,25 @@ impl Line {
 
 multiversion! {
     /// Folds the places of consecutive jobs, whose results follow each other without gaps.
-    fn fold_jobs[F: Fold](_fold: PhantomData<F>, out: &mut [F::Item], x: &[F::Item], nest: &Nest, jobs: &[Job], taps: &[F::Sum], read: isize, tap: usize) {
-        let mut at = 0;
-        for job in jobs {
-            let line = Line::new(nest, job, read, tap);
-            let length = job.count * nest.lanes;
-            fold_line_body::<F>(&mut out[at..at + length], x, &nest.reads[job.reads.clone()], taps, line);
-            at += length;
-        }
+    pub(crate) fn vectors[F: Fold](out: &mut [F::Item], work: &Work<'_, F>) {
+        fold_jobs(out, work);
     }
+}
 
-    /// Folds `count` places of `lanes` elements, all with the same reads.
-    fn fold_line[F: Fold](_fold: PhantomData<F>, out: &mut [F::Item], x: &[F::Item], reads: &[(isize, usize)], taps: &[F::Sum], line: Line) {
-        fold_line_body::<F>(out, x, reads, taps, line);
+/// The same with the instructions that every processor has.
+pub(crate) fn plain<F: Fold>(out: &mut [F::Item], work: &Work<'_, F>) {
+    fold_jobs(out, work);
+}
+
+#[inline(always)]
+fn fold_jobs<F: Fold>(out: &mut [F::Item], work: &Work<'_, F>) {
+    let mut at = 0;
+    for job in work.jobs {
+        let line = Line::new(work.nest, job, work.read, work.tap);
+        let length = job.count * work.nest.lanes;
+        let reads = &work.nest.reads[job.reads.clone()];
+        fold_line_body::<F>(&mut out[at..at + length], work.x, reads, work.taps, line);
+        at += length;
     }
 }
 
