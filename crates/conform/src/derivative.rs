@@ -313,6 +313,36 @@ fn forward_checked(s: &Subject, part: &Part) -> Judged {
         return Ok(zero(&dy));
     }
     if !(wide(&s.operands(part)) && wide(&y)) {
+        return narrow_checked(s, part, &direction, &dy, &y);
+    }
+    let want = s.difference(part, &direction, &|xs| s.call(part, xs))?;
+    Ok(judged("jvp", gap(&dy, &want), s.case.derivative.tolerance))
+}
+
+/// In a narrow type there are no differences to be had: the same in f64 or c128 is what a tangent must be near.
+fn narrow_checked(
+    s: &Subject,
+    part: &Part,
+    direction: &[Array],
+    dy: &[Vec<C>],
+    y: &[Tensor],
+) -> Judged {
+    let widened = |x: &Array| -> Array {
+        let dtype = match x.dtype {
+            d if d.is_complex() => DType::C128,
+            d if d.is_float() => DType::F64,
+            d => d,
+        };
+        Array { dtype, ..x.clone() }
+    };
+    let case = Case {
+        inputs: s.case.inputs.iter().map(widened).collect(),
+        ..s.case.clone()
+    };
+    let precision = y.iter().map(|y| epsilon(y.dtype())).fold(0.0, f64::max);
+    let allowed = s.case.derivative.duality * precision;
+    // A cast or a graph has its types in its parameters: there the tangent need only be finite.
+    if !case.is_legal() {
         let finite = dy
             .iter()
             .flatten()
@@ -323,8 +353,16 @@ fn forward_checked(s: &Subject, part: &Part) -> Judged {
             Err("a tangent is not finite".into())
         });
     }
-    let want = s.difference(part, &direction, &|xs| s.call(part, xs))?;
-    Ok(judged("jvp", gap(&dy, &want), s.case.derivative.tolerance))
+    let wide = Subject {
+        backend: s.backend,
+        all: uploaded(s, &case.inputs)?,
+        case: &case,
+        flat: false,
+    };
+    let dx = uploaded(s, &direction.iter().map(widened).collect::<Vec<_>>())?;
+    let operands = wide.operands(part);
+    let (_, want) = jvp(|x: &Vec<Tensor>| wide.call(part, x), &operands, &dx)?;
+    Ok(judged("jvp", gap(dy, &values(&want)?), allowed))
 }
 
 fn zero(parts: &[Vec<C>]) -> std::result::Result<f64, String> {
