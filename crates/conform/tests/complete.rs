@@ -39,11 +39,12 @@ fn retyped(case: &Case, dtype: DType) -> Case {
         .inputs
         .iter()
         .map(|x| {
-            let dtype = if x.dtype == case.dtype { dtype } else { x.dtype };
-            Array {
-                dtype,
-                ..x.clone()
-            }
+            let dtype = if x.dtype == case.dtype {
+                dtype
+            } else {
+                x.dtype
+            };
+            Array { dtype, ..x.clone() }
         })
         .collect();
     Case {
@@ -105,5 +106,8 @@ fn shapes_without_axes_of_size_one_and_of_size_zero_occur() {
         counts[1] += usize::from(shapes.iter().any(|s| s.contains(&1)));
         counts[2] += usize::from(shapes.iter().any(|s| s.contains(&0)));
     }
-    assert!(counts[0] > 100 && counts[1] > 130 && counts[2] > 150, "{counts:?}");
+    assert!(
+        counts[0] > 100 && counts[1] > 130 && counts[2] > 150,
+        "{counts:?}"
+    );
 }

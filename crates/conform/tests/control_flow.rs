@@ -63,9 +63,7 @@ fn slope(f: impl Fn(f64) -> f64, x: f64) -> f64 {
 fn cond_runs_and_differentiates_the_branch_that_was_chosen() {
     // Each branch captures a tensor of its own, and both take the operand.
     let (a, b) = (number(2.0), number(5.0));
-    let f = |p: &Tensor, x: &Tensor| {
-        cond(p, x, |x| (x * x * &a).done(), |x| (x.sin() * &b).done())
-    };
+    let f = |p: &Tensor, x: &Tensor| cond(p, x, |x| (x * x * &a).done(), |x| (x.sin() * &b).done());
     let (yes, no) = (ops::tensor(true).unwrap(), ops::tensor(false).unwrap());
     let x = number(0.6);
     let program = traced(&[&yes, &x], |v| f(&v[0], &v[1]));
@@ -106,11 +104,10 @@ fn captured_tensors_of_branches_have_gradients() {
 
 #[test]
 fn switch_chooses_among_many_and_clips() {
-    let branches: &[&dyn Fn(&Tensor) -> Result<Tensor>] = &[
-        &|x| (x * 2.0).done(),
-        &|x| x.square().done(),
-        &|x| x.exp().done(),
-    ];
+    let branches: &[&dyn Fn(&Tensor) -> Result<Tensor>] =
+        &[&|x| (x * 2.0).done(), &|x| x.square().done(), &|x| {
+            x.exp().done()
+        }];
     let x = number(1.5);
     let program = traced(&[&whole(0), &x], |v| switch(&v[0], &v[1], branches));
     for (i, value, slope) in [
@@ -163,7 +160,11 @@ fn while_has_forward_mode_and_says_why_it_has_no_other() {
 fn what_a_loop_does_not_change_may_be_differentiated_in_reverse() {
     // The loop runs on values that do not depend on x.
     let f = |x: &Tensor| {
-        let n = while_loop(number(1.0), |n| ops::less(n, 100.0).done(), |n| (n * 3.0).done())?;
+        let n = while_loop(
+            number(1.0),
+            |n| ops::less(n, 100.0).done(),
+            |n| (n * 3.0).done(),
+        )?;
         (x * n).done()
     };
     close(&grad(f)(&number(2.0)).unwrap(), &[243.0]);
@@ -210,7 +211,10 @@ fn recurrent_operands() -> Vec<Tensor> {
 fn scan_is_the_loop_written_out() {
     let operands = recurrent_operands();
     for reverse in [false, true] {
-        let (a, b) = (recurrent_loss(recurrence, reverse), recurrent_loss(unrolled, reverse));
+        let (a, b) = (
+            recurrent_loss(recurrence, reverse),
+            recurrent_loss(unrolled, reverse),
+        );
         close(&a(&operands).unwrap(), &all(&b(&operands).unwrap()));
         let (ga, gb) = (grad(&a)(&operands).unwrap(), grad(&b)(&operands).unwrap());
         for (x, y) in ga.iter().zip(&gb) {
@@ -299,7 +303,10 @@ fn map_goes_over_rows() {
     let f = |xs: &Tensor| map(xs, |x| x.square().sum(..).done());
     close(&f(&xs).unwrap(), &[5.0, 25.0]);
     let (_, pull) = vjp(f, &xs).unwrap();
-    close(&pull.call(&floats(&[1.0, 10.0])).unwrap(), &[2.0, 4.0, 60.0, 80.0]);
+    close(
+        &pull.call(&floats(&[1.0, 10.0])).unwrap(),
+        &[2.0, 4.0, 60.0, 80.0],
+    );
     let (_, dy) = jvp(f, &xs, &xs).unwrap();
     close(&dy, &[10.0, 50.0]);
 }
@@ -323,14 +330,22 @@ fn bodies_that_do_not_fit_are_refused() {
     assert_eq!(grown.unwrap_err().kind(), Kind::Shape);
     let e = scan(&number(0.0), &(), None, false, |h, ()| Ok((h.clone(), ()))).unwrap_err();
     assert_eq!(e.kind(), Kind::Value);
-    let e = scan(&number(0.0), &number(1.0), None, false, |h, _| Ok((h.clone(), ()))).unwrap_err();
+    let e = scan(&number(0.0), &number(1.0), None, false, |h, _| {
+        Ok((h.clone(), ()))
+    })
+    .unwrap_err();
     assert_eq!(e.kind(), Kind::Shape);
     let e = while_loop(number(0.0), |x| x.sin().done(), |x| Ok(x.clone())).unwrap_err();
     assert_eq!(e.kind(), Kind::DType);
     let p = ops::tensor(true).unwrap();
     let specs = [p.spec().clone(), xs.spec().clone()];
     let differ = trace(&specs, |v| {
-        Ok(vec![cond(&v[0], &v[1], |x| Ok(x.clone()), |x| x.sum(..).done())?])
+        Ok(vec![cond(
+            &v[0],
+            &v[1],
+            |x| Ok(x.clone()),
+            |x| x.sum(..).done(),
+        )?])
     });
     assert_eq!(differ.err().map(|e| e.kind()), Some(Kind::Shape));
 }

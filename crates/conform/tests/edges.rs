@@ -47,7 +47,10 @@ fn assert_same(mode: &str, got: &[f64], want: &[f64]) {
         .iter()
         .zip(want)
         .all(|(g, w)| g == w || (g - w).abs() <= 1e-12 * w.abs().max(1.0));
-    assert!(same && got.len() == want.len(), "{mode}: {got:?} instead of {want:?}");
+    assert!(
+        same && got.len() == want.len(),
+        "{mode}: {got:?} instead of {want:?}"
+    );
 }
 
 #[test]
@@ -59,8 +62,16 @@ fn at_a_corner_the_slopes_of_both_sides_are_shared() {
         ops::maximum(a, b).done()
     };
     gradient(tie, &[2.0, 2.0], &[0.5, 0.5]);
-    gradient(|x| ops::max(x, 0).done(), &[1.0, 3.0, 3.0], &[0.0, 0.5, 0.5]);
-    gradient(|x| ops::min(x, 0).done(), &[1.0, 1.0, 3.0], &[0.5, 0.5, 0.0]);
+    gradient(
+        |x| ops::max(x, 0).done(),
+        &[1.0, 3.0, 3.0],
+        &[0.0, 0.5, 0.5],
+    );
+    gradient(
+        |x| ops::min(x, 0).done(),
+        &[1.0, 1.0, 3.0],
+        &[0.5, 0.5, 0.0],
+    );
     gradient(|x| ops::hypot(x, x * 0.0).done(), &[0.0], &[0.0]);
 }
 
@@ -76,9 +87,21 @@ fn powers_of_zero_and_zeroth_powers() {
 
 #[test]
 fn products_with_zeros_keep_the_derivative_of_the_zero() {
-    gradient(|x| ops::prod(x, 0).done(), &[2.0, 0.0, 3.0], &[0.0, 6.0, 0.0]);
-    gradient(|x| ops::prod(x, 0).done(), &[0.0, 0.0, 3.0], &[0.0, 0.0, 0.0]);
-    gradient(|x| ops::cumprod(x, 0).done(), &[2.0, 0.0, 3.0], &[1.0, 8.0, 0.0]);
+    gradient(
+        |x| ops::prod(x, 0).done(),
+        &[2.0, 0.0, 3.0],
+        &[0.0, 6.0, 0.0],
+    );
+    gradient(
+        |x| ops::prod(x, 0).done(),
+        &[0.0, 0.0, 3.0],
+        &[0.0, 0.0, 0.0],
+    );
+    gradient(
+        |x| ops::cumprod(x, 0).done(),
+        &[2.0, 0.0, 3.0],
+        &[1.0, 8.0, 0.0],
+    );
 }
 
 #[test]
@@ -115,10 +138,18 @@ fn the_branch_not_taken_does_no_harm() {
     gradient(|x| ops::elu(x, 1.0).done(), &[900.0, -900.0], &[1.0, 0.0]);
     gradient(|x| ops::softplus(x).done(), &[900.0, -900.0], &[1.0, 0.0]);
     gradient(|x| ops::sigmoid(x).done(), &[900.0, -900.0], &[0.0, 0.0]);
-    gradient(|x| ops::log_sigmoid(x).done(), &[900.0, -900.0], &[0.0, 1.0]);
+    gradient(
+        |x| ops::log_sigmoid(x).done(),
+        &[900.0, -900.0],
+        &[0.0, 1.0],
+    );
     gradient(|x| ops::mish(x).done(), &[900.0, -900.0], &[1.0, 0.0]);
     gradient(|x| ops::silu(x).done(), &[900.0, -900.0], &[1.0, 0.0]);
-    gradient(|x| ops::gelu(x, false).done(), &[900.0, -900.0], &[1.0, 0.0]);
+    gradient(
+        |x| ops::gelu(x, false).done(),
+        &[900.0, -900.0],
+        &[1.0, 0.0],
+    );
     gradient(|x| ops::gelu(x, true).done(), &[900.0, -900.0], &[1.0, 0.0]);
     gradient(|x| x.tanh().done(), &[900.0, INF], &[0.0, 0.0]);
 }
@@ -126,7 +157,11 @@ fn the_branch_not_taken_does_no_harm() {
 #[test]
 fn norms_and_losses_at_zero() {
     gradient(|x| ops::norm(x, ..).done(), &[3.0, 4.0], &[0.6, 0.8]);
-    gradient(|x| ops::huber_loss(x, 0.0, 1.0).done(), &[0.0, 3.0], &[0.0, 1.0]);
+    gradient(
+        |x| ops::huber_loss(x, 0.0, 1.0).done(),
+        &[0.0, 3.0],
+        &[0.0, 1.0],
+    );
     gradient(
         |x| ops::binary_cross_entropy(x, ops::sigmoid(x).stop_gradient()).done(),
         &[50.0, -50.0],
@@ -140,7 +175,11 @@ fn sorting_moves_derivatives_along() {
     gradient(weighted, &[3.0, 1.0, 2.0], &[100.0, 1.0, 10.0]);
     // Equal ones keep their order.
     gradient(weighted, &[2.0, 2.0, 1.0], &[10.0, 100.0, 1.0]);
-    gradient(|x| ops::median(x, 0).done(), &[3.0, 1.0, 2.0], &[0.0, 0.0, 1.0]);
+    gradient(
+        |x| ops::median(x, 0).done(),
+        &[3.0, 1.0, 2.0],
+        &[0.0, 0.0, 1.0],
+    );
 }
 
 #[test]

@@ -20,10 +20,7 @@ fn bits(xs: &[Tensor]) -> Result<Vec<(Spec, Vec<u8>)>> {
     xs.iter()
         .map(|x| {
             let host = x.to_host()?;
-            Ok((
-                host.spec().clone(),
-                host.bytes().as_slice::<u8>().to_vec(),
-            ))
+            Ok((host.spec().clone(), host.bytes().as_slice::<u8>().to_vec()))
         })
         .collect()
 }
@@ -73,7 +70,11 @@ fn each(what: &str, check: impl Fn(&Case) -> Result<std::result::Result<(), Stri
         wrong
     });
     let shown: Vec<&String> = wrong.iter().take(20).collect();
-    assert!(wrong.is_empty(), "{what}: {} wrong: {shown:#?}", wrong.len());
+    assert!(
+        wrong.is_empty(),
+        "{what}: {} wrong: {shown:#?}",
+        wrong.len()
+    );
 }
 
 fn inputs(case: &Case) -> Result<Vec<Tensor>> {

@@ -45,7 +45,10 @@ fn derivatives_of_any_order_nest() {
     close(&grad(f)(&x).unwrap(), &[0.7f64.cos()]);
     close(&grad(grad(f))(&x).unwrap(), &[-0.7f64.sin()]);
     close(&grad(grad(grad(f)))(&x).unwrap(), &[-0.7f64.cos()]);
-    close(&grad(grad(grad(grad(grad(f)))))(&x).unwrap(), &[0.7f64.cos()]);
+    close(
+        &grad(grad(grad(grad(grad(f)))))(&x).unwrap(),
+        &[0.7f64.cos()],
+    );
 }
 
 #[test]
@@ -147,7 +150,11 @@ fn aux_comes_back_and_is_not_differentiated() {
 
 #[test]
 fn trees_keep_their_structure() {
-    let x = (floats(&[1.0, 2.0]), vec![number(3.0), number(4.0)], Some(number(5.0)));
+    let x = (
+        floats(&[1.0, 2.0]),
+        vec![number(3.0), number(4.0)],
+        Some(number(5.0)),
+    );
     let (value, g) = value_and_grad(|(a, b, c): &(Tensor, Vec<Tensor>, Option<Tensor>)| {
         let c = c.as_ref().map_or(number(0.0), Tensor::clone);
         (a.sum(..) * &b[0] + &b[1] * &b[1] * c).done()
@@ -207,7 +214,12 @@ fn integers_and_results_of_many_elements_are_refused() {
     assert_eq!(e.kind(), Kind::DType);
     let (_, pull) = vjp(|x: &Tensor| x.sin().done(), &floats(&[1.0, 2.0])).unwrap();
     assert_eq!(pull.call(&number(1.0)).unwrap_err().kind(), Kind::Shape);
-    let e = jvp(|x: &Tensor| x.sin().done(), &number(1.0), &floats(&[1.0, 2.0])).unwrap_err();
+    let e = jvp(
+        |x: &Tensor| x.sin().done(),
+        &number(1.0),
+        &floats(&[1.0, 2.0]),
+    )
+    .unwrap_err();
     assert_eq!(e.kind(), Kind::Shape);
 }
 
@@ -232,11 +244,17 @@ fn complex_gradients_follow_jax() {
     let z = ops::from_slice(&[num_complex::Complex::new(1.5, -0.5)], [1usize]).unwrap();
     let g = grad(|z: &Tensor| z.abs().square().sum(..))(&z).unwrap();
     let got = Array::from_tensor(&g).unwrap().values[0].c();
-    assert!((got - num_complex::Complex::new(3.0, 1.0)).norm() < 1e-12, "{got}");
+    assert!(
+        (got - num_complex::Complex::new(3.0, 1.0)).norm() < 1e-12,
+        "{got}"
+    );
     // Of Re(z²) it is 2 z: holomorphic functions have their usual derivative.
     let g = grad(|z: &Tensor| z.square().real().sum(..))(&z).unwrap();
     let got = Array::from_tensor(&g).unwrap().values[0].c();
-    assert!((got - num_complex::Complex::new(3.0, -1.0)).norm() < 1e-12, "{got}");
+    assert!(
+        (got - num_complex::Complex::new(3.0, -1.0)).norm() < 1e-12,
+        "{got}"
+    );
 }
 
 #[test]
@@ -249,7 +267,12 @@ fn a_function_may_have_a_reverse_rule_of_its_own() {
     );
     let f = |x: &Tensor| (clipped(&[x])?.remove(0).square().sum(..)).done();
     close(&grad(f)(&floats(&[0.25, 3.0])).unwrap(), &[0.5, 1.0]);
-    let e = jvp(|x: &Tensor| Ok(clipped(&[x])?.remove(0)), &number(1.0), &number(1.0)).unwrap_err();
+    let e = jvp(
+        |x: &Tensor| Ok(clipped(&[x])?.remove(0)),
+        &number(1.0),
+        &number(1.0),
+    )
+    .unwrap_err();
     assert_eq!(e.kind(), Kind::Diff);
     assert!(e.to_string().contains("clip_gradient"), "{e}");
 }
@@ -259,7 +282,11 @@ fn a_rule_that_gives_the_wrong_shape_is_refused() {
     let wrong = custom_vjp(
         "wrong",
         |x| Ok(vec![x[0].clone()]),
-        |_, _, ct| Ok(vec![Some(ops::stack(&[ct[0].clone(), ct[0].clone()], 0).done()?)]),
+        |_, _, ct| {
+            Ok(vec![Some(
+                ops::stack(&[ct[0].clone(), ct[0].clone()], 0).done()?,
+            )])
+        },
     );
     let e = grad(|x: &Tensor| Ok(wrong(&[x])?.remove(0)))(&number(1.0)).unwrap_err();
     assert_eq!(e.kind(), Kind::Diff);
@@ -292,9 +319,16 @@ impl CustomOp for Square {
         self.rules
             .then(|| Ok(vec![Some((x[0] * &ct[0] * 4.0).done()?)]))
     }
-    fn jvp(&self, x: &[&Tensor], _: &[&Tensor], dx: &[Option<Tensor>]) -> Option<Result<Vec<Tensor>>> {
+    fn jvp(
+        &self,
+        x: &[&Tensor],
+        _: &[&Tensor],
+        dx: &[Option<Tensor>],
+    ) -> Option<Result<Vec<Tensor>>> {
         self.rules.then(|| {
-            let dx = dx[0].clone().map_or_else(|| ops::zeros_like(x[0]).done(), Ok)?;
+            let dx = dx[0]
+                .clone()
+                .map_or_else(|| ops::zeros_like(x[0]).done(), Ok)?;
             Ok(vec![(x[0] * dx * 4.0).done()?])
         })
     }

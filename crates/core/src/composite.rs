@@ -109,7 +109,12 @@ impl Composite {
             | CrossEntropy {}
             | LstmCell {}
             | GruCell {} => Takes::Float,
-            Mean { .. } | Var { .. } | Dropout { .. } | AvgPool { .. } | Solve {} | Inv {}
+            Mean { .. }
+            | Var { .. }
+            | Dropout { .. }
+            | AvgPool { .. }
+            | Solve {}
+            | Inv {}
             | Det {} => Takes::Inexact,
             Einsum { .. } => Takes::Number,
             OneHot { .. } | RandomBits { .. } => Takes::Integer,

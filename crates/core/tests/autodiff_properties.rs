@@ -29,7 +29,10 @@ struct Program {
 }
 
 fn program() -> impl Strategy<Value = Program> {
-    let shape = prop::collection::vec(prop_oneof![1 => Just(0usize), 2 => Just(1), 6 => 2usize..4], 0..4);
+    let shape = prop::collection::vec(
+        prop_oneof![1 => Just(0usize), 2 => Just(1), 6 => 2usize..4],
+        0..4,
+    );
     let step = (0u8..KINDS, any::<Index>(), any::<Index>(), any::<u8>())
         .prop_map(|(kind, x, y, choice)| Step { kind, x, y, choice });
     (
@@ -187,7 +190,10 @@ fn moved(xs: &[Tensor], dx: &[Tensor], by: f64) -> Vec<Tensor> {
 }
 
 fn near(a: f64, b: f64, tolerance: f64) -> std::result::Result<(), TestCaseError> {
-    prop_assert!((a - b).abs() <= tolerance * (1.0 + a.abs() + b.abs()), "{a} {b}");
+    prop_assert!(
+        (a - b).abs() <= tolerance * (1.0 + a.abs() + b.abs()),
+        "{a} {b}"
+    );
     Ok(())
 }
 

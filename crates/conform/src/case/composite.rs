@@ -5,8 +5,8 @@ use super::{Case, shown};
 use crate::array::{Array, Num};
 use crate::compare::Tolerance;
 use crate::draw::Draw;
-use clematis_core::op::composite::ResizeMethod;
 use clematis_core::op::Domain;
+use clematis_core::op::composite::ResizeMethod;
 use clematis_core::ops;
 use clematis_core::trace::trace;
 use clematis_core::{Axes, Body, Composite, DType, Dim, Op, Real, Result, Shape};
@@ -66,7 +66,10 @@ fn activations(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             // Both ends, where formulas overflow; beyond the corners of the hard ones.
             let far = [-90.0, -20.0, -4.0, 4.0, 20.0, 90.0];
             let x = Array::real(dtype, &[far.len()], &far);
-            push(all, known(format!("{word} far out"), c.clone(), dtype, vec![x]));
+            push(
+                all,
+                known(format!("{word} far out"), c.clone(), dtype, vec![x]),
+            );
             let x = Array::real(dtype, &[2], &[f64::NAN, 1.0]);
             let case = known(format!("{word} of nothing"), c.clone(), dtype, vec![x]);
             push(all, case.without_derivatives());
@@ -79,7 +82,14 @@ fn activations(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
 }
 
 fn softmaxes(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for (shape, axis) in [(&[2, 4][..], 1), (&[3, 2, 2], 0), (&[2, 3, 2], 1), (&[1], 0), (&[0, 3], 1), (&[21], 0)] {
+    for (shape, axis) in [
+        (&[2, 4][..], 1),
+        (&[3, 2, 2], 0),
+        (&[2, 3, 2], 1),
+        (&[1], 0),
+        (&[0, 3], 1),
+        (&[21], 0),
+    ] {
         let label = format!("{dtype}{} {axis}", shown(shape));
         for c in [Composite::Softmax { axis }, Composite::LogSoftmax { axis }] {
             let name = format!("{} {label}", c.name());
@@ -87,7 +97,13 @@ fn softmaxes(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             push(all, known(name, c, dtype, vec![x]));
         }
     }
-    for (shape, axes) in [(&[2, 3, 4][..], &[1][..]), (&[2, 3, 4], &[0, 2]), (&[3], &[0]), (&[2, 1], &[1]), (&[0, 3], &[1])] {
+    for (shape, axes) in [
+        (&[2, 3, 4][..], &[1][..]),
+        (&[2, 3, 4], &[0, 2]),
+        (&[3], &[0]),
+        (&[2, 1], &[1]),
+        (&[0, 3], &[1]),
+    ] {
         let c = Composite::LogSumExp {
             axes: Axes::new(axes),
         };
@@ -107,7 +123,10 @@ fn softmaxes(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             },
         ] {
             let name = format!("{} {dtype} far out", c.name());
-            push(all, known(name, c, dtype, vec![x.clone()]).without_derivatives());
+            push(
+                all,
+                known(name, c, dtype, vec![x.clone()]).without_derivatives(),
+            );
         }
         let name = format!("logsumexp {dtype} of nothing to see");
         let x = Array::real(dtype, &[2, 2], &[-inf, -inf, inf, 1.0]);
@@ -116,7 +135,12 @@ fn softmaxes(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         };
         push(all, known(name, c, dtype, vec![x]).without_derivatives());
     }
-    for (shape, labels) in [(&[3, 4][..], &[3][..]), (&[2, 2, 3], &[2, 2]), (&[5], &[]), (&[0, 3], &[0])] {
+    for (shape, labels) in [
+        (&[3, 4][..], &[3][..]),
+        (&[2, 2, 3], &[2, 2]),
+        (&[5], &[]),
+        (&[0, 3], &[0]),
+    ] {
         let name = format!("cross_entropy {dtype}{}", shown(shape));
         let mut draw = Draw::new(&name);
         let classes = shape[shape.len() - 1] as i128;
@@ -130,7 +154,13 @@ fn softmaxes(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
 }
 
 fn statistics(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for (shape, axes) in [(&[2, 3, 4][..], &[1][..]), (&[2, 3, 4], &[0, 2]), (&[2, 3], &[0, 1]), (&[0, 3], &[1]), (&[4], &[0])] {
+    for (shape, axes) in [
+        (&[2, 3, 4][..], &[1][..]),
+        (&[2, 3, 4], &[0, 2]),
+        (&[2, 3], &[0, 1]),
+        (&[0, 3], &[1]),
+        (&[4], &[0]),
+    ] {
         let axes = Axes::new(axes);
         let name = format!("mean {dtype}{} {axes:?}", shown(shape));
         let x = Draw::new(&name).any(dtype, shape)?;
@@ -150,7 +180,13 @@ fn statistics(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
 }
 
 fn lookups(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for (table, indices) in [(&[5, 3][..], &[2, 4][..]), (&[4], &[3]), (&[3, 2, 2], &[]), (&[2, 3], &[0]), (&[1, 1], &[2])] {
+    for (table, indices) in [
+        (&[5, 3][..], &[2, 4][..]),
+        (&[4], &[3]),
+        (&[3, 2, 2], &[]),
+        (&[2, 3], &[0]),
+        (&[1, 1], &[2]),
+    ] {
         let name = format!("embedding {dtype}{}{}", shown(table), shown(indices));
         let mut draw = Draw::new(&name);
         let rows = table[0] as i128;

@@ -97,9 +97,7 @@ fn while_(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         let run = move |x: &[Array]| {
             let mut carry = x[3].clone();
             for _ in 0..steps {
-                carry = carry.zip(&x[1], dtype, |a, b| {
-                    sum(dtype, product(dtype, a, b), b)
-                });
+                carry = carry.zip(&x[1], dtype, |a, b| sum(dtype, product(dtype, a, b), b));
             }
             Ok(vec![Array::whole(DType::I32, &[], &[steps]), carry])
         };

@@ -32,7 +32,13 @@ fn layer(case: Case) -> Case {
 
 fn norms(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     let epsilon = Real(1e-3);
-    for (shape, axis) in [(&[2, 5][..], 1), (&[2, 3, 4], 1), (&[3], 0), (&[0, 4], 1), (&[2, 1], 1)] {
+    for (shape, axis) in [
+        (&[2, 5][..], 1),
+        (&[2, 3, 4], 1),
+        (&[3], 0),
+        (&[0, 4], 1),
+        (&[2, 1], 1),
+    ] {
         for operands in 1..=3 {
             let name = format!("layer_norm {dtype}{} {axis} {operands}", shown(shape));
             let mut draw = Draw::new(&name);
@@ -49,7 +55,12 @@ fn norms(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             }
         }
     }
-    for (shape, axis, groups) in [(&[2, 4, 3][..], 1, 2), (&[2, 3, 4], 2, 4), (&[2, 6], 1, 1), (&[0, 2, 2], 1, 2)] {
+    for (shape, axis, groups) in [
+        (&[2, 4, 3][..], 1, 2),
+        (&[2, 3, 4], 2, 4),
+        (&[2, 6], 1, 1),
+        (&[0, 2, 2], 1, 2),
+    ] {
         for operands in 1..=3 {
             let name = format!("group_norm {dtype}{} {groups} {operands}", shown(shape));
             let mut draw = Draw::new(&name);
@@ -71,7 +82,11 @@ fn norms(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             let mut draw = Draw::new(&name);
             let mut inputs = vec![draw.any(dtype, shape)?];
             for i in 1..operands {
-                let domain = if i == 2 { Domain::Positive } else { Domain::Nonzero };
+                let domain = if i == 2 {
+                    Domain::Positive
+                } else {
+                    Domain::Nonzero
+                };
                 inputs.push(draw.array(dtype, &[shape[axis]], domain, 0)?);
             }
             let c = Composite::BatchNorm { axis, epsilon };
@@ -82,7 +97,13 @@ fn norms(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
 }
 
 fn products(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for (x, w) in [(&[2, 3][..], [4, 3]), (&[3], [2, 3]), (&[2, 2, 3], [1, 3]), (&[0, 3], [2, 3]), (&[2, 0], [3, 0])] {
+    for (x, w) in [
+        (&[2, 3][..], [4, 3]),
+        (&[3], [2, 3]),
+        (&[2, 2, 3], [1, 3]),
+        (&[0, 3], [2, 3]),
+        (&[2, 0], [3, 0]),
+    ] {
         for bias in [false, true] {
             let name = format!("linear {dtype}{}{} {bias}", shown(x), shown(&w));
             let mut draw = Draw::new(&name);
@@ -154,7 +175,15 @@ fn convolutions(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     );
     let rows: &[Row] = &[
         (&[2, 3, 4], &[3, 2, 3], &[1], &[(0, 0)], &[1], 1, false),
-        (&[1, 2, 3, 3], &[2, 3, 2, 2], &[2, 1], &[(1, 0), (0, 1)], &[1, 2], 1, false),
+        (
+            &[1, 2, 3, 3],
+            &[2, 3, 2, 2],
+            &[2, 1],
+            &[(1, 0), (0, 1)],
+            &[1, 2],
+            1,
+            false,
+        ),
         (&[1, 4, 3], &[4, 1, 3], &[2], &[(1, 1)], &[1], 2, false),
         (&[2, 3, 2], &[3, 1, 2], &[3], &[(0, -1)], &[1], 3, false),
         // Features last.
@@ -163,7 +192,11 @@ fn convolutions(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     ];
     for (x, w, strides, padding, dilation, groups, last) in rows {
         let rank = x.len();
-        let layout = if *last { Axes::new(&[0, 2, 1]) } else { Axes::all(rank) };
+        let layout = if *last {
+            Axes::new(&[0, 2, 1])
+        } else {
+            Axes::all(rank)
+        };
         let c = Composite::ConvTranspose {
             strides: Axes::new(strides),
             padding: pads(padding),
@@ -173,7 +206,11 @@ fn convolutions(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             out_layout: layout,
             feature_groups: *groups,
         };
-        let name = format!("conv_transpose {dtype}{}{} {strides:?} {padding:?}", shown(x), shown(w));
+        let name = format!(
+            "conv_transpose {dtype}{}{} {strides:?} {padding:?}",
+            shown(x),
+            shown(w)
+        );
         let mut draw = Draw::new(&name);
         let inputs = vec![draw.small(dtype, x)?, draw.small(dtype, w)?];
         push(all, known(name, c, dtype, inputs));
@@ -191,7 +228,13 @@ fn pools(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     );
     let rows: &[Row] = &[
         (&[2, 6], &[1, 2], &[1, 2], &[(0, 0), (0, 0)], &[1, 1]),
-        (&[1, 2, 5, 4], &[1, 1, 3, 2], &[1, 1, 2, 1], &[(0, 0), (0, 0), (1, 1), (0, 1)], &[1, 1, 1, 1]),
+        (
+            &[1, 2, 5, 4],
+            &[1, 1, 3, 2],
+            &[1, 1, 2, 1],
+            &[(0, 0), (0, 0), (1, 1), (0, 1)],
+            &[1, 1, 1, 1],
+        ),
         (&[7], &[2], &[2], &[(1, 0)], &[2]),
         (&[0, 4], &[1, 2], &[1, 1], &[(0, 0), (0, 0)], &[1, 1]),
         (&[1], &[1], &[1], &[(0, 0)], &[1]),
@@ -240,7 +283,10 @@ fn cells(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             if biased {
                 operands.push(draw.small(dtype, &[4 * hidden])?);
             }
-            push(all, layer(known(name, Composite::LstmCell {}, dtype, operands)));
+            push(
+                all,
+                layer(known(name, Composite::LstmCell {}, dtype, operands)),
+            );
             let name = format!("gru_cell {dtype} {batch} {inputs} {hidden} {biased}");
             let mut draw = Draw::new(&name);
             let mut operands = vec![
@@ -253,7 +299,10 @@ fn cells(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
                 operands.push(draw.small(dtype, &[3 * hidden])?);
                 operands.push(draw.small(dtype, &[3 * hidden])?);
             }
-            push(all, layer(known(name, Composite::GruCell {}, dtype, operands)));
+            push(
+                all,
+                layer(known(name, Composite::GruCell {}, dtype, operands)),
+            );
         }
     }
     Ok(())

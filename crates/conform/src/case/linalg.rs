@@ -13,7 +13,14 @@ use clematis_core::{Composite, DType, Kind, Op, Result, Tensor};
 /// Factorisations of small matrices lose a few digits; eigenvectors as many as eigenvalues are close.
 const UNITS: f64 = 200.0;
 
-const SQUARE: &[&[usize]] = &[&[3, 3], &[2, 4, 4], &[1, 1], &[0, 0], &[0, 3, 3], &[2, 1, 2, 2]];
+const SQUARE: &[&[usize]] = &[
+    &[3, 3],
+    &[2, 4, 4],
+    &[1, 1],
+    &[0, 0],
+    &[0, 3, 3],
+    &[2, 1, 2, 2],
+];
 
 /// Adds all of them.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
@@ -67,7 +74,16 @@ fn cholesky(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
 }
 
 fn qr(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for shape in [&[3, 3][..], &[4, 2], &[2, 4], &[2, 3, 2], &[1, 1], &[0, 2], &[3, 0], &[0, 3, 3]] {
+    for shape in [
+        &[3, 3][..],
+        &[4, 2],
+        &[2, 4],
+        &[2, 3, 2],
+        &[1, 1],
+        &[0, 2],
+        &[3, 0],
+        &[0, 3, 3],
+    ] {
         for complete in [false, true] {
             let name = format!("qr {dtype}{} {complete}", shown(shape));
             let x = Draw::new(&name).small(dtype, shape)?;
@@ -95,7 +111,16 @@ fn projectors(v: &Tensor) -> Result<Tensor> {
 }
 
 fn svd(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for shape in [&[3, 3][..], &[4, 2], &[2, 4], &[2, 3, 2], &[1, 1], &[0, 2], &[2, 0], &[0, 3, 3]] {
+    for shape in [
+        &[3, 3][..],
+        &[4, 2],
+        &[2, 4],
+        &[2, 3, 2],
+        &[1, 1],
+        &[0, 2],
+        &[2, 0],
+        &[0, 3, 3],
+    ] {
         for (complete, vectors) in [(false, true), (true, true), (false, false)] {
             let name = format!("svd {dtype}{} {complete} {vectors}", shown(shape));
             let x = raised(&Draw::new(&name).small(dtype, shape)?, |i| 1.0 + i as f64)?;
@@ -135,10 +160,7 @@ fn rising(y: &[Tensor]) -> Result<Vec<Tensor>> {
 /// Sums over all eigenvalues and vectors of any square matrix, which come in no order: Σ w, Σ w³, Σ w² v vᴴ.
 fn unordered(y: &[Tensor]) -> Result<Vec<Tensor>> {
     let w = &y[0];
-    let mut sums = vec![
-        ops::sum(w, -1).done()?,
-        ops::sum(w * w * w, -1).done()?,
-    ];
+    let mut sums = vec![ops::sum(w, -1).done()?, ops::sum(w * w * w, -1).done()?];
     if let [w, v] = y {
         let weight = ops::expand_dims(ops::expand_dims(w * w, -1), -1);
         sums.push(ops::sum(weight * projectors(v)?, -3).done()?);
@@ -160,7 +182,10 @@ fn eigen(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             let case = Case::holding(name, Eig { vectors }, dtype, vec![x], |x, y| {
                 Ok(identity::eig(x, y))
             });
-            push(all, factored(case).deriving(|d| d.invariant = Some(unordered)));
+            push(
+                all,
+                factored(case).deriving(|d| d.invariant = Some(unordered)),
+            );
         }
     }
     // Eigenvalues off the real axis.
@@ -170,13 +195,24 @@ fn eigen(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         let name = format!("eig {dtype} of a rotation");
         let op = Eig { vectors: true };
         let case = Case::holding(name, op, dtype, vec![x], |x, y| Ok(identity::eig(x, y)));
-        push(all, factored(case).deriving(|d| d.invariant = Some(unordered)));
+        push(
+            all,
+            factored(case).deriving(|d| d.invariant = Some(unordered)),
+        );
     }
     Ok(())
 }
 
 fn lu(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
-    for shape in [&[3, 3][..], &[2, 4, 4], &[4, 2], &[2, 3], &[1, 1], &[0, 0], &[0, 3, 3]] {
+    for shape in [
+        &[3, 3][..],
+        &[2, 4, 4],
+        &[4, 2],
+        &[2, 3],
+        &[1, 1],
+        &[0, 0],
+        &[0, 3, 3],
+    ] {
         let name = format!("lu {dtype}{}", shown(shape));
         let x = Draw::new(&name).small(dtype, shape)?;
         let case = Case::holding(name, Op::Lu, dtype, vec![x], |x, y| Ok(identity::lu(x, y)));

@@ -133,9 +133,7 @@ fn activation(c: &Composite) -> Option<Box<dyn Fn(f64) -> f64>> {
     let elu = |x: f64, alpha: f64| if x > 0.0 { x } else { alpha * x.exp_m1() };
     Some(match *c {
         Composite::Relu {} => Box::new(|x| if x > 0.0 || x.is_nan() { x } else { 0.0 }),
-        Composite::LeakyRelu { slope } => {
-            Box::new(move |x| if x > 0.0 { x } else { slope.0 * x })
-        }
+        Composite::LeakyRelu { slope } => Box::new(move |x| if x > 0.0 { x } else { slope.0 * x }),
         Composite::Elu { alpha } => Box::new(move |x| elu(x, alpha.0)),
         // The constants of Klambauer et al.
         Composite::Selu {} => {
@@ -144,9 +142,9 @@ fn activation(c: &Composite) -> Option<Box<dyn Fn(f64) -> f64>> {
         Composite::Gelu { approximate: false } => {
             Box::new(|x| 0.5 * x * special::erfc(-x / SQRT_2))
         }
-        Composite::Gelu { approximate: true } => Box::new(|x| {
-            0.5 * x * (1.0 + ((2.0 / PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh())
-        }),
+        Composite::Gelu { approximate: true } => {
+            Box::new(|x| 0.5 * x * (1.0 + ((2.0 / PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh()))
+        }
         Composite::Sigmoid {} => Box::new(sigmoid),
         Composite::LogSigmoid {} => Box::new(|x| -softplus(-x)),
         Composite::Silu {} => Box::new(|x| x * sigmoid(x)),
@@ -307,10 +305,13 @@ fn einsum(equation: &str, x: &[Array]) -> Array {
                 let i = letters.iter().position(|d| d == c).unwrap_or(0);
                 if i < out { at[i] } else { inner[i - out] }
             };
-            let product = terms.iter().zip(x).fold(Num::of(x[0].dtype, 1), |p, (t, x)| {
-                let place: Vec<usize> = t.iter().map(value).collect();
-                number::mul(x.dtype, p, x.at(&place))
-            });
+            let product = terms
+                .iter()
+                .zip(x)
+                .fold(Num::of(x[0].dtype, 1), |p, (t, x)| {
+                    let place: Vec<usize> = t.iter().map(value).collect();
+                    number::mul(x.dtype, p, x.at(&place))
+                });
             sum = number::add(x[0].dtype, sum, product);
         }
         sum

@@ -45,7 +45,11 @@ pub fn qr(x: &[Array], y: &[Array]) -> f64 {
             .zip(factors)
             .flat_map(|(a, (q, r))| {
                 let upper = r.transposed().lower(0).transposed();
-                [q.times(&r).distance(&a), orthonormal(&q), upper.distance(&r)]
+                [
+                    q.times(&r).distance(&a),
+                    orthonormal(&q),
+                    upper.distance(&r),
+                ]
             }),
     )
 }
@@ -83,7 +87,11 @@ pub fn svd(x: &[Array], y: &[Array]) -> f64 {
                 orthonormal(&u[i]),
                 orthonormal(&vh[i].adjoint()),
                 ordered(&s[i], false),
-                if s[i].iter().all(|v| v.re >= 0.0) { 0.0 } else { f64::INFINITY },
+                if s[i].iter().all(|v| v.re >= 0.0) {
+                    0.0
+                } else {
+                    f64::INFINITY
+                },
             ]
         }),
     )
@@ -157,7 +165,11 @@ pub fn lu(x: &[Array], y: &[Array]) -> f64 {
                 std::cmp::Ordering::Less => C::new(0.0, 0.0),
             });
             let upper = Matrix::from_fn(k, a.columns, |i, j| {
-                if i <= j { packed[b].at(i, j) } else { C::new(0.0, 0.0) }
+                if i <= j {
+                    packed[b].at(i, j)
+                } else {
+                    C::new(0.0, 0.0)
+                }
             });
             let row = |i: usize| order[b][i].re as usize;
             let moved = Matrix::from_fn(a.rows, a.columns, |i, j| a.at(row(i), j));
@@ -185,7 +197,11 @@ fn taken(a: &Matrix, p: &TriangularSolve) -> Matrix {
         a.transposed().lower(0).transposed()
     };
     let unit = Matrix::from_fn(a.rows, a.columns, |i, j| {
-        if p.unit_diagonal && i == j { C::new(1.0, 0.0) } else { half.at(i, j) }
+        if p.unit_diagonal && i == j {
+            C::new(1.0, 0.0)
+        } else {
+            half.at(i, j)
+        }
     });
     match p.transpose {
         Transposed::No => unit,

@@ -42,7 +42,11 @@ pub fn dot(x: &Array, y: &Array, p: &Dot) -> Array {
 
 /// A size with gaps between its elements.
 fn dilated(n: usize, by: usize) -> i64 {
-    if n == 0 { 0 } else { (n as i64 - 1) * by as i64 + 1 }
+    if n == 0 {
+        0
+    } else {
+        (n as i64 - 1) * by as i64 + 1
+    }
 }
 
 /// How many places a window takes along an axis.
@@ -117,7 +121,10 @@ pub fn conv(x: &Array, w: &Array, p: &Conv) -> Array {
 }
 
 /// Shape of the result of a window, and for each of its places the elements that lie in it.
-fn windows(x: &Array, p: &WindowScatter) -> (Vec<usize>, impl Fn(&[usize]) -> Vec<Vec<usize>> + use<>) {
+fn windows(
+    x: &Array,
+    p: &WindowScatter,
+) -> (Vec<usize>, impl Fn(&[usize]) -> Vec<Vec<usize>> + use<>) {
     let pads = pads(&p.padding);
     let shape: Vec<usize> = (0..x.rank())
         .map(|i| {

@@ -41,7 +41,9 @@ impl Matrix {
 
     pub fn times(&self, other: &Matrix) -> Matrix {
         Matrix::from_fn(self.rows, other.columns, |i, j| {
-            (0..self.columns).map(|k| self.at(i, k) * other.at(k, j)).sum()
+            (0..self.columns)
+                .map(|k| self.at(i, k) * other.at(k, j))
+                .sum()
         })
     }
 
@@ -56,7 +58,11 @@ impl Matrix {
     /// Elements on and below the k-th diagonal.
     pub fn lower(&self, k: i64) -> Matrix {
         Matrix::from_fn(self.rows, self.columns, |i, j| {
-            if j as i64 - i as i64 <= k { self.at(i, j) } else { C::new(0.0, 0.0) }
+            if j as i64 - i as i64 <= k {
+                self.at(i, j)
+            } else {
+                C::new(0.0, 0.0)
+            }
         })
     }
 
@@ -70,7 +76,9 @@ impl Matrix {
     }
 
     pub fn trace(&self) -> C {
-        (0..self.rows.min(self.columns)).map(|i| self.at(i, i)).sum()
+        (0..self.rows.min(self.columns))
+            .map(|i| self.at(i, i))
+            .sum()
     }
 
     pub fn norm(&self) -> f64 {
@@ -98,7 +106,9 @@ impl Matrix {
         if (self.rows, self.columns) != (other.rows, other.columns) {
             return f64::INFINITY;
         }
-        let gap = Matrix::from_fn(self.rows, self.columns, |i, j| self.at(i, j) - other.at(i, j));
+        let gap = Matrix::from_fn(self.rows, self.columns, |i, j| {
+            self.at(i, j) - other.at(i, j)
+        });
         gap.norm() / other.norm().max(1.0)
     }
 }

@@ -46,5 +46,7 @@ pub fn bits(key: &Array, dtype: DType, shape: &Shape) -> Array {
 /// Uniform on [0, 1) in steps of 2⁻²⁴.
 pub fn uniform(key: &Array, shape: &[usize]) -> Array {
     let drawn = bits(key, DType::U32, &Shape::from_sizes(shape));
-    drawn.map(DType::F64, |v| Num::real((v.i() >> 8) as f64 / 2f64.powi(24)))
+    drawn.map(DType::F64, |v| {
+        Num::real((v.i() >> 8) as f64 / 2f64.powi(24))
+    })
 }

@@ -45,7 +45,11 @@ fn along(
             x.at(&from)
         };
         let centre = if align_corners {
-            if size > 1 { i * (n - 1) as f64 / (size - 1) as f64 } else { 0.0 }
+            if size > 1 {
+                i * (n - 1) as f64 / (size - 1) as f64
+            } else {
+                0.0
+            }
         } else {
             (i + 0.5) * ratio - 0.5
         };
