@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{Failure, Outcome, shell, suggest};
+use crate::{Failure, Outcome, ratios, shell, suggest};
 
 struct Bench {
     name: &'static str,
@@ -42,24 +42,33 @@ pub fn run(args: &[String]) -> Outcome {
     if !root.join(bench.source).is_file() {
         return Err(format!("bench {}: {} does not exist", bench.name, bench.source).into());
     }
+    let peers = root.join(bench.peers).is_file().then(python).flatten();
     let mut ours: Vec<&str> = bench.cargo.to_vec();
-    if !rest.is_empty() {
+    if !rest.is_empty() || peers.is_some() {
         ours.push("--");
         ours.extend(rest.iter().map(String::as_str));
     }
-    shell::run(shell::cargo(&ours))?;
-
-    if !root.join(bench.peers).is_file() {
-        println!("peers: no {}, so nothing to compare with", bench.peers);
-        return Ok(());
-    }
-    let Some(python) = python() else {
-        println!("peers: no Python with torch, jax or numpy found, so nothing to compare with");
-        return Ok(());
+    let Some(python) = peers else {
+        println!(
+            "peers: no {} or no Python with torch, jax or numpy, so nothing to compare with",
+            bench.peers
+        );
+        return Ok(shell::run(shell::cargo(&ours))?);
     };
-    let mut peers = Command::new(python);
-    peers.arg(bench.peers).args(rest).current_dir(root);
-    Ok(shell::run(peers)?)
+    ours.push("--json");
+    let own = shell::output(shell::cargo(&ours))?;
+    let mut command = Command::new(python);
+    command.arg(bench.peers).current_dir(root);
+    // A plain word is a filter, which the peers' script takes by name.
+    for word in rest {
+        if !word.starts_with('-') {
+            command.arg("--filter");
+        }
+        command.arg(word);
+    }
+    let others = shell::output(command)?;
+    print!("{}", ratios::table(&own, &others)?);
+    Ok(())
 }
 
 /// The named benchmark, `kernels` if the first argument is an option or absent, and what is passed on.

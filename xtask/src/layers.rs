@@ -21,7 +21,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clematis-conform", &["clematis-core"]),
     (
         "clematis",
-        &["clematis-core", "clematis-native", "clematis-nn"],
+        &[
+            "clematis-core",
+            "clematis-derive",
+            "clematis-native",
+            "clematis-nn",
+        ],
     ),
     ("clematis-cli", &["clematis", "clematis-conform"]),
     ("xtask", &[]),
@@ -33,6 +38,8 @@ const RESERVED: &[(&str, &[&str])] = &[("pyo3", &["clematis-bridge", "clematis-p
 /// The only files that may contain `unsafe`.
 const UNSAFE: &[&str] = &[
     "crates/core/src/host.rs",
+    // Calls a peer's kernel directly, to measure beside ours.
+    "crates/native/examples/bench_kernels.rs",
     "crates/native/src/buffer.rs",
     "crates/native/src/element.rs",
     "crates/native/src/parallel.rs",

@@ -8,6 +8,7 @@ mod bench;
 mod docs;
 mod layers;
 mod lint;
+mod ratios;
 mod setup;
 mod shell;
 mod sizes;

@@ -25,7 +25,7 @@ pub use clematis_core::autodiff::{
 pub use clematis_core::control::{cond, map, scan, switch, while_loop};
 pub use clematis_core::expr::{Expr, IntoExpr};
 pub use clematis_core::ops::*;
-pub use clematis_core::random::Key;
+pub use clematis_core::random::{Key, dropout};
 pub use clematis_core::tree::{self, State, Tree};
 pub use clematis_core::*;
 pub use clematis_derive::Tree;
@@ -34,3 +34,8 @@ pub use clematis_derive::Tree;
 pub use clematis_native as native;
 #[cfg(feature = "nn")]
 pub use clematis_nn as nn;
+
+/// The README's example runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

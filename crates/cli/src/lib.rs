@@ -6,6 +6,7 @@
 mod backends;
 mod demo;
 mod error;
+mod ops;
 mod terminal;
 
 use std::ffi::OsString;
@@ -31,6 +32,8 @@ enum Verb {
     Demo(demo::Args),
     /// List the backends that tensors can live on
     Backends,
+    /// List every op with its meaning
+    Ops(ops::Args),
 }
 
 /// Runs one command line. The first argument is the program's name, as in [`std::env::args_os`].
@@ -64,6 +67,7 @@ impl Verb {
         match self {
             Verb::Demo(args) => demo::run(args),
             Verb::Backends => backends::run(),
+            Verb::Ops(args) => ops::run(args),
         }
     }
 }

@@ -36,6 +36,7 @@ impl Bytes {
     }
 
     /// Takes over lines whose first `len` bytes count; whatever they hold stays.
+    #[inline]
     pub fn from_lines(lines: Vec<Line>, len: usize) -> Self {
         let len = len.min(lines.len() * size_of::<Line>());
         Bytes {
@@ -47,6 +48,7 @@ impl Bytes {
 
     /// Sends the lines to `home` at the end, wherever that comes: in a tensor, a host value or a foreign array.
     #[must_use]
+    #[inline]
     pub fn with_home(mut self, home: fn(Vec<Line>)) -> Self {
         self.home = Some(home);
         self
@@ -59,6 +61,7 @@ impl Bytes {
     }
 
     /// How many bytes count.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }

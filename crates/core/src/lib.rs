@@ -20,14 +20,15 @@ pub mod backend;
 pub mod graph;
 pub mod infer;
 pub mod trace;
+mod display;
 pub mod dispatch;
 pub mod expr;
 pub mod ops;
 pub mod tree;
 pub mod composite;
-pub mod random;
 pub mod interpret;
 pub mod control;
+pub mod random;
 pub mod autodiff;
 
 pub use backend::{Backend, Device, Executable, Support};

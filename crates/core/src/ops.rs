@@ -3,15 +3,15 @@
 //! Every function takes anything that can stand in an expression. `Ops` has the common ones as methods.
 
 pub mod bits;
-pub mod composites;
-pub mod create;
-pub mod elementwise;
-pub mod index;
-pub mod linalg;
-pub mod linear;
+pub(crate) mod composites;
+pub(crate) mod create;
+pub(crate) mod elementwise;
+pub(crate) mod index;
+pub(crate) mod linalg;
+pub(crate) mod linear;
 mod operators;
-pub mod reduce;
-pub mod shape;
+pub(crate) mod reduce;
+pub(crate) mod shape;
 
 pub use composites::*;
 pub use create::*;

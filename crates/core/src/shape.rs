@@ -10,8 +10,16 @@ use std::fmt;
 use std::ops::Deref;
 
 /// Sizes per axis; inline up to six axes.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape(SmallVec<[Dim; 6]>);
+
+impl Clone for Shape {
+    // Every op copies shapes: one block, not axis by axis as the list's own `clone` does.
+    #[inline]
+    fn clone(&self) -> Self {
+        Shape(SmallVec::from_slice(&self.0))
+    }
+}
 
 /// A normalised axis: counted from the front and in range.
 pub type Axis = usize;

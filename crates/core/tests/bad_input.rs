@@ -473,7 +473,7 @@ fn random_parameters_are_checked() {
         &["i32"],
     );
     fails(
-        ops::dropout(f32s(&[2]), &key, 1.5).done(),
+        random::dropout(f32s(&[2]), &key, 1.5).done(),
         Kind::Value,
         &["1.5"],
     );

@@ -175,8 +175,13 @@ fn run() -> Option<()> {
         clematis_native::threads(),
         clematis_native::simd::level()
     );
+    // Words on the command line choose: `bench_engine sum softmax`.
+    let asked: Vec<String> = std::env::args().skip(1).collect();
     for (name, op, inputs) in &cases {
-        let rounds = if *name == "sort" { 3 } else { 30 };
+        if !(asked.is_empty() || asked.iter().any(|a| a == name)) {
+            continue;
+        }
+        let rounds = if *name == "sort" { 3 } else { 100 };
         let seconds = best(rounds, || drop(std::hint::black_box(apply(op, inputs))));
         println!("{name:16} {:8.3} ms", seconds * 1e3);
     }

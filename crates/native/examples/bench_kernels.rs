@@ -10,6 +10,8 @@
 
 use std::time::{Duration, Instant};
 
+use clematis_core::random::{self, Key};
+use clematis_core::{DType, Result, Tensor, ops};
 use clematis_native::kernel::conv::{
     Axis, Step, View, Window, conv, conv_backward_filter, conv_backward_input,
 };
@@ -407,7 +409,34 @@ fn bench_pool(
     }
 }
 
-fn main() {
+/// Eager ops on 4M elements, through dispatch as users call them.
+fn bench_eager(bench: &mut Bench) -> Result<()> {
+    let key = Key::new(0).split();
+    let x = random::normal(&key.0, [4096usize, 1024], 0.0, 1.0, DType::F32).done()?;
+    let y = random::normal(&key.1, [4096usize, 1024], 0.0, 1.0, DType::F32).done()?;
+    let (scale, bias) = (
+        ops::ones([1024usize], DType::F32).done()?,
+        ops::zeros([1024usize], DType::F32).done()?,
+    );
+    let work: [(&str, Box<dyn Fn() -> Result<Tensor>>); 5] = [
+        ("add 4M", Box::new(|| (&x + &y).done())),
+        ("exp 4M", Box::new(|| ops::exp(&x).done())),
+        ("sum 4M", Box::new(|| ops::sum(&x, ..).done())),
+        ("softmax 4M", Box::new(|| ops::softmax(&x, -1).done())),
+        (
+            "layer_norm 4M",
+            Box::new(|| ops::layer_norm(&x, Some(&scale), Some(&bias), -1, 1e-5).done()),
+        ),
+    ];
+    for (name, run) in work {
+        run()?;
+        let mut entry: [Entry<'_>; 1] = [("clematis", Box::new(|| drop(run())))];
+        bench.time(name, 0.0, &mut entry);
+    }
+    Ok(())
+}
+
+fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let json = arguments.iter().any(|argument| argument == "--json");
     let filter = arguments
@@ -522,5 +551,7 @@ fn main() {
             last,
         );
     }
+    bench_eager(&mut bench)?;
     bench.print(json);
+    Ok(())
 }

@@ -19,6 +19,7 @@ pub struct Buffer {
 
 impl Buffer {
     /// Elements in row-major order from the first byte on.
+    #[inline]
     pub fn new(bytes: impl Into<Arc<Bytes>>) -> Self {
         Buffer {
             bytes: bytes.into(),

@@ -37,7 +37,7 @@ fn elements_mut<E: Plain>(bytes: &mut Bytes) -> Result<&mut [E]> {
 }
 
 /// The elements of a buffer in row-major order.
-fn dense<'a, T: Pod>(buffer: &'a crate::Buffer, count: usize) -> Result<&'a [T]> {
+fn dense<T: Pod>(buffer: &crate::Buffer, count: usize) -> Result<&[T]> {
     match buffer.dense(count) {
         Some(slice) => Ok(slice),
         None => bail!(Internal, "native: a copy is not in row-major order"),

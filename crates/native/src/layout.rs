@@ -344,17 +344,24 @@ impl<'a, T: Copy> View<'a, T> {
         (row, step): (usize, isize),
         out: &mut [T],
     ) {
+        let mut column = 0;
         if rows == STRIP && across == 1 {
-            for column in 0..row {
-                let from = (at + column as isize * step) as usize;
-                let run = &self.data[from..from + STRIP];
-                for (out, &value) in out[column..].iter_mut().step_by(row).zip(run) {
-                    *out = value;
+            // Squares that fit in the first-level cache: sixteen runs in, sixteen runs out.
+            let mut square = [[self.data[at as usize]; STRIP]; STRIP];
+            while column + STRIP <= row {
+                for (i, line) in square.iter_mut().enumerate() {
+                    let from = (at + (column + i) as isize * step) as usize;
+                    line.copy_from_slice(&self.data[from..from + STRIP]);
                 }
+                for (r, to) in out.chunks_exact_mut(row).enumerate() {
+                    for (to, line) in to[column..column + STRIP].iter_mut().zip(&square) {
+                        *to = line[r];
+                    }
+                }
+                column += STRIP;
             }
-            return;
         }
-        for column in 0..row {
+        for column in column..row {
             let from = at + column as isize * step;
             for r in 0..rows {
                 out[r * row + column] = self.data[(from + r as isize * across) as usize];

@@ -126,13 +126,8 @@ fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
         Op::Dot(p) => call::dot::run(p, x[0], x[1], &out[0])?,
         Op::Conv(p) => call::conv::run(p, x[0], x[1], &out[0])?,
         Op::Window(p) => call::window::reduce(op.name(), p, x[0], &out[0])?,
-        Op::WindowScatter(p) => {
-            call::window::select(op.name(), &(**p).clone().into(), x[0], x[1], true, &out[0])?
-        }
-        Op::WindowGather(p) => {
-            let p = clematis_core::op::WindowScatter::from((**p).clone()).into();
-            call::window::select(op.name(), &p, x[0], x[1], false, &out[0])?
-        }
+        Op::WindowScatter(p) => call::window::scatter(op.name(), p, x[0], x[1], &out[0])?,
+        Op::WindowGather(p) => call::window::gather(op.name(), p, x[0], x[1], &out[0])?,
         Op::Cholesky(p) => return Ok(many(linalg::cholesky(p, x[0], out)?)),
         Op::Qr(p) => return Ok(many(linalg::qr(p, x[0], out)?)),
         Op::Svd(p) => return Ok(many(linalg::svd(p, x[0], out)?)),

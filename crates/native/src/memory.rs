@@ -70,17 +70,32 @@ fn physical() -> usize {
 }
 
 /// Memory for a result. It holds anything; write all of it.
-#[inline]
+#[inline(always)]
 pub fn alloc(op: &str, spec: &Spec) -> Result<Bytes> {
+    let bytes = spec.bytes();
+    // The only part that small ops need, and the only part worth inlining.
+    match take_small(bytes.div_ceil(LINE)) {
+        Some(block) => Ok(Bytes::from_lines(block, bytes).with_home(recycle)),
+        None => alloc_more(op, spec),
+    }
+}
+
+fn take_small(lines: usize) -> Option<Vec<Line>> {
+    if lines > SMALL {
+        return None;
+    }
+    let class = small_class(lines);
+    SMALL_BLOCKS
+        .try_with(|blocks| blocks.borrow_mut()[class].pop())
+        .ok()?
+}
+
+#[inline(never)]
+fn alloc_more(op: &str, spec: &Spec) -> Result<Bytes> {
     let bytes = spec.bytes();
     let lines = bytes.div_ceil(LINE);
     if lines <= SMALL {
-        let class = small_class(lines);
-        let kept = SMALL_BLOCKS.try_with(|b| b.borrow_mut()[class].pop());
-        if let Ok(Some(block)) = kept {
-            return Ok(Bytes::from_lines(block, bytes).with_home(recycle));
-        }
-        return fresh(op, spec, 1 << class);
+        return fresh(op, spec, 1 << small_class(lines));
     }
     let size = large_class(lines);
     // Let go of the shelf before `fresh`, which may want to clear it.
@@ -168,10 +183,13 @@ fn recycle(block: Vec<Line>) {
     }
 }
 
+/// Blocks of one size, the oldest first, with the time each came.
+type Class = VecDeque<(u64, Vec<Line>)>;
+
 /// Large blocks that wait to be used again.
 struct Shelf {
-    /// By number of lines; in each the oldest first, with the time it came.
-    classes: Vec<(usize, VecDeque<(u64, Vec<Line>)>)>,
+    /// By number of lines.
+    classes: Vec<(usize, Class)>,
     bytes: usize,
     time: u64,
 }

@@ -30,20 +30,9 @@ pub fn threads() -> usize {
     }
 }
 
-// What follows takes closures by reference to a trait object: a kernel's loop is compiled once, not once more for every
-// way of splitting it, which had made most of the crate's code. A call through it is paid per task, not per element.
-
 /// Runs `f(task)` for every task below `count`.
 pub fn for_tasks(count: usize, f: impl Fn(usize) + Sync) {
-    each_task(count, &f);
-}
-
-fn each_task(count: usize, f: &(dyn Fn(usize) + Sync)) {
-    spread(count, &|next| {
-        while let Some(task) = next() {
-            f(task);
-        }
-    });
+    for_tasks_with(count, || (), |(), task| f(task));
 }
 
 /// Like [`for_tasks`], with a workspace that each thread makes once and hands to all its tasks.
@@ -52,51 +41,47 @@ pub fn for_tasks_with<W>(
     make: impl Fn() -> W + Sync,
     f: impl Fn(&mut W, usize) + Sync,
 ) {
-    each_task_with(count, &make, &f);
+    tasks_with(count, &make, &f);
 }
 
-fn each_task_with<W>(
-    count: usize,
-    make: &(dyn Fn() -> W + Sync),
-    f: &(dyn Fn(&mut W, usize) + Sync),
-) {
-    spread(count, &|next| {
+/// Behind pointers, so that a kernel is compiled once and not once per way of running it.
+fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W, usize) + Sync)) {
+    let next = AtomicUsize::new(0);
+    let work = || {
         let mut workspace = None;
-        while let Some(task) = next() {
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= count {
+                break;
+            }
             f(workspace.get_or_insert_with(make), task);
         }
-    });
+    };
+    match count {
+        0 => {}
+        1 => work(),
+        _ => on_threads(threads().min(count), &work),
+    }
 }
 
-/// Runs `work` on as many threads as are free and needed; each takes tasks from the function it is given.
-fn spread(count: usize, work: &(dyn Fn(&mut dyn FnMut() -> Option<usize>) + Sync)) {
-    if count == 0 {
-        return;
+/// Runs `work` on so many threads, this one among them.
+fn on_threads(count: usize, work: &(dyn Fn() + Sync)) {
+    if count == 1 {
+        return work();
     }
-    let workers = if count == 1 { 1 } else { threads().min(count) };
-    if workers == 1 {
-        let mut tasks = 0..count;
-        return work(&mut || tasks.next());
-    }
-    let next = AtomicUsize::new(0);
-    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&task| task < count);
     // In place: the caller takes tasks at once instead of sleeping while the pool wakes up.
     rayon::in_place_scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(|_| work(&mut || take()));
+        for _ in 1..count {
+            scope.spawn(|_| work());
         }
-        work(&mut || take());
+        work();
     });
 }
 
 /// Runs `f` on consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.
 pub fn for_chunks(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
-    each_chunk(n, grain, &f);
-}
-
-fn each_chunk(n: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
     let grain = grain.max(1);
-    each_task(n.div_ceil(grain), &|task| {
+    for_tasks(n.div_ceil(grain), |task| {
         let start = task * grain;
         f(start..n.min(start + grain));
     });
@@ -104,10 +89,10 @@ fn each_chunk(n: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
 
 /// Runs `f(start, chunk)` on consecutive chunks of `grain` elements of `out`.
 pub fn for_chunks_mut<T: Send>(out: &mut [T], grain: usize, f: impl Fn(usize, &mut [T]) + Sync) {
-    each_chunk_mut(out, grain, &f);
+    chunks_mut(out, grain, &f);
 }
 
-fn each_chunk_mut<T: Send>(out: &mut [T], grain: usize, f: &(dyn Fn(usize, &mut [T]) + Sync)) {
+fn chunks_mut<T: Send>(out: &mut [T], grain: usize, f: &(dyn Fn(usize, &mut [T]) + Sync)) {
     let n = out.len();
     if n <= grain {
         if n > 0 {
@@ -116,7 +101,7 @@ fn each_chunk_mut<T: Send>(out: &mut [T], grain: usize, f: &(dyn Fn(usize, &mut 
         return;
     }
     let parts = Parts::new(out);
-    each_chunk(n, grain, &|range| {
+    for_chunks(n, grain, |range| {
         let start = range.start;
         let task = start / grain.max(1);
         f(start, parts.task(task).slice(start, range.len()));
@@ -132,17 +117,8 @@ pub fn for_disjoint<T: Send, W>(
     make: impl Fn() -> W + Sync,
     f: impl Fn(&mut W, usize, &mut Part<'_, T>) + Sync,
 ) {
-    each_disjoint(out, count, &make, &f);
-}
-
-fn each_disjoint<T: Send, W>(
-    out: &mut [T],
-    count: usize,
-    make: &(dyn Fn() -> W + Sync),
-    f: &(dyn Fn(&mut W, usize, &mut Part<'_, T>) + Sync),
-) {
     let parts = Parts::new(out).watched();
-    each_task_with(count, make, &|workspace, task| {
+    for_tasks_with(count, make, |workspace, task| {
         f(workspace, task, &mut parts.task(task));
     });
 }

@@ -1,7 +1,7 @@
 //! Dropout.
 
-use clematis_core::random::Key;
-use clematis_core::{Result, Tensor, ops};
+use clematis_core::random::{self, Key};
+use clematis_core::{Result, Tensor};
 
 /// Zeroes a share of the elements while training and scales up the rest.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ impl Dropout {
     /// Drops by this key; without one, as in evaluation, leaves `x` as it is.
     pub fn forward(&self, x: &Tensor, key: Option<&Key>) -> Result<Tensor> {
         match key {
-            Some(key) => ops::dropout(x, key, self.rate).done(),
+            Some(key) => random::dropout(x, key, self.rate).done(),
             None => Ok(x.clone()),
         }
     }

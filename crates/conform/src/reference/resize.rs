@@ -16,9 +16,9 @@ pub fn resize(
         // Between whole numbers there are others.
         y = x.map(DType::FLOAT, |v| Num::Inexact(v.c()));
     }
-    for axis in 0..x.rank() {
-        if x.shape[axis] != to[axis] {
-            y = along(&y, axis, to[axis], method, align_corners, antialias);
+    for (axis, &size) in to.iter().enumerate() {
+        if x.shape[axis] != size {
+            y = along(&y, axis, size, method, align_corners, antialias);
         }
     }
     y

@@ -13,7 +13,7 @@ use crate::ops::linear::Padding;
 use crate::shape::{Axes, IntoShape};
 use crate::tensor::Tensor;
 
-fn float(x: impl IntoExpr) -> Expr {
+pub(crate) fn float(x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
         if x.dtype().is_inexact() {
             Ok(x)
@@ -231,18 +231,6 @@ pub fn attention(
         &[q, k, v],
         &[mask],
     )
-}
-
-/// Zeroes a share of the elements, drawn from `key`, and scales up the rest.
-pub fn dropout(x: impl IntoExpr, key: &crate::random::Key, rate: f64) -> Expr {
-    with2(float(x), key.words(), |x, key| {
-        ensure!(
-            (0.0..=1.0).contains(&rate),
-            Value,
-            "dropout: rate {rate} is not between 0 and 1"
-        );
-        apply_one(&Composite::Dropout { rate: Real(rate) }.into(), &[&x, &key])
-    })
 }
 
 fn pool(

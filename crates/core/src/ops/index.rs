@@ -213,7 +213,7 @@ fn in_range(op: &str, indices: &Tensor, size: Dim) -> Result<Tensor> {
     let size = match size.value() {
         Some(size) => size.into_expr(),
         // A named size is counted when the program runs.
-        None => super::sum(super::ones(&Shape::from_dims([size]), DType::INDEX), 0),
+        None => super::sum(super::ones(Shape::from_dims([size]), DType::INDEX), 0),
     };
     super::where_(super::less(&indices, 0), &indices + size, &indices).done()
 }

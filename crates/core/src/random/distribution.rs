@@ -2,9 +2,11 @@
 
 use super::Key;
 use crate::control::{self, Carry};
-use crate::dtype::DType;
+use crate::dispatch::apply_one;
+use crate::dtype::{DType, Real};
 use crate::error::Result;
 use crate::expr::{Expr, IntoExpr};
+use crate::op::Composite;
 use crate::ops::{self, Ops, bits::unit_uniform};
 use crate::shape::{IntoShape, Shape};
 use crate::tensor::Tensor;
@@ -536,4 +538,17 @@ fn poisson_rejection(key: &Key, shape: &Shape, rate: &Tensor, dtype: DType) -> R
         },
     )?;
     Ok(out.0[0].clone())
+}
+
+/// Zeroes a share of the elements and scales up the rest.
+pub fn dropout(x: impl IntoExpr, key: &Key, rate: f64) -> Expr {
+    ops::composites::float(x).then(|x| {
+        ensure!(
+            (0.0..=1.0).contains(&rate),
+            Value,
+            "dropout: rate {rate} is not between 0 and 1"
+        );
+        let key = key.words().done()?;
+        apply_one(&Composite::Dropout { rate: Real(rate) }.into(), &[&x, &key])
+    })
 }

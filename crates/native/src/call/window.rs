@@ -1,13 +1,13 @@
-//! Moving windows: how each axis is cut, and where it lies.
+//! Reductions over moving windows and the selections of their gradients.
 
-use super::{Plain, elements, elements_mut};
+use super::{Plain, dense, elements, elements_mut};
 use crate::buffer::{self, Buffer};
 use crate::kernel::conv::{Axis, Step};
 use crate::kernel::window::{self, Pooled, Reduction, WindowAxis};
 use crate::layout::dense_strides;
 use crate::memory;
-use clematis_core::op::{Window, WindowKind};
-use clematis_core::{Result, Shape, Spec, Tensor, with_element};
+use clematis_core::op::{Window, WindowGather, WindowKind, WindowScatter};
+use clematis_core::{Result, Spec, Tensor, with_element};
 
 fn reduction(kind: WindowKind) -> Reduction {
     match kind {
@@ -18,11 +18,10 @@ fn reduction(kind: WindowKind) -> Reduction {
     }
 }
 
-/// The axes of a window; the smaller side, one element per window, is always dense.
-fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &Shape) -> Vec<WindowAxis> {
+/// What the window does on each axis, from an array that lies so to windows that lie row by row.
+fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &[usize]) -> Vec<WindowAxis> {
     let number = |d: clematis_core::Dim| d.value().unwrap_or(0) as isize;
-    let places = windows.sizes();
-    let dense = dense_strides(&places);
+    let out = dense_strides(windows);
     (0..sizes.len())
         .map(|i| WindowAxis {
             input: Axis {
@@ -30,8 +29,8 @@ fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &Shape) -> Vec<
                 stride: strides[i],
             },
             output: Axis {
-                size: places[i],
-                stride: dense[i],
+                size: windows[i],
+                stride: out[i],
             },
             window: p.size[i],
             step: Step {
@@ -45,56 +44,50 @@ fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &Shape) -> Vec<
         .collect()
 }
 
-/// Folds every window to one element.
+/// Runs a reduction over windows.
 pub fn reduce(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
-    with_element!(out.dtype, E => reduce_typed::<E>(op, p, x, out))
+    fn typed<E: Plain + Pooled>(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
+        let buffer = buffer::of(x)?;
+        let view = buffer.view::<E::Stored>(x.shape());
+        let axes = axes(p, &view.sizes, &view.strides, &out.shape.sizes());
+        let mut bytes = memory::alloc(op, out)?;
+        let input = (elements::<E>(view.data)?, view.offset);
+        let to = (elements_mut::<E>(&mut bytes)?, 0);
+        window::reduce_window(to, input, &axes, reduction(p.kind));
+        Ok(Buffer::new(bytes))
+    }
+    with_element!(out.dtype, E => typed::<E>(op, p, x, out))
 }
 
-fn reduce_typed<E: Plain + Pooled>(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
-    let a = buffer::of(x)?;
-    let a = a.view::<E::Stored>(x.shape());
-    let axes = axes(p, &a.sizes, &a.strides, &out.shape);
-    let mut bytes = memory::alloc(op, out)?;
-    window::reduce_window(
-        (elements_mut::<E>(&mut bytes)?, 0),
-        (elements::<E>(a.data)?, a.offset),
-        &axes,
-        reduction(p.kind),
-    );
-    Ok(Buffer::new(bytes))
+/// Adds each element of `y` to the place that its window selects in `x`.
+pub fn scatter(op: &str, p: &WindowScatter, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
+    let p = Window::from(p.clone());
+    with_element!(out.dtype, E => select::<E>(op, &p, [x, y], &y.shape().sizes(), out, true))
 }
 
-/// Goes through the places that windows select in `x`: adds `y` there, or takes it from there.
-pub fn select(
+/// Takes from `y` the place that each window selects in `x`.
+pub fn gather(op: &str, p: &WindowGather, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
+    let p = Window::from(WindowScatter::from(p.clone()));
+    with_element!(out.dtype, E => select::<E>(op, &p, [x, y], &out.shape.sizes(), out, false))
+}
+
+/// Both go through the selected places of `x`; everything lies row by row.
+fn select<E: Plain + Pooled>(
     op: &str,
     p: &Window,
-    x: &Tensor,
-    y: &Tensor,
-    scatters: bool,
+    [x, y]: [&Tensor; 2],
+    windows: &[usize],
     out: &Spec,
-) -> Result<Buffer> {
-    with_element!(out.dtype, E => select_typed::<E>(op, p, x, y, scatters, out))
-}
-
-fn select_typed<E: Plain + Pooled>(
-    op: &str,
-    p: &Window,
-    x: &Tensor,
-    y: &Tensor,
     scatters: bool,
-    out: &Spec,
 ) -> Result<Buffer> {
-    // Both large arrays must lie alike, and both small ones dense.
-    let a = buffer::contiguous(op, buffer::of(x)?.as_ref(), x.spec())?;
-    let b = buffer::contiguous(op, buffer::of(y)?.as_ref(), y.spec())?;
-    let input = super::dense::<E::Stored>(&a, x.shape().count())?;
-    let other = super::dense::<E::Stored>(&b, y.shape().count())?;
+    let input = buffer::contiguous(op, &*buffer::of(x)?, x.spec())?;
+    let other = buffer::contiguous(op, &*buffer::of(y)?, y.spec())?;
+    let input = elements::<E>(dense(&input, x.shape().count())?)?;
+    let other = elements::<E>(dense(&other, y.shape().count())?)?;
     let sizes = x.shape().sizes();
-    let windows = if scatters { y.shape() } else { &out.shape };
     let axes = axes(p, &sizes, &dense_strides(&sizes), windows);
     let mut bytes = memory::alloc(op, out)?;
     let to = elements_mut::<E>(&mut bytes)?;
-    let (input, other) = (elements::<E>(input)?, elements::<E>(other)?);
     if scatters {
         window::window_scatter(to, (other, 0), (input, 0), &axes, reduction(p.kind));
     } else {

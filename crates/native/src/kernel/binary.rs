@@ -61,17 +61,17 @@ macro_rules! ordered {
         })*
         $(impl Ordered for $f {
             #[inline(always)]
+            #[allow(clippy::neg_cmp_op_on_partial_ord)] // unlike `<`, the negation counts NaN in
             fn larger(self, other: Self) -> Self {
-                // True where other is larger and where either is NaN; then NaN must be picked.
-                let not_less = !(self >= other);
-                let pick = if self.is_nan() { self } else { other };
-                if not_less { pick } else { self }
+                // One comparison and one test, both always made: this vectorises.
+                let keep = (self >= other) | self.is_nan();
+                if keep { self } else { other }
             }
             #[inline(always)]
+            #[allow(clippy::neg_cmp_op_on_partial_ord)] // unlike `>`, the negation counts NaN in
             fn smaller(self, other: Self) -> Self {
-                let not_more = !(self <= other);
-                let pick = if self.is_nan() { self } else { other };
-                if not_more { pick } else { self }
+                let keep = (self <= other) | self.is_nan();
+                if keep { self } else { other }
             }
         })*
     };

@@ -58,8 +58,8 @@ pub enum Source<'a, T> {
     Constant(T),
     /// As many as the result has, in its order.
     Dense(&'a [T]),
-    /// Anything else, with as few axes as possible.
-    Strided(View<'a, T>),
+    /// Anything else, with as few axes as possible; boxed, so that the others stay small.
+    Strided(Box<View<'a, T>>),
 }
 
 /// An operand, broadcast to the result's shape.
@@ -73,10 +73,8 @@ pub fn source<'a, T: Stored>(x: &'a Tensor, out: &Shape) -> Result<Source<'a, T>
     }
     let buffer = concrete(x)?;
     let same = x.shape() == out;
-    if same {
-        if let Some(slice) = buffer.dense(out.count()) {
-            return Ok(Source::Dense(slice));
-        }
+    if same && let Some(slice) = buffer.dense(out.count()) {
+        return Ok(Source::Dense(slice));
     }
     Ok(strided(buffer, x.shape(), out))
 }
@@ -105,8 +103,17 @@ fn strided<'a, T: Stored>(buffer: &'a Buffer, shape: &Shape, out: &Shape) -> Sou
     }
     match view.dense() {
         Some(slice) => Source::Dense(slice),
-        None => Source::Strided(view),
+        None => Source::Strided(Box::new(view)),
     }
+}
+
+/// An operand that lies as the result does: the usual case, found out at the least cost.
+#[inline(always)]
+fn alike<'a, T: Stored>(x: &'a Tensor, out: &Shape, count: usize) -> Option<&'a [T]> {
+    if x.shape() != out {
+        return None;
+    }
+    x.data::<Buffer>()?.dense(count)
 }
 
 /// One task's way of reading an operand.
@@ -219,13 +226,6 @@ macro_rules! zip {
             cost: Cost,
             f: $kernel<$($X,)+ O>,
         ) {
-            // The usual small case: everything lies side by side in the type it is computed in.
-            if out.len() <= cost.grain() && O::DIRECT $(&& $X::DIRECT)+ {
-                if let ($(Source::Dense($x),)+) = ($($x,)+) {
-                    $(let $x = bytemuck::cast_slice(&$x[..out.len()]);)+
-                    return f(bytemuck::cast_slice_mut(out), $($x),+);
-                }
-            }
             parallel::for_chunks_mut(out, cost.grain(), |start, out| {
                 $(let mut $x = Feed::new($x, start, out.len());)+
                 let mut room = SmallVec::new();
@@ -255,6 +255,14 @@ pub fn unary<A: Stored, O: Stored>(
     f: Row1<A, O>,
 ) -> Result<Buffer> {
     let mut bytes = memory::alloc(op, spec)?;
+    if O::DIRECT && A::DIRECT {
+        let out = bytes.as_mut_slice::<O>();
+        let count = out.len();
+        if let (true, Some(x)) = (count <= cost.grain(), alike::<A>(x, &spec.shape, count)) {
+            f(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(x));
+            return Ok(Buffer::new(bytes));
+        }
+    }
     zip1(
         bytes.as_mut_slice::<O>(),
         &source::<A>(x, &spec.shape)?,
@@ -273,6 +281,22 @@ pub fn binary<A: Stored, B: Stored, O: Stored>(
     f: Row2<A, B, O>,
 ) -> Result<Buffer> {
     let mut bytes = memory::alloc(op, spec)?;
+    if O::DIRECT && A::DIRECT && B::DIRECT {
+        let out = bytes.as_mut_slice::<O>();
+        let count = out.len();
+        let operands = (
+            alike::<A>(x, &spec.shape, count),
+            alike::<B>(y, &spec.shape, count),
+        );
+        if let (true, (Some(x), Some(y))) = (count <= cost.grain(), operands) {
+            f(
+                bytemuck::cast_slice_mut(out),
+                bytemuck::cast_slice(x),
+                bytemuck::cast_slice(y),
+            );
+            return Ok(Buffer::new(bytes));
+        }
+    }
     zip2(
         bytes.as_mut_slice::<O>(),
         &source::<A>(x, &spec.shape)?,

@@ -110,35 +110,33 @@ multiversion! {
             }
             return all;
         }
-        let mut lanes = [[F::identity(); 16]; 4];
-        let chunks = x.chunks_exact(LANES);
-        let rest = chunks.remainder();
-        for chunk in chunks {
-            for (lane, chunk) in lanes.iter_mut().zip(chunk.chunks_exact(16)) {
-                for (lane, &x) in lane.iter_mut().zip(chunk) {
-                    *lane = F::combine(*lane, x);
-                }
+        // Separate arrays: each stays in registers.
+        let mut a = [F::identity(); 16];
+        let (mut b, mut c, mut d) = (a, a, a);
+        let (chunks, rest) = x.as_chunks::<LANES>();
+        let mut tail = [F::identity(); LANES];
+        tail[..rest.len()].copy_from_slice(rest);
+        for x in chunks.iter().chain([&tail]) {
+            for i in 0..16 {
+                a[i] = F::combine(a[i], x[i]);
+            }
+            for i in 0..16 {
+                b[i] = F::combine(b[i], x[16 + i]);
+            }
+            for i in 0..16 {
+                c[i] = F::combine(c[i], x[32 + i]);
+            }
+            for i in 0..16 {
+                d[i] = F::combine(d[i], x[48 + i]);
             }
         }
-        for (lane, rest) in lanes.iter_mut().zip(rest.chunks(16)) {
-            for (lane, &x) in lane.iter_mut().zip(rest) {
-                *lane = F::combine(*lane, x);
-            }
-        }
-        let [mut a, b, mut c, d] = lanes;
         for i in 0..16 {
-            a[i] = F::combine(a[i], b[i]);
-            c[i] = F::combine(c[i], d[i]);
+            a[i] = F::combine(F::combine(a[i], b[i]), F::combine(c[i], d[i]));
         }
-        for i in 0..16 {
-            a[i] = F::combine(a[i], c[i]);
-        }
-        let mut half = 8;
-        while half > 0 {
+        for half in [8, 4, 2, 1] {
             for i in 0..half {
                 a[i] = F::combine(a[i], a[i + half]);
             }
-            half /= 2;
         }
         a[0]
     }

@@ -5,10 +5,12 @@
 
 use super::binary::Ordered;
 use super::map::Cost;
+use super::reduce::{Max, Min, fold_slice};
 use crate::buffer::{self, Buffer};
 use crate::element::{Stored, by_real};
 use crate::layout::{View, Walk, dense_strides, read_run};
 use crate::math::double;
+use crate::simd::multiversion;
 use crate::{memory, parallel};
 use clematis_core::op::{ArgReduce, Cumulative, CumulativeKind, Extreme};
 use clematis_core::{DType, Result, Spec, Tensor, bail};
@@ -266,20 +268,33 @@ fn narrow<T: Stored>(x: T::Wide) -> T {
     out[0]
 }
 
+multiversion! {
+    /// Whether one of some is this, or is NaN as this is; only NaN differs from itself.
+    #[allow(clippy::eq_op)]
+    fn has[W: PartialEq + Copy](some: &[W], best: W) -> bool {
+        let mut found = false;
+        for &x in some {
+            found |= (x == best) | (x != x);
+        }
+        found
+    }
+}
+
+/// The first place of a value that is there. Where NaN is, it is the value.
+#[allow(clippy::eq_op)]
+fn first<W: PartialEq + Copy>(lane: &[W], best: W) -> usize {
+    const SOME: usize = 256;
+    let some = lane
+        .chunks(SOME)
+        .position(|some| has(some, best))
+        .unwrap_or(0)
+        * SOME;
+    let place = lane[some..].iter().position(|&x| x == best || x != x);
+    some + place.unwrap_or(0)
+}
+
 /// Where the extreme of each lane stands first; NaN is beyond every number.
 pub fn arg_reduce(p: &ArgReduce, x: &Tensor, out: &Spec) -> Result<Buffer> {
-    fn first<W: PartialOrd + Copy>(lane: &[W], beats: impl Fn(W, W) -> bool) -> usize {
-        let mut best = 0;
-        for (i, &value) in lane.iter().enumerate() {
-            // Only NaN differs from itself; nothing beats the first one.
-            let nan = value.partial_cmp(&value).is_none();
-            let held = lane[best].partial_cmp(&lane[best]).is_none();
-            if !held && (nan || beats(value, lane[best])) {
-                best = i;
-            }
-        }
-        best
-    }
     let buffer = buffer::of(x)?;
     let mut bytes = memory::alloc(p.kind.name(), out)?;
     let places = bytes.as_mut_slice::<i64>();
@@ -295,7 +310,8 @@ pub fn arg_reduce(p: &ArgReduce, x: &Tensor, out: &Spec) -> Result<Buffer> {
                 T::widen(lane, &mut room);
                 &room
             };
-            let at = if larger { first(lane, |a, b| a > b) } else { first(lane, |a, b| a < b) };
+            let best = if larger { fold_slice(lane, Max) } else { fold_slice(lane, Min) };
+            let at = first(lane, best);
             out.set(place as usize, at as i64);
         });
     }, bail!(Internal, "argmax: complex numbers have no order"));

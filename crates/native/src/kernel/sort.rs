@@ -185,10 +185,11 @@ pub fn sort(p: &Sort, inputs: &[&Tensor], out: &[Spec]) -> Result<Vec<Buffer>> {
                 let view = buffer.view::<T>(x.shape());
                 let tasks = here.div_ceil(per_task);
                 parallel::for_disjoint(result.as_mut_slice::<T>(), tasks, || (), |(), task, out| {
-                    for lane in task * per_task..here.min((task + 1) * per_task) {
+                    let own = task * per_task..here.min((task + 1) * per_task);
+                    for (lane, order) in own.clone().zip(&orders[own]) {
                         let (at, step) = lanes.start(&view, p.axis, first + lane);
                         let place = lanes.place(first + lane);
-                        for (i, &from) in orders[lane].iter().enumerate() {
+                        for (i, &from) in order.iter().enumerate() {
                             let value = view.data[(at + from as isize * step) as usize];
                             out.set(place + i * lanes.step as usize, value);
                         }

@@ -325,6 +325,7 @@ macro_rules! activation {
     ($name:ident, $doc:literal, |$x:ident, $m:ident| $body:expr) => {
         #[doc = $doc]
         pub fn $name(op: &str, x: &Tensor, out: &Spec) -> Result<Buffer> {
+            #[allow(clippy::excessive_precision)] // one formula serves f32 and f64
             fn narrow(out: &mut [f32], x: &[f32]) {
                 use narrow_math as $m;
                 each(out, x, |$x: f32| $body);

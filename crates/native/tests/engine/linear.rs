@@ -1,5 +1,8 @@
 use crate::tensors::*;
-use clematis_core::op::{Cholesky, Conv, Dot, Fft, FftKind, Transposed, TriangularSolve};
+use clematis_core::op::{
+    Cholesky, Conv, Dot, Fft, FftKind, Transposed, TriangularSolve, Window, WindowGather,
+    WindowKind, WindowScatter,
+};
 use clematis_core::{Axes, DType, Op, Tensor};
 
 /// The sums that a product stands for.
@@ -258,4 +261,30 @@ fn transforms_come_back() {
             .zip(&expected)
             .all(|(f, e)| (f.0 - e.0).abs() < 1e-12)
     );
+}
+
+#[test]
+fn pooling_selects_and_gives_back() {
+    let x = of(&[1.0f32, 5.0, 2.0, 7.0, 7.0, 0.0], &[1, 6]);
+    let x = one(&Op::Reverse(Axes::new(&[1])), &[&x]);
+    let p = Window {
+        kind: WindowKind::Max,
+        size: Axes::new(&[1, 2]),
+        strides: Axes::new(&[1, 2]),
+        padding: [(0.into(), 0.into()), (0.into(), 0.into())]
+            .into_iter()
+            .collect(),
+        base_dilation: Axes::new(&[1, 1]),
+        window_dilation: Axes::new(&[1, 1]),
+    };
+    let y = one(&p.clone().into(), &[&x]);
+    assert_eq!(y.to_vec::<f32>().unwrap(), [7.0, 7.0, 5.0]);
+    let g = of(&[1.0f32, 2.0, 3.0], &[1, 3]);
+    let back = one(&WindowScatter::from(p.clone()).into(), &[&x, &g]);
+    assert_eq!(
+        back.to_vec::<f32>().unwrap(),
+        [0.0, 1.0, 2.0, 0.0, 3.0, 0.0]
+    );
+    let z = one(&WindowGather::from(p).into(), &[&x, &back]);
+    assert_eq!(z.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
 }

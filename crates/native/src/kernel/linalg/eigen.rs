@@ -47,7 +47,11 @@ pub fn eigh<T: Scalar>(
             copy = Mat::from_fn(n, n, |i, j| {
                 let x = a[i * n + j].scaled(scale);
                 // The diagonal of a Hermitian matrix is real; what else stands there is not read.
-                if i == j { T::one().scaled(x.real_part()) } else { x }
+                if i == j {
+                    T::one().scaled(x.real_part())
+                } else {
+                    x
+                }
             });
             copy.as_ref()
         };
