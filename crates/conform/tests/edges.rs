@@ -1,5 +1,7 @@
 //! Derivatives where formulas meet zeros, ties and infinities: finite wherever a finite answer makes sense.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
+
 use clematis_conform::Array;
 use clematis_core::autodiff::{jvp, vjp};
 use clematis_core::ops::{self, Ops};
