@@ -1,7 +1,7 @@
 //! Properties of random programs: their derivatives are those of differences, both modes are each other's transpose,
 //! second derivatives are symmetric, and a program traced, printed and read back computes the same.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // every line of a test may fail it
+#![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
 use clematis_core::autodiff::{grad, jvp, vjp};
 use clematis_core::graph::Graph;
