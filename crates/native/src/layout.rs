@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(rows.reshape(&[4, 3], &[12]), None);
         assert_eq!(
             rows.reshape(&[4, 3], &[1, 4, 1, 3]).and_then(|l| l.strides),
-            Some(smallvec::smallvec![0, 6, 0, 1])
+            Some(smallvec::smallvec![0, 6, 6, 1])
         );
     }
 

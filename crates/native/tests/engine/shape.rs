@@ -149,7 +149,7 @@ fn concatenation_keeps_every_part() {
                 let size = part.shape().size(axis);
                 let mut limit = y.shape().sizes();
                 limit[axis] = at + size;
-                let mut start = vec![0usize; 3];
+                let mut start = [0usize; 3];
                 start[axis] = at;
                 let p = Slice {
                     start: start.iter().map(|&s| s.into()).collect(),
