@@ -1,5 +1,7 @@
 //! A backend with faults planted in it: each is found, and found where it is.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
+
 use clematis_conform::{Check, run};
 use clematis_core::op::{Binary, Compare, Unary};
 use clematis_core::tensor::Data;

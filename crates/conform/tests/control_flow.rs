@@ -1,5 +1,7 @@
 //! Branches and loops through their front functions: values, both modes, what bodies capture, nesting.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
+
 use clematis_conform::Array;
 use clematis_core::autodiff::{grad, hessian, jvp, vjp};
 use clematis_core::control::{cond, map, scan, switch, while_loop};
@@ -102,12 +104,13 @@ fn captured_tensors_of_branches_have_gradients() {
     close(&grad(f)(&number(3.0)).unwrap(), &[0.6]);
 }
 
+type Branch<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
+
 #[test]
 fn switch_chooses_among_many_and_clips() {
-    let branches: &[&dyn Fn(&Tensor) -> Result<Tensor>] =
-        &[&|x| (x * 2.0).done(), &|x| x.square().done(), &|x| {
-            x.exp().done()
-        }];
+    let branches: &[Branch] = &[&|x| (x * 2.0).done(), &|x| x.square().done(), &|x| {
+        x.exp().done()
+    }];
     let x = number(1.5);
     let program = traced(&[&whole(0), &x], |v| switch(&v[0], &v[1], branches));
     for (i, value, slope) in [

@@ -1,5 +1,7 @@
 //! Every case on the engine.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
+
 #[test]
 fn the_engine_agrees_with_every_reference() {
     let wanted = std::env::var("CONFORM").unwrap_or_default();

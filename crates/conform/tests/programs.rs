@@ -1,6 +1,8 @@
 //! Every case as a program: traced without values, printed, read back and run, it gives the same bits as eagerly.
 //! Derivatives are traced without values too, as a compiler will see them.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
+
 use clematis_conform::{Array, Case, cases};
 use clematis_core::autodiff::{jvp, vjp};
 use clematis_core::dispatch::apply;

@@ -1,5 +1,7 @@
 //! Cases whose first axis has a name instead of a size: the program is traced once and runs at the size of the case.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
+
 use clematis_conform::{Array, Case, cases};
 use clematis_core::autodiff::{jvp, vjp};
 use clematis_core::dispatch::apply;

@@ -1,5 +1,7 @@
 //! Derivatives of functions, as users take them: nested, over trees, with aux results and rules of their own.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
+
 use clematis_conform::Array;
 use clematis_core::autodiff::{
     custom_vjp, grad, hessian, jac, jac_forward, jac_reverse, jvp, linearize, value_and_grad,

@@ -16,7 +16,7 @@ pub mod softmax;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Expr;
-use crate::infer::infer;
+use crate::infer::{infer, legal_axes};
 use crate::op::{Composite, Op, Takes};
 use crate::ops;
 use crate::outs::Outs;
@@ -178,6 +178,7 @@ impl Composite {
             }
             LogSumExp { axes } => {
                 let ([x], []) = operands(name, inputs)?;
+                legal_axes(name, axes, x.rank())?;
                 one(in_f32(x, |x| softmax::logsumexp(&x, axes)))
             }
             CrossEntropy {} => {
@@ -186,10 +187,12 @@ impl Composite {
             }
             Mean { axes } => {
                 let ([x], []) = operands(name, inputs)?;
+                legal_axes(name, axes, x.rank())?;
                 one(in_f32(x, |x| ops::reduce::mean_body(&x, axes).done()))
             }
             Var { axes, correction } => {
                 let ([x], []) = operands(name, inputs)?;
+                legal_axes(name, axes, x.rank())?;
                 one(in_f32(x, |x| {
                     ops::reduce::var_body(&x, axes, correction.0).done()
                 }))

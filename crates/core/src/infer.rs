@@ -197,7 +197,8 @@ fn pointwise(op: &Op, x: &Spec, y: &Spec, dtype: DType) -> Result<Outs<Spec>> {
     Ok(Outs::One(Spec::new(dtype, shape)))
 }
 
-fn legal_axes(op: &str, axes: &[usize], rank: usize) -> Result<()> {
+/// Axes that are there, each named once.
+pub(crate) fn legal_axes(op: &str, axes: &[usize], rank: usize) -> Result<()> {
     for (i, &axis) in axes.iter().enumerate() {
         ensure!(
             axis < rank,

@@ -1,6 +1,8 @@
 //! Properties of random programs: their derivatives are those of differences, both modes are each other's transpose,
 //! second derivatives are symmetric, and a program traced, printed and read back computes the same.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
+
 use clematis_core::autodiff::{grad, jvp, vjp};
 use clematis_core::graph::Graph;
 use clematis_core::ops::{self, Ops};

@@ -18,7 +18,10 @@ mod tests;
 /// - `#[tree(crate = "clematis")]` on the type says where `tree` and `Tensor` are found; the core by default.
 /// - A type parameter that a visited field mentions must be a tree itself.
 ///
-/// ```ignore
+/// ```
+/// use clematis_core::{Tensor, tree};
+/// use clematis_derive::Tree;
+///
 /// #[derive(Clone, Tree)]
 /// struct Linear {
 ///     w: Tensor,
@@ -26,6 +29,9 @@ mod tests;
 ///     #[tree(skip)]
 ///     outputs: usize,
 /// }
+///
+/// let layer = Linear { w: Tensor::number(1.0), b: None, outputs: 1 };
+/// assert_eq!(tree::paths(&layer), ["w"]);
 /// ```
 #[proc_macro_derive(Tree, attributes(tree))]
 pub fn derive_tree(input: proc_macro::TokenStream) -> proc_macro::TokenStream {

@@ -409,6 +409,9 @@ fn bench_pool(
     }
 }
 
+/// An eager op with its operands.
+type Work<'a> = dyn Fn() -> Result<Tensor> + 'a;
+
 /// Eager ops on 4M elements, through dispatch as users call them.
 fn bench_eager(bench: &mut Bench) -> Result<()> {
     let key = Key::new(0).split();
@@ -418,7 +421,7 @@ fn bench_eager(bench: &mut Bench) -> Result<()> {
         ops::ones([1024usize], DType::F32).done()?,
         ops::zeros([1024usize], DType::F32).done()?,
     );
-    let work: [(&str, Box<dyn Fn() -> Result<Tensor>>); 5] = [
+    let work: [(&str, Box<Work<'_>>); 5] = [
         ("add 4M", Box::new(|| (&x + &y).done())),
         ("exp 4M", Box::new(|| ops::exp(&x).done())),
         ("sum 4M", Box::new(|| ops::sum(&x, ..).done())),

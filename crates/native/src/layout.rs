@@ -414,8 +414,11 @@ mod tests {
         );
         assert_eq!(rows.reshape(&[4, 3], &[12]), None);
         assert_eq!(
-            rows.reshape(&[4, 3], &[1, 4, 1, 3]).and_then(|l| l.strides),
-            Some(smallvec::smallvec![0, 6, 6, 1])
+            rows.reshape(&[4, 3], &[1, 4, 1, 3])
+                .and_then(|l| l.strides)
+                // Nobody steps along an axis of size 1.
+                .map(|strides| (strides[1], strides[3])),
+            Some((6, 1))
         );
     }
 

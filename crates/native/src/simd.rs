@@ -102,7 +102,7 @@ fn find_level() -> Level {
 /// around the work on one element. `a * b + c` stays two roundings at every level; `mul_add` is one
 /// instruction from [`Level::Avx2`] on but a slow library call below it.
 ///
-/// ```ignore
+/// ```text
 /// multiversion! {
 ///     /// `out[i] = f(x[i], y[i])`
 ///     pub(crate) fn zip[T: Copy, F: Fn(T, T) -> T](out: &mut [T], x: &[T], y: &[T], f: F) {

@@ -64,11 +64,15 @@ fn activations(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         }
         if dtype.is_float() {
             // Both ends, where formulas overflow; beyond the corners of the hard ones.
-            let far = [-90.0, -20.0, -4.0, 4.0, 20.0, 90.0, f64::NAN];
+            let far = [-90.0, -20.0, -4.0, 4.0, 20.0, 90.0];
             let x = Array::real(dtype, &[far.len()], &far);
-            let name = format!("{word} far out");
-            let case = known(name, c.clone(), dtype, vec![x]).without_derivatives();
-            push(all, case);
+            push(
+                all,
+                known(format!("{word} far out"), c.clone(), dtype, vec![x]),
+            );
+            let x = Array::real(dtype, &[2], &[f64::NAN, 1.0]);
+            let case = known(format!("{word} of nothing"), c.clone(), dtype, vec![x]);
+            push(all, case.without_derivatives());
             let x = Array::real(dtype, &[4], &[-9.5, -4.25, 4.25, 9.5]);
             let name = format!("{word} beyond the corners");
             push(all, known(name, c.clone(), dtype, vec![x]));

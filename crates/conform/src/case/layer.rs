@@ -26,7 +26,8 @@ pub fn add(all: &mut Vec<Case>) -> Result<()> {
 fn layer(case: Case) -> Case {
     let units = 4.0 * units(case.dtype);
     case.within(Tolerance::overall(units))
-        .deriving(|d| d.duality = 512.0)
+        // Over an axis of one element a norm's derivative is what rounding leaves of a difference.
+        .deriving(|d| d.duality = 1024.0)
 }
 
 fn norms(all: &mut Vec<Case>, dtype: DType) -> Result<()> {

@@ -205,8 +205,11 @@ pub fn cumulative_logsumexp(
         return Ok(vec![None]);
     };
     let axis = p.axis as i64;
+    // Nothing but -inf so far: the difference would be NaN where every share is 0.
+    let empty = ops::equal(y[0], f64::NEG_INFINITY).done()?;
+    let y = ops::where_(&empty, 0.0, y[0]).done()?;
     let gap = ops::expand_dims(ops::move_axis(x[0], axis, -1), -1)
-        - ops::expand_dims(ops::move_axis(y[0], axis, -1), -2);
+        - ops::expand_dims(ops::move_axis(&y, axis, -1), -2);
     let n = x[0].shape().dims()[p.axis];
     let counts = counts(x[0], n, p.reverse).done()?;
     let safe = ops::where_(&counts, gap, f64::NEG_INFINITY);

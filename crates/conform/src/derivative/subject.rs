@@ -1,0 +1,171 @@
+//! What is differentiated, and what its derivatives are measured by: differences, pairings, gaps.
+
+use crate::array::{Array, C, Num};
+use crate::case::Case;
+use crate::run::upload;
+use clematis_core::dispatch::apply;
+use clematis_core::{Backend, DType, Result, Tensor, ops};
+
+/// What is differentiated: some operands, and some results.
+#[derive(Clone)]
+pub struct Part {
+    /// By place.
+    pub operands: Vec<usize>,
+    /// By place.
+    pub results: Vec<usize>,
+}
+
+/// A case's op on a backend, as functions of its parts.
+pub struct Subject<'a> {
+    /// Where it runs.
+    pub backend: &'static dyn Backend,
+    /// What runs.
+    pub case: &'a Case,
+    /// All operands.
+    pub all: Vec<Tensor>,
+    /// Whether no result has derivatives, so that all of them must be zero.
+    pub flat: bool,
+}
+
+impl Subject<'_> {
+    /// What is differentiated, of these operands.
+    pub fn results(&self, args: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let out = apply(&self.case.op, args)?.into_vec();
+        match self.case.derivative.invariant {
+            Some(invariant) => invariant(&out),
+            None => Ok(out),
+        }
+    }
+
+    /// The results that a part looks at, with other values for its operands.
+    pub fn call(&self, part: &Part, xs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let mut args: Vec<&Tensor> = self.all.iter().collect();
+        for (&i, x) in part.operands.iter().zip(xs) {
+            args[i] = x;
+        }
+        let out = self.results(&args)?;
+        part.results
+            .iter()
+            .map(|&i| match out.get(i) {
+                Some(y) if self.flat && !y.dtype().is_complex() => ops::cast(y, DType::F64).done(),
+                Some(y) => Ok(y.clone()),
+                None => clematis_core::bail!(Internal, "result {i} is missing"),
+            })
+            .collect()
+    }
+
+    pub fn operands(&self, part: &Part) -> Vec<Tensor> {
+        part.operands.iter().map(|&i| self.all[i].clone()).collect()
+    }
+
+    /// Operands moved along a direction.
+    pub fn moved(&self, part: &Part, along: &[Array], by: f64) -> Result<Vec<Tensor>> {
+        part.operands
+            .iter()
+            .zip(along)
+            .map(|(&i, d)| {
+                let x = &self.case.inputs[i];
+                let values = x
+                    .values
+                    .iter()
+                    .zip(&d.values)
+                    .map(|(x, d)| Num::Inexact(x.c() + d.c() * by));
+                upload(
+                    self.backend,
+                    &Array::new(x.dtype, &x.shape, values.collect()),
+                )
+            })
+            .collect()
+    }
+
+    /// The change of a function of the operands along a direction, by differences.
+    pub fn difference(
+        &self,
+        part: &Part,
+        along: &[Array],
+        f: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<Vec<Vec<C>>> {
+        let h = self.case.derivative.step;
+        let at = |by: f64| -> Result<Vec<Vec<C>>> { values(&f(&self.moved(part, along, by)?)?) };
+        let [a, b, c, d] = [at(-2.0 * h)?, at(-h)?, at(h)?, at(2.0 * h)?];
+        Ok((0..a.len())
+            .map(|k| {
+                (0..a[k].len())
+                    .map(|i| ((c[k][i] - b[k][i]) * 8.0 - (d[k][i] - a[k][i])) / (12.0 * h))
+                    .collect()
+            })
+            .collect())
+    }
+}
+
+pub fn values(xs: &[Tensor]) -> Result<Vec<Vec<C>>> {
+    xs.iter()
+        .map(|x| {
+            Ok(Array::from_tensor(x)?
+                .values
+                .into_iter()
+                .map(Num::c)
+                .collect())
+        })
+        .collect()
+}
+
+pub fn cells(xs: &[Array]) -> Vec<Vec<C>> {
+    xs.iter()
+        .map(|x| x.values.iter().map(|v| v.c()).collect())
+        .collect()
+}
+
+/// Re Σ a b, and Σ |a| |b|.
+pub fn pairing(a: &[Vec<C>], b: &[Vec<C>]) -> (f64, f64) {
+    let mut sums = (0.0, 0.0);
+    for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
+        sums.0 += (a * b).re;
+        sums.1 += a.norm() * b.norm();
+    }
+    sums
+}
+
+/// The largest difference of two sets of arrays, relative to the largest number of each array.
+pub fn gap(got: &[Vec<C>], want: &[Vec<C>]) -> f64 {
+    let mut worst = 0.0f64;
+    for (g, w) in got.iter().zip(want) {
+        let scale = w.iter().map(|v| v.norm()).fold(1e-3, f64::max);
+        for (g, w) in g.iter().zip(w) {
+            let error = (g - w).norm() / scale;
+            worst = if error.is_nan() {
+                f64::INFINITY
+            } else {
+                worst.max(error)
+            };
+        }
+    }
+    worst
+}
+
+/// All operands to all results; each operand alone; each result alone.
+pub fn parts(operands: &[usize], results: &[usize]) -> Vec<Part> {
+    let mut all = vec![Part {
+        operands: operands.to_vec(),
+        results: results.to_vec(),
+    }];
+    if operands.len() > 1 {
+        all.extend(operands.iter().map(|&i| Part {
+            operands: vec![i],
+            results: results.to_vec(),
+        }));
+    }
+    if results.len() > 1 {
+        all.extend(results.iter().map(|&i| Part {
+            operands: operands.to_vec(),
+            results: vec![i],
+        }));
+    }
+    all
+}
+
+/// Whether differences can be taken: every operand and result is of double precision.
+pub fn wide(xs: &[Tensor]) -> bool {
+    xs.iter()
+        .all(|x| matches!(x.dtype(), DType::F64 | DType::C128))
+}
