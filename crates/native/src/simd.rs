@@ -153,6 +153,37 @@ macro_rules! multiversion {
 }
 pub(crate) use multiversion;
 
+/// Copies past the caches, where the processor has a way to: what is written is not read first, and pushes nothing
+/// out. Call [`stream_done`] before another thread may read.
+pub(crate) fn stream<T: bytemuck::Pod>(to: &mut [T], from: &[T]) {
+    let (to, from): (&mut [u8], &[u8]) = (bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from));
+    #[cfg(target_arch = "x86_64")]
+    if to.as_ptr().align_offset(16) == 0 && to.len() == from.len() {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        let whole = to.len() / 16;
+        for i in 0..whole {
+            // SAFETY: both slices have `whole` times 16 bytes, `to` begins on a multiple of 16, and these
+            // instructions belong to the base set of the target.
+            unsafe {
+                let line = _mm_loadu_si128(from.as_ptr().cast::<__m128i>().add(i));
+                _mm_stream_si128(to.as_mut_ptr().cast::<__m128i>().add(i), line);
+            }
+        }
+        to[whole * 16..].copy_from_slice(&from[whole * 16..]);
+        return;
+    }
+    to.copy_from_slice(from);
+}
+
+/// Makes what was streamed visible to other threads.
+pub(crate) fn stream_done() {
+    // SAFETY: a fence touches no memory, and the base set of the target has it.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
 /// A stretch of the contraction along which both operands advance by a constant step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Segment {

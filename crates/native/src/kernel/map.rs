@@ -6,7 +6,7 @@
 use crate::buffer::{Buffer, concrete};
 use crate::element::{Stored, constant};
 use crate::layout::{Strides, View};
-use crate::{memory, parallel};
+use crate::{memory, parallel, simd};
 use clematis_core::{Repr, Result, Shape, Spec, Tensor, bail};
 use smallvec::SmallVec;
 
@@ -16,6 +16,9 @@ const BLOCK: usize = 1024;
 const LONG_BLOCK: usize = 32 * 1024;
 /// Rows of a view shorter than this are not worth a call each.
 const SHORT_ROW: usize = 64;
+
+/// Operands and result together that no cache holds: then the result is written past the caches.
+const STREAM: usize = 32 << 20;
 
 /// How long a kernel takes per element, which decides from which size on threads pay.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,13 +110,25 @@ fn strided<'a, T: Stored>(buffer: &'a Buffer, shape: &Shape, out: &Shape) -> Sou
     }
 }
 
-/// An operand that lies as the result does: the usual case, found out at the least cost.
+/// Numbers that are copied out instead of going through a workspace.
+const FEW: usize = 16;
+
+/// An operand that lies as the result does, or a number beside a few elements: found out at the least cost.
 #[inline(always)]
-fn alike<'a, T: Stored>(x: &'a Tensor, out: &Shape, count: usize) -> Option<&'a [T]> {
-    if x.shape() != out {
-        return None;
+fn alike<'a, T: Stored>(
+    x: &'a Tensor,
+    out: &Shape,
+    count: usize,
+    room: &'a mut [T; FEW],
+) -> Option<&'a [T]> {
+    match x.repr() {
+        Repr::Scalar { value, .. } if count <= FEW => {
+            *room = [constant(*value, x.dtype())?; FEW];
+            Some(&room[..count])
+        }
+        _ if x.shape() == out => x.data::<Buffer>()?.dense(count),
+        _ => None,
     }
-    x.data::<Buffer>()?.dense(count)
 }
 
 /// One task's way of reading an operand.
@@ -121,6 +136,16 @@ enum Feed<'a, T: Stored> {
     Constant(SmallVec<[T::Wide; 16]>),
     Slice(&'a [T], SmallVec<[T::Wide; 4]>),
     View(&'a View<'a, T>, Vec<T>, SmallVec<[T::Wide; 4]>),
+}
+
+impl<T> Source<'_, T> {
+    /// Bytes that reading it takes from memory, views aside.
+    fn bytes(&self) -> usize {
+        match self {
+            Source::Dense(slice) => size_of_val(*slice),
+            Source::Constant(_) | Source::Strided(_) => 0,
+        }
+    }
 }
 
 impl<'a, T: Stored> Feed<'a, T> {
@@ -201,20 +226,25 @@ fn widened<'b, T: Stored>(slice: &'b [T], room: &'b mut SmallVec<[T::Wide; 4]>) 
     &room[..slice.len()]
 }
 
-/// Runs `f` on `out[..len]` in the computed type.
+/// Runs `f` on `out` in the computed type, by way of `room` where that differs or `out` is to be streamed to.
 #[inline]
 fn into<O: Stored>(
     out: &mut [O],
     room: &mut SmallVec<[O::Wide; 4]>,
+    streams: bool,
     f: impl FnOnce(&mut [O::Wide]),
 ) {
-    if O::DIRECT {
+    if O::DIRECT && !streams {
         return f(bytemuck::cast_slice_mut(out));
     }
     room.resize(room.len().max(out.len()), bytemuck::Zeroable::zeroed());
     let room = &mut room[..out.len()];
     f(room);
-    O::narrow(room, out);
+    if O::DIRECT {
+        simd::stream(bytemuck::cast_slice_mut(out), room);
+    } else {
+        O::narrow(room, out);
+    }
 }
 
 macro_rules! zip {
@@ -226,17 +256,21 @@ macro_rules! zip {
             cost: Cost,
             f: $kernel<$($X,)+ O>,
         ) {
+            let streams = O::DIRECT && size_of_val(out) $(+ $x.bytes())+ > STREAM;
             parallel::for_chunks_mut(out, cost.grain(), |start, out| {
                 $(let mut $x = Feed::new($x, start, out.len());)+
                 let mut room = SmallVec::new();
                 let mut at = start;
                 let end = start + out.len();
                 while at < end {
-                    let reach = if O::DIRECT { usize::MAX } else { BLOCK };
+                    let reach = if O::DIRECT && !streams { usize::MAX } else { BLOCK };
                     let len = (end - at)$(.min($x.reach(at)))+.min(reach);
                     let row = &mut out[at - start..at - start + len];
-                    into(row, &mut room, |row| f(row, $($x.get(start, at, len)),+));
+                    into(row, &mut room, streams, |row| f(row, $($x.get(start, at, len)),+));
                     at += len;
+                }
+                if streams {
+                    simd::stream_done();
                 }
             });
         }
@@ -258,7 +292,9 @@ pub fn unary<A: Stored, O: Stored>(
     if O::DIRECT && A::DIRECT {
         let out = bytes.as_mut_slice::<O>();
         let count = out.len();
-        if let (true, Some(x)) = (count <= cost.grain(), alike::<A>(x, &spec.shape, count)) {
+        let mut room = [A::zeroed(); FEW];
+        let x = alike::<A>(x, &spec.shape, count, &mut room);
+        if let (true, Some(x)) = (count <= cost.grain(), x) {
             f(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(x));
             return Ok(Buffer::new(bytes));
         }
@@ -309,9 +345,10 @@ pub fn binary<A: Stored, B: Stored, O: Stored>(
     if O::DIRECT && A::DIRECT && B::DIRECT {
         let out = bytes.as_mut_slice::<O>();
         let count = out.len();
+        let (mut one, mut two) = ([A::zeroed(); FEW], [B::zeroed(); FEW]);
         let operands = (
-            alike::<A>(x, &spec.shape, count),
-            alike::<B>(y, &spec.shape, count),
+            alike::<A>(x, &spec.shape, count, &mut one),
+            alike::<B>(y, &spec.shape, count, &mut two),
         );
         if let (true, (Some(x), Some(y))) = (count <= cost.grain(), operands) {
             f(

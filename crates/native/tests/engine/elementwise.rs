@@ -603,3 +603,15 @@ fn large_operands_take_threads_and_blocks() {
     );
     assert_eq!(halves.shape(), &[n, n]);
 }
+
+#[test]
+fn results_too_large_for_caches_are_whole() {
+    // Beyond this size rows are written past the caches; the odd length leaves a tail.
+    let n = 3_000_001;
+    let x: Vec<f32> = (0..n).map(|i| (i % 1009) as f32).collect();
+    let x = of(&x, &[n]);
+    let z = one(&Op::Binary(Binary::Add), &[&x, &x])
+        .to_vec::<f32>()
+        .unwrap();
+    assert!((0..n).all(|i| z[i] == 2.0 * (i % 1009) as f32));
+}
