@@ -4,9 +4,10 @@
 
 use clematis_conform::draw::Draw;
 use clematis_conform::{Array, Case, cases};
+use clematis_core::attr::Attr;
 use clematis_core::dispatch::apply;
 use clematis_core::infer::infer;
-use clematis_core::{DType, Device, Kind, Result, Spec, Tensor};
+use clematis_core::{DType, Device, Kind, Op, Real, Result, Spec, Tensor};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -77,6 +78,50 @@ fn spoiled(case: &Case, draw: &mut Draw) -> Vec<Array> {
     inputs
 }
 
+/// Numbers that do not fit: small, negative, and so large that sizes overflow.
+const NUMBERS: [i64; 9] = [-1, 0, 1, 2, 5, 1 << 33, 1 << 62, i64::MAX, i64::MIN];
+
+/// A parameter with one number changed, or one more or fewer of them.
+fn bent(attr: &Attr, draw: &mut Draw) -> Attr {
+    let number = NUMBERS[draw.whole(0, NUMBERS.len() as i128 - 1) as usize];
+    match attr {
+        Attr::Int(_) | Attr::Dim(_) | Attr::UInt(_) => Attr::Int(number),
+        Attr::Bool(b) => Attr::Bool(!b),
+        Attr::Float(_) => Attr::Float(Real(
+            [f64::NAN, -1.0, 0.0, 1e300][draw.whole(0, 3) as usize],
+        )),
+        Attr::List(list) if list.is_empty() => Attr::List(vec![Attr::Int(number)]),
+        Attr::List(list) => {
+            let mut list = list.clone();
+            let at = draw.whole(0, list.len() as i128 - 1) as usize;
+            match draw.whole(0, 3) {
+                0 => {
+                    list.remove(at);
+                }
+                1 => list.push(list[at].clone()),
+                _ => list[at] = bent(&list[at], draw),
+            }
+            Attr::List(list)
+        }
+        other => other.clone(),
+    }
+}
+
+/// The op with one parameter changed, if such an op can be written down at all.
+fn bent_op(op: &Op, draw: &mut Draw) -> Option<Op> {
+    let mut attrs: Vec<(String, Attr)> = op
+        .attrs()
+        .into_iter()
+        .map(|(name, attr)| (name.to_string(), attr))
+        .collect();
+    if attrs.is_empty() {
+        return None;
+    }
+    let at = draw.whole(0, attrs.len() as i128 - 1) as usize;
+    attrs[at].1 = bent(&attrs[at].1, draw);
+    Op::from_attrs(op.name(), &attrs).ok()
+}
+
 fn text(panic: Box<dyn std::any::Any + Send>) -> String {
     (panic.downcast_ref::<String>().cloned())
         .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()))
@@ -109,25 +154,56 @@ fn fault(case: &Case, inputs: &[Array]) -> Option<String> {
     }
 }
 
+/// Panics are expected to be caught here; their traces would drown the report.
+fn quietly(f: impl FnOnce() -> BTreeMap<&'static str, String>) {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    // What is too large is refused at once instead of filling the machine.
+    clematis_native::set_memory_limit(1 << 26);
+    std::panic::set_hook(Box::new(|_| {}));
+    let found = f();
+    let _ = std::panic::take_hook();
+    drop(alone);
+    assert!(found.is_empty(), "{} ops: {found:#?}", found.len());
+}
+
+fn note(found: &mut BTreeMap<&'static str, String>, case: &Case, inputs: &[Array]) {
+    if let Some(wrong) = fault(case, inputs) {
+        let specs: Vec<String> = inputs.iter().map(|x| x.spec().to_string()).collect();
+        let (op, specs) = (&case.op, specs.join(", "));
+        found
+            .entry(op.name())
+            .or_insert(format!("{}: {op:?} on {specs}: {wrong}", case.name));
+    }
+}
+
 #[test]
 fn operands_that_do_not_fit_are_refused() {
-    // Panics are expected to be caught here; their traces would drown the report.
-    std::panic::set_hook(Box::new(|_| {}));
-    let mut found: BTreeMap<&str, String> = BTreeMap::new();
-    for case in cases().unwrap() {
-        let mut draw = Draw::new(&format!("{} hostile", case.name));
-        for _ in 0..10 {
-            let inputs = spoiled(&case, &mut draw);
-            if let Some(wrong) = fault(&case, &inputs) {
-                let specs: Vec<String> = inputs.iter().map(|x| x.spec().to_string()).collect();
-                found.entry(case.op.name()).or_insert(format!(
-                    "{} on {}: {wrong}",
-                    case.name,
-                    specs.join(", ")
-                ));
+    quietly(|| {
+        let mut found = BTreeMap::new();
+        for case in cases().unwrap() {
+            let mut draw = Draw::new(&format!("{} hostile operands", case.name));
+            for _ in 0..10 {
+                note(&mut found, &case, &spoiled(&case, &mut draw));
             }
         }
-    }
-    let _ = std::panic::take_hook();
-    assert!(found.is_empty(), "{} ops: {found:#?}", found.len());
+        found
+    });
+}
+
+#[test]
+fn parameters_that_do_not_fit_are_refused() {
+    quietly(|| {
+        let mut found = BTreeMap::new();
+        for case in cases().unwrap() {
+            let mut draw = Draw::new(&format!("{} hostile parameters", case.name));
+            for _ in 0..10 {
+                if let Some(op) = bent_op(&case.op, &mut draw) {
+                    let bent = Case { op, ..case.clone() };
+                    note(&mut found, &bent, &case.inputs);
+                }
+            }
+        }
+        found
+    });
 }

@@ -96,7 +96,9 @@ impl Layout {
             if !empty {
                 offset += start[axis] as isize * stride;
             }
-            strides.push(stride * step[axis] as isize);
+            // One element has no neighbour, however far off it would be.
+            let apart = if to[axis] > 1 { step[axis] as isize } else { 1 };
+            strides.push(stride * apart);
         }
         Layout::new(offset as usize, to, strides)
     }

@@ -2,6 +2,7 @@
 
 use crate::dim::Dim;
 use crate::error::Result;
+use crate::infer::legal_axes;
 use crate::op::{Composite, Conv, Op, Pads, Window, WindowKind};
 use crate::ops::{self, Ops};
 use crate::shape::{Axes, Shape};
@@ -34,6 +35,14 @@ pub fn transpose(c: &Composite, x: &Tensor, w: &Tensor) -> Result<Tensor> {
         w.spec()
     );
     let spatial = rank - 2;
+    for layout in [lhs_layout, rhs_layout, out_layout] {
+        legal_axes("conv_transpose", layout, rank)?;
+        ensure!(
+            layout.len() == rank,
+            Shape,
+            "conv_transpose: layout {layout:?} does not name {rank} axes"
+        );
+    }
     ensure!(
         strides.len() == spatial && padding.len() == spatial && rhs_dilation.len() == spatial,
         Shape,
@@ -123,8 +132,9 @@ pub fn pool(c: &Composite, x: &Tensor) -> Result<Tensor> {
         return reduced.done();
     };
     if *count_padding {
-        let count: usize = size.iter().product();
-        return (reduced / count as f64).cast(x.dtype()).done();
+        // As a float: a window may be larger than any number of elements.
+        let count: f64 = size.iter().map(|&n| n as f64).product();
+        return (reduced / count).cast(x.dtype()).done();
     }
     let counts = ops::call(op, &[&ops::ones_like(x).done()?]);
     (reduced / counts).done()

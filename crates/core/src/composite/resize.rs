@@ -55,13 +55,12 @@ pub fn resize(
         );
         let (from, size) = (from as usize, size as usize);
         if method == ResizeMethod::Nearest {
-            let places: Vec<i64> = (0..size)
-                .map(|i| nearest(i, from, size, align_corners))
-                .collect();
+            let mut places: Vec<i64> = room(size)?;
+            places.extend((0..size).map(|i| nearest(i, from, size, align_corners)));
             let places = like(&y, || ops::from_slice(&places, [size]))?;
             y = ops::index::take_unchecked(&y, &places, axis)?;
         } else {
-            let weights = weights(from, size, method, align_corners, antialias);
+            let weights = weights(from, size, method, align_corners, antialias)?;
             let weights = like(&y, || ops::from_slice(&weights, [size, from]))?
                 .cast(wide)
                 .done()?;
@@ -74,6 +73,17 @@ pub fn resize(
     } else {
         y.cast(x.dtype()).done()
     }
+}
+
+/// An empty list with room for so many; an error where memory refuses.
+fn room<T>(count: usize) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    ensure!(
+        list.try_reserve_exact(count).is_ok(),
+        Value,
+        "resize: no memory for {count} weights"
+    );
+    Ok(list)
 }
 
 fn like(x: &Tensor, make: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
@@ -129,7 +139,7 @@ fn weights(
     method: ResizeMethod,
     align_corners: bool,
     antialias: bool,
-) -> Vec<f64> {
+) -> Result<Vec<f64>> {
     let stretch = if antialias {
         (from as f64 / size as f64).max(1.0)
     } else {
@@ -140,7 +150,8 @@ fn weights(
     } else {
         1.0
     }) * stretch;
-    let mut out = vec![0.0; size * from];
+    let mut out = room(size.saturating_mul(from))?;
+    out.resize(size * from, 0.0);
     for i in 0..size {
         let c = centre(i, from, size, align_corners);
         let row = &mut out[i * from..(i + 1) * from];
@@ -160,5 +171,5 @@ fn weights(
             row.iter_mut().for_each(|w| *w /= total);
         }
     }
-    out
+    Ok(out)
 }

@@ -93,12 +93,18 @@ fn check_batch(
     Ok(())
 }
 
+/// Axes that are there, and none of them a batch axis too.
+fn apart(op: &str, axes: &Axes, batch: &Axes, rank: usize) -> Result<()> {
+    let both: Axes = axes.iter().chain(batch.iter()).copied().collect();
+    legal_axes(op, &both, rank)
+}
+
 pub fn gather(x: &Spec, indices: &Spec, p: &Gather) -> Result<Spec> {
     let op = "gather";
     let rows = index_axes(op, indices, p.index_map.len())?;
     let rank = x.rank();
-    legal_axes(op, &p.collapsed, rank)?;
-    legal_axes(op, &p.index_map, rank)?;
+    apart(op, &p.collapsed, &p.operand_batch, rank)?;
+    apart(op, &p.index_map, &p.operand_batch, rank)?;
     check_batch(op, x, &rows, &p.operand_batch, &p.index_batch)?;
     ensure!(
         p.slice_sizes.len() == rank,
@@ -115,7 +121,9 @@ pub fn gather(x: &Spec, indices: &Spec, p: &Gather) -> Result<Spec> {
             p.slice_sizes[axis]
         }
     });
-    fits_inside(op, x, &Shape::from_dims(slice))?;
+    let slice = Shape::from_dims(slice);
+    slice.check(op)?;
+    fits_inside(op, x, &slice)?;
     for &axis in p.collapsed.iter().chain(p.operand_batch.iter()) {
         ensure!(
             p.slice_sizes[axis].value().is_some_and(|s| s <= 1),
@@ -173,8 +181,8 @@ pub fn scatter(op: &str, x: &Spec, indices: &Spec, updates: &Spec, p: &Scatter) 
         DType,
         "{op}: complex numbers have no order"
     );
-    legal_axes(op, &p.inserted, rank)?;
-    legal_axes(op, &p.index_map, rank)?;
+    apart(op, &p.inserted, &p.operand_batch, rank)?;
+    apart(op, &p.index_map, &p.operand_batch, rank)?;
     legal_axes(op, &p.window_axes, updates.rank())?;
     check_batch(op, x, &rows, &p.operand_batch, &p.index_batch)?;
     let kept: Vec<usize> = (0..rank)

@@ -40,6 +40,16 @@ pub fn window_output(
         padding.1
     );
     let span = dilated(window, dilation);
+    // Far beyond any memory, and so far below the end of the numbers that sums of a few cannot reach it.
+    const MOST: i64 = i64::MAX / 8;
+    let within = |d: Dim| d.value().is_none_or(|v| (-MOST..=MOST).contains(&v));
+    ensure!(
+        [padding.0, padding.1, padded, span].into_iter().all(within),
+        Shape,
+        "{op}: a window over {span} of {size}, padded by {} and {}, is too large",
+        padding.0,
+        padding.1
+    );
     let places = (padded - span).floor_div(Dim::from(stride))? + Dim::number(1);
     Ok(match places.value() {
         Some(v) => Dim::number(v.max(0)),

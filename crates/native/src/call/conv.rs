@@ -6,7 +6,7 @@ use crate::kernel::conv::{self, Axis, Convolved, Step, View, Window};
 use crate::layout::dense_strides;
 use crate::memory;
 use clematis_core::op::Conv;
-use clematis_core::{Result, Spec, Tensor, with_element};
+use clematis_core::{Result, Shape, Spec, Tensor, with_element};
 
 /// The axes of an array in the order `[outer, inner, spatial…]` that its layout gives.
 fn view(offset: usize, sizes: &[usize], strides: &[isize], layout: &[usize]) -> View {
@@ -24,6 +24,10 @@ fn view(offset: usize, sizes: &[usize], strides: &[isize], layout: &[usize]) -> 
 
 /// Runs a convolution.
 pub fn run(p: &Conv, x: &Tensor, w: &Tensor, out: &Spec) -> Result<Buffer> {
+    // A filter that fits nowhere may be stretched beyond any size.
+    if out.shape.count() == 0 {
+        return Ok(Buffer::new(memory::alloc("conv_general", out)?));
+    }
     with_element!(out.dtype, E => typed::<E>(p, x, w, out))
 }
 
@@ -31,12 +35,18 @@ fn typed<E: Plain + Convolved>(p: &Conv, x: &Tensor, w: &Tensor, out: &Spec) -> 
     let number = |d: clematis_core::Dim| d.value().unwrap_or(0) as isize;
     let window = Window {
         steps: (0..p.strides.len())
-            .map(|i| Step {
-                stride: p.strides[i],
-                lo: number(p.padding[i].0),
-                hi: number(p.padding[i].1),
-                lhs_dilation: p.lhs_dilation[i],
-                rhs_dilation: p.rhs_dilation[i],
+            .map(|i| {
+                // One element has no neighbour, however far off it would be; nor has one tap.
+                let apart = |t: &Shape, layout: &[usize], by: usize| {
+                    if t.size(layout[i + 2]) > 1 { by } else { 1 }
+                };
+                Step {
+                    stride: p.strides[i],
+                    lo: number(p.padding[i].0),
+                    hi: number(p.padding[i].1),
+                    lhs_dilation: apart(x.shape(), &p.lhs_layout, p.lhs_dilation[i]),
+                    rhs_dilation: apart(w.shape(), &p.rhs_layout, p.rhs_dilation[i]),
+                }
             })
             .collect(),
         feature_groups: p.feature_groups,

@@ -8,7 +8,7 @@ use crate::layout::dense_strides;
 use crate::memory;
 use clematis_core::host::types::{BF16, C64, C128, F16};
 use clematis_core::op::{Window, WindowGather, WindowKind, WindowScatter};
-use clematis_core::{DType, Result, Spec, Tensor, bail};
+use clematis_core::{DType, Result, Scalar, Spec, Tensor, bail};
 
 /// Runs an expression with `E` standing for a number type: bool has no windows, complex types have no order.
 macro_rules! by_number {
@@ -52,8 +52,13 @@ fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &[usize]) -> Ve
                 stride: p.strides[i],
                 lo: number(p.padding[i].0),
                 hi: number(p.padding[i].1),
-                lhs_dilation: p.base_dilation[i],
-                rhs_dilation: p.window_dilation[i],
+                // One element has no neighbour, however far off it would be; nor has one tap.
+                lhs_dilation: if sizes[i] > 1 { p.base_dilation[i] } else { 1 },
+                rhs_dilation: if p.size[i] > 1 {
+                    p.window_dilation[i]
+                } else {
+                    1
+                },
             },
         })
         .collect()
@@ -61,6 +66,10 @@ fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &[usize]) -> Ve
 
 /// Runs a reduction over windows.
 pub fn reduce(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
+    // A window that fits nowhere may be larger than any plan for it.
+    if out.shape.count() == 0 {
+        return Ok(Buffer::new(memory::alloc(op, out)?));
+    }
     fn typed<E: Plain + Pooled>(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
         let buffer = buffer::of(x)?;
         let view = buffer.view::<E::Stored>(x.shape());
@@ -97,6 +106,9 @@ fn select<E: Plain + Pooled>(
     out: &Spec,
     scatters: bool,
 ) -> Result<Buffer> {
+    if windows.contains(&0) {
+        return crate::kernel::create::fill(op, Scalar::ZERO, out);
+    }
     let input = buffer::contiguous(op, &*buffer::of(x)?, x.spec())?;
     let other = buffer::contiguous(op, &*buffer::of(y)?, y.spec())?;
     let input = elements::<E>(dense(&input, x.shape().count())?)?;

@@ -176,10 +176,11 @@ pub fn pad(x: &Tensor, value: &Tensor, p: &Pad, out: &Spec) -> Result<Buffer> {
         let mut strides = Strides::new();
         let mut at = view.offset as isize;
         for axis in 0..sizes.len() {
-            let (low, step) = (number(p.low[axis]), p.interior[axis] as isize + 1);
+            let low = number(p.low[axis]);
+            let step = isize::try_from(p.interior[axis]).unwrap_or(isize::MAX).saturating_add(1);
             // Element i lands on low + i·step; those that land outside are cropped.
-            let first = (-low).max(0).unsigned_abs().div_ceil(step as usize);
-            let room = sizes[axis] as isize - low;
+            let first = low.min(0).unsigned_abs().div_ceil(step as usize);
+            let room = (sizes[axis] as isize).saturating_sub(low);
             let end = if room > 0 { (room as usize).div_ceil(step as usize) } else { 0 };
             let end = end.min(view.sizes[axis]);
             let kept = end.saturating_sub(first);
@@ -188,7 +189,8 @@ pub fn pad(x: &Tensor, value: &Tensor, p: &Pad, out: &Spec) -> Result<Buffer> {
                 offset += (low + first as isize * step) * dense[axis];
             }
             view.sizes[axis] = kept;
-            strides.push(dense[axis] * step);
+            // One element has no neighbour, however far off it would be.
+            strides.push(if kept > 1 { dense[axis] * step } else { 0 });
         }
         view.offset = at as usize;
         paste(&view, to, offset, &strides);

@@ -62,7 +62,8 @@ impl Cut {
 
     /// A spatial axis of a convolution.
     pub fn spatial(dim: &Dim) -> Self {
-        let period = dim.dilation / gcd(dim.dilation, dim.step);
+        let shared = gcd(dim.dilation, dim.step);
+        let period = dim.dilation / shared;
         let phases: Vec<Phase> = (0..period.min(dim.out.size))
             .map(|first| {
                 let taps = (0..dim.rhs.size).filter_map(|t| {
@@ -78,13 +79,15 @@ impl Cut {
                 }
             })
             .collect();
+        let count = phases.iter().map(|phase| phase.count).max().unwrap_or(0);
         let reads = || phases.iter().flat_map(|phase| &phase.taps).map(|tap| tap.1);
         Cut {
             source: dim.lhs,
             out: dim.out,
             rhs: dim.rhs.stride,
-            advance: dim.step * period / dim.dilation,
-            count: phases.iter().map(|phase| phase.count).max().unwrap_or(0),
+            // The step of `period` places, without the product, which may overflow; one place goes nowhere.
+            advance: if count > 1 { dim.step / shared } else { 1 },
+            count,
             first: reads().min().unwrap_or(0),
             last: reads().max().unwrap_or(0),
             phases,
