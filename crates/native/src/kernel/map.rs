@@ -119,12 +119,12 @@ fn alike<'a, T: Stored>(
     x: &'a Tensor,
     out: &Shape,
     count: usize,
-    room: &'a mut [T; FEW],
+    room: &'a mut Option<[T; FEW]>,
 ) -> Option<&'a [T]> {
     match x.repr() {
         Repr::Scalar { value, .. } if count <= FEW => {
-            *room = [constant(*value, x.dtype())?; FEW];
-            Some(&room[..count])
+            let row = room.insert([constant(*value, x.dtype())?; FEW]);
+            Some(&row[..count])
         }
         _ if x.shape() == out => x.data::<Buffer>()?.dense(count),
         _ => None,
@@ -292,7 +292,7 @@ pub fn unary<A: Stored, O: Stored>(
     if O::DIRECT && A::DIRECT {
         let out = bytes.as_mut_slice::<O>();
         let count = out.len();
-        let mut room = [A::zeroed(); FEW];
+        let mut room = None;
         let x = alike::<A>(x, &spec.shape, count, &mut room);
         if let (true, Some(x)) = (count <= cost.grain(), x) {
             f(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(x));
@@ -345,7 +345,7 @@ pub fn binary<A: Stored, B: Stored, O: Stored>(
     if O::DIRECT && A::DIRECT && B::DIRECT {
         let out = bytes.as_mut_slice::<O>();
         let count = out.len();
-        let (mut one, mut two) = ([A::zeroed(); FEW], [B::zeroed(); FEW]);
+        let (mut one, mut two) = (None, None);
         let operands = (
             alike::<A>(x, &spec.shape, count, &mut one),
             alike::<B>(y, &spec.shape, count, &mut two),
