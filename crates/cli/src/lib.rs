@@ -38,6 +38,11 @@ enum Verb {
 
 /// Runs one command line. The first argument is the program's name, as in [`std::env::args_os`].
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    ExitCode::from(run_code(args))
+}
+
+/// The same, with the exit code as a number, for fronts that are no process of their own.
+pub fn run_code(args: impl IntoIterator<Item = OsString>) -> u8 {
     let mut args: Vec<OsString> = args.into_iter().collect();
     if args.is_empty() {
         args.push("clematis".into());
@@ -50,14 +55,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             // Help and version come this way as well. If not even the message can be printed, the code still tells.
             let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            return u8::try_from(error.exit_code()).unwrap_or(2);
         }
     };
     match cli.verb.run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             terminal::complain(&error.to_string());
-            ExitCode::FAILURE
+            1
         }
     }
 }

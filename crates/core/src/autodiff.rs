@@ -294,46 +294,99 @@ fn basis(x: &Tensor) -> Result<Vec<Tensor>> {
 
 /// The matrix of derivatives by reverse mode: `[output axes…, input axes…]`.
 pub fn jac_reverse<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
-    move |x| {
-        let (y, pull) = vjp(|x: &Tensor| f(x).into_expr().done(), x)?;
-        let rows: Vec<Tensor> = basis(&y)?
-            .iter()
-            .map(|ct| pull.call(ct))
-            .collect::<Result<_>>()?;
-        let shape = y.shape().join(x.shape());
-        if rows.is_empty() {
-            return ops::zeros(&shape, x.dtype()).done();
-        }
-        ops::reshape(ops::stack(&rows, 0), &shape).done()
-    }
+    move |x| jac_by(&f, x, Some(true))
 }
 
 /// The matrix of derivatives by forward mode: `[output axes…, input axes…]`.
 pub fn jac_forward<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
-    move |x| {
-        let (y, push) = linearize(|x: &Tensor| f(x).into_expr().done(), x)?;
-        let columns: Vec<Tensor> = basis(x)?
-            .iter()
-            .map(|dx| push.call(dx))
-            .collect::<Result<_>>()?;
-        let shape = y.shape().join(x.shape());
-        if columns.is_empty() {
-            return ops::zeros(&shape, y.dtype()).done();
-        }
-        ops::reshape(ops::stack(&columns, -1), &shape).done()
-    }
+    move |x| jac_by(&f, x, Some(false))
 }
 
 /// The matrix of derivatives, by whichever mode takes fewer sweeps.
 pub fn jac<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
-    move |x| {
-        let (y, push) = linearize(|x: &Tensor| f(x).into_expr().done(), x)?;
-        if y.shape().known_count("jac")? < x.shape().known_count("jac")? {
-            drop(push);
-            return jac_reverse(&f)(x);
-        }
-        jac_forward(&f)(x)
+    move |x| jac_by(&f, x, None)
+}
+
+fn jac_by<R: IntoExpr>(
+    f: impl Fn(&Tensor) -> R,
+    x: &Tensor,
+    reverse: Option<bool>,
+) -> Result<Tensor> {
+    let rows = jac_tree(|x: &Tensor| f(x).into_expr().done(), x, reverse)?;
+    match rows.into_iter().flatten().next() {
+        Some(matrix) => Ok(matrix),
+        None => bail!(Internal, "jac: nothing came out"),
     }
+}
+
+/// For each output leaf, the matrix of derivatives by each input leaf: `[output axes…, input axes…]`.
+///
+/// Reverse mode, forward mode, or whichever takes fewer sweeps; the function is recorded once.
+pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
+    f: impl FnOnce(&T) -> Result<O>,
+    x: &T,
+    reverse: Option<bool>,
+) -> Result<Vec<Vec<Tensor>>> {
+    let (recorded, _) = record("jac", f, x)?;
+    let (inputs, outputs) = (recorded.inputs(), recorded.outputs());
+    for y in outputs {
+        ensure!(
+            y.dtype().is_inexact(),
+            DType,
+            "jac: the result is {}, which has no derivative",
+            y.spec()
+        );
+    }
+    let count = |all: &[Tensor]| -> Result<usize> {
+        all.iter().map(|t| t.shape().known_count("jac")).sum()
+    };
+    let reverse = match reverse {
+        Some(reverse) => reverse,
+        None => count(outputs)? < count(inputs)?,
+    };
+    // One sweep per element of this side gives a slice for every leaf of the other.
+    let (swept, across) = if reverse {
+        (outputs, inputs)
+    } else {
+        (inputs, outputs)
+    };
+    let mut slices: Vec<Vec<Vec<Tensor>>> = Vec::with_capacity(swept.len());
+    for (i, leaf) in swept.iter().enumerate() {
+        let mut columns = vec![Vec::new(); across.len()];
+        for direction in basis(leaf)? {
+            let mut seeds = vec![None; swept.len()];
+            seeds[i] = Some(direction);
+            let parts = if reverse {
+                recorded.backward(seeds)?
+            } else {
+                recorded.forward(seeds)?
+            };
+            for (column, part) in columns.iter_mut().zip(filled(parts, across)?) {
+                column.push(part);
+            }
+        }
+        slices.push(columns);
+    }
+    let matrix = |i: usize, j: usize| -> Result<Tensor> {
+        let (y, x) = (&outputs[i], &inputs[j]);
+        let shape = y.shape().join(x.shape());
+        let (rows, axis) = if reverse {
+            (&slices[i][j], 0)
+        } else {
+            (&slices[j][i], -1)
+        };
+        if rows.is_empty() {
+            let empty = || ops::zeros(&shape, x.dtype()).done();
+            return match y.backend() {
+                Some(home) => crate::backend::with(home, empty),
+                None => empty(),
+            };
+        }
+        ops::reshape(ops::stack(rows, axis), &shape).done()
+    };
+    (0..outputs.len())
+        .map(|i| (0..inputs.len()).map(|j| matrix(i, j)).collect())
+        .collect()
 }
 
 /// The matrix of second derivatives: `[input axes…, input axes…]`.

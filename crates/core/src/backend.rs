@@ -8,6 +8,7 @@ use crate::outs::Outs;
 use crate::spec::Spec;
 use crate::tensor::{Data, Tensor};
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::RwLock;
 
 /// Whether a backend computes an op.
@@ -44,6 +45,10 @@ pub trait Backend: Send + Sync {
     fn from_host(&self, host: Host, device: Device) -> Result<Data>;
     /// Gives values out.
     fn to_host(&self, x: &Tensor) -> Result<Host>;
+    /// Whether values can be read; not those of an array that a framework itself is tracing.
+    fn has_values(&self, _: &Tensor) -> bool {
+        true
+    }
     /// Prepares a whole graph; `None`: run it op by op.
     fn compile(&self, _: &Graph) -> Option<Result<Box<dyn Executable>>> {
         None
@@ -150,13 +155,23 @@ pub fn set_default(backend: &'static dyn Backend) {
 
 /// Makes new tensors on this backend while `f` runs, on this thread.
 pub fn with<R>(backend: &'static dyn Backend, f: impl FnOnce() -> R) -> R {
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            SCOPES.with_borrow_mut(|s| s.pop());
-        }
-    }
-    SCOPES.with_borrow_mut(|s| s.push(backend));
-    let _leave = Leave;
+    let _scope = enter(backend);
     f()
+}
+
+/// New tensors are made on a backend as long as this lives; scopes end in the order opposite to their beginning.
+#[must_use = "the scope ends when this is dropped"]
+pub struct Scope(PhantomData<*const ()>);
+
+/// Makes new tensors on this backend until the scope is dropped, on this thread.
+pub fn enter(backend: &'static dyn Backend) -> Scope {
+    SCOPES.with_borrow_mut(|s| s.push(backend));
+    Scope(PhantomData)
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        // A thread that ends drops its scopes when the list may be gone already.
+        let _ = SCOPES.try_with(|s| s.borrow_mut().pop());
+    }
 }

@@ -65,7 +65,8 @@ pub fn apply(op: &Op, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
     };
     match b.support(op) {
         Support::Runs => execute(b, op, inputs),
-        Support::Expands => op.expand(inputs),
+        // What an expansion creates belongs where its operands are.
+        Support::Expands => backend::with(b, || op.expand(inputs)),
         Support::Missing => bail!(Unsupported, "{}: {} has no such op", op.name(), b.name()),
     }
 }

@@ -10,6 +10,7 @@ use crate::{bail, ensure};
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 use num_complex::Complex;
+use std::any::Any;
 use std::sync::Arc;
 
 /// One cache line: what all memory of the library is made of.
@@ -23,7 +24,22 @@ pub struct Bytes {
     len: usize,
     /// Who takes the lines when nobody needs the bytes any more.
     home: Option<fn(Vec<Line>)>,
+    /// Memory of somebody else that stands in for the lines.
+    borrowed: Option<Borrowed>,
 }
+
+/// Memory of somebody else, and what keeps it alive.
+struct Borrowed {
+    start: *const u8,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the memory is only read here, and `Bytes::borrow` demands that nobody writes to it; the owner is both itself.
+#[allow(unsafe_code)]
+unsafe impl Send for Borrowed {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Sync for Borrowed {}
 
 impl Bytes {
     /// This many zeros; an error where memory refuses.
@@ -43,7 +59,29 @@ impl Bytes {
             lines,
             len,
             home: None,
+            borrowed: None,
         }
+    }
+
+    /// Bytes in memory of somebody else, without a copy; `None` where they do not begin on a cache line.
+    ///
+    /// # Safety
+    /// `start` must be readable for `len` bytes as long as `owner` lives, and not be written to while they are read.
+    #[allow(unsafe_code)]
+    pub unsafe fn borrow(
+        start: *const u8,
+        len: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Option<Self> {
+        (start.addr().is_multiple_of(align_of::<Line>()) && !start.is_null()).then(|| Bytes {
+            lines: Vec::new(),
+            len,
+            home: None,
+            borrowed: Some(Borrowed {
+                start,
+                _owner: owner,
+            }),
+        })
     }
 
     /// Sends the lines to `home` at the end, wherever that comes: in a tensor, a host value or a foreign array.
@@ -56,6 +94,7 @@ impl Bytes {
 
     /// Gives the lines back, to be used again.
     pub fn into_lines(mut self) -> Vec<Line> {
+        self.own();
         self.home = None;
         std::mem::take(&mut self.lines)
     }
@@ -73,16 +112,35 @@ impl Bytes {
 
     /// The bytes as elements; a tail that fills no element is left out.
     pub fn as_slice<T: Pod>(&self) -> &[T] {
-        let bytes: &[u8] = bytemuck::cast_slice(&self.lines);
+        let bytes: &[u8] = match &self.borrowed {
+            None => bytemuck::cast_slice(&self.lines),
+            // SAFETY: `borrow` was promised that these bytes are readable while the owner, who is beside them, lives.
+            #[allow(unsafe_code)]
+            Some(b) => unsafe { std::slice::from_raw_parts(b.start, self.len) },
+        };
         let whole = self.len / size_of::<T>() * size_of::<T>();
         bytemuck::cast_slice(&bytes[..whole])
     }
 
     /// The bytes as elements to write to.
     pub fn as_mut_slice<T: Pod>(&mut self) -> &mut [T] {
+        self.own();
         let whole = self.len / size_of::<T>() * size_of::<T>();
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.lines);
         bytemuck::cast_slice_mut(&mut bytes[..whole])
+    }
+}
+
+impl Bytes {
+    /// Copies memory of somebody else, so that it can be written to.
+    fn own(&mut self) {
+        if self.borrowed.is_some() {
+            let mut lines = vec![Line([0; 64]); self.len.div_ceil(size_of::<Line>())];
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
+            bytes[..self.len].copy_from_slice(self.as_slice());
+            self.lines = lines;
+            self.borrowed = None;
+        }
     }
 }
 

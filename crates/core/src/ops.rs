@@ -12,6 +12,8 @@ pub(crate) mod linear;
 mod operators;
 pub(crate) mod reduce;
 pub(crate) mod shape;
+mod standard;
+mod subscript;
 
 pub use composites::*;
 pub use create::*;
@@ -21,6 +23,8 @@ pub use linalg::*;
 pub use linear::*;
 pub use reduce::*;
 pub use shape::*;
+pub use standard::*;
+pub use subscript::*;
 
 use crate::dispatch::apply_one;
 use crate::dtype::DType;

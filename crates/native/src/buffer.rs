@@ -41,6 +41,19 @@ impl Buffer {
         &self.layout
     }
 
+    /// The bytes, shared by every view of them.
+    pub fn bytes(&self) -> &Arc<Bytes> {
+        &self.bytes
+    }
+
+    /// Where the first element lies, for elements of this many bytes.
+    pub fn start(&self, size: usize) -> *const u8 {
+        self.bytes
+            .as_slice::<u8>()
+            .as_ptr()
+            .wrapping_add(self.layout.offset * size)
+    }
+
     /// The elements, with a way through them.
     pub fn view<T: Pod>(&self, shape: &Shape) -> View<'_, T> {
         let sizes = shape.sizes();

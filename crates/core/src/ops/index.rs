@@ -189,7 +189,7 @@ fn range_of(
 }
 
 /// Indices in range: negative ones moved to the front, and checked where their values are at hand.
-fn in_range(op: &str, indices: &Tensor, size: Dim) -> Result<Tensor> {
+pub(crate) fn in_range(op: &str, indices: &Tensor, size: Dim) -> Result<Tensor> {
     ensure!(
         indices.dtype().is_int(),
         DType,
@@ -218,8 +218,13 @@ fn in_range(op: &str, indices: &Tensor, size: Dim) -> Result<Tensor> {
     super::where_(super::less(&indices, 0), &indices + size, &indices).done()
 }
 
-fn has_values(x: &Tensor) -> bool {
-    !matches!(x.lowest().repr(), Repr::Traced { .. })
+pub(crate) fn has_values(x: &Tensor) -> bool {
+    let x = x.lowest();
+    match x.repr() {
+        Repr::Traced { .. } => false,
+        Repr::Scalar { .. } => true,
+        Repr::Concrete { backend, .. } => backend.has_values(x),
+    }
 }
 
 /// Whole slices along an axis at these indices, whose axes stand in its place.

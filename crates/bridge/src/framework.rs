@@ -1,0 +1,452 @@
+//! A Python framework as a backend: one `execute` for all of them.
+
+use crate::arguments;
+use crate::array::{self, Foreign};
+use crate::call::{Arguments, Keywords};
+use crate::error::{failed, foreign};
+use crate::load::{self, Loaded};
+use clematis_core::tensor::Data;
+use clematis_core::{
+    Backend, DType, Device, Error, Host, Kind, Op, Outs, Repr, Result, Scalar, Spec, Support,
+    Tensor, backend, bail,
+};
+use clematis_dialect::{DIALECTS, Dialect};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyModule, PyTuple, PyType};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::RwLock;
+
+/// Parameters that are remembered per thread and framework before all are forgotten.
+const REMEMBERED: usize = 4096;
+
+/// A framework, loaded when it is first needed.
+pub struct Framework {
+    name: &'static str,
+    /// Its place among the frameworks.
+    at: usize,
+    source: Source,
+    loaded: PyOnceLock<Result<Loaded>>,
+    /// Whether every result is held against what the core expects: for modules that are not ours.
+    checked: bool,
+}
+
+enum Source {
+    Dialect(&'static Dialect),
+    Module(Py<PyModule>),
+}
+
+static FRAMEWORKS: RwLock<Vec<&'static Framework>> = RwLock::new(Vec::new());
+
+thread_local! {
+    static KEYWORDS: RefCell<FxHashMap<(usize, Op), Option<Rc<Keywords>>>> = RefCell::default();
+}
+
+/// Puts numpy, torch, jax and tensorflow among the backends. Imports nothing.
+pub fn install() -> Result<()> {
+    for dialect in DIALECTS {
+        add(dialect.name, Source::Dialect(dialect), false)?;
+    }
+    Ok(())
+}
+
+/// Makes a backend of a Python module of functions named after the ops.
+pub fn register(name: &str, module: &Bound<'_, PyModule>) -> Result<()> {
+    // Refused at once if it cannot be bound, rather than when it is first used.
+    let name: &'static str = Box::leak(name.to_string().into_boxed_str());
+    load::bind(module.py(), name, module)?;
+    add(name, Source::Module(module.clone().unbind()), true)?;
+    array::forget();
+    Ok(())
+}
+
+fn add(name: &'static str, source: Source, checked: bool) -> Result<()> {
+    let at = Framework::all().len();
+    let framework: &'static Framework = Box::leak(Box::new(Framework {
+        name,
+        at,
+        source,
+        loaded: PyOnceLock::new(),
+        checked,
+    }));
+    backend::register(framework)?;
+    FRAMEWORKS
+        .write()
+        .unwrap_or_else(|e| e.into_inner())
+        .push(framework);
+    Ok(())
+}
+
+impl Framework {
+    /// Every framework that was added.
+    pub fn all() -> Vec<&'static Framework> {
+        FRAMEWORKS.read().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// The framework behind a backend, if it is one.
+    pub fn find(name: &str) -> Option<&'static Framework> {
+        Framework::all().into_iter().find(|f| f.name == name)
+    }
+
+    /// The name users type.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether its package is there, without importing it.
+    pub fn is_installed(&self, py: Python<'_>) -> bool {
+        let Source::Dialect(dialect) = self.source else {
+            return true;
+        };
+        py.import("importlib.util")
+            .and_then(|util| util.call_method1("find_spec", (dialect.package,)))
+            .is_ok_and(|spec| !spec.is_none())
+    }
+
+    /// Loads it if it is not loaded yet.
+    pub fn loaded<'a>(&'a self, py: Python<'a>) -> Result<&'a Loaded> {
+        let loaded = self.loaded.get_or_init(py, || match &self.source {
+            Source::Dialect(dialect) => load::dialect(py, dialect),
+            Source::Module(module) => load::bind(py, self.name, module.bind(py)),
+        });
+        loaded.as_ref().map_err(Clone::clone)
+    }
+
+    /// Loads it if a class of its package was met, which means that it is imported.
+    pub(crate) fn ready<'a>(
+        &'a self,
+        py: Python<'a>,
+        class: &Bound<'_, PyType>,
+    ) -> PyResult<Option<&'a Loaded>> {
+        if let Some(loaded) = self.loaded.get(py) {
+            return Ok(loaded.as_ref().ok());
+        }
+        if let Source::Dialect(dialect) = self.source {
+            let module = class.module()?;
+            let module = module.to_string_lossy();
+            let root = module.split('.').next().unwrap_or_default();
+            // jax's arrays are classes of jaxlib.
+            if root.strip_suffix("lib").unwrap_or(root) != dialect.package {
+                return Ok(None);
+            }
+        }
+        Ok(self.loaded(py).ok())
+    }
+
+    /// A tensor of one of its arrays.
+    pub fn wrap(&'static self, x: &Bound<'_, PyAny>) -> Result<Tensor> {
+        let loaded = self.loaded(x.py())?;
+        let spec = array::spec(x.py(), loaded, x)?;
+        let home = backend::find(self.name)?;
+        Ok(Tensor::concrete(
+            spec,
+            home,
+            Box::new(Foreign(x.clone().unbind())),
+        ))
+    }
+
+    /// The function that says where an array lies.
+    pub fn loaded_device(&self, py: Python<'_>) -> Result<Py<PyAny>> {
+        Ok(self.loaded(py)?.device.clone_ref(py))
+    }
+
+    /// The function that makes a capsule of an array.
+    pub fn loaded_to_dlpack(&self, py: Python<'_>) -> Result<Option<Py<PyAny>>> {
+        let f = self.loaded(py)?.to_dlpack.as_ref();
+        Ok(f.map(|f| f.clone_ref(py)))
+    }
+
+    /// A tensor over the memory of another library's array; `None` where it would be another type or shape.
+    pub fn share(
+        &'static self,
+        py: Python<'_>,
+        x: &Bound<'_, PyAny>,
+        spec: &Spec,
+    ) -> PyResult<Option<Tensor>> {
+        let Ok(loaded) = self.loaded(py) else {
+            return Ok(None);
+        };
+        let Some(f) = &loaded.from_dlpack else {
+            return Ok(None);
+        };
+        let array = match &loaded.in_64 {
+            Some(in_64) if is_wide(spec) => in_64.bind(py).call1((f, x))?,
+            _ => f.bind(py).call1((x,))?,
+        };
+        let shared = self.wrap(&array).ok();
+        Ok(shared.filter(|t| t.spec() == spec))
+    }
+
+    fn keywords(&self, py: Python<'_>, loaded: &Loaded, op: &Op) -> Result<Option<Rc<Keywords>>> {
+        if matches!(
+            op,
+            Op::Unary(_)
+                | Op::Binary(_)
+                | Op::Compare(_)
+                | Op::Select
+                | Op::Clamp
+                | Op::StopGradient
+                | Op::DynamicUpdate
+                | Op::Lu
+        ) {
+            return Ok(None);
+        }
+        let key = (self.at, op.clone());
+        if let Some(known) = KEYWORDS.with_borrow(|k| k.get(&key).cloned()) {
+            return Ok(known);
+        }
+        let made = arguments::keywords(py, loaded, op)?.map(Rc::new);
+        KEYWORDS.with_borrow_mut(|k| {
+            if k.len() >= REMEMBERED {
+                k.clear();
+            }
+            k.insert(key, made.clone());
+        });
+        Ok(made)
+    }
+
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        loaded: &Loaded,
+        op: &Op,
+        inputs: &[&Tensor],
+        out: &[Spec],
+    ) -> Result<Bound<'py, PyAny>> {
+        let Some(slot) = loaded.slots.get(op.code()).and_then(Option::as_ref) else {
+            bail!(Unsupported, "{}: {} has no such op", op.name(), self.name);
+        };
+        // Numbers first: arguments borrow them. Among numbers alone one would not know its type.
+        let beside_arrays = inputs
+            .iter()
+            .any(|x| !matches!(x.repr(), Repr::Scalar { .. }));
+        let mut numbers: SmallVec<[Bound<'py, PyAny>; 2]> = SmallVec::new();
+        for x in inputs {
+            if let Repr::Scalar { value, .. } = x.repr() {
+                numbers.push(if slot.numbers && beside_arrays {
+                    arguments::number(py, *value).map_err(|e| failed(py, op.name(), e))?
+                } else {
+                    self.scalar(py, loaded, *value, x.dtype())?
+                });
+            }
+        }
+        let keywords = self.keywords(py, loaded, op)?;
+        let mut arguments = Arguments::new();
+        let mut function = &slot.function;
+        if let Some(in_64) = &loaded.in_64
+            && (out.iter().any(is_wide) || inputs.iter().any(|x| is_wide(x.spec())))
+        {
+            arguments.push(&slot.function);
+            function = in_64;
+        }
+        let mut number = numbers.iter();
+        for x in inputs {
+            match x.repr() {
+                Repr::Scalar { .. } => {
+                    if let Some(n) = number.next() {
+                        arguments.push_bound(n);
+                    }
+                }
+                _ => match x.data::<Foreign>() {
+                    Some(array) => arguments.push(&array.0),
+                    None => bail!(Internal, "{}: {x:?} is not at home here", self.name),
+                },
+            }
+        }
+        arguments
+            .call(py, function, keywords.as_deref())
+            .map_err(|e| foreign(py, self.name, op, e))
+    }
+
+    /// An array without axes.
+    fn scalar<'py>(
+        &self,
+        py: Python<'py>,
+        loaded: &Loaded,
+        value: Scalar,
+        dtype: DType,
+    ) -> Result<Bound<'py, PyAny>> {
+        self.upload(py, loaded, &Host::scalar(value, dtype)?)
+    }
+
+    fn upload<'py>(
+        &self,
+        py: Python<'py>,
+        loaded: &Loaded,
+        host: &Host,
+    ) -> Result<Bound<'py, PyAny>> {
+        let spec = host.spec();
+        if loaded.dtypes[spec.dtype as usize].is_none() {
+            return Err(no_dtype(self.name, spec.dtype));
+        }
+        let bytes = PyBytes::new(py, host.bytes().as_slice::<u8>());
+        let call = || -> PyResult<Bound<'py, PyAny>> {
+            let shape = PyTuple::new(py, spec.shape.sizes())?;
+            match &loaded.in_64 {
+                Some(in_64) if is_wide(spec) => {
+                    in_64
+                        .bind(py)
+                        .call1((&loaded.from_bytes, bytes, spec.dtype.name(), shape))
+                }
+                _ => loaded
+                    .from_bytes
+                    .bind(py)
+                    .call1((bytes, spec.dtype.name(), shape)),
+            }
+        };
+        call().map_err(|e| failed(py, &format!("{}: asarray of {spec}", self.name), e))
+    }
+
+    /// One result, as the core expects it.
+    fn result(&self, loaded: &Loaded, op: &Op, x: Bound<'_, PyAny>, want: &Spec) -> Result<Data> {
+        let py = x.py();
+        let x = match &loaded.scalar_to_array {
+            Some(f) if want.rank() == 0 => f
+                .bind(py)
+                .call1((x,))
+                .map_err(|e| failed(py, op.name(), e))?,
+            _ => x,
+        };
+        if self.checked || cfg!(debug_assertions) {
+            let got = array::spec(py, loaded, &x)?;
+            if got != *want {
+                bail!(
+                    Backend,
+                    "{}: {} returned {got} where {want} was expected",
+                    op.name(),
+                    self.name
+                );
+            }
+        }
+        Ok(Box::new(Foreign(x.unbind())))
+    }
+}
+
+/// Whether jax has to be asked for it.
+fn is_wide(spec: &Spec) -> bool {
+    matches!(
+        spec.dtype,
+        DType::U64 | DType::I64 | DType::F64 | DType::C128
+    )
+}
+
+#[cold]
+fn no_dtype(name: &str, dtype: DType) -> Error {
+    Error::new(Kind::Unsupported, format!("{name} has no {dtype}"))
+}
+
+impl Backend for &'static Framework {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> String {
+        match self.source {
+            Source::Dialect(d) => format!("the Python package {}", d.package),
+            Source::Module(_) => "a registered Python module".into(),
+        }
+    }
+
+    fn version(&self) -> String {
+        Python::attach(|py| match self.loaded(py) {
+            Ok(loaded) => loaded.version.clone(),
+            Err(e) => e.message().to_string(),
+        })
+    }
+
+    fn support(&self, op: &Op) -> Support {
+        if matches!(op, Op::Custom(_)) {
+            return Support::Expands;
+        }
+        Python::attach(|py| match self.loaded(py) {
+            Ok(loaded) => match loaded.slots.get(op.code()) {
+                Some(Some(_)) => Support::Runs,
+                _ if matches!(op, Op::Call(_) | Op::Cond(_) | Op::While(_) | Op::Scan(_)) => {
+                    Support::Expands
+                }
+                _ => Support::Missing,
+            },
+            // `execute` says why.
+            Err(_) => Support::Runs,
+        })
+    }
+
+    fn execute(&self, op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
+        Python::attach(|py| {
+            let loaded = self.loaded(py)?;
+            let result = self.run(py, loaded, op, inputs, out)?;
+            if result.is(py.NotImplemented()) {
+                // A fused function that does not cover these parameters.
+                return op.expand(inputs)?.into_vec().iter().map(shared).collect();
+            }
+            if let [want] = out {
+                return self.result(loaded, op, result, want).map(Outs::One);
+            }
+            let parts = result
+                .cast_into::<PyTuple>()
+                .map_err(|e| foreign(py, self.name, op, e.into()))?;
+            if parts.len() != out.len() {
+                bail!(
+                    Backend,
+                    "{}: {} returned {} results, not {}",
+                    op.name(),
+                    self.name,
+                    parts.len(),
+                    out.len()
+                );
+            }
+            parts
+                .iter()
+                .zip(out)
+                .map(|(part, want)| self.result(loaded, op, part, want))
+                .collect()
+        })
+    }
+
+    fn from_host(&self, host: Host, device: Device) -> Result<Data> {
+        if let Device::Gpu(n) = device {
+            bail!(
+                Unsupported,
+                "{}: arrays are made in main memory here, not on gpu {n}",
+                self.name
+            );
+        }
+        Python::attach(|py| {
+            let x = self.upload(py, self.loaded(py)?, &host)?;
+            Ok(Box::new(Foreign(x.unbind())) as Data)
+        })
+    }
+
+    fn to_host(&self, x: &Tensor) -> Result<Host> {
+        Python::attach(|py| {
+            let loaded = self.loaded(py)?;
+            let Some(array) = x.data::<Foreign>() else {
+                bail!(Internal, "{}: {x:?} is not at home here", self.name);
+            };
+            let what = || format!("{}: reading {}", self.name, x.spec());
+            let bytes = loaded
+                .to_bytes
+                .bind(py)
+                .call1((&array.0,))
+                .map_err(|e| failed(py, &what(), e))?;
+            let bytes: Vec<u8> = bytes.extract().map_err(|e| failed(py, &what(), e))?;
+            if bytes.len() != x.spec().bytes() {
+                bail!(Backend, "{}: {} bytes came out", what(), bytes.len());
+            }
+            let mut own = clematis_core::host::Bytes::zeroed(bytes.len())?;
+            own.as_mut_slice::<u8>().copy_from_slice(&bytes);
+            Host::new(x.spec().clone(), own)
+        })
+    }
+}
+
+/// The data of a tensor that an expansion made.
+fn shared(x: &Tensor) -> Result<Data> {
+    match x.data::<Foreign>() {
+        Some(array) => Python::attach(|py| Ok(Box::new(Foreign(array.0.clone_ref(py))) as Data)),
+        None => bail!(Internal, "{x:?} came out of an expansion"),
+    }
+}

@@ -1,0 +1,13 @@
+//! Rust calls Python: every framework as a backend.
+//!
+//! Owns the loading of dialects, the calls by op code, and arrays going in and out. Defines no Python class; what Python
+//! sees of us is in `clematis-py`.
+
+mod arguments;
+pub mod array;
+mod call;
+pub mod error;
+mod framework;
+mod load;
+
+pub use framework::{Framework, install, register};

@@ -1,0 +1,105 @@
+//! Python arguments that are no operands: axes, shapes, devices.
+
+use crate::error::{OrRaise, exception};
+use clematis_core::{Backend, Kind, Shape, Tensor, backend};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt};
+
+/// One axis or several; `None` for all of them.
+pub fn axes(op: &str, x: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
+    match x {
+        None => Ok(None),
+        Some(x) if x.is_none() => Ok(None),
+        Some(x) => integers(op, "axis", x).map(Some),
+    }
+}
+
+/// An integer or a sequence of them.
+pub fn integers(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    if x.cast::<PyInt>().is_ok() && x.cast::<PyBool>().is_err() {
+        return Ok(vec![x.extract()?]);
+    }
+    if let Ok(i) = x.call_method0("__index__") {
+        return Ok(vec![i.extract()?]);
+    }
+    let wrong = || {
+        let shown = x.repr().map(|r| r.to_string()).unwrap_or_default();
+        exception(
+            Kind::DType,
+            format!("{op}: `{what}` is an integer or a sequence of integers, not {shown}"),
+        )
+    };
+    let items = x.try_iter().map_err(|_| wrong())?;
+    items
+        .map(|i| {
+            let i = i?;
+            let i = i.call_method0("__index__").map_err(|_| wrong())?;
+            i.extract::<i64>()
+        })
+        .collect()
+}
+
+/// Sizes; negative ones are refused.
+pub fn shape(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Shape> {
+    let sizes = integers(op, "shape", x)?;
+    if let Some(&n) = sizes.iter().find(|&&n| n < 0) {
+        return Err(exception(
+            Kind::Shape,
+            format!("{op}: size {n} in shape {sizes:?} is negative"),
+        ));
+    }
+    let shape = Shape::new(&sizes).or_raise()?;
+    shape.check(op).or_raise()?;
+    Ok(shape)
+}
+
+/// Lists of non-negative numbers, such as strides; one number stands for as many as are needed.
+pub fn sizes(op: &str, what: &str, x: &Bound<'_, PyAny>, count: usize) -> PyResult<Vec<usize>> {
+    let list = integers(op, what, x)?;
+    let list = if list.len() == 1 && count > 1 {
+        vec![list[0]; count]
+    } else {
+        list
+    };
+    if list.len() != count {
+        return Err(exception(
+            Kind::Shape,
+            format!("{op}: `{what}` has {} entries for {count} axes", list.len()),
+        ));
+    }
+    list.into_iter()
+        .map(|n| {
+            usize::try_from(n).map_err(|_| {
+                exception(
+                    Kind::Value,
+                    format!("{op}: `{what}` has {n}, which is negative"),
+                )
+            })
+        })
+        .collect()
+}
+
+/// Only main memory can be asked for.
+pub fn device(op: &str, x: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match x {
+        None => Ok(()),
+        Some(x) if x.is_none() || x.to_string() == "cpu" => Ok(()),
+        Some(x) => Err(exception(
+            Kind::Value,
+            format!("{op}: there is `cpu`, not {x}"),
+        )),
+    }
+}
+
+/// Runs where a tensor lives, so that what is created stands beside it.
+pub fn beside<R>(x: &Tensor, f: impl FnOnce() -> R) -> R {
+    match x.backend() {
+        Some(home) => backend::with(home, f),
+        None => f(),
+    }
+}
+
+/// A backend by name.
+pub fn find(name: &str) -> PyResult<&'static dyn Backend> {
+    backend::find(name).or_raise()
+}

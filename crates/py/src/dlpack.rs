@@ -1,0 +1,458 @@
+//! DLPack both ways: arrays between frameworks and the engine without a copy.
+//!
+//! A copy is made where memory forbids sharing: elements that do not begin on a cache line for consumers of the first
+//! protocol (tensorflow aborts there), repeated elements, memory that may not be written to. The C structures are those of
+//! DLPack 1.x. The only file of this crate with `unsafe`.
+#![allow(unsafe_code)]
+
+use crate::error::{OrRaise, exception};
+use crate::tensor::PyTensor;
+use clematis_bridge::{Framework, array};
+use clematis_core::host::{Bytes, Host};
+use clematis_core::{Backend, DType, Kind, Shape, Spec, Tensor, backend, ops};
+use clematis_native::buffer;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::ffi::{CStr, c_void};
+
+const CPU: i32 = 1;
+const VERSION: [u32; 2] = [1, 0];
+const READ_ONLY: u64 = 1;
+const COPIED: u64 = 2;
+/// What every framework accepts.
+const ALIGNMENT: usize = 64;
+
+#[repr(C)]
+struct Array {
+    data: *mut c_void,
+    device: [i32; 2],
+    axes: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct Managed {
+    array: Array,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+}
+
+#[repr(C)]
+struct Versioned {
+    version: [u32; 2],
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    flags: u64,
+    array: Array,
+}
+
+/// The two protocols differ in their frame only.
+trait Frame: Sized {
+    const NAME: &'static CStr;
+    const USED: &'static CStr;
+    fn array(&self) -> &Array;
+    fn framed(array: Array, context: *mut c_void, copied: bool) -> Self;
+    fn context(&self) -> *mut c_void;
+    fn deleter(&self) -> Option<unsafe extern "C" fn(*mut Self)>;
+    fn read_only(&self) -> bool;
+}
+
+impl Frame for Managed {
+    const NAME: &'static CStr = c"dltensor";
+    const USED: &'static CStr = c"used_dltensor";
+    fn array(&self) -> &Array {
+        &self.array
+    }
+    fn framed(array: Array, context: *mut c_void, _: bool) -> Self {
+        let deleter = Some(delete::<Managed> as unsafe extern "C" fn(*mut Managed));
+        Managed {
+            array,
+            context,
+            deleter,
+        }
+    }
+    fn context(&self) -> *mut c_void {
+        self.context
+    }
+    fn deleter(&self) -> Option<unsafe extern "C" fn(*mut Self)> {
+        self.deleter
+    }
+    fn read_only(&self) -> bool {
+        false
+    }
+}
+
+impl Frame for Versioned {
+    const NAME: &'static CStr = c"dltensor_versioned";
+    const USED: &'static CStr = c"used_dltensor_versioned";
+    fn array(&self) -> &Array {
+        &self.array
+    }
+    fn framed(array: Array, context: *mut c_void, copied: bool) -> Self {
+        let deleter = Some(delete::<Versioned> as unsafe extern "C" fn(*mut Versioned));
+        Versioned {
+            version: VERSION,
+            context,
+            deleter,
+            flags: if copied { COPIED } else { 0 },
+            array,
+        }
+    }
+    fn context(&self) -> *mut c_void {
+        self.context
+    }
+    fn deleter(&self) -> Option<unsafe extern "C" fn(*mut Self)> {
+        self.deleter
+    }
+    fn read_only(&self) -> bool {
+        self.flags & READ_ONLY != 0
+    }
+}
+
+/// What an exported array points into.
+struct Context {
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    _bytes: std::sync::Arc<Bytes>,
+}
+
+unsafe extern "C" fn delete<F: Frame>(frame: *mut F) {
+    // SAFETY: the consumer calls this once, with what `export` made of two boxes.
+    unsafe {
+        let frame = Box::from_raw(frame);
+        drop(Box::from_raw(frame.context().cast::<Context>()));
+    }
+}
+
+unsafe extern "C" fn forget<F: Frame>(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls this with the capsule that it is about to free. A consumer renames what it took over.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, F::NAME.as_ptr()) == 1 {
+            let frame = ffi::PyCapsule_GetPointer(capsule, F::NAME.as_ptr()).cast::<F>();
+            if let Some(deleter) = (*frame).deleter() {
+                deleter(frame);
+            }
+        }
+    }
+}
+
+fn code(dtype: DType) -> (u8, u8) {
+    let kind = match dtype {
+        DType::Bool => 6,
+        DType::BF16 => 4,
+        d if d.is_complex() => 5,
+        d if d.is_float() => 2,
+        d if d.is_unsigned() => 1,
+        _ => 0,
+    };
+    (kind, dtype.size() as u8 * 8)
+}
+
+fn dtype(array: &Array) -> Option<DType> {
+    DType::ALL
+        .into_iter()
+        .find(|&d| array.lanes == 1 && code(d) == (array.code, array.bits))
+}
+
+/// The tensor on the engine, from whichever backend it lives on.
+fn on_engine(py: Python<'_>, x: &Tensor) -> PyResult<Tensor> {
+    crate::tensor::moved(py, x, clematis_native::backend())
+}
+
+fn export<F: Frame>(py: Python<'_>, x: &Tensor, copy: bool) -> PyResult<Py<PyAny>> {
+    let buffer = buffer::of(x).or_raise()?.into_owned();
+    let size = x.dtype().size();
+    let sizes = x.shape().sizes();
+    let strides = buffer.layout().strides(&sizes);
+    let start = buffer.start(size);
+    let repeated = strides.iter().zip(&sizes).any(|(&s, &n)| s == 0 && n > 1);
+    // Consumers of the first protocol are jax, which copies silently, and tensorflow, which aborts.
+    let crooked = F::NAME == Managed::NAME && !start.addr().is_multiple_of(ALIGNMENT);
+    let falling = strides.iter().any(|&s| s < 0);
+    let copied = copy || repeated || crooked || falling;
+    let (buffer, strides) = if copied {
+        let own = buffer::copy("dlpack", &buffer, x.spec()).or_raise()?;
+        let strides = own.layout().strides(&sizes);
+        (own, strides)
+    } else {
+        (buffer, strides)
+    };
+    let data = buffer.start(size).cast_mut().cast::<c_void>();
+    let mut context = Box::new(Context {
+        shape: sizes.iter().map(|&n| n as i64).collect(),
+        strides: strides.iter().map(|&s| s as i64).collect(),
+        _bytes: buffer.bytes().clone(),
+    });
+    let (kind, bits) = code(x.dtype());
+    let array = Array {
+        data,
+        device: [CPU, 0],
+        axes: sizes.len() as i32,
+        code: kind,
+        bits,
+        lanes: 1,
+        shape: context.shape.as_mut_ptr(),
+        strides: context.strides.as_mut_ptr(),
+        byte_offset: 0,
+    };
+    let context = Box::into_raw(context).cast::<c_void>();
+    let frame = Box::into_raw(Box::new(F::framed(array, context, copied)));
+    // SAFETY: the frame lives until its deleter is called, by a consumer or by `forget`.
+    unsafe {
+        let capsule = ffi::PyCapsule_New(frame.cast(), F::NAME.as_ptr(), Some(forget::<F>));
+        if capsule.is_null() {
+            delete::<F>(frame);
+            return Err(PyErr::fetch(py));
+        }
+        Ok(Bound::from_owned_ptr(py, capsule).unbind())
+    }
+}
+
+/// What we took over from a producer; gone when the last tensor over it is.
+struct Taken<F: Frame>(*mut F);
+
+// SAFETY: the frame is only read, and its deleter called once, with the interpreter attached.
+unsafe impl<F: Frame> Send for Taken<F> {}
+// SAFETY: as above.
+unsafe impl<F: Frame> Sync for Taken<F> {}
+
+impl<F: Frame> Drop for Taken<F> {
+    fn drop(&mut self) {
+        // Producers release Python objects in their deleters.
+        Python::attach(|_| {
+            // SAFETY: the frame is alive, since only this call ends it.
+            unsafe {
+                if let Some(deleter) = (*self.0).deleter() {
+                    deleter(self.0);
+                }
+            }
+        });
+    }
+}
+
+fn import<F: Frame + 'static>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
+    let pointer = capsule.as_ptr();
+    // SAFETY: the name was checked by the caller; renaming the capsule is how the protocol hands the frame over.
+    let taken = unsafe {
+        let frame = ffi::PyCapsule_GetPointer(pointer, F::NAME.as_ptr()).cast::<F>();
+        if frame.is_null() || ffi::PyCapsule_SetName(pointer, F::USED.as_ptr()) != 0 {
+            return Err(PyErr::fetch(capsule.py()));
+        }
+        Taken(frame)
+    };
+    // SAFETY: the frame is ours until `taken` is dropped.
+    let frame = unsafe { &*taken.0 };
+    let array = frame.array();
+    if array.device[0] != CPU {
+        return Err(exception(
+            Kind::Backend,
+            format!("from_dlpack: device {:?} is not main memory", array.device),
+        ));
+    }
+    let Some(dtype) = dtype(array) else {
+        return Err(exception(
+            Kind::DType,
+            format!(
+                "from_dlpack: code {} of {} bits and {} lanes is no dtype of ours",
+                array.code, array.bits, array.lanes
+            ),
+        ));
+    };
+    let axes = usize::try_from(array.axes).unwrap_or(0);
+    let list = |p: *const i64| -> Option<Vec<i64>> {
+        if axes == 0 {
+            return Some(Vec::new());
+        }
+        // SAFETY: the protocol promises as many entries as there are axes where the pointer is not null.
+        (!p.is_null()).then(|| unsafe { std::slice::from_raw_parts(p, axes) }.to_vec())
+    };
+    let shape = list(array.shape).unwrap_or_default();
+    let sizes: Vec<usize> = shape.iter().map(|&n| n as usize).collect();
+    let spec = Spec::new(dtype, Shape::from_sizes(&sizes));
+    let count = spec.shape.count();
+    let mut dense = vec![1i64; axes];
+    for a in (1..axes).rev() {
+        dense[a - 1] = dense[a] * shape[a].max(1);
+    }
+    let strides = list(array.strides).unwrap_or_else(|| dense.clone());
+    let is_dense = (0..axes).all(|a| shape[a] <= 1 || strides[a] == dense[a]);
+    let start = array
+        .data
+        .cast_const()
+        .cast::<u8>()
+        .wrapping_add(array.byte_offset as usize);
+    let host = |bytes: Bytes| Host::new(spec.clone(), bytes).or_raise();
+    let upload =
+        |h: Host| backend::with(clematis_native::backend(), || ops::from_host(h)).or_raise();
+    if count == 0 {
+        return upload(host(Bytes::zeroed(0).or_raise()?)?);
+    }
+    let may_share = copy != Some(true) && is_dense && !frame.read_only();
+    if may_share && start.addr().is_multiple_of(ALIGNMENT) {
+        // SAFETY: `taken` keeps these bytes alive; dense elements fill them from the first to the last.
+        let shared = unsafe { Bytes::borrow(start, spec.bytes(), Box::new(taken)) };
+        return match shared {
+            Some(bytes) => upload(host(bytes)?),
+            None => Err(exception(Kind::Internal, "from_dlpack: alignment")),
+        };
+    }
+    if copy == Some(false) {
+        return Err(exception(
+            Kind::Value,
+            "from_dlpack: these elements cannot be shared without a copy",
+        ));
+    }
+    let mut own = Bytes::zeroed(spec.bytes()).or_raise()?;
+    let size = dtype.size();
+    let out = own.as_mut_slice::<u8>();
+    let mut place = vec![0i64; axes];
+    for i in 0..count {
+        let offset: i64 = place.iter().zip(&strides).map(|(p, s)| p * s).sum();
+        // SAFETY: every place within the shape lies in the producer's memory.
+        let element = unsafe {
+            std::slice::from_raw_parts(start.offset(offset as isize * size as isize), size)
+        };
+        out[i * size..(i + 1) * size].copy_from_slice(element);
+        for a in (0..axes).rev() {
+            place[a] += 1;
+            if place[a] < shape[a] {
+                break;
+            }
+            place[a] = 0;
+        }
+    }
+    upload(host(own)?)
+}
+
+/// A tensor on the engine from a capsule.
+pub fn from_capsule(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
+    // SAFETY: asks a live object for its name.
+    let is = |name: &CStr| unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 1 };
+    if is(Versioned::NAME) {
+        import::<Versioned>(capsule, copy)
+    } else if is(Managed::NAME) {
+        import::<Managed>(capsule, copy)
+    } else {
+        Err(exception(
+            Kind::Value,
+            "from_dlpack: no capsule that is still to be taken",
+        ))
+    }
+}
+
+/// The same memory on another backend; `None` where it cannot be shared.
+pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<Option<Tensor>> {
+    let Some(from) = x.backend() else {
+        return Ok(None);
+    };
+    // Whatever a framework refuses to share is copied instead.
+    match (Framework::find(from.name()), Framework::find(to.name())) {
+        (Some(source), None) if to.name() == "native" => {
+            let Some(f) = source.loaded_to_dlpack(py).or_raise()? else {
+                return Ok(None);
+            };
+            let Some(array) = array::of(x) else {
+                return Ok(None);
+            };
+            let shared = f
+                .bind(py)
+                .call1((array,))
+                .and_then(|c| from_capsule(&c, None));
+            Ok(shared.ok().filter(|t| t.spec() == x.spec()))
+        }
+        (source, Some(target)) => {
+            let object = match source {
+                Some(_) => array::of(x).map(|a| a.clone_ref(py)),
+                None => Some(PyTensor::bound(py, x.clone())?.into_any().unbind()),
+            };
+            let Some(object) = object else {
+                return Ok(None);
+            };
+            let shared = target.share(py, object.bind(py), x.spec());
+            Ok(shared.ok().flatten())
+        }
+        _ => Ok(None),
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// A capsule of the elements, for `from_dlpack` of any library.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__(
+        &self,
+        py: Python<'_>,
+        stream: Option<&Bound<'_, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Py<PyAny>> {
+        if stream.is_some() {
+            return Err(exception(
+                Kind::Value,
+                "__dlpack__: main memory has no streams",
+            ));
+        }
+        if let Some(device) = dl_device
+            && device != (CPU, 0)
+        {
+            return Err(pyo3::exceptions::PyBufferError::new_err(format!(
+                "__dlpack__: the elements are in main memory, not on device {device:?}"
+            )));
+        }
+        if let Some(framework) = self
+            .tensor
+            .backend()
+            .and_then(|b| Framework::find(b.name()))
+            && let Some(x) = array::of(&self.tensor)
+        {
+            // A framework's array exports itself.
+            let keywords = PyDict::new(py);
+            if max_version.is_some() {
+                keywords.set_item("max_version", max_version)?;
+            }
+            if copy.is_some() {
+                keywords.set_item("copy", copy)?;
+            }
+            let exported = x.bind(py).call_method("__dlpack__", (), Some(&keywords));
+            let _ = framework;
+            return Ok(match exported {
+                Ok(capsule) => capsule.unbind(),
+                Err(_) => {
+                    let x = on_engine(py, &self.tensor)?;
+                    capsule(py, &x, max_version, copy)?
+                }
+            });
+        }
+        capsule(py, self.tensor.lowest(), max_version, copy)
+    }
+
+    /// The device of the capsule.
+    fn __dlpack_device__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        if let Some(x) = array::of(&self.tensor)
+            && let Ok(device) = x.bind(py).call_method0("__dlpack_device__")
+        {
+            return Ok(device.cast_into()?);
+        }
+        (CPU, 0).into_pyobject(py)
+    }
+}
+
+fn capsule(
+    py: Python<'_>,
+    x: &Tensor,
+    max_version: Option<(u32, u32)>,
+    copy: Option<bool>,
+) -> PyResult<Py<PyAny>> {
+    let copy = copy == Some(true);
+    match max_version {
+        Some((major, _)) if major >= 1 => export::<Versioned>(py, x, copy),
+        _ => export::<Managed>(py, x, copy),
+    }
+}

@@ -1,0 +1,73 @@
+//! Our errors as Python exceptions: one class per kind, each also the builtin it resembles.
+
+use clematis_bridge::error::Raised;
+use clematis_core::{Error, Kind};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use std::error::Error as _;
+
+static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+const fn class(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Shape => "ShapeError",
+        Kind::DType => "DTypeError",
+        Kind::Index => "AxisError",
+        Kind::Value => "ArgumentError",
+        Kind::Backend => "BackendError",
+        Kind::Unsupported => "UnsupportedError",
+        Kind::Diff => "DiffError",
+        Kind::Trace => "TraceError",
+        Kind::Convert => "ConvertError",
+        Kind::Io => "CheckpointError",
+        Kind::Foreign => "FrameworkError",
+        Kind::Internal => "InternalError",
+    }
+}
+
+/// An error as the exception that Python users see; a framework's own is its cause.
+#[cold]
+pub fn raise(error: Error) -> PyErr {
+    Python::attach(|py| {
+        let source = error.source().and_then(|s| s.downcast_ref::<Raised>());
+        if let Some(raised) = source
+            && raised.own
+        {
+            return raised.exception.clone_ref(py);
+        }
+        let made = || -> PyResult<PyErr> {
+            let module = MODULE
+                .get_or_try_init(py, || Ok::<_, PyErr>(py.import("clematis.errors")?.into()))?;
+            let class = module
+                .bind(py)
+                .getattr(class(error.kind()))?
+                .cast_into::<PyType>()?;
+            let exception = PyErr::from_value(class.call1((error.to_string(),))?);
+            if let Some(raised) = source {
+                exception.set_cause(py, Some(raised.exception.clone_ref(py)));
+            }
+            Ok(exception)
+        };
+        made().unwrap_or_else(|e| e)
+    })
+}
+
+/// `?` for results of the core.
+pub trait OrRaise<T> {
+    /// The value, or the exception.
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for clematis_core::Result<T> {
+    #[inline]
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(raise)
+    }
+}
+
+/// An exception of this kind.
+#[cold]
+pub fn exception(kind: Kind, message: impl Into<String>) -> PyErr {
+    raise(Error::new(kind, message))
+}

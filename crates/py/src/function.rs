@@ -1,0 +1,12 @@
+//! The functions that Python sees, by family. Nothing is computed here: arguments are read, the core is called.
+
+pub mod create;
+pub mod elementwise;
+pub mod fourier;
+pub mod index;
+pub mod info;
+pub mod linalg;
+pub mod neural;
+pub mod random;
+pub mod reduce;
+pub mod shape;

@@ -1,0 +1,216 @@
+//! Functions of one or two operands, element by element: written once from the core's tables.
+
+use crate::dtype::{self, PyDType};
+use crate::error::OrRaise;
+use crate::operand::Call;
+use clematis_core::op::{Binary, Compare, Unary};
+use clematis_core::{Tensor, ops};
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+
+macro_rules! unary {
+    ($($variant:ident $name:ident $takes:ident $gives:ident $domain:ident $doc:literal,)*) => {
+        $(
+            #[doc = $doc]
+            #[pyfunction]
+            #[pyo3(signature = (x, /))]
+            fn $name<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let mut call = Call::new(x.py(), stringify!($name));
+                let x = call.take(x)?;
+                call.one(|| ops::unary(Unary::$variant, x))
+            }
+        )*
+        fn add_unary(m: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(m.add_function(wrap_pyfunction!($name, m)?)?;)*
+            Ok(())
+        }
+    };
+}
+macro_rules! binary {
+    ($($variant:ident $name:ident $takes:ident $gives:ident $domain:ident $doc:literal,)*) => {
+        $(
+            #[doc = $doc]
+            #[pyfunction]
+            #[pyo3(signature = (x, y, /))]
+            fn $name<'py>(x: &Bound<'py, PyAny>, y: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let mut call = Call::new(x.py(), stringify!($name));
+                let (x, y) = (call.take(x)?, call.take(y)?);
+                call.one(|| ops::binary(Binary::$variant, x, y))
+            }
+        )*
+        fn add_binary(m: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(m.add_function(wrap_pyfunction!($name, m)?)?;)*
+            Ok(())
+        }
+    };
+}
+macro_rules! compare {
+    ($($variant:ident $name:ident $takes:ident $doc:literal,)*) => {
+        $(
+            #[doc = $doc]
+            #[pyfunction]
+            #[pyo3(signature = (x, y, /))]
+            fn $name<'py>(x: &Bound<'py, PyAny>, y: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let mut call = Call::new(x.py(), stringify!($name));
+                let (x, y) = (call.take(x)?, call.take(y)?);
+                call.one(|| ops::compare(Compare::$variant, x, y))
+            }
+        )*
+        fn add_compare(m: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(m.add_function(wrap_pyfunction!($name, m)?)?;)*
+            Ok(())
+        }
+    };
+}
+clematis_core::for_each_unary!(unary);
+clematis_core::for_each_binary!(binary);
+clematis_core::for_each_compare!(compare);
+
+/// The Array API's names where the core has shorter ones.
+const ALIASES: &[(&str, &str)] = &[
+    ("negative", "neg"),
+    ("subtract", "sub"),
+    ("multiply", "mul"),
+    ("divide", "div"),
+    ("bitwise_invert", "bitwise_not"),
+    ("bitwise_left_shift", "shift_left"),
+    ("bitwise_right_shift", "shift_right"),
+    ("arctan2", "atan2"),
+    ("power", "pow"),
+    ("absolute", "abs"),
+];
+
+/// x held between two bounds, which may be left out; NaN stays NaN.
+#[pyfunction]
+#[pyo3(signature = (x, /, min=None, max=None))]
+fn clip<'py>(
+    x: &Bound<'py, PyAny>,
+    min: Option<&Bound<'py, PyAny>>,
+    max: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut call = Call::new(x.py(), "clip");
+    let x = call.take(x)?;
+    let (low, high) = (call.maybe(min)?, call.maybe(max)?);
+    call.one(|| ops::clip(x, low.as_ref(), high.as_ref()))
+}
+
+/// The second operand where the first is true, else the third.
+#[pyfunction]
+#[pyo3(name = "where", signature = (condition, x1, x2, /))]
+fn where_<'py>(
+    condition: &Bound<'py, PyAny>,
+    x1: &Bound<'py, PyAny>,
+    x2: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut call = Call::new(x1.py(), "where");
+    let condition = call.take(condition)?;
+    let (x, y) = (call.take(x1)?, call.take(x2)?);
+    call.one(|| ops::where_(condition, x, y))
+}
+
+/// The same values as another element type.
+#[pyfunction]
+#[pyo3(signature = (x, dtype, /, *, copy=true, device=None))]
+fn astype<'py>(
+    x: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+    copy: bool,
+    device: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    crate::args::device("astype", device)?;
+    let mut call = Call::new(x.py(), "astype");
+    let PyDType(to) = dtype::dtype(dtype)?;
+    let t = call.take(x)?;
+    if t.dtype() == to && !copy {
+        return Ok(x.clone());
+    }
+    if t.dtype().is_complex() && !to.is_complex() && to != clematis_core::DType::Bool {
+        return Err(crate::error::exception(
+            clematis_core::Kind::DType,
+            format!(
+                "astype: {} to {to} would lose the imaginary part; take real(x)",
+                t.spec()
+            ),
+        ));
+    }
+    call.one(|| ops::cast(t, to))
+}
+
+/// The same bits read as another element type of the same size.
+#[pyfunction]
+#[pyo3(signature = (x, dtype, /))]
+fn bitcast<'py>(x: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let mut call = Call::new(x.py(), "bitcast");
+    let PyDType(to) = dtype::dtype(dtype)?;
+    let x = call.take(x)?;
+    call.one(|| ops::bitcast(x, to))
+}
+
+/// x as a constant to every derivative.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn stop_gradient<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let mut call = Call::new(x.py(), "stop_gradient");
+    let x = call.take(x)?;
+    call.one(|| ops::stop_gradient(x))
+}
+
+/// The angle of a complex number.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn angle<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let mut call = Call::new(x.py(), "angle");
+    let x = call.take(x)?;
+    call.one(|| ops::angle(x))
+}
+
+/// Whether |x - y| <= atol + rtol |y|, element by element.
+#[pyfunction]
+#[pyo3(signature = (x, y, /, *, rtol=1e-5, atol=1e-8, equal_nan=false))]
+fn isclose<'py>(
+    x: &Bound<'py, PyAny>,
+    y: &Bound<'py, PyAny>,
+    rtol: f64,
+    atol: f64,
+    equal_nan: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut call = Call::new(x.py(), "isclose");
+    let (x, y) = (call.take(x)?, call.take(y)?);
+    call.one(|| {
+        let near = ops::isclose(&x, &y, rtol, atol);
+        if equal_nan {
+            ops::logical_or(near, ops::logical_and(ops::isnan(&x), ops::isnan(&y)))
+        } else {
+            near
+        }
+    })
+}
+
+/// Whether all elements are close.
+#[pyfunction]
+#[pyo3(signature = (x, y, /, *, rtol=1e-5, atol=1e-8, equal_nan=false))]
+fn allclose(
+    x: &Bound<'_, PyAny>,
+    y: &Bound<'_, PyAny>,
+    rtol: f64,
+    atol: f64,
+    equal_nan: bool,
+) -> PyResult<bool> {
+    let close = isclose(x, y, rtol, atol, equal_nan)?;
+    let mut call = Call::new(x.py(), "allclose");
+    let close: Tensor = call.take(&close)?;
+    let all = call.run(|| ops::all(close, ..).done()).or_raise()?;
+    Ok(all.item().or_raise()?.as_bool())
+}
+
+/// Adds the functions to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_unary(m)?;
+    add_binary(m)?;
+    add_compare(m)?;
+    for (alias, name) in ALIASES {
+        m.add(*alias, m.getattr(*name)?)?;
+    }
+    crate::functions!(m; clip where_ astype bitcast stop_gradient angle isclose allclose);
+    Ok(())
+}

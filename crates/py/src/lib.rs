@@ -1,0 +1,73 @@
+//! Python calls Rust: the classes and functions of the package `clematis`.
+//!
+//! Reads arguments, calls the core, wraps results. Computes nothing.
+
+mod args;
+mod backend;
+mod dlpack;
+mod dtype;
+mod error;
+mod function;
+mod nest;
+mod operand;
+mod tensor;
+mod transform;
+mod tree;
+
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+
+/// Adds functions to a module by name.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! functions {
+    ($module:expr; $($name:ident)*) => {
+        $($module.add_function(pyo3::wrap_pyfunction!($name, $module)?)?;)*
+    };
+}
+
+/// The extension module.
+#[pymodule]
+pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    use error::OrRaise;
+    use function::{
+        create, elementwise, fourier, index, info, linalg, neural, random, reduce, shape,
+    };
+    let py = m.py();
+    clematis_bridge::install().or_raise()?;
+    m.add_class::<tensor::PyTensor>()?;
+    m.add_class::<dtype::PyDType>()?;
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    create::install(m)?;
+    elementwise::install(m)?;
+    shape::install(m)?;
+    reduce::install(m)?;
+    index::install(m)?;
+    info::install(m)?;
+    neural::install(m)?;
+    transform::install(m)?;
+    backend::install(m)?;
+    m.add_function(wrap_pyfunction!(tensor::_restore, m)?)?;
+    m.add_function(wrap_pyfunction!(run_command_line, m)?)?;
+    for (name, fill) in [
+        (
+            "fft",
+            fourier::install as fn(&Bound<'_, PyModule>) -> PyResult<()>,
+        ),
+        ("random", random::install),
+        ("tree", tree::install),
+    ] {
+        let part = PyModule::new(py, name)?;
+        fill(&part)?;
+        m.add_submodule(&part)?;
+    }
+    let part = PyModule::new(py, "linalg")?;
+    linalg::install(m, &part)?;
+    m.add_submodule(&part)
+}
+
+/// Runs the command line; returns the exit code.
+#[pyfunction]
+fn run_command_line(py: Python<'_>, args: Vec<String>) -> u8 {
+    py.detach(|| clematis_cli::run_code(args.into_iter().map(Into::into)))
+}

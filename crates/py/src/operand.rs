@@ -1,0 +1,230 @@
+//! What Python gives as an operand: a tensor, a number, a framework's array, or a nest of numbers.
+//!
+//! Owns the rule of kinds: tensors in, tensors out; a framework's arrays in, the same framework's arrays out.
+
+use crate::error::{OrRaise, exception};
+use crate::nest;
+use crate::tensor::PyTensor;
+use clematis_bridge::{Framework, array};
+use clematis_core::expr::Expr;
+use clematis_core::{Backend, Kind, Repr, Result, Scalar, Tensor, backend};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
+
+/// Kernels on more elements than this let other Python threads run.
+const LARGE: usize = 1 << 15;
+
+/// One operand.
+pub struct Operand {
+    /// As a tensor.
+    pub tensor: Tensor,
+    /// Whether it was a framework's own array.
+    pub raw: bool,
+}
+
+/// A plain Python number; `None` for anything else.
+pub fn number(x: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    if let Ok(v) = x.cast_exact::<PyFloat>() {
+        return Ok(Some(v.value().into()));
+    }
+    if let Ok(v) = x.cast_exact::<PyBool>() {
+        return Ok(Some(v.is_true().into()));
+    }
+    if x.cast_exact::<PyInt>().is_ok() {
+        return integer(x).map(Some);
+    }
+    if let Ok(v) = x.cast_exact::<PyComplex>() {
+        return Ok(Some(Scalar::Complex(v.real().into(), v.imag().into())));
+    }
+    // Subclasses, such as members of an IntEnum; numpy's float64 is one of float's, and an array.
+    if array::home(x).or_raise()?.is_none() {
+        if x.cast::<PyFloat>().is_ok() {
+            return Ok(Some(x.extract::<f64>()?.into()));
+        }
+        if x.cast::<PyInt>().is_ok() {
+            return integer(x).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn integer(x: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    if let Ok(v) = x.extract::<i64>() {
+        return Ok(v.into());
+    }
+    match x.extract::<u64>() {
+        Ok(v) => Ok(v.into()),
+        Err(_) => Err(exception(
+            Kind::Value,
+            format!("{x} does not fit an integer of 64 bits"),
+        )),
+    }
+}
+
+/// An operand, or `None` if this cannot be one.
+pub fn try_operand(x: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
+    if let Ok(t) = x.cast::<PyTensor>() {
+        return Ok(Some(Operand {
+            tensor: t.borrow().tensor.clone(),
+            raw: false,
+        }));
+    }
+    if let Some(v) = number(x)? {
+        return Ok(Some(Operand {
+            tensor: Tensor::number(v),
+            raw: false,
+        }));
+    }
+    match array::home(x).or_raise()? {
+        Some(framework) => Ok(Some(Operand {
+            tensor: framework.wrap(x).or_raise()?,
+            raw: true,
+        })),
+        None => Ok(None),
+    }
+}
+
+/// An operand; lists of numbers become arrays.
+pub fn operand(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Operand> {
+    if let Some(found) = try_operand(x)? {
+        return Ok(found);
+    }
+    if x.cast::<PyList>().is_ok() || x.cast::<PyTuple>().is_ok() {
+        return Ok(Operand {
+            tensor: nest::array(x, None)?,
+            raw: false,
+        });
+    }
+    let class = x.get_type();
+    let class = class.name()?;
+    Err(exception(
+        Kind::DType,
+        format!("{op}: an array was expected, not {class}"),
+    ))
+}
+
+/// The operands of one call: where they live and what kind of thing is to come out.
+pub struct Call<'py> {
+    py: Python<'py>,
+    op: &'static str,
+    raw: bool,
+    home: Option<&'static dyn Backend>,
+    size: usize,
+}
+
+impl<'py> Call<'py> {
+    /// No operand yet.
+    pub fn new(py: Python<'py>, op: &'static str) -> Self {
+        Call {
+            py,
+            op,
+            raw: false,
+            home: None,
+            size: 0,
+        }
+    }
+
+    /// Takes an operand.
+    pub fn take(&mut self, x: &Bound<'py, PyAny>) -> PyResult<Tensor> {
+        let x = operand(self.op, x)?;
+        self.note(&x.tensor, x.raw);
+        Ok(x.tensor)
+    }
+
+    /// Takes an operand that may be left out.
+    pub fn maybe(&mut self, x: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Tensor>> {
+        x.map(|x| self.take(x)).transpose()
+    }
+
+    /// Takes every operand of a sequence.
+    pub fn take_all(&mut self, xs: &Bound<'py, PyAny>) -> PyResult<Vec<Tensor>> {
+        xs.try_iter()?.map(|x| self.take(&x?)).collect()
+    }
+
+    fn note(&mut self, x: &Tensor, raw: bool) {
+        self.raw |= raw;
+        if self.home.is_none() {
+            self.home = x.backend();
+        }
+        if !x.shape().is_symbolic() {
+            self.size = self.size.max(x.shape().count());
+        }
+    }
+
+    /// Computes, with the operands' backend as the place where new tensors are made.
+    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        let home = self.home;
+        let inside = || match home {
+            Some(home) => backend::with(home, f),
+            None => f(),
+        };
+        if self.size > LARGE && self.home.is_none_or(|h| h.name() == "native") {
+            self.py.detach(inside)
+        } else {
+            inside()
+        }
+    }
+
+    /// The same without ever letting go of the interpreter, for what reads Python objects.
+    pub fn run_attached<R>(&self, f: impl FnOnce() -> R) -> R {
+        match self.home {
+            Some(home) => backend::with(home, f),
+            None => f(),
+        }
+    }
+
+    /// Computes one tensor.
+    pub fn one(self, f: impl FnOnce() -> Expr + Send) -> PyResult<Bound<'py, PyAny>> {
+        let out = self.run(|| f().done()).or_raise()?;
+        self.give(out)
+    }
+
+    /// Computes several tensors, returned as a tuple.
+    pub fn many(
+        self,
+        f: impl FnOnce() -> Result<Vec<Tensor>> + Send,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let outs = self.run(f).or_raise()?;
+        let outs = outs
+            .into_iter()
+            .map(|t| self.give(t))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(self.py, outs)?.into_any())
+    }
+
+    /// A result, of the kind that the operands were.
+    pub fn give(&self, out: Tensor) -> PyResult<Bound<'py, PyAny>> {
+        give(self.py, out, self.raw)
+    }
+
+    /// Whether a framework's own arrays are to come out.
+    pub fn is_raw(&self) -> bool {
+        self.raw
+    }
+
+    /// Where the operands live.
+    pub fn home(&self) -> Option<&'static dyn Backend> {
+        self.home
+    }
+}
+
+/// A tensor as Python gets it: the framework's own array if it is to be raw.
+pub fn give(py: Python<'_>, out: Tensor, raw: bool) -> PyResult<Bound<'_, PyAny>> {
+    if raw
+        && matches!(out.repr(), Repr::Concrete { .. })
+        && let Some(x) = array::of(&out)
+    {
+        return Ok(x.bind(py).clone());
+    }
+    // A number with no home that comes out of an op was made by none; it gets a home now.
+    let out = match out.repr() {
+        Repr::Scalar { .. } => clematis_core::ops::materialize(&out).or_raise()?,
+        _ => out,
+    };
+    Ok(PyTensor::bound(py, out)?.into_any())
+}
+
+/// The framework of this name.
+pub fn framework(name: &str) -> Option<&'static Framework> {
+    Framework::find(name)
+}

@@ -1,0 +1,219 @@
+//! The tensor as Python sees it: a holder of the core's, with Python's protocols.
+
+mod convert;
+mod operators;
+mod subscript;
+
+pub use convert::{_restore, moved};
+
+use crate::dtype::PyDType;
+use crate::error::{OrRaise, exception};
+use clematis_core::{DType, Kind, Repr, Scalar, Tensor};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyTuple};
+
+/// An array with an element type that lives on one backend.
+///
+/// Made by `asarray`, `zeros`, … and by every function; never by calling this class.
+#[pyclass(name = "Tensor", module = "clematis", freelist = 128)]
+pub struct PyTensor {
+    /// The core's tensor; replaced by `x += y` and `x[i] = y`.
+    pub tensor: Tensor,
+}
+
+impl PyTensor {
+    /// As a Python object.
+    #[inline]
+    pub fn bound(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+        Bound::new(py, PyTensor { tensor })
+    }
+
+    /// Puts another value in its place, of the same type and shape.
+    pub fn replace(slf: &Bound<'_, Self>, op: &str, new: Tensor) -> PyResult<()> {
+        let mut own = slf.try_borrow_mut()?;
+        let (old, spec) = (own.tensor.spec(), new.spec());
+        if old.dtype != spec.dtype {
+            return Err(exception(
+                Kind::DType,
+                format!("{op}: {old} cannot hold the result, which is {spec}"),
+            ));
+        }
+        if old.shape != spec.shape {
+            return Err(exception(
+                Kind::Shape,
+                format!("{op}: {old} cannot hold the result, which is {spec}"),
+            ));
+        }
+        own.tensor = new;
+        Ok(())
+    }
+
+    /// The only value, for Python's conversions.
+    fn single(&self, what: &str) -> PyResult<Scalar> {
+        let x = &self.tensor;
+        if x.shape().count_dim() != 1usize {
+            return Err(exception(
+                Kind::Shape,
+                format!("{what}: {} has more or fewer than one element", x.spec()),
+            ));
+        }
+        let unread = matches!(x.lowest().repr(), Repr::Traced { .. });
+        if unread {
+            return Err(exception(
+                Kind::Trace,
+                format!(
+                    "{what}: {} has no value while it is traced; use where, cond or while_loop",
+                    x.spec()
+                ),
+            ));
+        }
+        x.item().or_raise()
+    }
+}
+
+/// A number as Python's own.
+pub fn python_number(py: Python<'_>, value: Scalar, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
+    if dtype == DType::Bool {
+        return value.as_bool().into_bound_py_any(py);
+    }
+    if dtype.is_complex() {
+        let (re, im) = value.as_complex();
+        return Ok(PyComplex::from_doubles(py, re, im).into_any());
+    }
+    if dtype.is_float() {
+        return value.as_f64().into_bound_py_any(py);
+    }
+    value.as_i128().into_bound_py_any(py)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The type of the elements.
+    #[getter]
+    fn dtype(&self) -> PyDType {
+        PyDType(self.tensor.dtype())
+    }
+
+    /// The sizes; a named size shows its name.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let sizes = self
+            .tensor
+            .shape()
+            .dims()
+            .iter()
+            .map(|d| match d.value() {
+                Some(n) => n.into_bound_py_any(py),
+                None => d.to_string().into_bound_py_any(py),
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(py, sizes)
+    }
+
+    /// How many axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.tensor.rank()
+    }
+
+    /// How many elements.
+    #[getter]
+    fn size(&self) -> PyResult<usize> {
+        self.tensor.shape().known_count("size").or_raise()
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.tensor.dtype().size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> PyResult<usize> {
+        Ok(self.size()? * self.itemsize())
+    }
+
+    /// The name of the backend that it lives on.
+    #[getter]
+    fn backend(&self) -> Option<&'static str> {
+        self.tensor.backend().map(|b| b.name())
+    }
+
+    fn __repr__(&self) -> String {
+        shown(&self.tensor)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        if self.tensor.rank() == 0 {
+            return Err(pyo3::exceptions::PyTypeError::new_err(
+                "len: a tensor without axes has no length",
+            ));
+        }
+        self.tensor.shape().known_size(0, "len").or_raise()
+    }
+
+    fn __bool__(&self) -> PyResult<bool> {
+        Ok(self.single("bool(x)")?.as_bool())
+    }
+
+    fn __float__(&self) -> PyResult<f64> {
+        if self.tensor.dtype().is_complex() {
+            return Err(complex_refused("float(x)"));
+        }
+        Ok(self.single("float(x)")?.as_f64())
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.tensor.dtype().is_complex() {
+            return Err(complex_refused("int(x)"));
+        }
+        let value = self.single("int(x)")?;
+        match value {
+            // Python's own conversion refuses NaN and infinities in its own words.
+            Scalar::Float(v) => v.0.into_bound_py_any(py)?.call_method0("__int__"),
+            other => other.as_i128().into_bound_py_any(py),
+        }
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyComplex>> {
+        let (re, im) = self.single("complex(x)")?.as_complex();
+        Ok(PyComplex::from_doubles(py, re, im))
+    }
+
+    fn __index__(&self) -> PyResult<i128> {
+        let dtype = self.tensor.dtype();
+        if !dtype.is_int() || self.tensor.rank() != 0 {
+            return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+                "index: only an integer without axes can be an index, not {}",
+                self.tensor.spec()
+            )));
+        }
+        Ok(self.single("index(x)")?.as_i128())
+    }
+
+    /// The only value as a Python number.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python_number(py, self.single("item")?, self.tensor.dtype())
+    }
+}
+
+fn complex_refused(what: &str) -> PyErr {
+    pyo3::exceptions::PyTypeError::new_err(format!("{what}: a complex number has no such value"))
+}
+
+/// For people: values, element type, home.
+fn shown(x: &Tensor) -> String {
+    let text = x.to_string();
+    let spec = x.spec().to_string();
+    let home = x.backend().map_or("traced", |b| b.name());
+    match text.strip_suffix(&format!(" {spec}")) {
+        Some(values) => {
+            // Rows under each other, to the right of the opening bracket.
+            let values = values.replace('\n', "\n       ");
+            format!("Tensor({values}, {}, {home})", x.dtype().long_name())
+        }
+        None => format!("Tensor({spec}, {home})"),
+    }
+}

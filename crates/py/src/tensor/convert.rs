@@ -1,0 +1,281 @@
+//! A tensor on other backends, as a framework's own array, as bytes.
+
+use super::{PyTensor, python_number};
+use crate::dtype;
+use crate::error::{OrRaise, exception};
+use crate::operand::Call;
+use clematis_bridge::array;
+use clematis_core::host::{Bytes, Host};
+use clematis_core::{Backend, DType, Kind, Repr, Shape, Spec, Tensor, backend, ops};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+/// A tensor on another backend; without a copy where memory allows.
+pub fn moved(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<Tensor> {
+    if x.backend().is_some_and(|b| backend::same(b, to)) {
+        return Ok(x.clone());
+    }
+    if let Repr::Traced { .. } = x.repr() {
+        return Err(exception(
+            Kind::Trace,
+            format!(
+                "to: {} is traced and cannot be moved to {}",
+                x.spec(),
+                to.name()
+            ),
+        ));
+    }
+    if let Some(shared) = crate::dlpack::share(py, x, to)? {
+        return Ok(shared);
+    }
+    ops::to_backend(x, to).or_raise()
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The framework's own array, without a copy; the tensor itself on the built-in engine.
+    #[getter]
+    fn native<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let own = slf.try_borrow()?;
+        if let Repr::Traced { .. } = own.tensor.repr() {
+            return Err(exception(
+                Kind::Trace,
+                format!(
+                    "native: {} has no array while it is traced",
+                    own.tensor.spec()
+                ),
+            ));
+        }
+        Ok(match array::of(&own.tensor) {
+            Some(x) => x.bind(slf.py()).clone(),
+            None => slf.clone().into_any(),
+        })
+    }
+
+    /// The same values on another backend, or with another element type.
+    fn to(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        let name: String = match target.extract() {
+            Ok(name) => name,
+            Err(_) => {
+                let dtype = dtype::dtype(target)?.0;
+                let tensor = ops::cast(&self.tensor, dtype).done().or_raise()?;
+                return Ok(PyTensor { tensor });
+            }
+        };
+        if let Ok(dtype) = name.parse::<DType>() {
+            let tensor = ops::cast(&self.tensor, dtype).done().or_raise()?;
+            return Ok(PyTensor { tensor });
+        }
+        let to = backend::find(&name).or_raise()?;
+        Ok(PyTensor {
+            tensor: moved(py, &self.tensor, to)?,
+        })
+    }
+
+    /// The values as a NumPy array; without a copy where memory allows.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let moved = moved(py, self.tensor.lowest(), backend::find("numpy").or_raise()?)?;
+        match array::of(&moved) {
+            Some(x) => Ok(x.bind(py).clone()),
+            None => Err(exception(Kind::Internal, "numpy: no array came out")),
+        }
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let x = self.numpy(py)?;
+        let keywords = PyDict::new(py);
+        keywords.set_item("dtype", dtype)?;
+        keywords.set_item("copy", copy)?;
+        py.import("numpy")?
+            .call_method("array", (x,), Some(&keywords))
+    }
+
+    /// The values as nested lists of Python numbers.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let host = self.tensor.to_host().or_raise()?;
+        let sizes = self.tensor.shape().sizes();
+        nested(py, &host, &sizes, 0).map(|(list, _)| list)
+    }
+
+    fn __copy__(&self) -> PyTensor {
+        PyTensor {
+            tensor: self.tensor.clone(),
+        }
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        copied(py, &self.tensor)
+    }
+
+    /// A tensor of its own memory with the same values.
+    fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        copied(py, &self.tensor)
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let host = self.tensor.to_host().or_raise()?;
+        let restore = py.import("clematis._clematis")?.getattr("_restore")?;
+        let home = self.tensor.backend().map_or("native", |b| b.name());
+        let bytes = PyBytes::new(py, host.bytes().as_slice::<u8>());
+        let shape = PyTuple::new(py, self.tensor.shape().sizes())?;
+        let arguments = (home, self.tensor.dtype().long_name(), shape, bytes);
+        Ok((restore, arguments.into_pyobject(py)?))
+    }
+
+    /// The Array API's namespace.
+    #[pyo3(signature = (*, api_version=None))]
+    fn __array_namespace__<'py>(
+        &self,
+        py: Python<'py>,
+        api_version: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let known = ["2021.12", "2022.12", "2023.12", "2024.12", "2025.12"];
+        if let Some(version) = api_version
+            && !known.contains(&version)
+        {
+            return Err(exception(
+                Kind::Value,
+                format!("__array_namespace__: version {version} is not one of {known:?}"),
+            ));
+        }
+        Ok(py.import("clematis")?.into_any())
+    }
+
+    /// Where it lies: `"cpu"`, or `"gpu:0"`.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> PyResult<String> {
+        let framework = self
+            .tensor
+            .backend()
+            .and_then(|b| clematis_bridge::Framework::find(b.name()));
+        match (framework, array::of(&self.tensor)) {
+            (Some(f), Some(x)) => {
+                let device = f.loaded_device(py).or_raise()?;
+                device.bind(py).call1((x,))?.extract()
+            }
+            _ => Ok("cpu".into()),
+        }
+    }
+
+    /// The same tensor on a device; there is one on the engine.
+    #[pyo3(signature = (device, /, *, stream=None))]
+    fn to_device(
+        slf: &Bound<'_, Self>,
+        device: &str,
+        stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyTensor>> {
+        if stream.is_some() {
+            return Err(exception(
+                Kind::Unsupported,
+                "to_device: streams are a framework's affair; move its own array",
+            ));
+        }
+        let own = slf.try_borrow()?.device(slf.py())?;
+        if device == own {
+            return Ok(slf.clone().unbind());
+        }
+        Err(exception(
+            Kind::Value,
+            format!("to_device: there is {own}, not {device}"),
+        ))
+    }
+
+    /// The transpose of a matrix.
+    #[getter(T)]
+    fn transposed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let mut call = Call::new(slf.py(), "T");
+        let x = call.take(slf.as_any())?;
+        if x.rank() != 2 {
+            return Err(exception(
+                Kind::Shape,
+                format!(
+                    "T: a matrix was expected, not {}; use permute_dims",
+                    x.spec()
+                ),
+            ));
+        }
+        call.one(|| ops::matrix_transpose(&x))
+    }
+
+    /// The last two axes exchanged.
+    #[getter(mT)]
+    fn matrix_transposed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let mut call = Call::new(slf.py(), "mT");
+        let x = call.take(slf.as_any())?;
+        call.one(|| ops::matrix_transpose(&x))
+    }
+}
+
+fn copied(py: Python<'_>, x: &Tensor) -> PyResult<PyTensor> {
+    let Some(home) = x
+        .backend()
+        .filter(|_| !matches!(x.repr(), Repr::Traced { .. }))
+    else {
+        return Ok(PyTensor { tensor: x.clone() });
+    };
+    let _ = py;
+    let host = x.to_host().or_raise()?;
+    let mut bytes = Bytes::zeroed(host.bytes().len()).or_raise()?;
+    bytes
+        .as_mut_slice::<u8>()
+        .copy_from_slice(host.bytes().as_slice());
+    let host = Host::new(x.spec().clone(), bytes).or_raise()?;
+    let tensor = backend::with(home, || ops::from_host(host)).or_raise()?;
+    Ok(PyTensor { tensor })
+}
+
+fn nested<'py>(
+    py: Python<'py>,
+    host: &Host,
+    sizes: &[usize],
+    at: usize,
+) -> PyResult<(Bound<'py, PyAny>, usize)> {
+    let Some((&n, rest)) = sizes.split_first() else {
+        let value = host.get(at).or_raise()?;
+        return Ok((python_number(py, value, host.spec().dtype)?, at + 1));
+    };
+    let mut items = Vec::with_capacity(n);
+    let mut at = at;
+    for _ in 0..n {
+        let (item, next) = nested(py, host, rest, at)?;
+        items.push(item);
+        at = next;
+    }
+    Ok((PyList::new(py, items)?.into_any(), at))
+}
+
+/// A tensor from what `pickle` kept of it; on the engine if its backend is not there.
+#[pyfunction]
+pub fn _restore(
+    py: Python<'_>,
+    home: &str,
+    dtype: &str,
+    shape: Vec<usize>,
+    bytes: &[u8],
+) -> PyResult<PyTensor> {
+    let spec = Spec::new(dtype.parse().or_raise()?, Shape::from_sizes(&shape));
+    if bytes.len() != spec.bytes() {
+        return Err(exception(
+            Kind::Value,
+            format!("pickle: {} bytes for {spec}", bytes.len()),
+        ));
+    }
+    let mut own = Bytes::zeroed(bytes.len()).or_raise()?;
+    own.as_mut_slice::<u8>().copy_from_slice(bytes);
+    let host = Host::new(spec, own).or_raise()?;
+    let native = clematis_native::backend();
+    let home = backend::find(home).unwrap_or(native);
+    let tensor = backend::with(native, || ops::from_host(host)).or_raise()?;
+    Ok(PyTensor {
+        tensor: moved(py, &tensor, home)?,
+    })
+}

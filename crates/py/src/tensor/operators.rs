@@ -1,0 +1,200 @@
+//! Python's operators, their reflected and their in-place forms.
+#![allow(unsafe_op_in_unsafe_fn)] // what PyO3 makes of a block that a macro wrote
+
+use super::PyTensor;
+use crate::error::OrRaise;
+use crate::operand::{Operand, give, number, try_operand};
+use clematis_core::expr::Expr;
+use clematis_core::op::{Binary, Compare, Unary};
+use clematis_core::{Tensor, backend, ops};
+use pyo3::basic::CompareOp;
+use pyo3::prelude::*;
+
+/// Kernels on more elements than this let other Python threads run.
+const LARGE: usize = 1 << 15;
+
+/// Runs with new tensors made where `x` lives; large ones of the engine without holding the interpreter.
+fn at_home(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Expr + Send) -> PyResult<Tensor> {
+    let Some(home) = x.backend() else {
+        return f().done().or_raise();
+    };
+    if home.name() == "native" {
+        return if x.shape().is_symbolic() || x.shape().count() <= LARGE {
+            f().done().or_raise()
+        } else {
+            py.detach(|| f().done()).or_raise()
+        };
+    }
+    backend::with(home, || f().done()).or_raise()
+}
+
+fn not_implemented(py: Python<'_>) -> Bound<'_, PyAny> {
+    py.NotImplemented().into_bound(py)
+}
+
+fn pair<'py>(
+    slf: &Bound<'py, PyTensor>,
+    other: &Bound<'py, PyAny>,
+    swapped: bool,
+    f: impl FnOnce(Tensor, Tensor) -> Expr + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    let x = slf.try_borrow()?.tensor.clone();
+    let (y, raw) = match other.cast::<PyTensor>() {
+        Ok(y) => (y.try_borrow()?.tensor.clone(), false),
+        Err(_) => match try_operand(other)? {
+            Some(Operand { tensor, raw }) => (tensor, raw),
+            None => return Ok(not_implemented(py)),
+        },
+    };
+    let home = x.clone();
+    let out = at_home(py, &home, || if swapped { f(y, x) } else { f(x, y) })?;
+    if raw {
+        return give(py, out, true);
+    }
+    Ok(PyTensor::bound(py, out)?.into_any())
+}
+
+fn in_place(
+    slf: &Bound<'_, PyTensor>,
+    other: &Bound<'_, PyAny>,
+    op: &'static str,
+    f: impl FnOnce(Tensor, Tensor) -> Expr + Send,
+) -> PyResult<()> {
+    let x = slf.try_borrow()?.tensor.clone();
+    let Some(y) = try_operand(other)? else {
+        let class = other.get_type();
+        return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "{op}: a tensor and {}",
+            class.name()?
+        )));
+    };
+    let home = x.clone();
+    let out = at_home(slf.py(), &home, || f(x, y.tensor))?;
+    PyTensor::replace(slf, op, out)
+}
+
+fn single(slf: &Bound<'_, PyTensor>, op: Unary) -> PyResult<Py<PyTensor>> {
+    let x = slf.try_borrow()?.tensor.clone();
+    let home = x.clone();
+    let out = at_home(slf.py(), &home, || ops::unary(op, x))?;
+    Ok(PyTensor::bound(slf.py(), out)?.unbind())
+}
+
+macro_rules! operators {
+    ($($name:ident $reflected:ident $assigned:ident $word:literal $f:expr;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                fn $name<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                    pair(slf, other, false, $f)
+                }
+                fn $reflected<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                    pair(slf, other, true, $f)
+                }
+                fn $assigned(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+                    in_place(slf, other, $word, $f)
+                }
+            )*
+        }
+    };
+}
+operators! {
+    __add__ __radd__ __iadd__ "add" |x, y| ops::binary(Binary::Add, x, y);
+    __sub__ __rsub__ __isub__ "sub" |x, y| ops::binary(Binary::Sub, x, y);
+    __mul__ __rmul__ __imul__ "mul" |x, y| ops::binary(Binary::Mul, x, y);
+    __truediv__ __rtruediv__ __itruediv__ "div" |x, y| ops::binary(Binary::Div, x, y);
+    __floordiv__ __rfloordiv__ __ifloordiv__ "floor_divide" |x, y| ops::binary(Binary::FloorDivide, x, y);
+    __mod__ __rmod__ __imod__ "remainder" |x, y| ops::binary(Binary::Remainder, x, y);
+    __and__ __rand__ __iand__ "bitwise_and" |x, y| ops::binary(Binary::BitwiseAnd, x, y);
+    __or__ __ror__ __ior__ "bitwise_or" |x, y| ops::binary(Binary::BitwiseOr, x, y);
+    __xor__ __rxor__ __ixor__ "bitwise_xor" |x, y| ops::binary(Binary::BitwiseXor, x, y);
+    __lshift__ __rlshift__ __ilshift__ "shift_left" |x, y| ops::binary(Binary::ShiftLeft, x, y);
+    __rshift__ __rrshift__ __irshift__ "shift_right" |x, y| ops::binary(Binary::ShiftRight, x, y);
+    __matmul__ __rmatmul__ __imatmul__ "matmul" |x, y| ops::matmul(x, y);
+}
+
+#[pymethods]
+impl PyTensor {
+    fn __pow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !modulo.is_none() {
+            return Ok(not_implemented(slf.py()));
+        }
+        pair(slf, other, false, |x, y| ops::pow(x, y))
+    }
+
+    fn __rpow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !modulo.is_none() {
+            return Ok(not_implemented(slf.py()));
+        }
+        pair(slf, other, true, |x, y| ops::pow(x, y))
+    }
+
+    fn __ipow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        _modulo: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        in_place(slf, other, "pow", |x, y| ops::pow(x, y))
+    }
+
+    fn __divmod__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        Ok((Self::__floordiv__(slf, other)?, Self::__mod__(slf, other)?))
+    }
+
+    fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        single(slf, Unary::Neg)
+    }
+
+    fn __pos__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        single(slf, Unary::Positive)
+    }
+
+    fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        single(slf, Unary::Abs)
+    }
+
+    fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        single(slf, Unary::BitwiseNot)
+    }
+
+    fn __richcmp__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let op = match op {
+            CompareOp::Eq => Compare::Equal,
+            CompareOp::Ne => Compare::NotEqual,
+            CompareOp::Lt => Compare::Less,
+            CompareOp::Le => Compare::LessEqual,
+            CompareOp::Gt => Compare::Greater,
+            CompareOp::Ge => Compare::GreaterEqual,
+        };
+        pair(slf, other, false, move |x, y| ops::compare(op, x, y))
+    }
+
+    fn __contains__(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if number(value)?.is_none() && try_operand(value)?.is_none() {
+            return Ok(false);
+        }
+        let x = slf.try_borrow()?.tensor.clone();
+        let Some(y) = try_operand(value)? else {
+            return Ok(false);
+        };
+        let home = x.clone();
+        let found = at_home(slf.py(), &home, || ops::any(ops::equal(x, y.tensor), ..))?;
+        Ok(found.item().or_raise()?.as_bool())
+    }
+}

@@ -1,0 +1,440 @@
+//! Derivatives of Python functions.
+
+use crate::error::{OrRaise, exception};
+use crate::operand::operand;
+use crate::tree::{Leaves, Structure, called, flatten};
+use clematis_core::autodiff::{self, Pullback, Pushforward};
+use clematis_core::{Kind, Result, Tensor, backend};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyModule, PyTuple};
+use std::cell::RefCell;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// Which arguments a derivative is taken of.
+#[derive(Clone)]
+enum Which {
+    One(i64),
+    Several(Vec<i64>),
+}
+
+fn which(x: Option<&Object<'_>>) -> PyResult<Which> {
+    match x {
+        None => Ok(Which::One(0)),
+        Some(x) => match x.extract::<i64>() {
+            Ok(i) => Ok(Which::One(i)),
+            Err(_) => Ok(Which::Several(x.extract()?)),
+        },
+    }
+}
+
+impl Which {
+    fn places(&self, op: &str, count: usize) -> PyResult<Vec<usize>> {
+        let list = match self {
+            Which::One(i) => std::slice::from_ref(i),
+            Which::Several(list) => list,
+        };
+        list.iter()
+            .map(|&i| {
+                let at = if i < 0 { i + count as i64 } else { i };
+                usize::try_from(at)
+                    .ok()
+                    .filter(|&at| at < count)
+                    .ok_or_else(|| {
+                        exception(
+                            Kind::Value,
+                            format!("{op}: argument {i} of {count} positional ones"),
+                        )
+                    })
+            })
+            .collect()
+    }
+
+    /// The chosen arguments as one nest.
+    fn pick<'py>(&self, op: &str, args: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
+        let places = self.places(op, args.len())?;
+        match self {
+            Which::One(_) => args.get_item(places[0]),
+            Which::Several(_) => {
+                let items = places
+                    .iter()
+                    .map(|&i| args.get_item(i))
+                    .collect::<PyResult<Vec<_>>>()?;
+                Ok(PyTuple::new(args.py(), items)?.into_any())
+            }
+        }
+    }
+
+    /// All arguments with others in the chosen places.
+    fn put<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        new: &Object<'py>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let mut all: Vec<Object<'py>> = args.iter().collect();
+        let places = self.places("grad", args.len())?;
+        match self {
+            Which::One(_) => all[places[0]] = new.clone(),
+            Which::Several(_) => {
+                for (i, item) in places.iter().zip(new.try_iter()?) {
+                    all[*i] = item?;
+                }
+            }
+        }
+        PyTuple::new(args.py(), all)
+    }
+}
+
+/// What a differentiated function returns.
+#[derive(Clone, Copy, PartialEq)]
+enum Wanted {
+    Gradient,
+    ValueAndGradient,
+    Jacobian { reverse: Option<bool> },
+    Hessian,
+}
+
+/// A function that returns derivatives of another.
+#[pyclass(frozen, name = "Derivative", module = "clematis", dict)]
+struct Derivative {
+    f: Py<PyAny>,
+    which: Which,
+    aux: bool,
+    wanted: Wanted,
+}
+
+impl Derivative {
+    fn op(&self) -> &'static str {
+        match self.wanted {
+            Wanted::Gradient | Wanted::ValueAndGradient => "grad",
+            Wanted::Jacobian { .. } => "jac",
+            Wanted::Hessian => "hessian",
+        }
+    }
+}
+
+/// Runs where the leaves live.
+fn at_home<R>(leaves: &Leaves, f: impl FnOnce() -> R) -> R {
+    match leaves.home() {
+        Some(home) => backend::with(home, f),
+        None => f(),
+    }
+}
+
+#[pymethods]
+impl Derivative {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Object<'py>> {
+        let (leaves, structure) = flatten(&self.which.pick(self.op(), args)?)?;
+        let run = |xs: &Leaves| -> PyResult<Object<'py>> {
+            let new = structure.build(py, &xs.tensors, true)?;
+            self.f.bind(py).call(self.which.put(args, &new)?, kwargs)
+        };
+        at_home(&leaves, || match self.wanted {
+            Wanted::Gradient | Wanted::ValueAndGradient => {
+                self.gradient(py, &leaves, &structure, run)
+            }
+            Wanted::Jacobian { reverse } => jacobian(py, &leaves, &structure, reverse, run),
+            Wanted::Hessian => hessian_of(py, &leaves, &structure, run),
+        })
+    }
+
+    #[getter]
+    fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
+        self.f.clone_ref(py)
+    }
+}
+
+fn loss(op: &str, x: &Object<'_>) -> PyResult<Tensor> {
+    Ok(operand(op, x)?.tensor)
+}
+
+impl Derivative {
+    fn gradient<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &Leaves,
+        structure: &Structure,
+        run: impl Fn(&Leaves) -> PyResult<Object<'py>>,
+    ) -> PyResult<Object<'py>> {
+        let aux_structure = RefCell::new(None);
+        let f = |xs: &Leaves| -> Result<(Tensor, Leaves)> {
+            called(
+                py,
+                (|| {
+                    let out = run(xs)?;
+                    if !self.aux {
+                        return Ok((loss("grad", &out)?, Leaves::default()));
+                    }
+                    let (value, aux): (Object<'py>, Object<'py>) = out.extract().map_err(|_| {
+                        exception(
+                            Kind::Value,
+                            "grad: with has_aux=True the function returns a pair (value, aux)",
+                        )
+                    })?;
+                    let (aux, shape) = flatten(&aux)?;
+                    *aux_structure.borrow_mut() = Some(shape);
+                    Ok((loss("grad", &value)?, aux))
+                })(),
+            )
+        };
+        let ((value, aux), gradient) = autodiff::value_and_grad_aux(f)(leaves).or_raise()?;
+        let gradient = structure.build(py, &gradient.tensors, false)?;
+        let value = crate::operand::give(py, value, false)?;
+        let value = match aux_structure.into_inner() {
+            Some(shape) => {
+                let aux = shape.build(py, &aux.tensors, true)?;
+                if self.wanted == Wanted::Gradient {
+                    return Ok(PyTuple::new(py, [gradient, aux])?.into_any());
+                }
+                PyTuple::new(py, [value, aux])?.into_any()
+            }
+            None => value,
+        };
+        Ok(match self.wanted {
+            Wanted::Gradient => gradient,
+            _ => PyTuple::new(py, [value, gradient])?.into_any(),
+        })
+    }
+}
+
+/// The structure of results, noted while a function runs.
+type Noted = RefCell<Option<Structure>>;
+
+fn noted<'py>(
+    py: Python<'py>,
+    out: &Noted,
+    run: impl Fn(&Leaves) -> PyResult<Object<'py>>,
+) -> impl Fn(&Leaves) -> Result<Leaves> {
+    move |xs| {
+        called(
+            py,
+            (|| {
+                let (leaves, structure) = flatten(&run(xs)?)?;
+                *out.borrow_mut() = Some(structure);
+                Ok(leaves)
+            })(),
+        )
+    }
+}
+
+fn taken(out: Noted) -> PyResult<Structure> {
+    out.into_inner()
+        .ok_or_else(|| exception(Kind::Internal, "no structure came out"))
+}
+
+/// The output nest outside, the input nest inside.
+fn jacobian<'py>(
+    py: Python<'py>,
+    leaves: &Leaves,
+    structure: &Structure,
+    reverse: Option<bool>,
+    run: impl Fn(&Leaves) -> PyResult<Object<'py>>,
+) -> PyResult<Object<'py>> {
+    let shape = RefCell::new(None);
+    let rows = autodiff::jac_tree(noted(py, &shape, run), leaves, reverse).or_raise()?;
+    let rows = rows
+        .iter()
+        .map(|row| structure.build(py, row, false))
+        .collect::<PyResult<Vec<_>>>()?;
+    taken(shape)?.build_from(py, rows)
+}
+
+fn hessian_of<'py>(
+    py: Python<'py>,
+    leaves: &Leaves,
+    structure: &Structure,
+    run: impl Fn(&Leaves) -> PyResult<Object<'py>>,
+) -> PyResult<Object<'py>> {
+    let value = |xs: &Leaves| -> Result<Tensor> {
+        called(py, run(xs).and_then(|out| loss("hessian", &out)))
+    };
+    let gradient = autodiff::grad(value);
+    let rows = autodiff::jac_tree(gradient, leaves, Some(false)).or_raise()?;
+    let rows = rows
+        .iter()
+        .map(|row| structure.build(py, row, false))
+        .collect::<PyResult<Vec<_>>>()?;
+    structure.build_from(py, rows)
+}
+
+fn derivative(
+    f: &Object<'_>,
+    argnums: Option<&Object<'_>>,
+    aux: bool,
+    wanted: Wanted,
+) -> PyResult<Derivative> {
+    if !f.is_callable() {
+        return Err(exception(
+            Kind::DType,
+            format!("grad: a function was expected, not {}", f.get_type()),
+        ));
+    }
+    Ok(Derivative {
+        f: f.clone().unbind(),
+        which: which(argnums)?,
+        aux,
+        wanted,
+    })
+}
+
+/// The gradient of a function with one real result, by one argument (the first) or several.
+#[pyfunction]
+#[pyo3(signature = (f, /, argnums=None, *, has_aux=false))]
+fn grad(f: &Object<'_>, argnums: Option<&Object<'_>>, has_aux: bool) -> PyResult<Derivative> {
+    derivative(f, argnums, has_aux, Wanted::Gradient)
+}
+
+/// The value and the gradient of a function with one real result.
+#[pyfunction]
+#[pyo3(signature = (f, /, argnums=None, *, has_aux=false))]
+fn value_and_grad(
+    f: &Object<'_>,
+    argnums: Option<&Object<'_>>,
+    has_aux: bool,
+) -> PyResult<Derivative> {
+    derivative(f, argnums, has_aux, Wanted::ValueAndGradient)
+}
+
+/// The matrix of derivatives: the output nest outside, the input nest inside. Mode is `forward`, `reverse` or None.
+#[pyfunction]
+#[pyo3(signature = (f, /, argnums=None, *, mode=None))]
+fn jac(f: &Object<'_>, argnums: Option<&Object<'_>>, mode: Option<&str>) -> PyResult<Derivative> {
+    let reverse = match mode {
+        None => None,
+        Some("reverse") => Some(true),
+        Some("forward") => Some(false),
+        Some(other) => {
+            return Err(exception(
+                Kind::Value,
+                format!("jac: mode is `forward` or `reverse`, not `{other}`"),
+            ));
+        }
+    };
+    derivative(f, argnums, false, Wanted::Jacobian { reverse })
+}
+
+/// The matrix of second derivatives of a function with one real result.
+#[pyfunction]
+#[pyo3(signature = (f, /, argnums=None))]
+fn hessian(f: &Object<'_>, argnums: Option<&Object<'_>>) -> PyResult<Derivative> {
+    derivative(f, argnums, false, Wanted::Hessian)
+}
+
+/// The map from cotangents of the output to cotangents of the inputs.
+#[pyclass(frozen, name = "Pullback", module = "clematis")]
+struct PyPullback {
+    pullback: Pullback<Leaves, Leaves>,
+    inputs: Structure,
+    single: bool,
+}
+
+#[pymethods]
+impl PyPullback {
+    fn __call__<'py>(&self, py: Python<'py>, ct: &Object<'py>) -> PyResult<Object<'py>> {
+        let (leaves, _) = flatten(ct)?;
+        let back = at_home(&leaves, || self.pullback.call(&leaves)).or_raise()?;
+        let out = self.inputs.build(py, &back.tensors, false)?;
+        let _ = self.single;
+        Ok(out)
+    }
+}
+
+/// The map from tangents of the inputs to tangents of the output.
+#[pyclass(frozen, name = "Pushforward", module = "clematis")]
+struct PyPushforward {
+    push: Pushforward<Leaves, Leaves>,
+    outputs: Structure,
+}
+
+#[pymethods]
+impl PyPushforward {
+    #[pyo3(signature = (*tangents))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        tangents: &Bound<'py, PyTuple>,
+    ) -> PyResult<Object<'py>> {
+        let (leaves, _) = flatten(tangents.as_any())?;
+        let out = at_home(&leaves, || self.push.call(&leaves)).or_raise()?;
+        self.outputs.build(py, &out.tensors, true)
+    }
+}
+
+/// The value of f, and the map from cotangents of its output to a tuple of cotangents of its arguments.
+#[pyfunction]
+#[pyo3(signature = (f, /, *primals))]
+fn vjp<'py>(f: &Object<'py>, primals: &Bound<'py, PyTuple>) -> PyResult<(Object<'py>, PyPullback)> {
+    let py = f.py();
+    let (leaves, inputs) = flatten(primals.as_any())?;
+    let shape = RefCell::new(None);
+    let run = |xs: &Leaves| {
+        f.call1(
+            inputs
+                .build(py, &xs.tensors, true)?
+                .cast_into::<PyTuple>()?,
+        )
+    };
+    let recorded = at_home(&leaves, || autodiff::vjp(noted(py, &shape, run), &leaves));
+    let (out, pullback) = recorded.or_raise()?;
+    let value = taken(shape)?.build(py, &out.tensors, true)?;
+    Ok((
+        value,
+        PyPullback {
+            pullback,
+            inputs,
+            single: primals.len() == 1,
+        },
+    ))
+}
+
+/// The value of f, and its best linear approximation there.
+#[pyfunction]
+#[pyo3(signature = (f, /, *primals))]
+fn linearize<'py>(
+    f: &Object<'py>,
+    primals: &Bound<'py, PyTuple>,
+) -> PyResult<(Object<'py>, PyPushforward)> {
+    let py = f.py();
+    let (leaves, inputs) = flatten(primals.as_any())?;
+    let shape = RefCell::new(None);
+    let run = |xs: &Leaves| {
+        f.call1(
+            inputs
+                .build(py, &xs.tensors, true)?
+                .cast_into::<PyTuple>()?,
+        )
+    };
+    let recorded = at_home(&leaves, || {
+        autodiff::linearize(noted(py, &shape, run), &leaves)
+    });
+    let (out, push) = recorded.or_raise()?;
+    let outputs = taken(shape)?;
+    let value = outputs.build(py, &out.tensors, true)?;
+    Ok((value, PyPushforward { push, outputs }))
+}
+
+/// The value of f and its change along tangents of the arguments.
+#[pyfunction]
+#[pyo3(signature = (f, primals, tangents, /))]
+fn jvp<'py>(
+    f: &Object<'py>,
+    primals: &Bound<'py, PyTuple>,
+    tangents: &Bound<'py, PyTuple>,
+) -> PyResult<(Object<'py>, Object<'py>)> {
+    let py = f.py();
+    let (value, push) = linearize(f, primals)?;
+    let change = push.__call__(py, tangents)?;
+    Ok((value, change))
+}
+
+/// Adds the functions to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::functions!(m; grad value_and_grad jac hessian vjp jvp linearize);
+    Ok(())
+}

@@ -1,0 +1,352 @@
+//! Nests of dicts, lists, tuples and dataclasses as trees of tensors.
+//!
+//! A tensor, a framework's array or a Python number is a leaf; anything else that is no container is kept as it is.
+
+use crate::error::{OrRaise, exception};
+use crate::operand::{give, number, try_operand};
+use crate::tensor::PyTensor;
+use clematis_core::tree::{Path, Role, Tree};
+use clematis_core::{Backend, Kind, Repr, Result, Tensor, ops};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyModule, PyString, PyTuple, PyType};
+use std::sync::Arc;
+
+/// What a nest looks like without its leaves.
+pub enum Structure {
+    /// The next leaf; whether it was a framework's own array.
+    Leaf {
+        /// Whether a framework's own array is to come back.
+        raw: bool,
+    },
+    /// Something that holds no tensor.
+    Other(Py<PyAny>),
+    /// A dict or a class of its kind, by its keys in their order.
+    Dict(Py<PyType>, Vec<(Py<PyAny>, Structure)>),
+    /// A list.
+    List(Vec<Structure>),
+    /// A tuple, or a named one.
+    Tuple(Py<PyType>, Vec<Structure>),
+    /// A dataclass, by its fields.
+    Fields(Py<PyAny>, Vec<(String, Structure)>),
+}
+
+/// Leaves with the paths to them.
+#[derive(Clone, Default)]
+pub struct Leaves {
+    /// The leaves in order.
+    pub tensors: Vec<Tensor>,
+    paths: Arc<Vec<String>>,
+}
+
+impl Tree for Leaves {
+    fn visit(&self, at: &mut Path, f: &mut dyn FnMut(&Path, Role, &Tensor)) {
+        for (path, x) in self.paths.iter().zip(&self.tensors) {
+            at.within(path, |at| f(at, Role::Param, x));
+        }
+    }
+    fn visit_mut(&mut self, at: &mut Path, f: &mut dyn FnMut(&Path, Role, &mut Tensor)) {
+        for (path, x) in self.paths.iter().zip(&mut self.tensors) {
+            at.within(path, |at| f(at, Role::Param, x));
+        }
+    }
+}
+
+impl Leaves {
+    /// Other leaves at the same paths.
+    pub fn with(&self, tensors: Vec<Tensor>) -> Leaves {
+        Leaves {
+            tensors,
+            paths: self.paths.clone(),
+        }
+    }
+
+    /// The paths.
+    pub fn paths(&self) -> &[String] {
+        &self.paths
+    }
+
+    /// Where the first leaf with a home lives.
+    pub fn home(&self) -> Option<&'static dyn Backend> {
+        self.tensors.iter().find_map(Tensor::backend)
+    }
+}
+
+/// Takes a nest apart.
+pub fn flatten(x: &Bound<'_, PyAny>) -> PyResult<(Leaves, Structure)> {
+    let mut flat = Flat::default();
+    let structure = flat.add(x, 0)?;
+    Ok((
+        Leaves {
+            tensors: flat.tensors,
+            paths: Arc::new(flat.paths),
+        },
+        structure,
+    ))
+}
+
+#[derive(Default)]
+struct Flat {
+    tensors: Vec<Tensor>,
+    paths: Vec<String>,
+    at: Vec<String>,
+}
+
+/// The deepest nest that is followed; a list that holds itself has no end.
+const DEPTH: usize = 200;
+
+impl Flat {
+    fn add(&mut self, x: &Bound<'_, PyAny>, depth: usize) -> PyResult<Structure> {
+        if depth > DEPTH {
+            return Err(exception(
+                Kind::Value,
+                format!("tree: nested deeper than {DEPTH}"),
+            ));
+        }
+        let py = x.py();
+        if let Ok(dict) = x.cast::<PyDict>() {
+            let mut parts = Vec::with_capacity(dict.len());
+            for (key, value) in dict.iter() {
+                let part = self.within(key.to_string(), |s| s.add(&value, depth + 1))?;
+                parts.push((key.unbind(), part));
+            }
+            return Ok(Structure::Dict(x.get_type().unbind(), parts));
+        }
+        if let Ok(list) = x.cast::<PyList>() {
+            let items: Vec<_> = list.iter().collect();
+            return Ok(Structure::List(self.items(&items, depth)?));
+        }
+        if let Ok(tuple) = x.cast::<PyTuple>() {
+            let items: Vec<_> = tuple.iter().collect();
+            return Ok(Structure::Tuple(
+                x.get_type().unbind(),
+                self.items(&items, depth)?,
+            ));
+        }
+        let leaf = match try_operand(x) {
+            Ok(leaf) => leaf,
+            Err(e) if number(x)?.is_some() => return Err(e),
+            Err(e) => return Err(e),
+        };
+        if let Some(leaf) = leaf {
+            self.tensors.push(leaf.tensor);
+            self.paths.push(self.at.join("."));
+            return Ok(Structure::Leaf { raw: leaf.raw });
+        }
+        if x.is_instance_of::<PyType>() || !x.hasattr("__dataclass_fields__")? {
+            return Ok(Structure::Other(x.clone().unbind()));
+        }
+        let mut fields = Vec::new();
+        for name in x.getattr("__dataclass_fields__")?.try_iter()? {
+            let name = name?.cast_into::<PyString>()?;
+            let value = x.getattr(&name)?;
+            let part = self.within(name.to_string(), |s| s.add(&value, depth + 1))?;
+            fields.push((name.to_string(), part));
+        }
+        let _ = py;
+        Ok(Structure::Fields(x.clone().unbind(), fields))
+    }
+
+    fn items(&mut self, items: &[Bound<'_, PyAny>], depth: usize) -> PyResult<Vec<Structure>> {
+        items
+            .iter()
+            .enumerate()
+            .map(|(i, x)| self.within(i.to_string(), |s| s.add(x, depth + 1)))
+            .collect()
+    }
+
+    fn within<R>(&mut self, name: String, f: impl FnOnce(&mut Self) -> R) -> R {
+        self.at.push(name);
+        let out = f(self);
+        self.at.pop();
+        out
+    }
+}
+
+impl Structure {
+    /// Puts a nest together; leaves that were a framework's own arrays come back as such unless `tensors` is asked for.
+    pub fn build<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &[Tensor],
+        tensors: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.fill(
+            py,
+            &mut leaves.iter().map(|t| Leaf::Tensor(t.clone())),
+            tensors,
+        )
+    }
+
+    /// Puts a nest of any objects together.
+    pub fn build_from<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.fill(
+            py,
+            &mut leaves.into_iter().map(|x| Leaf::Object(x.unbind())),
+            true,
+        )
+    }
+
+    fn fill<'py>(
+        &self,
+        py: Python<'py>,
+        next: &mut dyn Iterator<Item = Leaf>,
+        tensors: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut several = |parts: &[Structure]| -> PyResult<Vec<Bound<'py, PyAny>>> {
+            parts.iter().map(|p| p.fill(py, next, tensors)).collect()
+        };
+        match self {
+            Structure::Leaf { raw } => match next.next() {
+                Some(Leaf::Object(x)) => Ok(x.into_bound(py)),
+                Some(Leaf::Tensor(t)) if tensors => {
+                    let t = match t.repr() {
+                        Repr::Scalar { .. } => ops::materialize(&t).or_raise()?,
+                        _ => t,
+                    };
+                    Ok(PyTensor::bound(py, t)?.into_any())
+                }
+                Some(Leaf::Tensor(t)) => give(py, t, *raw),
+                None => Err(exception(Kind::Internal, "tree: a leaf is missing")),
+            },
+            Structure::Other(x) => Ok(x.bind(py).clone()),
+            Structure::List(parts) => Ok(PyList::new(py, several(parts)?)?.into_any()),
+            Structure::Tuple(class, parts) => {
+                let items = PyTuple::new(py, several(parts)?)?;
+                let class = class.bind(py);
+                if class.hasattr("_fields")? {
+                    class.call1(items)
+                } else {
+                    Ok(items.into_any())
+                }
+            }
+            Structure::Dict(class, parts) => {
+                let out = PyDict::new(py);
+                for (key, part) in parts {
+                    out.set_item(key, part.fill(py, next, tensors)?)?;
+                }
+                if class.bind(py).is(py.get_type::<PyDict>()) {
+                    Ok(out.into_any())
+                } else {
+                    class.bind(py).call1((out,))
+                }
+            }
+            Structure::Fields(x, fields) => {
+                let changes = PyDict::new(py);
+                for (name, part) in fields {
+                    changes.set_item(name, part.fill(py, next, tensors)?)?;
+                }
+                py.import("dataclasses")?
+                    .call_method("replace", (x,), Some(&changes))
+            }
+        }
+    }
+}
+
+enum Leaf {
+    Tensor(Tensor),
+    Object(Py<PyAny>),
+}
+
+/// The leaves of a nest, as tensors.
+pub fn tensors(x: &Bound<'_, PyAny>) -> PyResult<Leaves> {
+    Ok(flatten(x)?.0)
+}
+
+/// Applies a function to each leaf of a nest, or to the leaves of several of the same structure.
+#[pyfunction]
+#[pyo3(name = "map", signature = (function, tree, /, *rest))]
+fn map_tree<'py>(
+    function: &Bound<'py, PyAny>,
+    tree: &Bound<'py, PyAny>,
+    rest: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tree.py();
+    let (first, structure) = flatten(tree)?;
+    let mut columns = vec![objects(py, &first, &structure)?];
+    for other in rest.iter() {
+        let (leaves, own) = flatten(&other)?;
+        if leaves.paths() != first.paths() {
+            let odd = first
+                .paths()
+                .iter()
+                .zip(leaves.paths())
+                .find(|(a, b)| a != b);
+            let message = match odd {
+                Some((a, b)) => format!("tree.map: structures differ at `{a}` and `{b}`"),
+                None => format!(
+                    "tree.map: structures of {} and {} leaves",
+                    first.tensors.len(),
+                    leaves.tensors.len()
+                ),
+            };
+            return Err(exception(Kind::Value, message));
+        }
+        columns.push(objects(py, &leaves, &own)?);
+    }
+    let out = (0..first.tensors.len())
+        .map(|i| {
+            let arguments: Vec<_> = columns.iter().map(|c| c[i].clone()).collect();
+            function.call1(PyTuple::new(py, arguments)?)
+        })
+        .collect::<PyResult<Vec<_>>>()?;
+    structure.build_from(py, out)
+}
+
+fn raws(structure: &Structure, out: &mut Vec<bool>) {
+    match structure {
+        Structure::Leaf { raw } => out.push(*raw),
+        Structure::Other(_) => {}
+        Structure::List(parts) | Structure::Tuple(_, parts) => {
+            parts.iter().for_each(|p| raws(p, out));
+        }
+        Structure::Dict(_, parts) => parts.iter().for_each(|(_, p)| raws(p, out)),
+        Structure::Fields(_, parts) => parts.iter().for_each(|(_, p)| raws(p, out)),
+    }
+}
+
+fn objects<'py>(
+    py: Python<'py>,
+    leaves: &Leaves,
+    structure: &Structure,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut raw = Vec::new();
+    raws(structure, &mut raw);
+    leaves
+        .tensors
+        .iter()
+        .zip(raw)
+        .map(|(t, raw)| give(py, t.clone(), raw))
+        .collect()
+}
+
+/// The leaves of a nest, in order.
+#[pyfunction]
+#[pyo3(name = "leaves", signature = (tree, /))]
+fn leaves_of<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let (leaves, structure) = flatten(tree)?;
+    objects(tree.py(), &leaves, &structure)
+}
+
+/// The paths of the leaves of a nest, in order.
+#[pyfunction]
+#[pyo3(name = "paths", signature = (tree, /))]
+fn paths_of(tree: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    Ok(flatten(tree)?.0.paths().to_vec())
+}
+
+/// The core's result of a Python function, with the caller's own exception kept.
+pub fn called<T>(py: Python<'_>, out: PyResult<T>) -> Result<T> {
+    out.map_err(|e| clematis_bridge::error::own(py, e))
+}
+
+/// Adds the functions to `tree`.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(map_tree, m)?)?;
+    m.add_function(wrap_pyfunction!(leaves_of, m)?)?;
+    m.add_function(wrap_pyfunction!(paths_of, m)?)?;
+    Ok(())
+}

@@ -1,0 +1,12 @@
+"""Write a function, a layer or a model once; run it on NumPy, PyTorch, JAX, TensorFlow or the built-in engine."""
+
+from math import e, inf, nan, pi
+
+from . import _clematis as _core
+from . import errors, fft, linalg, random, tree
+from ._clematis import *  # noqa: F403
+from ._clematis import __array_namespace_info__, __version__
+from .errors import *  # noqa: F403
+
+newaxis = None
+__array_api_version__ = "2025.12"

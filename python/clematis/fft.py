@@ -1,0 +1,7 @@
+"""The functions of `clematis.fft`."""
+
+from . import _clematis as _core
+
+_part = _core.fft
+globals().update({name: getattr(_part, name) for name in dir(_part) if not name.startswith("_")})
+__all__ = [name for name in dir(_part) if not name.startswith("_")]

@@ -1,0 +1,7 @@
+"""The functions of `clematis.linalg`."""
+
+from . import _clematis as _core
+
+_part = _core.linalg
+globals().update({name: getattr(_part, name) for name in dir(_part) if not name.startswith("_")})
+__all__ = [name for name in dir(_part) if not name.startswith("_")]
