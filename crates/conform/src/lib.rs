@@ -11,6 +11,7 @@ mod reference;
 pub mod case;
 pub mod limit;
 pub mod report;
+mod unit;
 mod derivative;
 mod run;
 
@@ -19,4 +20,5 @@ pub use case::{Case, cases};
 pub use compare::Tolerance;
 pub use limit::Limit;
 pub use report::{Check, Report, Row, State};
-pub use run::{run, run_cases};
+pub use run::{NATIVE, Runner, run};
+pub use unit::{Unit, units, units_of};
