@@ -62,6 +62,11 @@ impl Runner {
         self.backend
     }
 
+    /// Whose derivatives it is compared with.
+    pub fn against(&self) -> Option<&'static dyn Backend> {
+        self.against
+    }
+
     /// What is checked of each unit.
     pub fn checks(&self) -> &'static [Check] {
         match self.against {
@@ -153,7 +158,7 @@ impl Runner {
 }
 
 /// A panic is a failure of the case, and no reason to forget the others.
-fn guarded<R>(f: impl FnOnce() -> R) -> std::result::Result<R, String> {
+pub fn guarded<R>(f: impl FnOnce() -> R) -> std::result::Result<R, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).map_err(|panic| {
         let text = (panic.downcast_ref::<String>().map(String::as_str))
             .or_else(|| panic.downcast_ref::<&str>().copied());

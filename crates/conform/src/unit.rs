@@ -38,6 +38,11 @@ pub fn units_of(cases: Vec<Case>) -> Vec<Unit> {
 }
 
 impl Unit {
+    /// The name of its row.
+    pub fn row(&self) -> String {
+        format!("test_{}", self.op)
+    }
+
     /// Changes when a case does, so that results of other cases are not taken for results of these.
     pub fn digest(&self) -> String {
         let mut hash = Fnv(0xCBF2_9CE4_8422_2325);
