@@ -170,7 +170,7 @@ impl Cell {
             },
             version: backend.version(),
             core: CORE.to_string(),
-            digest: unit.digest(),
+            digest: unit.digest.clone(),
             ..Cell::new(dashboard, &unit.row(), backend.name(), row.state)
         }
     }

@@ -120,6 +120,15 @@ fn a_twin_of_the_engine_has_its_derivatives() {
         assert!(report.rows.iter().filter(passed).count() > 300, "{check:?}");
     }
     assert!(!twin.checks().contains(&Check::Second));
+    for named in clematis_conform::named::all() {
+        let cell = named.cell(&twin);
+        assert!(
+            cell.state == State::Passed,
+            "{}: {}",
+            cell.row,
+            cell.message
+        );
+    }
 }
 
 #[test]
