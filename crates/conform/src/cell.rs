@@ -124,6 +124,11 @@ pub struct Cell {
     pub build: String,
 }
 
+/// Six digits are more than anyone reads, and twenty make a file twice as long.
+pub fn micros(x: f64) -> f64 {
+    (x * 1e6).round() / 1e6
+}
+
 fn is_zero(n: &usize) -> bool {
     *n == 0
 }
@@ -160,13 +165,12 @@ impl Cell {
             dtype: row.dtype.name().to_string(),
             check: row.check.name().to_string(),
             message: row.message,
-            seconds: row.seconds,
+            seconds: micros(row.seconds),
             cases: row.cases,
             // JSON has no infinities.
-            worst: if row.worst.is_finite() {
-                row.worst
-            } else {
-                0.0
+            worst: match row.worst.is_finite() {
+                true => micros(row.worst),
+                false => 0.0,
             },
             version: backend.version(),
             core: CORE.to_string(),

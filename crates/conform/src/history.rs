@@ -1,6 +1,6 @@
 //! Earlier runs, a line each: what the trend is drawn from.
 
-use crate::cell::CORE;
+use crate::cell::{CORE, micros};
 use crate::matrix::Matrix;
 use clematis_core::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ impl Past {
                 passed: tally.passed,
                 limits: tally.limits,
                 failed: tally.failed,
-                seconds: tally.seconds,
+                seconds: micros(tally.seconds),
             };
             (name, count)
         });

@@ -77,9 +77,9 @@ impl Matrix {
         self.cells.values()
     }
 
-    /// Whether there is nothing.
-    pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+    /// The cell of this key.
+    pub fn find(&self, key: &Key) -> Option<&Cell> {
+        self.cells.get(key)
     }
 
     /// The backends that have results: in this order, then the others by name.

@@ -7,7 +7,7 @@ mod custom;
 mod random;
 
 use crate::array::Array;
-use crate::cell::{CORE, Cell, Dashboard};
+use crate::cell::{CORE, Cell, Dashboard, micros};
 use crate::compare::{Tolerance, compare};
 use crate::report::State;
 use crate::run::{Runner, guarded};
@@ -46,7 +46,7 @@ impl Named {
         let backend = runner.backend();
         Cell {
             message: found.err().unwrap_or_default(),
-            seconds: start.elapsed().as_secs_f64(),
+            seconds: micros(start.elapsed().as_secs_f64()),
             cases: 1,
             version: backend.version(),
             core: CORE.to_string(),
