@@ -132,6 +132,8 @@ pub fn run(args: &Args) -> Result<()> {
         run || imported.contains(&cell.key())
     };
     store.finish(&mine, (!args.no_run).then(|| asked(args)))?;
+    // Who runs nothing asks about everything.
+    let mine = |cell: &Cell| args.no_run || mine(cell);
     let outcome = summary::Outcome {
         matrix: store.matrix(),
         mine: &mine,

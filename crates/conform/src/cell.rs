@@ -264,4 +264,20 @@ mod tests {
             assert_eq!(Cell::recover(&text).len(), 1);
         }
     }
+
+    #[test]
+    fn wherever_a_kill_cuts_whole_lines_are_recovered() {
+        let cells: Vec<Cell> = ["test_a", "test_é"]
+            .iter()
+            .map(|row| Cell::new(Dashboard::Ops, row, "native", State::Passed))
+            .collect();
+        let lines: Vec<String> = cells.iter().map(|c| c.line().unwrap()).collect();
+        let text = lines.concat();
+        for cut in 0..=text.len() {
+            let left = String::from_utf8_lossy(&text.as_bytes()[..cut]);
+            // The last character of a line is its end, which need not be there.
+            let whole = usize::from(cut >= lines[0].len() - 1) + usize::from(cut >= text.len() - 1);
+            assert_eq!(Cell::recover(&left), cells[..whole], "{cut}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// The op.
+    /// The op, or a named row (`test_bits`).
     pub op: String,
     /// The element types; none: all of them.
     #[serde(default)]
@@ -33,11 +33,14 @@ impl Limit {
         let file: File = toml::from_str(text)
             .map_err(|e| Error::new(Kind::Convert, format!("limits: {}", e.message())))?;
         let ops = Op::all();
+        let rows = crate::named::all();
         for limit in &file.limit {
-            if !ops.iter().any(|(name, _)| *name == limit.op) {
+            let known = ops.iter().any(|(name, _)| *name == limit.op)
+                || rows.iter().any(|named| named.row == limit.op);
+            if !known {
                 return Err(Error::new(
                     Kind::Convert,
-                    format!("limits: no op is called `{}`", limit.op),
+                    format!("limits: no op or row is called `{}`", limit.op),
                 ));
             }
             for dtype in &limit.dtypes {
@@ -67,6 +70,21 @@ impl Limit {
         }
     }
 
+    /// Says of a result under this limit how it ended.
+    pub fn settle(&self, state: &mut State, message: &mut String) {
+        match state {
+            State::Failed => {
+                *state = State::Limit;
+                *message = self.reason.clone();
+            }
+            State::Passed => {
+                *state = State::Failed;
+                *message = format!("passes, so this limit must go: {}", self.reason);
+            }
+            State::None | State::Limit => {}
+        }
+    }
+
     fn covers(&self, op: &str, dtype: DType, check: Check) -> bool {
         let among = |list: &[String], word: &str| list.is_empty() || list.iter().any(|w| w == word);
         self.op == op && among(&self.dtypes, dtype.name()) && among(&self.what, check.name())
@@ -82,17 +100,7 @@ pub fn apply(rows: &mut [Row], limits: &[Limit]) {
         else {
             continue;
         };
-        match row.state {
-            State::Failed => {
-                row.state = State::Limit;
-                row.message = limit.reason.clone();
-            }
-            State::Passed => {
-                row.state = State::Failed;
-                row.message = format!("passes, so this limit must go: {}", limit.reason);
-            }
-            State::None | State::Limit => {}
-        }
+        limit.settle(&mut row.state, &mut row.message);
     }
 }
 

@@ -39,13 +39,17 @@ impl Named {
         let start = Instant::now();
         let found = guarded(|| self.check(runner))
             .and_then(|result| result.map_err(|error| error.to_string()));
-        let state = match found {
+        let mut state = match found {
             Ok(()) => State::Passed,
             Err(_) => State::Failed,
         };
+        let mut message = found.err().unwrap_or_default();
+        if let Some(limit) = runner.limits().iter().find(|limit| limit.op == self.row) {
+            limit.settle(&mut state, &mut message);
+        }
         let backend = runner.backend();
         Cell {
-            message: found.err().unwrap_or_default(),
+            message,
             seconds: micros(start.elapsed().as_secs_f64()),
             cases: 1,
             version: backend.version(),

@@ -67,6 +67,11 @@ impl Runner {
         self.against
     }
 
+    /// What it is known not to do.
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
     /// What is checked of each unit.
     pub fn checks(&self) -> &'static [Check] {
         match self.against {
