@@ -1,5 +1,7 @@
 //! `clematis check` as a user meets it.
 
+#![allow(clippy::panic)] // clippy knows test functions, not what they call
+
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::Path;
