@@ -172,7 +172,7 @@ impl Cell {
                 true => micros(row.worst),
                 false => 0.0,
             },
-            version: backend.version(),
+            version: runner.version().to_string(),
             core: CORE.to_string(),
             digest: unit.digest.clone(),
             ..Cell::new(dashboard, &unit.row(), backend.name(), row.state)

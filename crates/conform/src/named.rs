@@ -52,7 +52,7 @@ impl Named {
             message,
             seconds: micros(start.elapsed().as_secs_f64()),
             cases: 1,
-            version: backend.version(),
+            version: runner.version().to_string(),
             core: CORE.to_string(),
             ..Cell::new(self.dashboard, self.row, backend.name(), state)
         }

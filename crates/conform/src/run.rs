@@ -32,6 +32,7 @@ pub struct Runner {
     against: Option<&'static dyn Backend>,
     threads: usize,
     limits: Vec<Limit>,
+    version: String,
 }
 
 impl Runner {
@@ -48,6 +49,7 @@ impl Runner {
                 false => 1,
             },
             limits: Limit::of(backend.name())?,
+            version: backend.version(),
         })
     }
 
@@ -60,6 +62,11 @@ impl Runner {
     /// Where it runs.
     pub fn backend(&self) -> &'static dyn Backend {
         self.backend
+    }
+
+    /// The backend's version, asked once: a framework may take its time.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// Whose derivatives it is compared with.
