@@ -4,8 +4,10 @@
 //! 1 for a failure, 2 for a command line that was not understood.
 
 mod backends;
+mod check;
 mod demo;
 mod error;
+mod folder;
 mod ops;
 mod terminal;
 
@@ -30,6 +32,8 @@ struct Cli {
 enum Verb {
     /// Train a small network on handwritten digits and write a page about it
     Demo(demo::Args),
+    /// Check every op on every backend, and write the table of what works where
+    Check(check::Args),
     /// List the backends that tensors can live on
     Backends,
     /// List every op with its meaning
@@ -71,6 +75,7 @@ impl Verb {
     fn run(&self) -> Result<()> {
         match self {
             Verb::Demo(args) => demo::run(args),
+            Verb::Check(args) => check::run(args),
             Verb::Backends => backends::run(),
             Verb::Ops(args) => ops::run(args),
         }

@@ -32,7 +32,7 @@ fn refused(args: &[&str], code: i32) -> String {
 fn help_names_the_verbs() {
     let out = clematis(&["--help"]);
     assert!(out.status.success());
-    for verb in ["demo", "backends"] {
+    for verb in ["demo", "check", "backends"] {
         assert!(text(&out.stdout).contains(verb), "{verb}");
     }
 }

@@ -4,90 +4,99 @@
 //! that a rule meets every pattern of absent tangents and cotangents. In f64 and c128 both modes are compared with
 //! differences of fourth order along a random direction; in every type they must be each other's transpose,
 //! ⟨ct, J dx⟩ = ⟨Jᵀ ct, dx⟩ with ⟨a, b⟩ = Re Σ a b, JAX's convention.
+//!
+//! Rules are the core's and the same on every backend. So once one engine has passed all this, another need only give
+//! the same numbers (`against.rs`), which takes a fraction of the calls.
 
+mod against;
 mod subject;
 
-use self::subject::{Part, Subject, cells, gap, pairing, parts, values, wide};
+use self::subject::{Part, Subject, cells, gap, pairing, parts, values, wide, widened};
 use crate::array::{Array, C, epsilon};
 use crate::case::{Case, Expect};
 use crate::draw::Draw;
-use crate::report::{Check, Outcome};
+use crate::report::{Check, Finding, Outcome};
 use crate::run::{settled, upload};
 use clematis_core::autodiff::{jvp, vjp};
-use clematis_core::{Backend, DType, Kind, Result, Tensor};
+use clematis_core::{Backend, Kind, Result, Tensor};
+use std::time::Instant;
 
-/// Both modes and second derivatives of a case.
-pub fn check(backend: &'static dyn Backend, case: &Case) -> Vec<(Check, Outcome)> {
-    let outcomes = (|| -> Result<[Outcome; 3]> {
-        let d = &case.derivative;
-        let operands: Vec<usize> = (0..case.inputs.len())
-            .filter(|&i| case.inputs[i].dtype.is_inexact() && !d.constants.contains(&i))
-            .collect();
-        if !d.checked || operands.is_empty() || matches!(case.expect, Expect::Refused(_)) {
-            return Ok([Outcome::None, Outcome::None, Outcome::None]);
-        }
-        let mut subject = Subject {
-            backend,
-            case,
-            all: case
-                .inputs
-                .iter()
-                .map(|x| upload(backend, x))
-                .collect::<Result<_>>()?,
-            flat: false,
-        };
-        let found = subject.results(&subject.all.iter().collect::<Vec<_>>())?;
-        let mut results: Vec<usize> = (0..found.len())
-            .filter(|&i| found[i].dtype().is_inexact())
-            .collect();
-        if results.is_empty() || d.flat {
-            subject.flat = true;
-            results = (0..found.len()).collect();
-        }
-        let parts = parts(&operands, &results);
-        if let Some(kind) = d.none {
-            let refused = |r: Result<f64>| Ok(refusal(r, kind));
-            return Ok([
-                settled(refused(reverse(&subject, &parts[0]))),
-                settled(refused(forward(&subject, &parts[0]))),
-                Outcome::None,
-            ]);
-        }
-        let over = |f: &dyn Fn(&Part) -> Result<std::result::Result<f64, String>>| {
-            let mut worst = 0.0f64;
-            for part in &parts {
-                let about = format!("operands {:?}, results {:?}", part.operands, part.results);
-                match f(part).map_err(|e| e.note(about.clone()))? {
-                    Ok(error) => worst = worst.max(error),
-                    Err(message) => return Ok(Outcome::Failed(format!("{about}: {message}"))),
-                }
-            }
-            Ok(Outcome::Passed(worst))
-        };
-        let back = match d.no_reverse {
-            Some(kind) => refusal(reverse(&subject, &parts[0]), kind),
-            None => settled(over(&|part| reverse_checked(&subject, part))),
-        };
-        let ahead = settled(over(&|part| forward_checked(&subject, part)));
-        let second = if d.smooth && !subject.flat && d.no_reverse.is_none() && wide(&found) {
-            settled(second(&subject, &parts[0]))
-        } else {
-            Outcome::None
-        };
-        Ok([back, ahead, second])
-    })();
-    let [back, ahead, second] = match outcomes {
-        Ok(found) => found,
+/// Both modes and second derivatives of a case: by themselves, or against another engine's.
+pub fn check(
+    backend: &'static dyn Backend,
+    case: &Case,
+    against: Option<&'static dyn Backend>,
+) -> Vec<Finding> {
+    let start = Instant::now();
+    let (subject, parts, smooth) = match prepared(backend, case) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Vec::new(),
         Err(e) => {
-            let failed = Outcome::Failed(e.to_string());
-            [failed.clone(), failed, Outcome::None]
+            let failed = |check| Finding::timed(check, || Outcome::Failed(e.to_string()));
+            return vec![failed(Check::Vjp), failed(Check::Jvp)];
         }
     };
-    vec![
-        (Check::Vjp, back),
-        (Check::Jvp, ahead),
-        (Check::Second, second),
-    ]
+    let setup = start.elapsed().as_secs_f64();
+    let d = &case.derivative;
+    let mut findings = vec![
+        Finding::timed(Check::Vjp, || match (d.none.or(d.no_reverse), against) {
+            (Some(kind), _) => refusal(reverse(&subject, &parts[0]), kind),
+            (None, Some(other)) => over(&parts[..1], |p| against::reverse(&subject, other, p)),
+            (None, None) => over(&parts, |part| reverse_checked(&subject, part)),
+        }),
+        Finding::timed(Check::Jvp, || match (d.none, against) {
+            (Some(kind), _) => refusal(forward(&subject, &parts[0]), kind),
+            (None, Some(other)) => over(&parts[..1], |p| against::forward(&subject, other, p)),
+            (None, None) => over(&parts, |part| forward_checked(&subject, part)),
+        }),
+    ];
+    findings[0].seconds += setup;
+    let refused = d.none.or(d.no_reverse).is_some();
+    if smooth && !subject.flat && !refused && against.is_none() {
+        findings.push(Finding::timed(Check::Second, || {
+            settled(second(&subject, &parts[0]))
+        }));
+    }
+    findings
+}
+
+/// What is to be differentiated, its parts, and whether there are second derivatives; none: nothing is.
+fn prepared<'a>(
+    backend: &'static dyn Backend,
+    case: &'a Case,
+) -> Result<Option<(Subject<'a>, Vec<Part>, bool)>> {
+    let d = &case.derivative;
+    let operands: Vec<usize> = (0..case.inputs.len())
+        .filter(|&i| case.inputs[i].dtype.is_inexact() && !d.constants.contains(&i))
+        .collect();
+    if !d.checked || operands.is_empty() || matches!(case.expect, Expect::Refused(_)) {
+        return Ok(None);
+    }
+    let mut subject = Subject::new(backend, case, false)?;
+    let found = subject.results(&subject.all.iter().collect::<Vec<_>>())?;
+    let mut results: Vec<usize> = (0..found.len())
+        .filter(|&i| found[i].dtype().is_inexact())
+        .collect();
+    if results.is_empty() || d.flat {
+        subject.flat = true;
+        results = (0..found.len()).collect();
+    }
+    let smooth = d.smooth && wide(&found);
+    Ok(Some((subject, parts(&operands, &results), smooth)))
+}
+
+/// The worst of all parts, or the first that is wrong.
+fn over(parts: &[Part], f: impl Fn(&Part) -> Judged) -> Outcome {
+    let mut worst = 0.0f64;
+    for part in parts {
+        let about = format!("operands {:?}, results {:?}", part.operands, part.results);
+        match f(part) {
+            Ok(Ok(error)) => worst = worst.max(error),
+            Ok(Err(message)) => return Outcome::Failed(format!("{about}: {message}")),
+            Err(e) => return Outcome::Failed(e.note(about).to_string()),
+        }
+    }
+    Outcome::Passed(worst)
 }
 
 fn refusal(result: Result<f64>, kind: Kind) -> Outcome {
@@ -171,22 +180,10 @@ fn narrow_checked(
     dy: &[Vec<C>],
     y: &[Tensor],
 ) -> Judged {
-    let widened = |x: &Array| -> Array {
-        let dtype = match x.dtype {
-            d if d.is_complex() => DType::C128,
-            d if d.is_float() => DType::F64,
-            d => d,
-        };
-        Array { dtype, ..x.clone() }
-    };
-    let case = Case {
-        inputs: s.case.inputs.iter().map(widened).collect(),
-        ..s.case.clone()
-    };
     let precision = y.iter().map(|y| epsilon(y.dtype())).fold(0.0, f64::max);
     let allowed = s.case.derivative.duality * precision;
     // A cast or a graph has its types in its parameters: there the tangent need only be finite.
-    if !case.is_legal() {
+    let Some(case) = s.case.widened() else {
         let finite = dy
             .iter()
             .flatten()
@@ -196,14 +193,9 @@ fn narrow_checked(
         } else {
             Err("a tangent is not finite".into())
         });
-    }
-    let wide = Subject {
-        backend: s.backend,
-        all: uploaded(s, &case.inputs)?,
-        case: &case,
-        flat: false,
     };
-    let dx = uploaded(s, &direction.iter().map(widened).collect::<Vec<_>>())?;
+    let wide = Subject::new(s.backend, &case, false)?;
+    let dx = uploaded(&wide, &direction.iter().map(widened).collect::<Vec<_>>())?;
     let operands = wide.operands(part);
     let (_, want) = jvp(|x: &Vec<Tensor>| wide.call(part, x), &operands, &dx)?;
     Ok(judged("jvp", gap(dy, &values(&want)?), allowed))

@@ -1,14 +1,14 @@
 //! Known gaps of backends, as data with reasons.
 
-use crate::report::{Check, Report, State};
-use clematis_core::{DType, Error, Kind, Result};
+use crate::report::{Check, Row, State};
+use clematis_core::{DType, Error, Kind, Op, Result};
 use serde::Deserialize;
 
 /// A known gap: an op that a backend does not do, or not to the last bit.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// The op.
+    /// The op, or a named row (`test_bits`).
     pub op: String,
     /// The element types; none: all of them.
     #[serde(default)]
@@ -32,7 +32,17 @@ impl Limit {
     pub fn parse(text: &str) -> Result<Vec<Limit>> {
         let file: File = toml::from_str(text)
             .map_err(|e| Error::new(Kind::Convert, format!("limits: {}", e.message())))?;
+        let ops = Op::all();
+        let rows = crate::named::all();
         for limit in &file.limit {
+            let known = ops.iter().any(|(name, _)| *name == limit.op)
+                || rows.iter().any(|named| named.row == limit.op);
+            if !known {
+                return Err(Error::new(
+                    Kind::Convert,
+                    format!("limits: no op or row is called `{}`", limit.op),
+                ));
+            }
             for dtype in &limit.dtypes {
                 dtype.parse::<DType>()?;
             }
@@ -52,7 +62,26 @@ impl Limit {
     pub fn of(backend: &str) -> Result<Vec<Limit>> {
         match backend {
             "native" => Limit::parse(include_str!("../limits/native.toml")),
+            "numpy" => Limit::parse(include_str!("../limits/numpy.toml")),
+            "torch" => Limit::parse(include_str!("../limits/torch.toml")),
+            "jax" => Limit::parse(include_str!("../limits/jax.toml")),
+            "tensorflow" => Limit::parse(include_str!("../limits/tensorflow.toml")),
             _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Says of a result under this limit how it ended.
+    pub fn settle(&self, state: &mut State, message: &mut String) {
+        match state {
+            State::Failed => {
+                *state = State::Limit;
+                *message = self.reason.clone();
+            }
+            State::Passed => {
+                *state = State::Failed;
+                *message = format!("passes, so this limit must go: {}", self.reason);
+            }
+            State::None | State::Limit => {}
         }
     }
 
@@ -63,32 +92,22 @@ impl Limit {
 }
 
 /// Turns failures that a limit foresees into limits, and limits that foresee no failure into failures.
-pub fn apply(report: &mut Report, limits: &[Limit]) {
-    for row in report.rows_mut() {
+pub fn apply(rows: &mut [Row], limits: &[Limit]) {
+    for row in rows {
         let Some(limit) = limits
             .iter()
             .find(|l| l.covers(&row.op, row.dtype, row.check))
         else {
             continue;
         };
-        match row.state {
-            State::Failed => {
-                row.state = State::Limit;
-                row.message = limit.reason.clone();
-            }
-            State::Passed => {
-                row.state = State::Failed;
-                row.message = format!("passes, so this limit must go: {}", limit.reason);
-            }
-            State::None | State::Limit => {}
-        }
+        limit.settle(&mut row.state, &mut row.message);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Outcome;
+    use crate::report::{Finding, Outcome};
 
     #[test]
     fn a_limit_that_passes_fails_the_run() {
@@ -97,10 +116,11 @@ mod tests {
         )
         .unwrap();
         let run = |outcome| {
-            let mut report = Report::default();
-            report.add(0, "exp", DType::F16, Check::Forward, "c", outcome);
-            apply(&mut report, &limits);
-            report.rows().next().unwrap().state
+            let mut row = Row::new("exp", DType::F16, Check::Forward);
+            row.add("c", Finding::timed(Check::Forward, || outcome));
+            let mut rows = [row];
+            apply(&mut rows, &limits);
+            rows[0].state
         };
         assert_eq!(run(Outcome::Failed("x".into())), State::Limit);
         assert_eq!(run(Outcome::Passed(0.0)), State::Failed);
@@ -112,10 +132,13 @@ mod tests {
             "[[limit]]\nop = \"exp\"",
             "[[limit]]\nop = \"exp\"\nreason = \"r\"\ndtypes = [\"f128\"]",
             "[[limit]]\nop = \"exp\"\nreason = \"r\"\nwhat = [\"third\"]",
+            "[[limit]]\nop = \"no_such_op\"\nreason = \"r\"",
             "[[gap]]\nop = \"exp\"",
         ] {
             assert!(Limit::parse(wrong).is_err(), "{wrong}");
         }
-        assert!(Limit::of("native").is_ok());
+        for backend in ["native", "numpy", "torch", "jax", "tensorflow", "another"] {
+            assert!(Limit::of(backend).is_ok(), "{backend}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! What a run found: one row for each op and element type.
 
 use clematis_core::DType;
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Instant;
 
 /// What was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +34,8 @@ impl Check {
 }
 
 /// How a check ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum State {
     /// There is nothing to check.
     None,
@@ -45,7 +47,31 @@ pub enum State {
     Failed,
 }
 
-/// What one check of one case found.
+/// What one check of one case found, and how long that took.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What was checked.
+    pub check: Check,
+    /// What was found.
+    pub outcome: Outcome,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl Finding {
+    /// Runs a check by the clock.
+    pub fn timed(check: Check, run: impl FnOnce() -> Outcome) -> Finding {
+        let start = Instant::now();
+        let outcome = run();
+        Finding {
+            check,
+            outcome,
+            seconds: start.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+/// How one check of one case ended.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// There was nothing to check.
@@ -73,26 +99,14 @@ pub struct Row {
     pub worst: f64,
     /// What went wrong in the first case that did, or the limit's reason.
     pub message: String,
+    /// How long it took.
+    pub seconds: f64,
 }
 
-/// What a run found.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    rows: BTreeMap<(usize, DType, Check), Row>,
-}
-
-impl Report {
-    /// Adds what one check of one case found.
-    pub fn add(
-        &mut self,
-        at: usize,
-        op: &str,
-        dtype: DType,
-        check: Check,
-        case: &str,
-        outcome: Outcome,
-    ) {
-        let row = self.rows.entry((at, dtype, check)).or_insert_with(|| Row {
+impl Row {
+    /// A row without cases.
+    pub fn new(op: &str, dtype: DType, check: Check) -> Row {
+        Row {
             op: op.to_string(),
             dtype,
             check,
@@ -100,60 +114,48 @@ impl Report {
             cases: 0,
             worst: 0.0,
             message: String::new(),
-        });
-        match outcome {
+            seconds: 0.0,
+        }
+    }
+
+    /// Adds what this check of one case found.
+    pub fn add(&mut self, case: &str, finding: Finding) {
+        self.seconds += finding.seconds;
+        match finding.outcome {
             Outcome::None => {}
             Outcome::Passed(error) => {
-                row.cases += 1;
-                row.worst = row.worst.max(error);
-                row.state = row.state.max(State::Passed);
+                self.cases += 1;
+                self.worst = self.worst.max(error);
+                self.state = self.state.max(State::Passed);
             }
             Outcome::Failed(message) => {
-                row.cases += 1;
-                if row.state != State::Failed {
-                    row.message = format!("{case}: {message}");
+                self.cases += 1;
+                if self.state != State::Failed {
+                    self.message = format!("{case}: {message}");
                 }
-                row.state = State::Failed;
+                self.state = State::Failed;
             }
         }
     }
+}
 
-    /// Puts another report's rows beside these; both are of different cases.
-    pub fn join(&mut self, other: Report) {
-        for (key, row) in other.rows {
-            match self.rows.get_mut(&key) {
-                None => {
-                    self.rows.insert(key, row);
-                }
-                Some(own) => {
-                    if own.state != State::Failed && row.state == State::Failed {
-                        own.message = row.message;
-                    }
-                    own.state = own.state.max(row.state);
-                    own.cases += row.cases;
-                    own.worst = own.worst.max(row.worst);
-                }
-            }
-        }
-    }
+/// What a run found, in the order of op codes.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// One for each op, element type and check.
+    pub rows: Vec<Row>,
+}
 
-    /// Every row, in the order of op codes.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.rows.values()
-    }
-
-    pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
-        self.rows.values_mut()
-    }
-
+impl Report {
     /// The rows that failed.
     pub fn failures(&self) -> Vec<&Row> {
-        self.rows().filter(|r| r.state == State::Failed).collect()
+        let failed = |row: &&Row| row.state == State::Failed;
+        self.rows.iter().filter(failed).collect()
     }
 
     /// How many checks of cases were made.
     pub fn checks(&self) -> usize {
-        self.rows().map(|r| r.cases).sum()
+        self.rows.iter().map(|r| r.cases).sum()
     }
 }
 
@@ -175,7 +177,7 @@ impl fmt::Display for Row {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |state| self.rows().filter(|r| r.state == state).count();
+        let count = |state| self.rows.iter().filter(|r| r.state == state).count();
         writeln!(
             f,
             "{} checks: {} rows passed, {} limits, {} failed",

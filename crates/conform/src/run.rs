@@ -5,75 +5,172 @@ use crate::case::{Case, Expect, cases};
 use crate::compare::compare;
 use crate::derivative;
 use crate::limit::{self, Limit};
-use crate::report::{Check, Outcome, Report};
+use crate::report::{Check, Finding, Outcome, Report, Row};
+use crate::unit::{Unit, units_of};
 use clematis_core::dispatch::apply;
 use clematis_core::{Backend, Device, Op, Result, Tensor, backend, ops};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The engine whose derivatives are checked by themselves; those of all others are compared with it.
+pub const NATIVE: &str = "native";
 
 /// Runs every case that the filter takes, by its op's name and its own, and applies the backend's limits.
 pub fn run(
     backend: &'static dyn Backend,
     filter: impl Fn(&str, &str) -> bool + Sync,
 ) -> Result<Report> {
-    let chosen: Vec<Case> = cases()?
-        .into_iter()
-        .filter(|c| filter(c.op.name(), &c.name))
-        .collect();
-    let mut report = run_cases(backend, &chosen);
-    limit::apply(&mut report, &Limit::of(backend.name())?);
-    Ok(report)
+    let mut chosen = cases()?;
+    chosen.retain(|c| filter(c.op.name(), &c.name));
+    Runner::new(backend)?.report(&units_of(chosen))
 }
 
-/// Runs these cases, on as many threads as the machine has; knows no limits.
-pub fn run_cases(backend: &'static dyn Backend, cases: &[Case]) -> Report {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    // Dealt out in turn, so that slow families are shared.
-    let hands: Vec<Vec<&Case>> = (0..threads)
-        .map(|t| cases.iter().skip(t).step_by(threads).collect())
-        .collect();
-    std::thread::scope(|scope| {
-        let running: Vec<_> = hands
-            .iter()
-            .map(|hand| scope.spawn(move || one_thread(backend, hand)))
-            .collect();
-        let mut report = Report::default();
-        for thread in running {
-            // Not a case's, which is caught: one of ours.
-            match thread.join() {
-                Ok(part) => report.join(part),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+/// How cases are run on a backend.
+pub struct Runner {
+    backend: &'static dyn Backend,
+    against: Option<&'static dyn Backend>,
+    threads: usize,
+    limits: Vec<Limit>,
+    version: String,
+}
+
+impl Runner {
+    /// With all threads and every check on the native engine. Others, which may be slow and behind a lock of their
+    /// own, get the calling thread alone, and their derivatives are compared with the engine's.
+    pub fn new(backend: &'static dyn Backend) -> Result<Runner> {
+        let native = backend::find(NATIVE).ok();
+        let own = native.is_some_and(|native| backend::same(native, backend));
+        Ok(Runner {
+            backend,
+            against: native.filter(|_| !own),
+            threads: match own {
+                true => std::thread::available_parallelism().map_or(1, usize::from),
+                false => 1,
+            },
+            limits: Limit::of(backend.name())?,
+            version: backend.version(),
+        })
+    }
+
+    /// With the native engine's checks, whatever the backend.
+    pub fn by_differences(mut self) -> Runner {
+        self.against = None;
+        self
+    }
+
+    /// Where it runs.
+    pub fn backend(&self) -> &'static dyn Backend {
+        self.backend
+    }
+
+    /// The backend's version, asked once: a framework may take its time.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Whose derivatives it is compared with.
+    pub fn against(&self) -> Option<&'static dyn Backend> {
+        self.against
+    }
+
+    /// What it is known not to do.
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    /// What is checked of each unit.
+    pub fn checks(&self) -> &'static [Check] {
+        match self.against {
+            None => &Check::ALL,
+            Some(_) => &[Check::Forward, Check::Vjp, Check::Jvp],
         }
-        report
-    })
-}
+    }
 
-fn one_thread(backend: &'static dyn Backend, cases: &[&Case]) -> Report {
-    let mut report = Report::default();
-    backend::with(backend, || {
-        for case in cases {
-            let mut add = |check, outcome| {
-                let (at, op) = (case.op.code(), case.op.name());
-                report.add(at, op, case.dtype, check, &case.name, outcome);
-            };
-            add(
-                Check::Forward,
-                guarded(|| settled(forward(backend, case))).unwrap_or_else(Outcome::Failed),
-            );
-            match guarded(|| derivative::check(backend, case)) {
-                Ok(outcomes) => {
-                    for (check, outcome) in outcomes {
-                        add(check, outcome);
+    /// Runs everything into one report.
+    pub fn report(&self, units: &[Unit]) -> Result<Report> {
+        let found = Mutex::new(BTreeMap::new());
+        let all: Vec<(usize, &Unit)> = units.iter().enumerate().collect();
+        self.share(&all, &|&(at, unit)| {
+            let rows = self.unit(unit);
+            found
+                .lock()
+                .unwrap_or_else(|e| e.into_inner())
+                .insert(at, rows);
+            Ok(())
+        })?;
+        let found = found.into_inner().unwrap_or_else(|e| e.into_inner());
+        Ok(Report {
+            rows: found.into_values().flatten().collect(),
+        })
+    }
+
+    /// Runs these units and hands over the rows of each when it is done; an error there ends the run.
+    pub fn run(
+        &self,
+        units: &[&Unit],
+        done: &(dyn Fn(&Unit, Vec<Row>) -> Result<()> + Sync),
+    ) -> Result<()> {
+        self.share(units, &|unit| done(unit, self.unit(unit)))
+    }
+
+    /// Calls a function for each item, on as many threads as there may be.
+    fn share<T: Sync>(&self, items: &[T], f: &(dyn Fn(&T) -> Result<()> + Sync)) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let worker = || -> Result<()> {
+            while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Err(e) = f(item) {
+                    next.store(items.len(), Ordering::Relaxed);
+                    return Err(e);
+                }
+            }
+            Ok(())
+        };
+        if self.threads <= 1 {
+            return worker();
+        }
+        std::thread::scope(|scope| {
+            let running: Vec<_> = (0..self.threads).map(|_| scope.spawn(worker)).collect();
+            running.into_iter().try_for_each(|thread| {
+                // Not a case's panic, which is caught: one of ours.
+                thread
+                    .join()
+                    .unwrap_or_else(|e| std::panic::resume_unwind(e))
+            })
+        })
+    }
+
+    /// Runs one unit: a row for each check, limits applied.
+    pub fn unit(&self, unit: &Unit) -> Vec<Row> {
+        let checks = self.checks().iter();
+        let mut rows: Vec<Row> = checks.map(|&c| Row::new(unit.op, unit.dtype, c)).collect();
+        backend::with(self.backend, || {
+            for case in &unit.cases {
+                for finding in self.case(case) {
+                    if let Some(row) = rows.iter_mut().find(|row| row.check == finding.check) {
+                        row.add(&case.name, finding);
                     }
                 }
-                Err(message) => add(Check::Vjp, Outcome::Failed(message)),
             }
+        });
+        limit::apply(&mut rows, &self.limits);
+        rows
+    }
+
+    fn case(&self, case: &Case) -> Vec<Finding> {
+        let mut findings = vec![Finding::timed(Check::Forward, || {
+            guarded(|| settled(forward(self.backend, case))).unwrap_or_else(Outcome::Failed)
+        })];
+        match guarded(|| derivative::check(self.backend, case, self.against)) {
+            Ok(more) => findings.extend(more),
+            Err(message) => findings.push(Finding::timed(Check::Vjp, || Outcome::Failed(message))),
         }
-    });
-    report
+        findings
+    }
 }
 
 /// A panic is a failure of the case, and no reason to forget the others.
-fn guarded<R>(f: impl FnOnce() -> R) -> std::result::Result<R, String> {
+pub fn guarded<R>(f: impl FnOnce() -> R) -> std::result::Result<R, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).map_err(|panic| {
         let text = (panic.downcast_ref::<String>().map(String::as_str))
             .or_else(|| panic.downcast_ref::<&str>().copied());

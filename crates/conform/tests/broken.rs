@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
-use clematis_conform::{Check, run};
+use clematis_conform::{Case, Check, Runner, State, cases, units, units_of};
 use clematis_core::op::{Binary, Compare, Unary};
 use clematis_core::tensor::Data;
 use clematis_core::{Backend, Device, Host, Op, Outs, Result, Spec, Support, Tensor, backend};
@@ -66,7 +66,10 @@ impl Backend for Broken {
 fn planted_faults_are_found() {
     let broken = backend::register(Broken).unwrap();
     let wanted = ["sin", "cosh", "sinh", "less_equal", "ceil", "exp", "floor"];
-    let report = run(broken, |op, _| wanted.contains(&op)).unwrap();
+    let mut all = cases().unwrap();
+    all.retain(|case: &Case| wanted.contains(&case.op.name()));
+    let runner = Runner::new(broken).unwrap().by_differences();
+    let report = runner.report(&units_of(all)).unwrap();
     let failed = |op: &str, check: Check| {
         report
             .failures()
@@ -83,5 +86,75 @@ fn planted_faults_are_found() {
     assert!(failed("ceil", Check::Forward));
     for fine in ["exp", "floor"] {
         assert!(Check::ALL.iter().all(|c| !failed(fine, *c)), "{fine}");
+    }
+}
+
+/// The engine under another name.
+struct Twin;
+
+impl Backend for Twin {
+    fn name(&self) -> &'static str {
+        "twin"
+    }
+    fn support(&self, op: &Op) -> Support {
+        clematis_native::backend().support(op)
+    }
+    fn execute(&self, op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
+        clematis_native::backend().execute(op, inputs, out)
+    }
+    fn from_host(&self, host: Host, device: Device) -> Result<Data> {
+        clematis_native::backend().from_host(host, device)
+    }
+    fn to_host(&self, x: &Tensor) -> Result<Host> {
+        clematis_native::backend().to_host(x)
+    }
+}
+
+#[test]
+fn a_twin_of_the_engine_has_its_derivatives() {
+    let twin = Runner::new(backend::register(Twin).unwrap()).unwrap();
+    let report = twin.report(&units().unwrap()).unwrap();
+    assert!(report.failures().is_empty(), "{report}");
+    for check in twin.checks() {
+        let passed = |r: &&clematis_conform::Row| r.check == *check && r.state == State::Passed;
+        assert!(report.rows.iter().filter(passed).count() > 300, "{check:?}");
+    }
+    assert!(!twin.checks().contains(&Check::Second));
+    for named in clematis_conform::named::all() {
+        let cell = named.cell(&twin);
+        assert!(
+            cell.state == State::Passed,
+            "{}: {}",
+            cell.row,
+            cell.message
+        );
+    }
+}
+
+#[test]
+fn a_missing_op_is_missed_in_derivatives_too() {
+    struct NoCosh;
+    impl Backend for NoCosh {
+        fn name(&self) -> &'static str {
+            "no_cosh"
+        }
+        fn support(&self, op: &Op) -> Support {
+            Broken.support(op)
+        }
+        fn execute(&self, op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
+            Twin.execute(op, inputs, out)
+        }
+        fn from_host(&self, host: Host, device: Device) -> Result<Data> {
+            Twin.from_host(host, device)
+        }
+        fn to_host(&self, x: &Tensor) -> Result<Host> {
+            Twin.to_host(x)
+        }
+    }
+    let backend = backend::register(NoCosh).unwrap();
+    let report = clematis_conform::run(backend, |op, _| op == "sinh").unwrap();
+    for row in &report.rows {
+        let fails = row.check != Check::Forward && row.state != State::None;
+        assert_eq!(row.state == State::Failed, fails, "{row}");
     }
 }

@@ -15,3 +15,13 @@ fn the_engine_agrees_with_every_reference() {
     );
     assert!(report.failures().is_empty(), "{report}");
 }
+
+#[test]
+fn the_engine_passes_every_named_row() {
+    let runner = clematis_conform::Runner::new(clematis_native::backend()).unwrap();
+    for named in clematis_conform::named::all() {
+        let cell = named.cell(&runner);
+        let passed = cell.state == clematis_conform::State::Passed;
+        assert!(passed, "{}: {}", cell.row, cell.message);
+    }
+}

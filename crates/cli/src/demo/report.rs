@@ -1,14 +1,14 @@
 //! The page about a run: one HTML file that needs nothing else.
 //!
-//! Owns where the page goes and that it appears there whole or not at all. What it
-//! looks like is in `report.html`, which draws the run from the JSON inside it.
+//! Owns where the page goes. What it looks like is in `report.html`, which draws the run from the JSON inside it.
 
-use std::fs;
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+use clematis_conform::page::embed;
 
 use super::history::History;
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 
 const SHELL: &str = include_str!("report.html");
 const PLACE: &str = "{{history}}";
@@ -16,62 +16,22 @@ const NAME: &str = "index.html";
 
 /// A place where the page can be written.
 pub struct Page {
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Page {
     /// Makes the folder and tries to write there, so that a run never ends in a page that cannot be saved.
     pub fn in_folder(folder: &Path) -> Result<Self> {
-        let refused = |error: std::io::Error| {
-            Error::new(format!(
-                "{}: the page cannot be written to this folder: {error}",
-                folder.display()
-            ))
-        };
-        fs::create_dir_all(folder).map_err(refused)?;
-        let page = Page {
-            folder: folder.to_path_buf(),
-        };
-        if page.path().is_dir() {
-            let error = std::io::Error::new(ErrorKind::IsADirectory, format!("{NAME} is a folder"));
-            return Err(refused(error));
-        }
-        page.draft()
-            .and_then(|(path, _)| fs::remove_file(path))
-            .map_err(refused)?;
-        Ok(page)
+        let folder = Folder::open(folder, "the page", &[NAME])?;
+        Ok(Page { folder })
     }
 
     pub fn path(&self) -> PathBuf {
-        self.folder.join(NAME)
+        self.folder.at(NAME)
     }
 
-    /// Writes the page beside its place and moves it there, so that no reader sees half of it.
     pub fn write(&self, history: &History) -> Result<()> {
-        let text = render(history)?;
-        let failed = |error: std::io::Error| {
-            Error::new(format!(
-                "{}: cannot be written: {error}",
-                self.path().display()
-            ))
-        };
-        let (path, mut file) = self.draft().map_err(failed)?;
-        let written = file
-            .write_all(text.as_bytes())
-            .and_then(|()| file.sync_all())
-            .and_then(|()| fs::rename(&path, self.path()));
-        if written.is_err() {
-            // The first error is the one to tell; a draft that cannot be removed either is only untidy.
-            let _ = fs::remove_file(&path);
-        }
-        written.map_err(failed)
-    }
-
-    /// A new file in the folder, of this process alone. One left by a dead process of the same number is taken over.
-    fn draft(&self) -> std::io::Result<(PathBuf, fs::File)> {
-        let path = self.folder.join(format!(".{NAME}.{}", std::process::id()));
-        let file = fs::File::create(&path)?;
-        Ok((path, file))
+        self.folder.write(NAME, &render(history)?)
     }
 }
 
@@ -80,27 +40,14 @@ fn render(history: &History) -> Result<String> {
         .map_err(|error| Error::new(format!("the history has no JSON form: {error}")))?;
     // JavaScript rounds whole numbers beyond 2^53, and a rounded seed would not repeat the run.
     json["seed"] = history.seed.to_string().into();
-    Ok(SHELL.replacen(PLACE, &escape(&json.to_string()), 1))
-}
-
-/// JSON that may stand inside a script element: these characters occur only in its strings, where an escape means the same.
-fn escape(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            c => out.push(c),
-        }
-    }
-    out
+    Ok(embed(SHELL, PLACE, &json))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::Value;
+    use std::fs;
 
     fn payload(page: &str) -> &str {
         let (_, rest) = page.split_once("id=\"history\">").expect("a payload");

@@ -27,7 +27,18 @@ pub struct Subject<'a> {
     pub flat: bool,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// Takes the operands in.
+    pub fn new(backend: &'static dyn Backend, case: &'a Case, flat: bool) -> Result<Subject<'a>> {
+        let all = case.inputs.iter().map(|x| upload(backend, x));
+        Ok(Subject {
+            backend,
+            case,
+            all: all.collect::<Result<_>>()?,
+            flat,
+        })
+    }
+
     /// What is differentiated, of these operands.
     pub fn results(&self, args: &[&Tensor]) -> Result<Vec<Tensor>> {
         let out = apply(&self.case.op, args)?.into_vec();
@@ -162,6 +173,27 @@ pub fn parts(operands: &[usize], results: &[usize]) -> Vec<Part> {
         }));
     }
     all
+}
+
+/// The same numbers in double precision.
+pub fn widened(x: &Array) -> Array {
+    let dtype = match x.dtype {
+        d if d.is_complex() => DType::C128,
+        d if d.is_float() => DType::F64,
+        d => d,
+    };
+    Array { dtype, ..x.clone() }
+}
+
+impl Case {
+    /// The case in double precision, if its op takes that: a cast or a graph has its types in its parameters.
+    pub fn widened(&self) -> Option<Case> {
+        let case = Case {
+            inputs: self.inputs.iter().map(widened).collect(),
+            ..self.clone()
+        };
+        case.is_legal().then_some(case)
+    }
 }
 
 /// Whether differences can be taken: every operand and result is of double precision.

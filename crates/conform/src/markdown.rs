@@ -1,0 +1,165 @@
+//! The matrix as Markdown: a file for each table, one row per test, one column per backend.
+
+use crate::cell::{Cell, Dashboard};
+use crate::matrix::{Matrix, Tally};
+use crate::report::State;
+
+/// Folder and file names of the badges, with their contents; the tables refer to them.
+pub fn badges() -> Vec<(String, String)> {
+    [State::Passed, State::Limit, State::Failed]
+        .into_iter()
+        .map(|state| (badge_file(state), badge(state)))
+        .collect()
+}
+
+/// The word on a badge.
+fn word(state: State) -> &'static str {
+    match state {
+        State::None => "none",
+        State::Passed => "success",
+        State::Limit => "limit",
+        State::Failed => "failure",
+    }
+}
+
+fn badge_file(state: State) -> String {
+    format!("badges/{}.svg", word(state))
+}
+
+fn badge(state: State) -> String {
+    let color = match state {
+        State::Passed => "#1a7f4b",
+        State::Limit => "#8a6100",
+        _ => "#c0331f",
+    };
+    let (word, width) = (word(state), 14 + 7 * word(state).len());
+    let middle = width as f64 / 2.0;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"20\" role=\"img\" aria-label=\"{word}\">\
+         <title>{word}</title><rect width=\"{width}\" height=\"20\" rx=\"4\" fill=\"{color}\"/>\
+         <text x=\"{middle}\" y=\"14\" fill=\"#fff\" text-anchor=\"middle\" \
+         font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\">{word}</text></svg>\n"
+    )
+}
+
+/// A table as a page.
+pub fn page(matrix: &Matrix, dashboard: Dashboard, order: &[&str], date: &str) -> String {
+    let backends = matrix.backends(order);
+    let rows = matrix.rows(dashboard);
+    let mut out = format!("# {}\n\n", dashboard.title());
+    let versions = backends.iter().map(|name| match matrix.version(name) {
+        version if version.is_empty() => name.clone(),
+        version => format!("{name} {version}"),
+    });
+    let versions: Vec<String> = versions.map(|text| plain(&text)).collect();
+    out += &format!(
+        "Written by `clematis check` on {date}, with {}.\n\n",
+        versions.join(", ")
+    );
+    if rows.is_empty() {
+        out += "No test has a row here yet.\n";
+        return out;
+    }
+    let names: Vec<String> = backends.iter().map(|name| plain(name)).collect();
+    out += &format!("| test | {} |\n", names.join(" | "));
+    out += &format!("|---|{}\n", ":-:|".repeat(backends.len()));
+    let mut notes = Vec::new();
+    for (row, by_backend) in &rows {
+        out += &format!("| `{}` |", plain(row));
+        for backend in &backends {
+            let cells = by_backend.get(backend.as_str());
+            let tally: Tally = cells.into_iter().flatten().copied().collect();
+            out += &match tally.state() {
+                State::None => " – |".to_string(),
+                state => format!(" ![{}]({}) |", word(state), badge_file(state)),
+            };
+            notes.extend(cells.into_iter().flatten().filter_map(|c| note(c)));
+        }
+        out += "\n";
+    }
+    if !notes.is_empty() {
+        out += "\n## Failures and limits\n\n";
+        out += &notes.concat();
+    }
+    out
+}
+
+fn note(cell: &Cell) -> Option<String> {
+    if !matches!(cell.state, State::Failed | State::Limit) {
+        return None;
+    }
+    let words = [&cell.backend, &cell.dtype, &cell.check, &cell.message];
+    let words: Vec<String> = words
+        .into_iter()
+        .filter(|w| !w.is_empty())
+        .map(|w| plain(w))
+        .collect();
+    let state = word(cell.state);
+    Some(format!(
+        "- `{}` {state}: {}\n",
+        plain(&cell.row),
+        words.join(", ")
+    ))
+}
+
+/// Text that is not taken for Markdown or HTML.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => out.push(' '),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '*' | '[' | ']' | '`' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_row_per_test_and_a_column_per_backend() {
+        let mut matrix = Matrix::default();
+        let mut add = |row: &str, backend: &str, state, message: &str| {
+            let mut cell = Cell::new(Dashboard::Layers, row, backend, state);
+            cell.message = message.into();
+            cell.version = "2.0".into();
+            matrix.add(cell);
+        };
+        add("test_conv2d", "native", State::Passed, "");
+        add("test_conv2d", "torch", State::Failed, "1 | <b>2</b>\nthree");
+        add("test_linear", "torch", State::Limit, "has none");
+        let text = page(&matrix, Dashboard::Layers, &["native"], "2026-01-02");
+        for wanted in [
+            "# Layers",
+            "on 2026-01-02, with native 2.0, torch 2.0",
+            "| test | native | torch |\n|---|:-:|:-:|\n",
+            "| `test_conv2d` | ![success](badges/success.svg) | ![failure](badges/failure.svg) |\n",
+            "| `test_linear` | – | ![limit](badges/limit.svg) |\n",
+            "- `test_conv2d` failure: torch, 1 \\| &lt;b&gt;2&lt;/b&gt; three\n",
+            "- `test_linear` limit: torch, has none\n",
+        ] {
+            assert!(text.contains(wanted), "{wanted}\n{text}");
+        }
+        let other = page(&matrix, Dashboard::Random, &[], "x");
+        assert!(other.contains("No test has a row here yet"), "{other}");
+    }
+
+    #[test]
+    fn every_badge_that_a_table_shows_is_a_file() {
+        let badges = badges();
+        for state in [State::Passed, State::Limit, State::Failed] {
+            let file = badge_file(state);
+            let (_, text) = badges.iter().find(|(name, _)| *name == file).unwrap();
+            assert!(text.contains(word(state)) && text.starts_with("<svg"));
+        }
+    }
+}

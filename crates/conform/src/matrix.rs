@@ -1,0 +1,157 @@
+//! All results, by table, test and backend.
+
+use crate::cell::{Cell, Dashboard, Key};
+use crate::report::State;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All results. A newer one takes the place of the one before it.
+#[derive(Clone, Debug, Default)]
+pub struct Matrix {
+    cells: BTreeMap<Key, Cell>,
+}
+
+/// Several cells in a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// How many passed.
+    pub passed: usize,
+    /// How many fail as a limit says.
+    pub limits: usize,
+    /// How many failed.
+    pub failed: usize,
+    /// How long they took.
+    pub seconds: f64,
+}
+
+impl Tally {
+    /// Counts a cell in.
+    pub fn add(&mut self, cell: &Cell) {
+        match cell.state {
+            State::None => {}
+            State::Passed => self.passed += 1,
+            State::Limit => self.limits += 1,
+            State::Failed => self.failed += 1,
+        }
+        self.seconds += cell.seconds;
+    }
+
+    /// All that were checked.
+    pub fn cells(&self) -> usize {
+        self.passed + self.limits + self.failed
+    }
+
+    /// The worst that occurs.
+    pub fn state(&self) -> State {
+        match self {
+            t if t.failed > 0 => State::Failed,
+            t if t.limits > 0 => State::Limit,
+            t if t.passed > 0 => State::Passed,
+            _ => State::None,
+        }
+    }
+}
+
+impl<'a> FromIterator<&'a Cell> for Tally {
+    fn from_iter<I: IntoIterator<Item = &'a Cell>>(cells: I) -> Tally {
+        let mut tally = Tally::default();
+        for cell in cells {
+            tally.add(cell);
+        }
+        tally
+    }
+}
+
+impl Matrix {
+    /// Adds a result.
+    pub fn add(&mut self, cell: Cell) {
+        self.cells.insert(cell.key(), cell);
+    }
+
+    /// Keeps these alone.
+    pub fn retain(&mut self, keep: impl Fn(&Cell) -> bool) {
+        self.cells.retain(|_, cell| keep(cell));
+    }
+
+    /// Every cell, by table, row and backend.
+    pub fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.values()
+    }
+
+    /// The cell of this key.
+    pub fn find(&self, key: &Key) -> Option<&Cell> {
+        self.cells.get(key)
+    }
+
+    /// The backends that have results: in this order, then the others by name.
+    pub fn backends(&self, order: &[&str]) -> Vec<String> {
+        let found: BTreeSet<&str> = self.cells().map(|c| c.backend.as_str()).collect();
+        let first = order.iter().copied().filter(|name| found.contains(name));
+        let rest = found.iter().copied().filter(|name| !order.contains(name));
+        first.chain(rest).map(String::from).collect()
+    }
+
+    /// The version that a backend's results were found with; the last one, if there are several.
+    pub fn version(&self, backend: &str) -> String {
+        let own = self.cells().filter(|c| c.backend == backend);
+        let known = own.filter(|c| !c.version.is_empty());
+        known.last().map(|c| c.version.clone()).unwrap_or_default()
+    }
+
+    /// A backend's results in a word.
+    pub fn tally(&self, backend: &str) -> Tally {
+        self.cells().filter(|c| c.backend == backend).collect()
+    }
+
+    /// A table: each test with its cells by backend. Tests without anything to check are left out.
+    pub fn rows(&self, dashboard: Dashboard) -> BTreeMap<&str, BTreeMap<&str, Vec<&Cell>>> {
+        let mut rows: BTreeMap<&str, BTreeMap<&str, Vec<&Cell>>> = BTreeMap::new();
+        for cell in self.cells().filter(|c| c.dashboard == dashboard) {
+            if cell.state != State::None {
+                let row = rows.entry(&cell.row).or_default();
+                row.entry(&cell.backend).or_default().push(cell);
+            }
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(row: &str, backend: &str, state: State) -> Cell {
+        Cell::new(Dashboard::Ops, row, backend, state)
+    }
+
+    #[test]
+    fn a_newer_result_takes_the_place_of_an_older() {
+        let mut matrix = Matrix::default();
+        matrix.add(cell("test_add", "native", State::Failed));
+        matrix.add(cell("test_add", "native", State::Passed));
+        matrix.add(cell("test_sub", "native", State::None));
+        assert_eq!(matrix.tally("native").state(), State::Passed);
+        assert_eq!(matrix.rows(Dashboard::Ops).len(), 1);
+        assert!(matrix.rows(Dashboard::Layers).is_empty());
+    }
+
+    #[test]
+    fn backends_stand_in_the_order_that_is_asked_for() {
+        let mut matrix = Matrix::default();
+        for name in ["jax", "torch", "native", "another"] {
+            matrix.add(cell("test_add", name, State::Passed));
+        }
+        assert_eq!(
+            matrix.backends(&["native", "torch", "missing"]),
+            ["native", "torch", "another", "jax"]
+        );
+    }
+
+    #[test]
+    fn one_failure_is_the_state_of_all() {
+        let cells = [State::Passed, State::Limit, State::None].map(|s| cell("x", "y", s));
+        let mut tally: Tally = cells.iter().collect();
+        assert_eq!((tally.state(), tally.cells()), (State::Limit, 2));
+        tally.add(&cell("x", "y", State::Failed));
+        assert_eq!(tally.state(), State::Failed);
+    }
+}
