@@ -226,7 +226,8 @@ impl Framework {
         let mut numbers: SmallVec<[Bound<'py, PyAny>; 2]> = SmallVec::new();
         for x in inputs {
             if let Repr::Scalar { value, .. } = x.repr() {
-                numbers.push(if slot.numbers && beside_arrays {
+                let plain = slot.numbers && beside_arrays && !loaded.numberless[x.dtype() as usize];
+                numbers.push(if plain {
                     arguments::number(py, *value).map_err(|e| failed(py, op.name(), e))?
                 } else {
                     self.scalar(py, loaded, *value, x.dtype())?
@@ -403,6 +404,22 @@ impl Backend for &'static Framework {
                 .zip(out)
                 .map(|(part, want)| self.result(loaded, op, part, want))
                 .collect()
+        })
+    }
+
+    fn has_values(&self, x: &Tensor) -> bool {
+        Python::attach(|py| {
+            let Ok(loaded) = self.loaded(py) else {
+                return true;
+            };
+            match (&loaded.is_traced, x.data::<Foreign>()) {
+                (Some(f), Some(array)) => f
+                    .bind(py)
+                    .call1((&array.0,))
+                    .and_then(|traced| traced.is_truthy())
+                    .is_ok_and(|traced| !traced),
+                _ => true,
+            }
         })
     }
 

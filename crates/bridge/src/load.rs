@@ -41,6 +41,10 @@ pub struct Loaded {
     pub in_64: Option<Py<PyAny>>,
     /// Makes an array of what a function returns for no axes, where that is something else.
     pub scalar_to_array: Option<Py<PyAny>>,
+    /// Element types beside which a plain number would widen the result.
+    pub numberless: [bool; 15],
+    /// Whether an array has no values to read, since the framework itself is tracing it.
+    pub is_traced: Option<Py<PyAny>>,
     /// The module itself.
     pub module: Py<PyModule>,
 }
@@ -143,6 +147,12 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
                 names.set_item(object, dtype as u8)?;
             }
         }
+        let mut numberless = [false; 15];
+        if let Some(words) = module.getattr_opt("NUMBERLESS")? {
+            for dtype in DType::ALL {
+                numberless[dtype as usize] = words.contains(dtype.name())?;
+            }
+        }
         let arrays = module.getattr("ARRAYS")?.cast_into::<PyTuple>()?;
         let optional = |what: &str| -> PyResult<Option<Py<PyAny>>> {
             Ok(module.getattr_opt(what)?.map(Bound::unbind))
@@ -164,6 +174,8 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             to_dlpack: optional("to_dlpack")?,
             in_64: optional("in_64")?,
             scalar_to_array: optional("scalar_to_array")?,
+            numberless,
+            is_traced: optional("is_traced")?,
             module: module.clone().unbind(),
         })
     };
