@@ -18,6 +18,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clematis-derive", &[]),
     ("clematis-native", &["clematis-core"]),
     ("clematis-nn", &["clematis-core", "clematis-derive"]),
+    ("clematis-dialect", &[]),
+    ("clematis-bridge", &["clematis-core", "clematis-dialect"]),
     ("clematis-conform", &["clematis-core"]),
     (
         "clematis",
@@ -29,6 +31,16 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("clematis-cli", &["clematis", "clematis-conform"]),
+    (
+        "clematis-py",
+        &[
+            "clematis-bridge",
+            "clematis-cli",
+            "clematis-core",
+            "clematis-native",
+        ],
+    ),
+    ("clematis-python", &["clematis-py"]),
     ("xtask", &[]),
 ];
 
@@ -37,6 +49,8 @@ const RESERVED: &[(&str, &[&str])] = &[("pyo3", &["clematis-bridge", "clematis-p
 
 /// The only files that may contain `unsafe`.
 const UNSAFE: &[&str] = &[
+    // Vectorcall, which PyO3 does not offer under the stable interface of 3.11.
+    "crates/bridge/src/call.rs",
     "crates/core/src/host.rs",
     // Calls a peer's kernel directly, to measure beside ours.
     "crates/native/examples/bench_kernels.rs",
@@ -44,6 +58,8 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/element.rs",
     "crates/native/src/parallel.rs",
     "crates/native/src/simd.rs",
+    // Capsules of C structures.
+    "crates/py/src/dlpack.rs",
 ];
 
 pub fn run() -> Outcome {

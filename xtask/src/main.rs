@@ -8,6 +8,7 @@ mod bench;
 mod docs;
 mod layers;
 mod lint;
+mod python;
 mod ratios;
 mod setup;
 mod shell;
@@ -55,12 +56,17 @@ struct Verb {
 const VERBS: &[Verb] = &[
     Verb {
         name: "setup",
-        meaning: "check that the tools this repository needs are present",
+        meaning: "check the tools, make the Python environment from its lock, build the wheel into it",
         run: |args| none(args).and_then(|()| setup::run()),
     },
     Verb {
+        name: "lock",
+        meaning: "pin the Python packages anew",
+        run: |args| none(args).and_then(|()| Ok(python::lock()?)),
+    },
+    Verb {
         name: "test",
-        meaning: "everything CI runs: lint, unit, property and doc tests, every example",
+        meaning: "everything CI runs: lint, every test and example in Rust and Python, the matrix",
         run: |args| none(args).and_then(|()| test::run()),
     },
     Verb {

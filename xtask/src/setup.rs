@@ -1,11 +1,8 @@
-//! What the machine has, measured against what the repository needs.
-//!
-//! Rust with rustfmt and clippy is needed; Python only for comparing with other
-//! libraries, so its absence is told and not an error.
+//! What the machine has, measured against what the repository needs, and the Python environment made from the lock.
 
 use std::process::Command;
 
-use crate::{Outcome, bench, shell};
+use crate::{Outcome, python, shell};
 
 pub fn run() -> Outcome {
     let pinned = channel(&shell::read(&shell::root().join("rust-toolchain.toml"))?);
@@ -42,11 +39,8 @@ pub fn run() -> Outcome {
             }
         }
     }
-    match bench::python() {
-        Some(python) => println!("python   {} (for comparisons only)", python.display()),
-        None => println!("python   none with torch, jax or numpy; only comparisons need one"),
-    }
     if missing.is_empty() {
+        python::set_up()?;
         println!("setup: ready; next, `cargo xtask test`");
         return Ok(());
     }

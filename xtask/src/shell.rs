@@ -20,7 +20,10 @@ pub fn cargo<S: AsRef<str>>(args: &[S]) -> Command {
     let mut command = Command::new(program);
     command
         .args(args.iter().map(|arg| arg.as_ref()))
-        .current_dir(root());
+        .current_dir(root())
+        // The crates that speak to Python are built for any Python, so none is looked for.
+        .env("PYO3_NO_PYTHON", "1")
+        .env("PYO3_BUILD_EXTENSION_MODULE", "1");
     command
 }
 

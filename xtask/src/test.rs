@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failure, Outcome, lint, shell};
+use crate::{Failure, Outcome, lint, python, shell};
 
 pub fn run() -> Outcome {
     let mut total = Count::default();
@@ -22,6 +22,14 @@ pub fn run() -> Outcome {
                 total.failed += 1;
                 faults.push(message);
             }
+        }
+    }
+
+    match python(&mut faults) {
+        Ok(count) => total += count,
+        Err(message) => {
+            total.failed += 1;
+            faults.push(message);
         }
     }
 
@@ -53,6 +61,29 @@ fn tests(faults: &mut Vec<String>) -> Result<Count, String> {
     Ok(count)
 }
 
+/// The Python environment, its tests, and the matrix of ops and backends.
+fn python(faults: &mut Vec<String>) -> Result<Count, String> {
+    python::set_up()?;
+    let mut count = Count::default();
+    let mut both = |name: &str, args: &[&str]| -> Result<(), String> {
+        let mut found = None;
+        let good = shell::watch(python::command(name, args), |line| {
+            found = Count::of_python(line).or(found);
+        })?;
+        count += found.unwrap_or_default();
+        if !good {
+            faults.push(format!("`{name} {}` failed", args.join(" ")));
+            if found.is_none_or(|f| f.failed == 0) {
+                count.failed += 1;
+            }
+        }
+        Ok(())
+    };
+    both("python", &["-m", "pytest", "python/tests"])?;
+    both("clematis", &["check", "--fresh", "--out", "target/check"])?;
+    Ok(count)
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     passed: usize,
@@ -78,6 +109,25 @@ impl Count {
         Some(Count {
             passed: number(" passed")?,
             failed: number(" failed")?,
+        })
+    }
+}
+
+impl Count {
+    /// Reads `3 failed, 12 passed in 0.5s` of pytest and `12 passed, 1 limits, 3 failed in 2 s` of the matrix.
+    fn of_python(line: &str) -> Option<Self> {
+        let (counts, _) = line.trim_matches(['=', ' ']).split_once(" in ")?;
+        let number = |word: &str| {
+            counts.split(", ").find_map(|part| {
+                let (number, name) = part.split_once(' ')?;
+                (name == word || name == format!("{word}s")).then(|| number.parse().ok())?
+            })
+        };
+        let broken: usize = number("error").unwrap_or(0);
+        let passed = number("passed")?;
+        Some(Count {
+            passed,
+            failed: number("failed").unwrap_or(0) + broken,
         })
     }
 }
@@ -121,6 +171,21 @@ mod tests {
         );
         let ok = "loose outputtest result: ok. 0 passed; 0 failed; 0 ignored";
         assert_eq!(Count::of(ok), Some(Count::default()));
+    }
+
+    #[test]
+    fn python_lines_are_counted() {
+        let of = |line| Count::of_python(line).map(|c| (c.passed, c.failed));
+        assert_eq!(
+            of("=== 2 failed, 12 passed, 1 error in 0.5s ==="),
+            Some((12, 3))
+        );
+        assert_eq!(
+            of("3398 passed, 0 limits, 137 failed in 13.3 s"),
+            Some((3398, 137))
+        );
+        assert_eq!(of("12 passed in 1.20s"), Some((12, 0)));
+        assert_eq!(of("tests passed in time"), None);
     }
 
     #[test]
