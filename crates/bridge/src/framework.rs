@@ -368,7 +368,8 @@ impl Backend for &'static Framework {
                 _ if matches!(op, Op::Call(_) | Op::Cond(_) | Op::While(_) | Op::Scan(_)) => {
                     Support::Expands
                 }
-                _ => Support::Missing,
+                // `execute` refuses it, after the core has looked at the operands, so that their faults come first.
+                _ => Support::Runs,
             },
             // `execute` says why.
             Err(_) => Support::Runs,

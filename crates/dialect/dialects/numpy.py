@@ -13,7 +13,7 @@ import numpy as np
 from clematis._dialects import numpy_special as special
 
 _as_index, _is_half = special.as_index, special.is_half
-_slice, _abs = slice, abs
+_slice = slice
 _F32, _F64, _I32, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64)
 _BF16 = np.dtype(ml_dtypes.bfloat16)
 _reduce_add, _reduce_multiply = np.add.reduce, np.multiply.reduce
@@ -29,13 +29,13 @@ DTYPES = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 ARRAYS = (np.ndarray, np.generic)
-# Python floats beside bf16 give f32, which is why `NUMBERS_NOT` says where numbers must become arrays first.
+# Python floats beside bf16 give f32, which is why `NUMBERLESS` says where numbers must become arrays first.
 NUMBERS = frozenset({
     "add", "sub", "mul", "div", "floor_divide", "remainder", "fmod", "maximum", "minimum", "equal", "not_equal", "less",
     "less_equal", "greater", "greater_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or",
     "logical_xor", "atan2", "hypot", "copysign", "nextafter", "logaddexp", "shift_left",
 })
-NUMBERS_NOT = frozenset({"bf16"})
+NUMBERLESS = frozenset({"bf16"})
 
 
 def from_bytes(buffer, dtype_name, shape):
@@ -130,7 +130,9 @@ def pow(x, y):
         return np.power(x, y)
     # numpy refuses negative powers: 1 to the power y, -1 to the last bit of y, or 0.
     root = np.where((x == 1) | (x == -1), x, 0).astype(x.dtype)
-    return np.power(np.where(y < 0, root, x), np.where(y < 0, y & 1, y)) * np.where(y < 0, root * root, 1).astype(x.dtype)
+    low = y < 0
+    power = np.power(np.where(low, root, x), np.where(low, y & 1, y))
+    return np.where(low, np.multiply(power, np.square(root)), power)
 
 
 def complex(x, y):
@@ -154,31 +156,16 @@ def stop_gradient(x):
 
 
 def cast(x, *, dtype):
-    if dtype.kind in "iu" and x.dtype.kind in "fcV":
-        return _saturated(x.real, dtype)
-    if x.dtype.kind == "c" and dtype.kind not in "cb":
+    kind = x.dtype.kind
+    if dtype.kind in "fb" and kind != "c":
+        return x.astype(dtype)
+    if dtype.kind in "iu" and kind in "fcV":
+        return special.saturated(x.real, dtype)
+    if kind == "c" and dtype.kind not in "cb":
         x = x.real
     if dtype is _BF16 and x.dtype.itemsize > 4:
-        return _to_bf16(x)
+        return special.to_bf16(x)
     return x.astype(dtype)
-
-
-def _saturated(x, dtype):
-    """Floats cut to integers, held at the ends; NaN is 0."""
-    info, x = np.iinfo(dtype), np.trunc(x.astype(_F64))
-    low, high = x < info.min, x >= float(info.max)
-    inside = np.where(low | high | np.isnan(x), 0.0, x).astype(dtype)
-    return np.where(low, dtype.type(info.min), np.where(high, dtype.type(info.max), inside))
-
-
-def _to_bf16(x):
-    """ml_dtypes goes through f32 and rounds twice: the f32 is rounded to odd, so that the second one is right."""
-    with np.errstate(all="ignore"):
-        x = x.astype(_F64)
-        y = x.astype(_F32)
-        y = np.where(np.absolute(y.astype(_F64)) > np.absolute(x), np.nextafter(y, np.float32(0)), y)
-        odd = (y.astype(_F64) != x) & np.isfinite(y)
-        return np.bitwise_or(y.view(np.uint32), odd.astype(np.uint32)).view(_F32).astype(_BF16)
 
 
 def bitcast(x, *, dtype):
@@ -215,7 +202,13 @@ def _spread(sizes, rank, axes):
 
 
 def broadcast(x, *, shape, axes):
-    return np.broadcast_to(x.reshape(_spread(x.shape, len(shape), axes)), shape)
+    x = x.reshape(_spread(x.shape, len(shape), axes))
+    if math.prod(shape) > 4096:
+        return np.broadcast_to(x, shape)
+    # A small copy is cheaper than a view.
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
 
 
 @functools.lru_cache(4096)
@@ -238,7 +231,9 @@ def _padding(sizes, low, high, interior):
         last = max(first, min(n, -((lo - out) // step)))
         dims.append(out)
         source.append(_slice(first, last))
-        target.append(_slice(lo + first * step, max(lo + (last - 1) * step + 1, 0), step) if last > first else _slice(0, 0))
+        # The last one may be before the first, and then nothing lands.
+        ends = lo + first * step, max(lo + (last - 1) * step + 1, 0), step
+        target.append(_slice(*ends) if last > first else _slice(0))
     return tuple(dims), tuple(target), tuple(source)
 
 
@@ -301,17 +296,15 @@ def searchsorted(sorted, values, *, right):
 
 
 def reduce_sum(x, *, axes):
-    dtype = x.dtype
-    if _is_half(dtype):
-        return _reduce_add(x, axes, _F32).astype(dtype)
-    return _reduce_add(x, axes, dtype)
+    if x.itemsize == 2 and _is_half(x.dtype):
+        return _reduce_add(x, axes, _F32).astype(x.dtype)
+    return _reduce_add(x, axes, x.dtype)
 
 
 def reduce_prod(x, *, axes):
-    dtype = x.dtype
-    if _is_half(dtype):
-        return _reduce_multiply(x, axes, _F32).astype(dtype)
-    return _reduce_multiply(x, axes, dtype)
+    if x.itemsize == 2 and _is_half(x.dtype):
+        return _reduce_multiply(x, axes, _F32).astype(x.dtype)
+    return _reduce_multiply(x, axes, x.dtype)
 
 
 def reduce_max(x, *, axes):
@@ -389,25 +382,35 @@ def top_k(x, *, k):
 
 @functools.lru_cache(4096)
 def _dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
-    free = [a for a in range(len(shape)) if a not in lhs_batch and a not in lhs_contract]
-    more = [a for a in range(len(other)) if a not in rhs_batch and a not in rhs_contract]
-    batch = tuple(shape[a] for a in lhs_batch)
-    rows, columns = tuple(shape[a] for a in free), tuple(other[a] for a in more)
-    inner = math.prod(shape[a] for a in lhs_contract)
-    return (lhs_batch + tuple(free) + lhs_contract, batch + (math.prod(rows), inner),
-            rhs_batch + rhs_contract + tuple(more), batch + (inner, math.prod(columns)), batch + rows + columns)
+    """Turns and shapes that make a product of stacked matrices; None where nothing is to be done."""
+    free = tuple(a for a in range(len(shape)) if a not in lhs_batch and a not in lhs_contract)
+    more = tuple(a for a in range(len(other)) if a not in rhs_batch and a not in rhs_contract)
+    batch = tuple([shape[a] for a in lhs_batch])
+    rows, columns = tuple([shape[a] for a in free]), tuple([other[a] for a in more])
+    inner = tuple([shape[a] for a in lhs_contract])
+
+    def steps(turn, size, flat):
+        return None if turn == tuple(range(len(turn))) else turn, None if size == flat else flat
+    left = steps(lhs_batch + free + lhs_contract, batch + rows + inner, batch + (math.prod(rows), math.prod(inner)))
+    sizes = math.prod(inner), math.prod(columns)
+    right = steps(rhs_batch + rhs_contract + more, batch + inner + columns, batch + sizes)
+    out = batch + rows + columns
+    return left + right + (None if out == batch + (math.prod(rows), math.prod(columns)) else out,)
 
 
 def dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
-    dtype = x.dtype
-    if _is_half(dtype):
+    if x.itemsize == 2 and _is_half(x.dtype):
         wide = dot_general(x.astype(_F32), y.astype(_F32), lhs_batch=lhs_batch, rhs_batch=rhs_batch,
                            lhs_contract=lhs_contract, rhs_contract=rhs_contract)
-        return wide.astype(dtype)
-    if lhs_contract == (1,) and rhs_contract == (0,) and x.ndim == 2 and y.ndim == 2:
-        return np.matmul(x, y)
-    turn, shape, other_turn, other_shape, out = _dot_plan(x.shape, y.shape, lhs_batch, rhs_batch, lhs_contract, rhs_contract)
-    return np.matmul(x.transpose(turn).reshape(shape), y.transpose(other_turn).reshape(other_shape)).reshape(out)
+        return wide.astype(x.dtype)
+    if lhs_contract == (1,) and x.ndim == 2 and y.ndim == 2 and not lhs_batch:
+        return np.matmul(x, y if rhs_contract == (0,) else y.T)
+    turn, shape, other_turn, other_shape, out = _dot_plan(
+        x.shape, y.shape, lhs_batch, rhs_batch, lhs_contract, rhs_contract)
+    x = x if turn is None else x.transpose(turn)
+    y = y if other_turn is None else y.transpose(other_turn)
+    product = np.matmul(x if shape is None else x.reshape(shape), y if other_shape is None else y.reshape(other_shape))
+    return product if out is None else product.reshape(out)
 
 
 def _windows(x, size, strides, dilation):
@@ -432,7 +435,7 @@ def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layo
     view = _windows(x, w.shape[2:], strides, rhs_dilation)
     spatial, filters = len(strides), w.shape[0]
     places = view.shape[2:2 + spatial]
-    # One product for each group: [groups, rows and places, features and taps] with [groups, features and taps, filters].
+    # One product for each group: [groups, rows and places, features and taps] by [groups, features and taps, filters].
     if batch_groups > 1:
         view = view.reshape((groups, view.shape[0] // groups) + view.shape[1:])
         turn = (0, 1) + tuple(range(3, 3 + spatial)) + (2,) + tuple(range(3 + spatial, 3 + 2 * spatial))
@@ -667,8 +670,10 @@ def _shifted(x, axes):
 
 @_in_f32
 def softmax(x, *, axis):
-    e = np.exp(_shifted(x, axis)[0])
-    return e / _reduce_add(e, axis, keepdims=True)
+    if not x.shape[axis]:
+        return x
+    e = np.exp(np.subtract(x, _reduce_maximum(x, axis, keepdims=True)))
+    return np.divide(e, _reduce_add(e, axis, keepdims=True))
 
 
 @_in_f32
@@ -685,7 +690,8 @@ def logsumexp(x, *, axes):
 
 
 def cross_entropy(logits, labels):
-    return np.negative(np.take_along_axis(log_softmax(logits, axis=logits.ndim - 1), _as_index(labels)[..., None], -1)[..., 0])
+    log = log_softmax(logits, axis=logits.ndim - 1)
+    return np.negative(np.take_along_axis(log, _as_index(labels)[..., None], -1)[..., 0])
 
 
 def _number(x, axes):

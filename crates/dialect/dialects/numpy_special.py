@@ -1,13 +1,15 @@
-"""Special functions, gathers, factors and random bits that numpy lacks, on whole arrays.
+"""Casts, special functions, gathers, factors and random bits that numpy lacks, on whole arrays.
 
-The functions are computed in f64 and rounded once to the operand's dtype. The polynomials are Chebyshev fits of erf(x)/x in x²
-on [0, 1] and of (1 + 2x) exp(x²) erfc(x) beyond 1, good to 1e-17.
+The functions are computed in f64 and rounded once to the operand's dtype. The polynomials are Chebyshev fits of
+erf(x)/x in x² on [0, 1] and of (1 + 2x) exp(x²) erfc(x) beyond 1, good to 1e-17.
 """
 import functools
 import math
 
+import ml_dtypes
 import numpy as np
 
+_BF16 = np.dtype(ml_dtypes.bfloat16)
 _F32, _F64, _I32, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64)
 _QUIET = {"all": "ignore"}
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
@@ -77,7 +79,17 @@ def _erf64(x):
     return np.where(size < 1, _erf_inside(np.where(size < 1, x, 0.0)), far)
 
 
-erf, erfc = _in_f64(_erf64), _in_f64(_erfc64)
+def _of_few(small, large):
+    """Python's own function on a few numbers, where calls cost more than arithmetic."""
+    def f(x):
+        x = np.asarray(x)
+        if x.size > 256:
+            return large(x)
+        return np.array([small(v) for v in x.reshape(-1).tolist()], _F64).astype(x.dtype).reshape(x.shape)
+    return f
+
+
+erf, erfc = _of_few(math.erf, _in_f64(_erf64)), _of_few(math.erfc, _in_f64(_erfc64))
 
 
 @_in_f64
@@ -158,6 +170,24 @@ def polygamma(n, x):
         return np.where(n == 0, _digamma64(x), y).astype(dtype)
 
 
+def saturated(x, dtype):
+    """Floats cut to integers, held at the ends; NaN is 0."""
+    info, x = np.iinfo(dtype), np.trunc(x.astype(_F64))
+    low, high = x < info.min, x >= float(info.max)
+    inside = np.where(low | high | np.isnan(x), 0.0, x).astype(dtype)
+    return np.where(low, dtype.type(info.min), np.where(high, dtype.type(info.max), inside))
+
+
+def to_bf16(x):
+    """ml_dtypes goes through f32 and rounds twice: the f32 is rounded to odd, so that the second one is right."""
+    with np.errstate(all="ignore"):
+        x = x.astype(_F64)
+        y = x.astype(_F32)
+        y = np.where(np.absolute(y.astype(_F64)) > np.absolute(x), np.nextafter(y, np.float32(0)), y)
+        odd = (y.astype(_F64) != x) & np.isfinite(y)
+        return np.bitwise_or(y.view(np.uint32), odd.astype(np.uint32)).view(_F32).astype(_BF16)
+
+
 def is_half(dtype):
     return dtype.itemsize == 2 and dtype.kind in "fV"
 
@@ -226,8 +256,21 @@ def _index_arrays(starts, number, offsets, moving):
     return tuple(parts)
 
 
+@functools.lru_cache(4096)
+def _taken(shape, rows, offset_axes, collapsed, index_map, operand_batch, slice_sizes):
+    """The axis along which whole slices are taken, or None."""
+    if len(index_map) != 1 or collapsed != index_map or operand_batch:
+        return None
+    axis = index_map[0]
+    fine = all(n == k for a, (n, k) in enumerate(zip(shape, slice_sizes)) if a != axis)
+    return axis if fine and offset_axes == tuple(i if i < axis else i + rows for i in range(len(shape) - 1)) else None
+
+
 def gather(x, indices, *, offset_axes, collapsed, index_map, operand_batch, index_batch, slice_sizes, mode):
     rows = indices.shape[:-1]
+    axis = _taken(x.shape, len(rows), offset_axes, collapsed, index_map, operand_batch, slice_sizes)
+    if axis is not None and mode == "clip" and x.size:
+        return x.take(as_index(indices[..., 0]), axis, mode="clip")
     head, order, number, offsets, moving, came, turn, last = _index_plan(
         x.shape, rows, collapsed, index_map, operand_batch, index_batch, offset_axes, slice_sizes)
     if not indices.size and index_map or not x.size:

@@ -14,6 +14,7 @@ from clematis._dialects import torch_special as special
 
 _SIGNED, _HALVES = special.SIGNED, special.HALVES
 _INEXACT = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128})
+_COUNTED, _WIDE = frozenset({torch.bool, *_SIGNED}), frozenset({torch.float32, torch.float64})
 # How sums of these are made: torch has none of wide unsigned integers, and multiplies complex operands by 1 + 0i, which
 # makes NaN of infinite parts.
 _POOR = {dtype: special.wrapping for dtype in _SIGNED}
@@ -24,7 +25,8 @@ VERSION = torch.__version__
 DTYPES = {
     "bool": torch.bool, "u8": torch.uint8, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
     "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "f16": torch.float16,
-    "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64, "c64": torch.complex64, "c128": torch.complex128,
+    "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64, "c64": torch.complex64,
+    "c128": torch.complex128,
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 ARRAYS = (torch.Tensor,)
@@ -48,7 +50,7 @@ def device(x):
     return "cpu" if x.device.type == "cpu" else f"gpu:{x.device.index or 0}"
 
 
-from_dlpack = torch.from_dlpack
+from_dlpack, is_traced = torch.from_dlpack, special.is_traced
 
 
 def to_dlpack(x):
@@ -127,7 +129,7 @@ def logical_not(x):
     return torch.logical_not(x) if x.dtype not in _SIGNED else x == 0
 
 
-mul, div, equal, not_equal = operator.mul, operator.truediv, operator.eq, operator.ne
+mul, equal, not_equal = operator.mul, operator.eq, operator.ne
 hypot, copysign, nextafter, logaddexp = torch.hypot, torch.copysign, torch.nextafter, torch.logaddexp
 polygamma = special.polygamma
 atan2, complex, bitwise_and, bitwise_or, bitwise_xor = (
@@ -157,6 +159,11 @@ def sub(x, y):
     except AttributeError:
         poor = _POOR.get(y.dtype)
     return x - y if poor is None else poor(operator.sub, x, y)
+
+
+def div(x, y):
+    # torch multiplies a number by the reciprocal, which rounds twice.
+    return x / y if isinstance(x, torch.Tensor) else y.new_full((), x) / y
 
 
 def maximum(x, y):
@@ -239,6 +246,8 @@ def stop_gradient(x):
 
 
 def cast(x, *, dtype):
+    if dtype in _WIDE and not x.dtype.is_complex:
+        return x.to(dtype)
     if x.dtype.is_complex and not dtype.is_complex:
         x = x != 0 if dtype is torch.bool else x.real
     if x.dtype.is_floating_point and not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool:
@@ -263,12 +272,11 @@ def iota(*, axis, dtype, shape):
     return line.expand(shape).contiguous()
 
 
-def reshape(x, *, shape):
-    return x.reshape(shape)
+reshape = torch.reshape
 
 
 def transpose(x, *, axes):
-    return x.permute(axes)
+    return torch.permute(x, axes)
 
 
 @functools.lru_cache(4096)
@@ -276,11 +284,12 @@ def _spread(sizes, rank, axes):
     dims = [1] * rank
     for axis, n in zip(axes, sizes):
         dims[axis] = n
-    return tuple(dims)
+    return None if axes == tuple(range(rank - len(sizes), rank)) else tuple(dims)
 
 
 def broadcast(x, *, shape, axes):
-    return x.reshape(_spread(tuple(x.shape), len(shape), axes)).expand(shape)
+    dims = _spread(x.shape, len(shape), axes)
+    return x.expand(shape) if dims is None else torch.reshape(x, dims).expand(shape)
 
 
 @functools.lru_cache(4096)
@@ -308,7 +317,8 @@ def reverse(x, *, axes):
 def _lines(start, shape, sizes):
     """For each axis the places of a block whose start is held inside."""
     start = special.as_index(start)
-    return [torch.arange(k, device=start.device) + start[a].clamp(0, n - k) for a, (n, k) in enumerate(zip(shape, sizes))]
+    firsts = [start[a].clamp(0, n - k) for a, (n, k) in enumerate(zip(shape, sizes))]
+    return [torch.arange(k, device=start.device) + first for k, first in zip(sizes, firsts)]
 
 
 def dynamic_slice(x, start, *, sizes):
@@ -329,7 +339,7 @@ def dynamic_update_slice(x, update, start):
     return x.index_put(tuple(line.reshape((-1,) + (1,) * (x.ndim - a - 1)) for a, line in enumerate(lines)), update)
 
 
-gather = special.gather
+gather, nonzero = special.gather, special.nonzero
 
 
 def scatter(x, indices, updates, **places):
@@ -357,19 +367,15 @@ def scatter_mul(x, indices, updates, **places):
 
 
 def scatter_min(x, indices, updates, **places):
-    if x.dtype is torch.bool or x.dtype in _SIGNED:
+    if x.dtype in _COUNTED:
         return special.scatter_in_order(scatter_min, x, indices, updates, **places)
     return special.scatter_flat(special.write_min, special.extremes(x.dtype)[1], x, indices, updates, **places)
 
 
 def scatter_max(x, indices, updates, **places):
-    if x.dtype is torch.bool or x.dtype in _SIGNED:
+    if x.dtype in _COUNTED:
         return special.scatter_in_order(scatter_max, x, indices, updates, **places)
     return special.scatter_flat(special.write_max, special.extremes(x.dtype)[0], x, indices, updates, **places)
-
-
-def nonzero(x, *, size):
-    return special.nonzero(x, size)
 
 
 def searchsorted(sorted, values, *, right):
@@ -381,9 +387,11 @@ def reduce_sum(x, *, axes):
     # To torch no axes are all axes.
     if not axes:
         return x
+    if x.dtype in _INEXACT:
+        return torch.sum(x, axes)
     if x.dtype in _SIGNED:
         return special.wrapping(torch.sum, x, dim=axes, dtype=_SIGNED[x.dtype])
-    return x.sum(axes, dtype=x.dtype)
+    return torch.sum(x, axes, dtype=x.dtype)
 
 
 def reduce_prod(x, *, axes):
@@ -491,27 +499,19 @@ def top_k(x, *, k):
     return x.gather(-1, order), order
 
 
-@functools.lru_cache(4096)
-def _dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
-    free = [a for a in range(len(shape)) if a not in lhs_batch and a not in lhs_contract]
-    more = [a for a in range(len(other)) if a not in rhs_batch and a not in rhs_contract]
-    batch = tuple(shape[a] for a in lhs_batch)
-    rows, columns = tuple(shape[a] for a in free), tuple(other[a] for a in more)
-    inner, side = math.prod([shape[a] for a in lhs_contract]), (math.prod(batch),) if batch else ()
-    return (lhs_batch + tuple(free) + lhs_contract, side + (math.prod(rows), inner),
-            rhs_batch + rhs_contract + tuple(more), side + (inner, math.prod(columns)), batch + rows + columns)
-
-
 def dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
-    if x.dtype in _SIGNED or x.dtype is torch.bool:
+    if x.dtype in _COUNTED:
         return _exact(dot_general, x, y, lhs_batch=lhs_batch, rhs_batch=rhs_batch,
                       lhs_contract=lhs_contract, rhs_contract=rhs_contract)
-    if lhs_contract == (1,) and rhs_contract == (0,) and x.ndim == 2 and y.ndim == 2:
-        return torch.mm(x, y)
-    turn, shape, other_turn, other_shape, out = _dot_plan(
-        tuple(x.shape), tuple(y.shape), lhs_batch, rhs_batch, lhs_contract, rhs_contract)
-    product = torch.bmm if lhs_batch else torch.mm
-    return product(x.permute(turn).reshape(shape), y.permute(other_turn).reshape(other_shape)).reshape(out)
+    if lhs_contract == (1,) and not lhs_batch and x.ndim == 2 and y.ndim == 2:
+        return torch.mm(x, y if rhs_contract == (0,) else y.t())
+    turn, shape, other_turn, other_shape, out = special.dot_plan(
+        x.shape, y.shape, lhs_batch, rhs_batch, lhs_contract, rhs_contract)
+    x = x if turn is None else torch.permute(x, turn)
+    y = y if other_turn is None else torch.permute(y, other_turn)
+    x, y = x if shape is None else torch.reshape(x, shape), y if other_shape is None else torch.reshape(y, other_shape)
+    product = torch.bmm(x, y) if lhs_batch else torch.mm(x, y)
+    return product if out is None else torch.reshape(product, out)
 
 
 def _exact(f, x, y, **parameters):
@@ -525,54 +525,53 @@ _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
 _CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torch.conv_transpose3d}
 
 
+def _turn(layout):
+    return None if layout == tuple(range(len(layout))) else layout
+
+
 @functools.lru_cache(4096)
-def _inverse(layout):
-    return tuple(layout.index(a) for a in range(len(layout)))
+def _conv_plan(sizes, kernel, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, out_layout, groups):
+    """Turns of operands and result (None for none), equal sides or pads and gaps, places."""
+    size, taps = [sizes[a] for a in lhs_layout], [kernel[a] for a in rhs_layout]
+    low, high = tuple([p[0] for p in padding]), tuple([p[1] for p in padding])
+    gaps, sides, pads = tuple([d - 1 for d in lhs_dilation]), low, None
+    if low != high or any(gaps) or any([p < 0 for p in low]):
+        sides, pads = (0,) * len(low), ((0, 0) + low, (0, 0) + high, (0, 0) + gaps)
+    reach = [n + max(n - 1, 0) * g + lo + hi for n, g, lo, hi in zip(size[2:], gaps, low, high)]
+    places = tuple([special.count(*w) for w in zip(reach, taps[2:], strides, rhs_dilation)])
+    back = tuple([out_layout.index(a) for a in range(len(out_layout))])
+    whole = (size[0] // groups, taps[0]) + places
+    empty = tuple([whole[a] for a in back]) if 0 in places or 0 in size or 0 in taps else None
+    return _turn(lhs_layout), _turn(rhs_layout), _turn(back), sides, pads, places, empty
 
 
 def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, out_layout,
                  feature_groups, batch_groups):
-    if x.dtype in _SIGNED or x.dtype is torch.bool:
+    if x.dtype in _COUNTED:
         return _exact(conv_general, x, w, strides=strides, padding=padding, lhs_dilation=lhs_dilation,
                       rhs_dilation=rhs_dilation, lhs_layout=lhs_layout, rhs_layout=rhs_layout, out_layout=out_layout,
                       feature_groups=feature_groups, batch_groups=batch_groups)
-    x, w, groups, spatial = x.permute(lhs_layout), w.permute(rhs_layout), feature_groups, len(strides)
+    turn, other_turn, back, sides, pads, places, empty = _conv_plan(
+        x.shape, w.shape, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, out_layout,
+        batch_groups)
+    if empty is not None:
+        return x.new_zeros(empty)
+    x = x if turn is None else torch.permute(x, turn)
+    w = w if other_turn is None else torch.permute(w, other_turn)
     if batch_groups > 1:
         # Rows of a batch group become features of a feature group.
         x = x.unflatten(0, (batch_groups, x.shape[0] // batch_groups)).transpose(0, 1).flatten(1, 2)
-        groups = batch_groups
-    low, high = tuple(p[0] for p in padding), tuple(p[1] for p in padding)
-    sides = 0
-    if low == high and all(p >= 0 for p in low) and all(d == 1 for d in lhs_dilation):
-        sides = low
-    else:
-        x = special.padded(x, 0, (0, 0) + low, (0, 0) + high, (0, 0) + tuple(d - 1 for d in lhs_dilation))
-    reach = x.shape[2:] if sides == 0 else tuple(n + 2 * p for n, p in zip(x.shape[2:], sides))
-    places = tuple(map(special.count, reach, w.shape[2:], strides, rhs_dilation))
-    if 0 in places or 0 in x.shape or 0 in w.shape:
-        shape = (x.shape[0], w.shape[0]) + places
-        return x.new_zeros(tuple(shape[a] for a in _inverse(out_layout)))
+    x = x if pads is None else special.padded(x, 0, *pads)
+    spatial, groups = len(strides), max(feature_groups, batch_groups)
     if x.dtype not in _INEXACT:
         # Integers have no dilated convolution: the filter gets gaps of zeros.
         w, rhs_dilation = special.padded(w, 0, (), (), (0, 0) + tuple(d - 1 for d in rhs_dilation)), (1,) * spatial
     if spatial in _CONV:
         out = _CONV[spatial](x, w, None, strides, sides, rhs_dilation, groups)
     else:
-        out = _conv_any(special.padded(x, 0, (0, 0) + sides, (0, 0) + sides, ()) if sides else x,
-                        w, strides, rhs_dilation, groups, places)
-    return out.permute(_inverse(out_layout))
-
-
-def _conv_any(x, w, strides, dilation, groups, places):
-    """Any number of spatial axes, as one product of everything that lies under the filter."""
-    for axis, (k, s, d, n) in enumerate(zip(w.shape[2:], strides, dilation, places)):
-        line = torch.arange(n, device=x.device)[:, None] * s + torch.arange(k, device=x.device) * d
-        x = x.index_select(2 + axis, line.reshape(-1)).unflatten(2 + axis, (n, k)).movedim(3 + axis, -1)
-    x = x.unflatten(1, (groups, x.shape[1] // groups)).movedim(2, -1 - len(places)).movedim(1, 0)
-    rows = x.flatten(2 + len(places)).flatten(1, 1 + len(places))
-    out = torch.bmm(rows, w.unflatten(0, (groups, -1)).flatten(2).transpose(1, 2))
-    out = out.unflatten(1, (x.shape[1],) + places).movedim(0, 1).movedim(-1, 2)
-    return out.flatten(1, 2)
+        x = special.padded(x, 0, (0, 0) + sides, (0, 0) + sides, ())
+        out = special.conv_any(x, w, strides, rhs_dilation, groups, places)
+    return out if back is None else torch.permute(out, back)
 
 
 reduce_window_sum, reduce_window_prod = special.reduce_window_sum, special.reduce_window_prod
@@ -743,7 +742,7 @@ def conv_transpose(x, w, *, strides, padding, rhs_dilation, lhs_layout, rhs_layo
     out = _CONV_TRANSPOSE[spatial](
         x.permute(lhs_layout), w.permute(rhs_layout), None, strides, 0, 0, feature_groups, rhs_dilation)
     out = special.padded(out, 0, (0, 0) + tuple(-p[0] for p in padding), (0, 0) + tuple(-p[1] for p in padding), ())
-    return out.permute(_inverse(out_layout))
+    return out.permute(tuple(out_layout.index(a) for a in range(len(out_layout))))
 
 
 def max_pool(x, *, size, strides, padding, dilation):
@@ -763,7 +762,8 @@ def avg_pool(x, *, size, strides, padding, dilation, count_padding):
         return NotImplemented
     if any(n + 2 * p < k for n, p, k in zip(x.shape[first:], sides, size[first:])):
         return NotImplemented
-    out = _AVG_POOL[last](x.reshape((1, -1) + x.shape[first:]), size[first:], strides[first:], sides, False, count_padding)
+    flat = x.reshape((1, -1) + x.shape[first:])
+    out = _AVG_POOL[last](flat, size[first:], strides[first:], sides, False, count_padding)
     return out.reshape(x.shape[:first] + out.shape[2:])
 
 

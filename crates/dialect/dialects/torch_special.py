@@ -8,7 +8,6 @@ import itertools
 import math
 
 import torch
-import torch.nn.functional as F
 
 Tensor = torch.Tensor
 _slice = slice
@@ -109,7 +108,7 @@ def integer_division(x, y, what):
 
 
 def float_fmod(x, y):
-    """torch gives NaN where x / y overflows and by subnormal numbers: multiples of y first, and small ones scaled up."""
+    """torch gives NaN where x / y overflows and by subnormal y: multiples of y first, and small ones scaled up."""
     if x.dtype in HALVES:
         return torch.fmod(x, y)
     if x.dtype is torch.float32:
@@ -253,32 +252,38 @@ def index_parts(indices, rows, axes, rank):
     return parts, inside
 
 
+@functools.lru_cache(4096)
+def _taken(shape, offset_axes, collapsed, index_map, operand_batch, slice_sizes, rows):
+    """The axis along which whole slices are taken, where rows go first or stand in its place; or None."""
+    if len(index_map) != 1 or collapsed != index_map or operand_batch:
+        return None
+    axis = index_map[0]
+    fine = all([n == k for a, (n, k) in enumerate(zip(shape, slice_sizes)) if a != axis])
+    return axis if fine and offset_axes == tuple([i if i < axis else i + rows for i in range(len(shape) - 1)]) else None
+
+
 def gather(x, indices, *, offset_axes, collapsed, index_map, operand_batch, index_batch, slice_sizes, mode):
     rows = tuple(indices.shape[:-1])
+    axis = _taken(x.shape, offset_axes, collapsed, index_map, operand_batch, slice_sizes, len(rows))
+    if axis is not None and mode == "clip" and 0 not in x.shape:
+        out = x.index_select(axis, as_index(indices).reshape(-1).clamp(0, x.shape[axis] - 1))
+        return out if len(rows) == 1 else out.reshape(x.shape[:axis] + rows + x.shape[axis + 1:])
     axes, rank, came, turn = index_plan(
-        tuple(x.shape), rows, collapsed, index_map, operand_batch, index_batch, offset_axes, slice_sizes)
+        x.shape, rows, collapsed, index_map, operand_batch, index_batch, offset_axes, slice_sizes)
     sizes = rows + tuple(n for a, n in enumerate(slice_sizes) if a not in collapsed and a not in operand_batch)
     if 0 in sizes:
         return x.new_zeros(tuple(sizes[i] for i in turn))
     if not x.ndim:
         return x.expand(sizes)
-    if len(index_map) == 1 and not operand_batch and collapsed == index_map and all(
-            n == k for a, (n, k) in enumerate(zip(x.shape, slice_sizes)) if a not in collapsed):
-        # Whole slices along one axis.
-        axis = index_map[0]
-        wanted = as_index(indices).select(-1, 0)
-        held = wanted.clamp(0, x.shape[axis] - 1)
-        out = x.movedim(axis, 0)[held.reshape(-1)].reshape(sizes)
-        inside = wanted == held
-    else:
-        parts, inside = index_parts(indices, rows, axes, rank)
-        out = x[tuple(parts)].expand(sizes) if rank else x[tuple(part.reshape(1) for part in parts)].reshape(())
+    parts, inside = index_parts(indices, rows, axes, rank)
+    out = x[tuple(parts)].expand(sizes) if rank else x[tuple(part.reshape(1) for part in parts)].reshape(())
     if mode == "drop" and inside is not None:
         out = torch.where(inside.reshape(rows + (1,) * (rank - len(rows))), out, out.new_zeros(()))
     return out.permute(turn)
 
 
-def scatter_flat(write, nothing, x, indices, updates, window_axes, inserted, index_map, operand_batch, index_batch, mode):
+def scatter_flat(write, nothing, x, indices, updates, window_axes, inserted, index_map, operand_batch, index_batch,
+                 mode):
     """x and updates in a row, with the place of each update; dropped ones become `nothing`."""
     rows = tuple(indices.shape[:-1])
     if 0 in updates.shape:
@@ -335,7 +340,7 @@ def scatter_in_order(f, x, indices, updates, **places):
     return fallen(f(risen(x), indices, risen(updates), **places), x.dtype)
 
 
-def nonzero(x, size):
+def nonzero(x, *, size):
     """Each truth knows its number by counting, so that the shape does not depend on values."""
     true = (x != 0).reshape(-1)
     n, number = true.shape[0], torch.cumsum(true, 0) - 1
@@ -367,9 +372,8 @@ def reduce_window(f, x, size, strides, window_dilation):
             continue
         places = count(x.shape[axis], k, stride, step)
         if not places:
-            return x.new_zeros(tuple(count(n, *w) for n, w in zip(x.shape, zip(size, strides, window_dilation)))
-                               if axis == 0 else x.shape[:axis] + tuple(
-                                   count(n, *w) for n, w in list(zip(x.shape, zip(size, strides, window_dilation)))[axis:]))
+            rest = map(count, x.shape[axis:], size[axis:], strides[axis:], window_dilation[axis:])
+            return x.new_zeros(x.shape[:axis] + tuple(rest))
         x = functools.reduce(f, [_strided(x, axis, i * step, places, stride) for i in range(k)])
     return x
 
@@ -401,7 +405,7 @@ def extremes(dtype):
     return info.min, info.max
 
 
-_MAX_POOL = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
+_MAX_POOL = {1: torch.max_pool1d, 2: torch.max_pool2d, 3: torch.max_pool3d}
 
 
 def _window(f, x, nothing, size, strides, padding, base_dilation, window_dilation):
@@ -424,23 +428,34 @@ def reduce_window_prod(x, *, size, strides, padding, base_dilation, window_dilat
     return _window(torch.mul, x.float() if x.dtype in HALVES else x, 1, *window).to(x.dtype)
 
 
+@functools.lru_cache(4096)
+def _pool_plan(sizes, size, strides, padding, base_dilation, window_dilation):
+    """Pads and gaps (None for none), and how torch's pools do it, which take up to three last axes (None: not)."""
+    rank, pads = len(sizes), None
+    first = next((a for a in range(rank) if (size[a], strides[a]) != (1, 1)), rank)
+    low, high, gaps = [p[0] for p in padding], [p[1] for p in padding], [d - 1 for d in base_dilation]
+    if any(low) or any(high) or any(gaps):
+        pads = tuple(low), tuple(high), tuple(gaps)
+    reach = [n + max(n - 1, 0) * g + lo + hi for n, g, lo, hi in zip(sizes, gaps, low, high)]
+    places = [count(*w) for w in zip(reach, size, strides, window_dilation)]
+    if not 1 <= rank - first <= 3 or 0 in places or 0 in sizes:
+        return pads, None
+    flat = None if first == 2 else (1, -1) + tuple(reach[first:])
+    shape = None if first == 2 else tuple(places)
+    return pads, (_MAX_POOL[rank - first], size[first:], strides[first:], window_dilation[first:], flat, shape)
+
+
 def reduce_window_max(x, *, size, strides, padding, base_dilation, window_dilation):
     if x.dtype in SIGNED:
         return keep_order(reduce_window_max, x, size=size, strides=strides, padding=padding,
-                                  base_dilation=base_dilation, window_dilation=window_dilation)
-    nothing, rank = extremes(x.dtype)[0], x.ndim
-    first = next((a for a in range(rank) if (size[a], strides[a]) != (1, 1)), rank)
-    if x.dtype.is_floating_point and 1 <= rank - first <= 3:
-        # torch's pools take up to three last axes.
-        x = padded(x, nothing, tuple(p[0] for p in padding), tuple(p[1] for p in padding),
-                           tuple(d - 1 for d in base_dilation))
-        places = tuple(map(count, x.shape[first:], size[first:], strides[first:], window_dilation[first:]))
-        if 0 not in places and 0 not in x.shape:
-            flat = x.reshape((1, -1) + x.shape[first:])
-            out = _MAX_POOL[rank - first](flat, size[first:], strides[first:], 0, window_dilation[first:])
-            return out.reshape(x.shape[:first] + places)
+                          base_dilation=base_dilation, window_dilation=window_dilation)
+    pads, pool = _pool_plan(x.shape, size, strides, padding, base_dilation, window_dilation)
+    x = x if pads is None else padded(x, extremes(x.dtype)[0], *pads)
+    if pool is None or not x.dtype.is_floating_point:
         return reduce_window(torch.maximum, x, size, strides, window_dilation)
-    return _window(torch.maximum, x, nothing, size, strides, padding, base_dilation, window_dilation)
+    f, size, strides, dilation, flat, shape = pool
+    out = f(x if flat is None else torch.reshape(x, flat), size, strides, 0, dilation)
+    return out if shape is None else torch.reshape(out, shape)
 
 
 def reduce_window_min(x, *, size, strides, padding, base_dilation, window_dilation):
@@ -488,6 +503,36 @@ def window_gather_min(x, y, *, size, strides, padding, base_dilation, window_dil
     return _window_gather(x, y, False, size, strides, padding, base_dilation, window_dilation)
 
 
+@functools.lru_cache(4096)
+def dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
+    """Turns and shapes that make a product of matrices or of a stack of them; None where nothing is to be done."""
+    free = tuple([a for a in range(len(shape)) if a not in lhs_batch and a not in lhs_contract])
+    more = tuple([a for a in range(len(other)) if a not in rhs_batch and a not in rhs_contract])
+    batch = tuple([shape[a] for a in lhs_batch])
+    rows, columns = tuple([shape[a] for a in free]), tuple([other[a] for a in more])
+    inner, side = tuple([shape[a] for a in lhs_contract]), (math.prod(batch),) if batch else ()
+
+    def steps(turn, size, flat):
+        return None if turn == tuple(range(len(turn))) else turn, None if size == flat else flat
+    left = steps(lhs_batch + free + lhs_contract, batch + rows + inner, side + (math.prod(rows), math.prod(inner)))
+    sizes = math.prod(inner), math.prod(columns)
+    right = steps(rhs_batch + rhs_contract + more, batch + inner + columns, side + sizes)
+    out = batch + rows + columns
+    return left + right + (None if out == side + (math.prod(rows), math.prod(columns)) else out,)
+
+
+def conv_any(x, w, strides, dilation, groups, places):
+    """Any number of spatial axes, as one product of everything that lies under the filter."""
+    for axis, (k, s, d, n) in enumerate(zip(w.shape[2:], strides, dilation, places)):
+        line = torch.arange(n, device=x.device)[:, None] * s + torch.arange(k, device=x.device) * d
+        x = x.index_select(2 + axis, line.reshape(-1)).unflatten(2 + axis, (n, k)).movedim(3 + axis, -1)
+    x = x.unflatten(1, (groups, x.shape[1] // groups)).movedim(2, -1 - len(places)).movedim(1, 0)
+    rows = x.flatten(2 + len(places)).flatten(1, 1 + len(places))
+    out = torch.bmm(rows, w.unflatten(0, (groups, -1)).flatten(2).transpose(1, 2))
+    out = out.unflatten(1, (x.shape[1],) + places).movedim(0, 1).movedim(-1, 2)
+    return out.flatten(1, 2)
+
+
 def random_bits(key, *, dtype, shape):
     """Threefry-2x32 with 20 rounds in i32, whose sums have the same bits; word i is half i mod 2 of block i / 2."""
     words = math.prod(shape) * (2 if dtype is torch.uint64 else 1)
@@ -504,3 +549,9 @@ def random_bits(key, *, dtype, shape):
     if dtype is torch.uint64:
         return (a.to(torch.int64) << 32 | b.to(torch.int64) & 0xFFFFFFFF).view(dtype).reshape(shape)
     return torch.stack((a, b), -1).reshape(-1)[:words].to(dtype).reshape(shape)
+
+
+def is_traced(x):
+    # Fake tensors of torch.compile are a class of their own, those of vmap and grad are wrapped.
+    plain = type(x) is torch.Tensor or type(x) is torch.nn.Parameter
+    return not plain or torch._C._functorch.is_functorch_wrapped_tensor(x)
