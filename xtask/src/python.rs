@@ -102,7 +102,15 @@ fn wheel() -> Result<(), String> {
     }
     shell::run(command(
         "maturin",
-        &["build", "--release", "--locked", "--quiet", "--out", out],
+        &[
+            "build",
+            "--release",
+            "--locked",
+            "--strip",
+            "--quiet",
+            "--out",
+            out,
+        ],
     ))?;
     let wheels = shell::files(&built, &["whl"])?;
     let [wheel] = &wheels[..] else {
