@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{Failure, Outcome, ratios, shell, suggest};
+use crate::{Failure, Outcome, python, ratios, shell, suggest};
 
 struct Bench {
     name: &'static str,
@@ -12,6 +12,8 @@ struct Bench {
     cargo: &'static [&'static str],
     /// The peers' side, run with the same arguments.
     peers: &'static str,
+    /// The same from Python, which measures its peers itself; needs the wheel.
+    front: Option<&'static str>,
 }
 
 const BENCHES: &[Bench] = &[
@@ -27,12 +29,14 @@ const BENCHES: &[Bench] = &[
             "bench_kernels",
         ],
         peers: "bench/peers_kernels.py",
+        front: None,
     },
     Bench {
         name: "dispatch",
         source: "crates/core/benches/dispatch.rs",
         cargo: &["bench", "-p", "clematis-core", "--bench", "dispatch"],
-        peers: "bench/peers_dispatch.py",
+        peers: "",
+        front: Some("bench/dispatch.py"),
     },
 ];
 
@@ -42,13 +46,20 @@ pub fn run(args: &[String]) -> Outcome {
     if !root.join(bench.source).is_file() {
         return Err(format!("bench {}: {} does not exist", bench.name, bench.source).into());
     }
-    let peers = root.join(bench.peers).is_file().then(python).flatten();
+    if let Some(front) = bench.front {
+        shell::run(shell::cargo(bench.cargo))?;
+        python::set_up()?;
+        let mut args = vec![front];
+        args.extend(rest.iter().map(String::as_str));
+        return Ok(shell::run(python::command("python", &args))?);
+    }
+    let peers = root.join(bench.peers).is_file().then(interpreter).flatten();
     let mut ours: Vec<&str> = bench.cargo.to_vec();
     if !rest.is_empty() || peers.is_some() {
         ours.push("--");
         ours.extend(rest.iter().map(String::as_str));
     }
-    let Some(python) = peers else {
+    let Some(interpreter) = peers else {
         println!(
             "peers: no {} or no Python with torch, jax or numpy, so nothing to compare with",
             bench.peers
@@ -57,7 +68,7 @@ pub fn run(args: &[String]) -> Outcome {
     };
     ours.push("--json");
     let own = shell::output(shell::cargo(&ours))?;
-    let mut command = Command::new(python);
+    let mut command = Command::new(interpreter);
     command.arg(bench.peers).current_dir(root);
     // A plain word is a filter, which the peers' script takes by name.
     for word in rest {
@@ -93,7 +104,7 @@ fn choose(args: &[String]) -> Result<(&'static Bench, &[String]), Failure> {
 }
 
 /// The first Python that has at least one of the peers.
-pub fn python() -> Option<PathBuf> {
+fn interpreter() -> Option<PathBuf> {
     let asks = "import importlib.util as u, sys; \
                 sys.exit(0 if any(u.find_spec(m) for m in ('torch', 'jax', 'numpy')) else 1)";
     let venv = shell::root().join(".venv");

@@ -90,6 +90,11 @@ const VERBS: &[Verb] = &[
         run: |args| none(args).and_then(|()| sizes::run()),
     },
     Verb {
+        name: "stubs",
+        meaning: "write the type stubs of the Python package anew",
+        run: |args| none(args).and_then(|()| Ok(python::stubs()?)),
+    },
+    Verb {
         name: "docs",
         meaning: "build the API documentation and regenerate the generated pages",
         run: |args| none(args).and_then(|()| docs::run()),

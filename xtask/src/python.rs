@@ -156,6 +156,34 @@ pub fn lock() -> Result<(), String> {
     ))
 }
 
+/// What writes the type stubs.
+const STUBS: &str = "python/tools/stubs.py";
+
+/// Writes the type stubs of the package.
+pub fn stubs() -> Result<(), String> {
+    set_up()?;
+    shell::run(command("python", &[STUBS, "python/clematis"]))
+}
+
+/// The package as type checkers see it: the stubs are those that would be written now, and fit the module.
+pub fn check_types() -> Result<(), String> {
+    let fresh = shell::root().join("target/stubs");
+    std::fs::create_dir_all(&fresh)
+        .map_err(|e| format!("{} cannot be made: {e}", fresh.display()))?;
+    shell::run(command("python", &[STUBS, "target/stubs"]))?;
+    for file in shell::files(&fresh, &["pyi"])? {
+        let name = file.file_name().unwrap_or_default();
+        let kept = shell::root().join("python/clematis").join(name);
+        if shell::read(&file)? != shell::read(&kept)? {
+            return Err(format!(
+                "{} is old; `cargo xtask stubs` writes it",
+                kept.display()
+            ));
+        }
+    }
+    shell::run(command("python", &["-m", "mypy.stubtest", "clematis"]))
+}
+
 /// A Python that the environment can be made of.
 fn base() -> Result<String, String> {
     let asks = "import sys; sys.exit(0 if sys.version_info >= (3, 11) else 1)";

@@ -81,6 +81,13 @@ fn python(faults: &mut Vec<String>) -> Result<Count, String> {
     };
     both("python", &["-m", "pytest", "python/tests"])?;
     both("clematis", &["check", "--fresh", "--out", "target/check"])?;
+    match python::check_types() {
+        Ok(()) => count.passed += 1,
+        Err(message) => {
+            count.failed += 1;
+            faults.push(message);
+        }
+    }
     Ok(count)
 }
 
