@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A framework's array.
 pub struct Foreign(pub Py<PyAny>);
@@ -48,16 +49,30 @@ pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spe
     }
 }
 
-thread_local! {
+/// How often frameworks were added: what threads have found out about classes before is void.
+static ADDED: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Default)]
+struct Classes {
+    added: usize,
     /// Which framework a class belongs to. The class is kept, so that its address is not given to another.
-    static CLASSES: RefCell<FxHashMap<usize, (Py<PyType>, Option<&'static Framework>)>> = RefCell::default();
+    known: FxHashMap<usize, (Py<PyType>, Option<&'static Framework>)>,
+}
+
+thread_local! {
+    static CLASSES: RefCell<Classes> = RefCell::default();
 }
 
 /// The framework whose array this is, if it is one. Imports none that is not imported already.
 pub fn home(x: &Bound<'_, PyAny>) -> Result<Option<&'static Framework>> {
     let class = x.get_type();
     let address = class.as_ptr() as usize;
-    if let Some(found) = CLASSES.with_borrow(|c| c.get(&address).map(|(_, f)| *f)) {
+    let added = ADDED.load(Ordering::Relaxed);
+    let found = CLASSES.with_borrow(|c| {
+        let (_, found) = c.known.get(&address)?;
+        (c.added == added).then_some(*found)
+    });
+    if let Some(found) = found {
         return Ok(found);
     }
     let py = x.py();
@@ -72,13 +87,19 @@ pub fn home(x: &Bound<'_, PyAny>) -> Result<Option<&'static Framework>> {
         Ok(None)
     };
     let found = find().map_err(|e| failed(py, "asarray", e))?;
-    CLASSES.with_borrow_mut(|c| c.insert(address, (class.unbind(), found)));
+    CLASSES.with_borrow_mut(|c| {
+        if c.added != added {
+            c.known.clear();
+            c.added = added;
+        }
+        c.known.insert(address, (class.unbind(), found));
+    });
     Ok(found)
 }
 
 /// Forgets which class belongs to whom: a new framework may claim some.
 pub fn forget() {
-    CLASSES.with_borrow_mut(FxHashMap::clear);
+    ADDED.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The array inside a tensor, if it lives in a framework.

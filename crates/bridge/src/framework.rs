@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::RwLock;
+use std::sync::{OnceLock, RwLock};
 
 /// Parameters that are remembered per thread and framework before all are forgotten.
 const REMEMBERED: usize = 4096;
@@ -30,6 +30,8 @@ pub struct Framework {
     at: usize,
     source: Source,
     loaded: PyOnceLock<Result<Loaded>>,
+    /// Itself, as tensors know it.
+    backend: OnceLock<&'static dyn Backend>,
     /// Whether every result is held against what the core expects: for modules that are not ours.
     checked: bool,
 }
@@ -70,9 +72,10 @@ fn add(name: &'static str, source: Source, checked: bool) -> Result<()> {
         at,
         source,
         loaded: PyOnceLock::new(),
+        backend: OnceLock::new(),
         checked,
     }));
-    backend::register(framework)?;
+    let _ = framework.backend.set(backend::register(framework)?);
     FRAMEWORKS
         .write()
         .unwrap_or_else(|e| e.into_inner())
@@ -125,11 +128,16 @@ impl Framework {
             return Ok(loaded.as_ref().ok());
         }
         if let Source::Dialect(dialect) = self.source {
-            let module = class.module()?;
-            let module = module.to_string_lossy();
-            let root = module.split('.').next().unwrap_or_default();
-            // jax's arrays are classes of jaxlib.
-            if root.strip_suffix("lib").unwrap_or(root) != dialect.package {
+            // A subclass may come from anywhere.
+            let mut ours = false;
+            for ancestor in class.mro().iter() {
+                let module = ancestor.cast::<PyType>()?.module()?;
+                let module = module.to_string_lossy();
+                let root = module.split('.').next().unwrap_or_default();
+                // jax's arrays are classes of jaxlib.
+                ours |= root.strip_suffix("lib").unwrap_or(root) == dialect.package;
+            }
+            if !ours {
                 return Ok(None);
             }
         }
@@ -140,17 +148,25 @@ impl Framework {
     pub fn wrap(&'static self, x: &Bound<'_, PyAny>) -> Result<Tensor> {
         let loaded = self.loaded(x.py())?;
         let spec = array::spec(x.py(), loaded, x)?;
-        let home = backend::find(self.name)?;
+        let Some(home) = self.backend.get() else {
+            bail!(Internal, "{}: is not among the backends", self.name);
+        };
         Ok(Tensor::concrete(
             spec,
-            home,
+            *home,
             Box::new(Foreign(x.clone().unbind())),
         ))
     }
 
-    /// The function that says where an array lies.
-    pub fn loaded_device(&self, py: Python<'_>) -> Result<Py<PyAny>> {
-        Ok(self.loaded(py)?.device.clone_ref(py))
+    /// Where one of its arrays lies: `cpu`, or `gpu:0`.
+    pub fn device(&self, py: Python<'_>, x: &Py<PyAny>) -> Result<String> {
+        match &self.loaded(py)?.device {
+            Some(f) => {
+                let word = f.bind(py).call1((x,)).and_then(|d| d.extract());
+                word.map_err(|e| failed(py, &format!("{}: device", self.name), e))
+            }
+            None => Ok("cpu".into()),
+        }
     }
 
     /// The function that makes a capsule of an array.
@@ -312,6 +328,16 @@ impl Framework {
             _ => x,
         };
         if self.checked || cfg!(debug_assertions) {
+            let arrays = loaded.arrays.bind(py);
+            if !x.is_instance(arrays).is_ok_and(|is| is) {
+                bail!(
+                    Backend,
+                    "{}: {} returned {}, which is no array of its own",
+                    op.name(),
+                    self.name,
+                    x.get_type()
+                );
+            }
             let got = array::spec(py, loaded, &x)?;
             if got != *want {
                 bail!(

@@ -34,7 +34,8 @@ pub struct Loaded {
     pub version: String,
     pub from_bytes: Py<PyAny>,
     pub to_bytes: Py<PyAny>,
-    pub device: Py<PyAny>,
+    /// Says where an array lies; without it, in main memory.
+    pub device: Option<Py<PyAny>>,
     pub from_dlpack: Option<Py<PyAny>>,
     pub to_dlpack: Option<Py<PyAny>>,
     /// Runs a function with 64-bit types on, where they have to be asked for.
@@ -141,10 +142,21 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
                 dtypes[dtype as usize] = Some(table.get_item(dtype.name())?.unbind());
             }
         }
-        for pair in module.getattr("NAMES")?.call_method0("items")?.try_iter()? {
-            let (object, word): (Bound<'_, PyAny>, String) = pair?.extract()?;
-            if let Ok(dtype) = word.parse::<DType>() {
-                names.set_item(object, dtype as u8)?;
+        match module.getattr_opt("NAMES")? {
+            Some(pairs) => {
+                for pair in pairs.call_method0("items")?.try_iter()? {
+                    let (object, word): (Bound<'_, PyAny>, String) = pair?.extract()?;
+                    if let Ok(dtype) = word.parse::<DType>() {
+                        names.set_item(object, dtype as u8)?;
+                    }
+                }
+            }
+            None => {
+                for dtype in DType::ALL {
+                    if let Some(object) = &dtypes[dtype as usize] {
+                        names.set_item(object, dtype as u8)?;
+                    }
+                }
             }
         }
         let mut numberless = [false; 15];
@@ -169,7 +181,7 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             },
             from_bytes: module.getattr("from_bytes")?.unbind(),
             to_bytes: module.getattr("to_bytes")?.unbind(),
-            device: module.getattr("device")?.unbind(),
+            device: optional("device")?,
             from_dlpack: optional("from_dlpack")?,
             to_dlpack: optional("to_dlpack")?,
             in_64: optional("in_64")?,

@@ -106,8 +106,15 @@ fn _backend_facts(py: Python<'_>) -> Vec<(String, String, String, Option<String>
         .collect()
 }
 
+/// The variable that names the backend on which new tensors are made.
+const VARIABLE: &str = "CLEMATIS_BACKEND";
+
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Not loaded here: importing us imports no framework.
+    if let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
+        core::set_default(find(&name.to_string_lossy())?);
+    }
     m.add_class::<Scope>()?;
     crate::functions!(m; backends set_backend current_backend register_backend _backend_facts);
     Ok(())

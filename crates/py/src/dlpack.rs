@@ -165,7 +165,7 @@ fn on_engine(py: Python<'_>, x: &Tensor) -> PyResult<Tensor> {
     crate::tensor::moved(py, x, clematis_native::backend())
 }
 
-fn export<F: Frame>(py: Python<'_>, x: &Tensor, copy: bool) -> PyResult<Py<PyAny>> {
+fn export<F: Frame>(py: Python<'_>, x: &Tensor, copy: Option<bool>) -> PyResult<Py<PyAny>> {
     let buffer = buffer::of(x).or_raise()?.into_owned();
     let size = x.dtype().size();
     let sizes = x.shape().sizes();
@@ -175,7 +175,14 @@ fn export<F: Frame>(py: Python<'_>, x: &Tensor, copy: bool) -> PyResult<Py<PyAny
     // Consumers of the first protocol are jax, which copies silently, and tensorflow, which aborts.
     let crooked = F::NAME == Managed::NAME && !start.addr().is_multiple_of(ALIGNMENT);
     let falling = strides.iter().any(|&s| s < 0);
-    let copied = copy || repeated || crooked || falling;
+    let unfit = repeated || crooked || falling;
+    if unfit && copy == Some(false) {
+        return Err(pyo3::exceptions::PyBufferError::new_err(format!(
+            "__dlpack__: {} cannot be exported without a copy",
+            x.spec()
+        )));
+    }
+    let copied = unfit || copy == Some(true);
     let (buffer, strides) = if copied {
         let own = buffer::copy("dlpack", &buffer, x.spec()).or_raise()?;
         let strides = own.layout().strides(&sizes);
@@ -406,12 +413,7 @@ impl PyTensor {
                 "__dlpack__: the elements are in main memory, not on device {device:?}"
             )));
         }
-        if let Some(framework) = self
-            .tensor
-            .backend()
-            .and_then(|b| Framework::find(b.name()))
-            && let Some(x) = array::of(&self.tensor)
-        {
+        if let Some(x) = array::of(&self.tensor) {
             // A framework's array exports itself.
             let keywords = PyDict::new(py);
             if max_version.is_some() {
@@ -421,7 +423,6 @@ impl PyTensor {
                 keywords.set_item("copy", copy)?;
             }
             let exported = x.bind(py).call_method("__dlpack__", (), Some(&keywords));
-            let _ = framework;
             return Ok(match exported {
                 Ok(capsule) => capsule.unbind(),
                 Err(_) => {
@@ -450,7 +451,6 @@ fn capsule(
     max_version: Option<(u32, u32)>,
     copy: Option<bool>,
 ) -> PyResult<Py<PyAny>> {
-    let copy = copy == Some(true);
     match max_version {
         Some((major, _)) if major >= 1 => export::<Versioned>(py, x, copy),
         _ => export::<Managed>(py, x, copy),

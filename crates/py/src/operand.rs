@@ -5,11 +5,12 @@
 use crate::error::{OrRaise, exception};
 use crate::nest;
 use crate::tensor::PyTensor;
-use clematis_bridge::{Framework, array};
+use clematis_bridge::array;
 use clematis_core::expr::Expr;
 use clematis_core::{Backend, Kind, Repr, Result, Scalar, Tensor, backend};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 
 /// Kernels on more elements than this let other Python threads run.
 const LARGE: usize = 1 << 15;
@@ -84,6 +85,27 @@ pub fn try_operand(x: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
     }
 }
 
+/// NumPy's class of single numbers.
+static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// One of NumPy's single numbers as a number without a home; `None` for anything else.
+///
+/// `np.float64` and `np.complex128` are Python's float and complex by inheritance, so they widen nothing either.
+pub fn numpy_number(x: &Bound<'_, PyAny>, found: &Operand) -> PyResult<Option<Tensor>> {
+    let is_numpy = || found.tensor.backend().is_some_and(|b| b.name() == "numpy");
+    if !found.raw || found.tensor.rank() != 0 || !is_numpy() {
+        return Ok(None);
+    }
+    let class = GENERIC.import(x.py(), "numpy", "generic")?;
+    if !x.is_instance(class)? {
+        return Ok(None);
+    }
+    let weak = x.is_instance_of::<PyFloat>() || x.is_instance_of::<PyComplex>();
+    let value = found.tensor.item().or_raise()?;
+    let spec = found.tensor.spec().clone();
+    Ok(Some(Tensor::new(spec, Repr::Scalar { value, weak })))
+}
+
 /// An operand; lists of numbers become arrays.
 pub fn operand(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Operand> {
     if let Some(found) = try_operand(x)? {
@@ -109,6 +131,8 @@ pub struct Call<'py> {
     op: &'static str,
     raw: bool,
     home: Option<&'static dyn Backend>,
+    /// Where to compute if only NumPy's single numbers take part, which otherwise go along with their neighbours.
+    alone: Option<&'static dyn Backend>,
     size: usize,
 }
 
@@ -120,15 +144,22 @@ impl<'py> Call<'py> {
             op,
             raw: false,
             home: None,
+            alone: None,
             size: 0,
         }
     }
 
     /// Takes an operand.
     pub fn take(&mut self, x: &Bound<'py, PyAny>) -> PyResult<Tensor> {
-        let x = operand(self.op, x)?;
-        self.note(&x.tensor, x.raw);
-        Ok(x.tensor)
+        let found = operand(self.op, x)?;
+        if found.raw
+            && let Some(number) = numpy_number(x, &found)?
+        {
+            self.alone = found.tensor.backend();
+            return Ok(number);
+        }
+        self.note(&found.tensor, found.raw);
+        Ok(found.tensor)
     }
 
     /// Takes an operand that may be left out.
@@ -153,12 +184,12 @@ impl<'py> Call<'py> {
 
     /// Computes, with the operands' backend as the place where new tensors are made.
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
-        let home = self.home;
+        let home = self.home();
         let inside = || match home {
             Some(home) => backend::with(home, f),
             None => f(),
         };
-        if self.size > LARGE && self.home.is_none_or(|h| h.name() == "native") {
+        if self.size > LARGE && home.is_none_or(|h| h.name() == "native") {
             self.py.detach(inside)
         } else {
             inside()
@@ -167,7 +198,7 @@ impl<'py> Call<'py> {
 
     /// The same without ever letting go of the interpreter, for what reads Python objects.
     pub fn run_attached<R>(&self, f: impl FnOnce() -> R) -> R {
-        match self.home {
+        match self.home() {
             Some(home) => backend::with(home, f),
             None => f(),
         }
@@ -194,17 +225,18 @@ impl<'py> Call<'py> {
 
     /// A result, of the kind that the operands were.
     pub fn give(&self, out: Tensor) -> PyResult<Bound<'py, PyAny>> {
+        if self.home.is_none()
+            && let Some(alone) = self.alone
+        {
+            let out = backend::with(alone, || clematis_core::ops::materialize(&out)).or_raise()?;
+            return give(self.py, out, true);
+        }
         give(self.py, out, self.raw)
-    }
-
-    /// Whether a framework's own arrays are to come out.
-    pub fn is_raw(&self) -> bool {
-        self.raw
     }
 
     /// Where the operands live.
     pub fn home(&self) -> Option<&'static dyn Backend> {
-        self.home
+        self.home.or(self.alone)
     }
 }
 
@@ -222,9 +254,4 @@ pub fn give(py: Python<'_>, out: Tensor, raw: bool) -> PyResult<Bound<'_, PyAny>
         _ => out,
     };
     Ok(PyTensor::bound(py, out)?.into_any())
-}
-
-/// The framework of this name.
-pub fn framework(name: &str) -> Option<&'static Framework> {
-    Framework::find(name)
 }

@@ -89,6 +89,11 @@ pub fn python_number(py: Python<'_>, value: Scalar, dtype: DType) -> PyResult<Bo
 
 #[pymethods]
 impl PyTensor {
+    /// Makes `array + tensor` ours to answer; NumPy would else make an object array, element by element.
+    #[classattr]
+    #[pyo3(name = "__array_ufunc__")]
+    const ARRAY_UFUNC: Option<u8> = None;
+
     /// The type of the elements.
     #[getter]
     fn dtype(&self) -> PyDType {

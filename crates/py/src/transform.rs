@@ -1,5 +1,7 @@
 //! Derivatives of Python functions.
 
+mod custom;
+
 use crate::error::{OrRaise, exception};
 use crate::operand::operand;
 use crate::tree::{Leaves, Structure, called, flatten};
@@ -9,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
 use std::cell::RefCell;
 
-type Object<'py> = Bound<'py, PyAny>;
+pub type Object<'py> = Bound<'py, PyAny>;
 
 /// Which arguments a derivative is taken of.
 #[derive(Clone)]
@@ -114,7 +116,7 @@ impl Derivative {
 }
 
 /// Runs where the leaves live.
-fn at_home<R>(leaves: &Leaves, f: impl FnOnce() -> R) -> R {
+pub fn at_home<R>(leaves: &Leaves, f: impl FnOnce() -> R) -> R {
     match leaves.home() {
         Some(home) => backend::with(home, f),
         None => f(),
@@ -184,11 +186,12 @@ impl Derivative {
             )
         };
         let ((value, aux), gradient) = autodiff::value_and_grad_aux(f)(leaves).or_raise()?;
+        let raw = structure.is_raw();
         let gradient = structure.build(py, &gradient.tensors, false)?;
-        let value = crate::operand::give(py, value, false)?;
+        let value = crate::operand::give(py, value, raw)?;
         let value = match aux_structure.into_inner() {
             Some(shape) => {
-                let aux = shape.build(py, &aux.tensors, true)?;
+                let aux = shape.results(py, &aux.tensors, raw)?;
                 if self.wanted == Wanted::Gradient {
                     return Ok(PyTuple::new(py, [gradient, aux])?.into_any());
                 }
@@ -204,7 +207,7 @@ impl Derivative {
 }
 
 /// The structure of results, noted while a function runs.
-type Noted = RefCell<Option<Structure>>;
+pub type Noted = RefCell<Option<Structure>>;
 
 fn noted<'py>(
     py: Python<'py>,
@@ -223,7 +226,8 @@ fn noted<'py>(
     }
 }
 
-fn taken(out: Noted) -> PyResult<Structure> {
+/// The structure that was noted.
+pub fn taken(out: Noted) -> PyResult<Structure> {
     out.into_inner()
         .ok_or_else(|| exception(Kind::Internal, "no structure came out"))
 }
@@ -331,7 +335,6 @@ fn hessian(f: &Object<'_>, argnums: Option<&Object<'_>>) -> PyResult<Derivative>
 struct PyPullback {
     pullback: Pullback<Leaves, Leaves>,
     inputs: Structure,
-    single: bool,
 }
 
 #[pymethods]
@@ -339,9 +342,7 @@ impl PyPullback {
     fn __call__<'py>(&self, py: Python<'py>, ct: &Object<'py>) -> PyResult<Object<'py>> {
         let (leaves, _) = flatten(ct)?;
         let back = at_home(&leaves, || self.pullback.call(&leaves)).or_raise()?;
-        let out = self.inputs.build(py, &back.tensors, false)?;
-        let _ = self.single;
-        Ok(out)
+        self.inputs.build(py, &back.tensors, false)
     }
 }
 
@@ -350,6 +351,7 @@ impl PyPullback {
 struct PyPushforward {
     push: Pushforward<Leaves, Leaves>,
     outputs: Structure,
+    raw: bool,
 }
 
 #[pymethods]
@@ -362,7 +364,7 @@ impl PyPushforward {
     ) -> PyResult<Object<'py>> {
         let (leaves, _) = flatten(tangents.as_any())?;
         let out = at_home(&leaves, || self.push.call(&leaves)).or_raise()?;
-        self.outputs.build(py, &out.tensors, true)
+        self.outputs.results(py, &out.tensors, self.raw)
     }
 }
 
@@ -382,15 +384,8 @@ fn vjp<'py>(f: &Object<'py>, primals: &Bound<'py, PyTuple>) -> PyResult<(Object<
     };
     let recorded = at_home(&leaves, || autodiff::vjp(noted(py, &shape, run), &leaves));
     let (out, pullback) = recorded.or_raise()?;
-    let value = taken(shape)?.build(py, &out.tensors, true)?;
-    Ok((
-        value,
-        PyPullback {
-            pullback,
-            inputs,
-            single: primals.len() == 1,
-        },
-    ))
+    let value = taken(shape)?.results(py, &out.tensors, inputs.is_raw())?;
+    Ok((value, PyPullback { pullback, inputs }))
 }
 
 /// The value of f, and its best linear approximation there.
@@ -415,8 +410,9 @@ fn linearize<'py>(
     });
     let (out, push) = recorded.or_raise()?;
     let outputs = taken(shape)?;
-    let value = outputs.build(py, &out.tensors, true)?;
-    Ok((value, PyPushforward { push, outputs }))
+    let raw = inputs.is_raw();
+    let value = outputs.results(py, &out.tensors, raw)?;
+    Ok((value, PyPushforward { push, outputs, raw }))
 }
 
 /// The value of f and its change along tangents of the arguments.
@@ -436,5 +432,5 @@ fn jvp<'py>(
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m; grad value_and_grad jac hessian vjp jvp linearize);
-    Ok(())
+    custom::install(m)
 }

@@ -2,11 +2,10 @@
 //!
 //! A tensor, a framework's array or a Python number is a leaf; anything else that is no container is kept as it is.
 
-use crate::error::{OrRaise, exception};
-use crate::operand::{give, number, try_operand};
-use crate::tensor::PyTensor;
+use crate::error::exception;
+use crate::operand::{give, try_operand};
 use clematis_core::tree::{Path, Role, Tree};
-use clematis_core::{Backend, Kind, Repr, Result, Tensor, ops};
+use clematis_core::{Backend, Kind, Result, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyModule, PyString, PyTuple, PyType};
 use std::sync::Arc;
@@ -52,14 +51,6 @@ impl Tree for Leaves {
 }
 
 impl Leaves {
-    /// Other leaves at the same paths.
-    pub fn with(&self, tensors: Vec<Tensor>) -> Leaves {
-        Leaves {
-            tensors,
-            paths: self.paths.clone(),
-        }
-    }
-
     /// The paths.
     pub fn paths(&self) -> &[String] {
         &self.paths
@@ -102,7 +93,6 @@ impl Flat {
                 format!("tree: nested deeper than {DEPTH}"),
             ));
         }
-        let py = x.py();
         if let Ok(dict) = x.cast::<PyDict>() {
             let mut parts = Vec::with_capacity(dict.len());
             for (key, value) in dict.iter() {
@@ -122,12 +112,7 @@ impl Flat {
                 self.items(&items, depth)?,
             ));
         }
-        let leaf = match try_operand(x) {
-            Ok(leaf) => leaf,
-            Err(e) if number(x)?.is_some() => return Err(e),
-            Err(e) => return Err(e),
-        };
-        if let Some(leaf) = leaf {
+        if let Some(leaf) = try_operand(x)? {
             self.tensors.push(leaf.tensor);
             self.paths.push(self.at.join("."));
             return Ok(Structure::Leaf { raw: leaf.raw });
@@ -142,7 +127,6 @@ impl Flat {
             let part = self.within(name.to_string(), |s| s.add(&value, depth + 1))?;
             fields.push((name.to_string(), part));
         }
-        let _ = py;
         Ok(Structure::Fields(x.clone().unbind(), fields))
     }
 
@@ -170,11 +154,38 @@ impl Structure {
         leaves: &[Tensor],
         tensors: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let kinds = if tensors {
+            Kinds::Tensors
+        } else {
+            Kinds::AsTheyWere
+        };
         self.fill(
             py,
             &mut leaves.iter().map(|t| Leaf::Tensor(t.clone())),
-            tensors,
+            kinds,
         )
+    }
+
+    /// Puts results together: a framework's own arrays if arguments were such, else tensors.
+    pub fn results<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &[Tensor],
+        raw: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let kinds = if raw { Kinds::Raw } else { Kinds::Tensors };
+        self.fill(
+            py,
+            &mut leaves.iter().map(|t| Leaf::Tensor(t.clone())),
+            kinds,
+        )
+    }
+
+    /// Whether a framework's own array is among the leaves.
+    pub fn is_raw(&self) -> bool {
+        let mut all = Vec::new();
+        raws(self, &mut all);
+        all.contains(&true)
     }
 
     /// Puts a nest of any objects together.
@@ -186,7 +197,7 @@ impl Structure {
         self.fill(
             py,
             &mut leaves.into_iter().map(|x| Leaf::Object(x.unbind())),
-            true,
+            Kinds::Tensors,
         )
     }
 
@@ -194,22 +205,19 @@ impl Structure {
         &self,
         py: Python<'py>,
         next: &mut dyn Iterator<Item = Leaf>,
-        tensors: bool,
+        kinds: Kinds,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut several = |parts: &[Structure]| -> PyResult<Vec<Bound<'py, PyAny>>> {
-            parts.iter().map(|p| p.fill(py, next, tensors)).collect()
+            parts.iter().map(|p| p.fill(py, next, kinds)).collect()
         };
         match self {
             Structure::Leaf { raw } => match next.next() {
                 Some(Leaf::Object(x)) => Ok(x.into_bound(py)),
-                Some(Leaf::Tensor(t)) if tensors => {
-                    let t = match t.repr() {
-                        Repr::Scalar { .. } => ops::materialize(&t).or_raise()?,
-                        _ => t,
-                    };
-                    Ok(PyTensor::bound(py, t)?.into_any())
-                }
-                Some(Leaf::Tensor(t)) => give(py, t, *raw),
+                Some(Leaf::Tensor(t)) => match kinds {
+                    Kinds::Tensors => give(py, t, false),
+                    Kinds::AsTheyWere => give(py, t, *raw),
+                    Kinds::Raw => give(py, t, true),
+                },
                 None => Err(exception(Kind::Internal, "tree: a leaf is missing")),
             },
             Structure::Other(x) => Ok(x.bind(py).clone()),
@@ -226,7 +234,7 @@ impl Structure {
             Structure::Dict(class, parts) => {
                 let out = PyDict::new(py);
                 for (key, part) in parts {
-                    out.set_item(key, part.fill(py, next, tensors)?)?;
+                    out.set_item(key, part.fill(py, next, kinds)?)?;
                 }
                 if class.bind(py).is(py.get_type::<PyDict>()) {
                     Ok(out.into_any())
@@ -237,7 +245,7 @@ impl Structure {
             Structure::Fields(x, fields) => {
                 let changes = PyDict::new(py);
                 for (name, part) in fields {
-                    changes.set_item(name, part.fill(py, next, tensors)?)?;
+                    changes.set_item(name, part.fill(py, next, kinds)?)?;
                 }
                 py.import("dataclasses")?
                     .call_method("replace", (x,), Some(&changes))
@@ -246,14 +254,17 @@ impl Structure {
     }
 }
 
+/// What leaves become.
+#[derive(Clone, Copy)]
+enum Kinds {
+    Tensors,
+    AsTheyWere,
+    Raw,
+}
+
 enum Leaf {
     Tensor(Tensor),
     Object(Py<PyAny>),
-}
-
-/// The leaves of a nest, as tensors.
-pub fn tensors(x: &Bound<'_, PyAny>) -> PyResult<Leaves> {
-    Ok(flatten(x)?.0)
 }
 
 /// Applies a function to each leaf of a nest, or to the leaves of several of the same structure.

@@ -109,13 +109,13 @@ impl PyTensor {
         }
     }
 
-    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        copied(py, &self.tensor)
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        copied(&self.tensor)
     }
 
     /// A tensor of its own memory with the same values.
-    fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        copied(py, &self.tensor)
+    fn copy(&self) -> PyResult<PyTensor> {
+        copied(&self.tensor)
     }
 
     fn __reduce__<'py>(
@@ -158,10 +158,7 @@ impl PyTensor {
             .backend()
             .and_then(|b| clematis_bridge::Framework::find(b.name()));
         match (framework, array::of(&self.tensor)) {
-            (Some(f), Some(x)) => {
-                let device = f.loaded_device(py).or_raise()?;
-                device.bind(py).call1((x,))?.extract()
-            }
+            (Some(f), Some(x)) => f.device(py, x).or_raise(),
             _ => Ok("cpu".into()),
         }
     }
@@ -215,14 +212,13 @@ impl PyTensor {
     }
 }
 
-fn copied(py: Python<'_>, x: &Tensor) -> PyResult<PyTensor> {
+fn copied(x: &Tensor) -> PyResult<PyTensor> {
     let Some(home) = x
         .backend()
         .filter(|_| !matches!(x.repr(), Repr::Traced { .. }))
     else {
         return Ok(PyTensor { tensor: x.clone() });
     };
-    let _ = py;
     let host = x.to_host().or_raise()?;
     let mut bytes = Bytes::zeroed(host.bytes().len()).or_raise()?;
     bytes

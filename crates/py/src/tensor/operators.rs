@@ -3,7 +3,7 @@
 
 use super::PyTensor;
 use crate::error::OrRaise;
-use crate::operand::{Operand, give, number, try_operand};
+use crate::operand::{Operand, give, numpy_number, try_operand};
 use clematis_core::expr::Expr;
 use clematis_core::op::{Binary, Compare, Unary};
 use clematis_core::{Tensor, backend, ops};
@@ -42,7 +42,7 @@ fn pair<'py>(
     let x = slf.try_borrow()?.tensor.clone();
     let (y, raw) = match other.cast::<PyTensor>() {
         Ok(y) => (y.try_borrow()?.tensor.clone(), false),
-        Err(_) => match try_operand(other)? {
+        Err(_) => match beside(other)? {
             Some(Operand { tensor, raw }) => (tensor, raw),
             None => return Ok(not_implemented(py)),
         },
@@ -55,6 +55,17 @@ fn pair<'py>(
     Ok(PyTensor::bound(py, out)?.into_any())
 }
 
+/// What stands on the other side of an operator: a single number of NumPy's is a number like Python's.
+fn beside(other: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
+    let Some(found) = try_operand(other)? else {
+        return Ok(None);
+    };
+    Ok(Some(match numpy_number(other, &found)? {
+        Some(tensor) => Operand { tensor, raw: false },
+        None => found,
+    }))
+}
+
 fn in_place(
     slf: &Bound<'_, PyTensor>,
     other: &Bound<'_, PyAny>,
@@ -62,7 +73,7 @@ fn in_place(
     f: impl FnOnce(Tensor, Tensor) -> Expr + Send,
 ) -> PyResult<()> {
     let x = slf.try_borrow()?.tensor.clone();
-    let Some(y) = try_operand(other)? else {
+    let Some(y) = beside(other)? else {
         let class = other.get_type();
         return Err(pyo3::exceptions::PyTypeError::new_err(format!(
             "{op}: a tensor and {}",
@@ -186,11 +197,8 @@ impl PyTensor {
     }
 
     fn __contains__(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if number(value)?.is_none() && try_operand(value)?.is_none() {
-            return Ok(false);
-        }
         let x = slf.try_borrow()?.tensor.clone();
-        let Some(y) = try_operand(value)? else {
+        let Some(y) = beside(value)? else {
             return Ok(false);
         };
         let home = x.clone();

@@ -1,11 +1,11 @@
 //! `x[…]` and `x[…] = y`.
 
-use super::PyTensor;
+use super::{PyTensor, moved};
 use crate::error::{OrRaise, exception};
-use crate::operand::{Call, give, operand, try_operand};
+use crate::operand::{Call, give, numpy_number, operand, try_operand};
 use clematis_core::op::ScatterKind;
 use clematis_core::ops::{At, Subscript};
-use clematis_core::{Kind, ops};
+use clematis_core::{Kind, backend, ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
@@ -41,8 +41,14 @@ fn part(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
     if key.cast::<PyBool>().is_err() && key.cast::<PyInt>().is_ok() {
         return Ok(Subscript::At(At::Place(place(key)?)));
     }
-    if let Some(x) = try_operand(key)? {
-        let x = x.tensor;
+    if let Some(found) = try_operand(key)? {
+        // NumPy's arrays are what every library gives indices as: they are taken along to any backend.
+        let x = match found.tensor.backend() {
+            Some(home) if found.raw && home.name() == "numpy" => {
+                moved(key.py(), &found.tensor, backend::current().or_raise()?)?
+            }
+            _ => found.tensor,
+        };
         if x.rank() == 0 && x.dtype().is_int() && x.backend().is_some() {
             let value = x.item().or_raise()?.as_i128();
             return Ok(Subscript::At(At::Place(value as i64)));
@@ -112,7 +118,11 @@ impl PyTensor {
         let mut call = Call::new(slf.py(), "index");
         let x = call.take(slf.as_any())?;
         let parts = call.run_attached(|| parts(key))?;
-        let y = call.run_attached(|| operand("index", value))?.tensor;
+        let found = call.run_attached(|| operand("index", value))?;
+        let y = match numpy_number(value, &found)? {
+            Some(number) => number,
+            None => found.tensor,
+        };
         if y.dtype().category() > x.dtype().category() {
             return Err(exception(
                 Kind::DType,

@@ -1,0 +1,186 @@
+//! Python functions with reverse rules of their own.
+
+use super::{Object, at_home};
+use crate::error::{OrRaise, exception};
+use crate::tree::{Structure, called, flatten};
+use clematis_core::{Kind, Result, Tensor, autodiff, ops};
+use pyo3::prelude::*;
+use pyo3::types::{PyModule, PyTuple};
+use std::sync::{Arc, Mutex};
+
+/// A function whose gradient is what another function says.
+#[pyclass(frozen, name = "CustomGradient", module = "clematis", dict)]
+struct CustomGradient {
+    forward: Py<PyAny>,
+    backward: Py<PyAny>,
+}
+
+/// One call: the functions, and what its arguments and results look like.
+struct Shaped {
+    forward: Py<PyAny>,
+    backward: Py<PyAny>,
+    inputs: Structure,
+    /// How many leaves each argument has.
+    counts: Vec<usize>,
+    outputs: Mutex<Option<Structure>>,
+}
+
+fn owned(xs: &[&Tensor]) -> Vec<Tensor> {
+    xs.iter().map(|&x| x.clone()).collect()
+}
+
+impl Shaped {
+    fn outputs<R>(&self, f: impl FnOnce(&Structure) -> PyResult<R>) -> PyResult<R> {
+        match &*self.outputs.lock().unwrap_or_else(|e| e.into_inner()) {
+            Some(structure) => f(structure),
+            None => Err(exception(Kind::Internal, "custom_vjp: nothing was run yet")),
+        }
+    }
+
+    fn forward(&self, xs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let run = |py: Python<'_>| -> PyResult<Vec<Tensor>> {
+            let args = self.inputs.build(py, &owned(xs), true)?;
+            let out = self.forward.bind(py).call1(args.cast_into::<PyTuple>()?)?;
+            let (leaves, structure) = flatten(&out)?;
+            *self.outputs.lock().unwrap_or_else(|e| e.into_inner()) = Some(structure);
+            let leaves = leaves.tensors.iter().map(ops::materialize);
+            leaves.collect::<Result<_>>().or_raise()
+        };
+        Python::attach(|py| called(py, run(py)))
+    }
+
+    fn backward(
+        &self,
+        xs: &[&Tensor],
+        ys: &[&Tensor],
+        cts: &[Tensor],
+    ) -> Result<Vec<Option<Tensor>>> {
+        let run = |py: Python<'_>| -> PyResult<Vec<Option<Tensor>>> {
+            let args = self.inputs.build(py, &owned(xs), true)?;
+            let one = self.counts.len() == 1;
+            let args = if one { args.get_item(0)? } else { args };
+            let ys = self.outputs(|s| s.build(py, &owned(ys), true))?;
+            let cts = self.outputs(|s| s.build(py, cts, true))?;
+            let back = self.backward.bind(py).call1(((args, ys), cts))?;
+            let parts: Vec<Object<'_>> = if one {
+                vec![back]
+            } else {
+                back.try_iter()?.collect::<PyResult<_>>()?
+            };
+            self.gradients(&parts, xs)
+        };
+        Python::attach(|py| called(py, run(py)))
+    }
+
+    /// One gradient per argument, as one per leaf; None stands for zeros.
+    fn gradients(&self, parts: &[Object<'_>], xs: &[&Tensor]) -> PyResult<Vec<Option<Tensor>>> {
+        if parts.len() != self.counts.len() {
+            return Err(exception(
+                Kind::Value,
+                format!(
+                    "custom_vjp: the rule gives {} gradients for {} arguments",
+                    parts.len(),
+                    self.counts.len()
+                ),
+            ));
+        }
+        let mut all = Vec::with_capacity(xs.len());
+        for (i, (part, &count)) in parts.iter().zip(&self.counts).enumerate() {
+            if part.is_none() {
+                all.extend((0..count).map(|_| None));
+                continue;
+            }
+            let leaves = flatten(part)?.0.tensors;
+            if leaves.len() != count {
+                return Err(exception(
+                    Kind::Value,
+                    format!(
+                        "custom_vjp: the rule gives {} gradients for the {count} tensors of argument {i}",
+                        leaves.len()
+                    ),
+                ));
+            }
+            for leaf in leaves {
+                let x = xs[all.len()];
+                if leaf.shape() != x.shape() && leaf.as_number().is_none() {
+                    return Err(exception(
+                        Kind::Shape,
+                        format!(
+                            "custom_vjp: the rule gives {} for an input of {}",
+                            leaf.spec(),
+                            x.spec()
+                        ),
+                    ));
+                }
+                // A plain number is a gradient that is the same everywhere.
+                let fitting = ops::broadcast_to(ops::cast(&leaf, x.dtype()), x.shape());
+                all.push(Some(fitting.done().or_raise()?));
+            }
+        }
+        Ok(all)
+    }
+}
+
+#[pymethods]
+impl CustomGradient {
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
+        let (leaves, inputs) = flatten(args.as_any())?;
+        let raw = inputs.is_raw();
+        let counts = args
+            .iter()
+            .map(|x| Ok(flatten(&x)?.0.tensors.len()))
+            .collect::<PyResult<_>>()?;
+        let shaped = Arc::new(Shaped {
+            forward: self.forward.clone_ref(py),
+            backward: self.backward.clone_ref(py),
+            inputs,
+            counts,
+            outputs: Mutex::new(None),
+        });
+        let name = match self.forward.bind(py).getattr_opt("__name__")? {
+            Some(name) => name.to_string(),
+            None => "custom_vjp".into(),
+        };
+        let (f, b) = (shaped.clone(), shaped.clone());
+        let bound = autodiff::custom_vjp(
+            &name,
+            move |xs| f.forward(xs),
+            move |xs, ys, cts| b.backward(xs, ys, cts),
+        );
+        let xs: Vec<&Tensor> = leaves.tensors.iter().collect();
+        let out = at_home(&leaves, || bound(&xs)).or_raise()?;
+        shaped.outputs(|s| s.results(py, &out, raw))
+    }
+
+    #[getter]
+    fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
+        self.forward.clone_ref(py)
+    }
+}
+
+/// The function `forward` with the gradient that `backward((inputs, outputs), upstream)` says: one per argument of
+/// `forward`, or None for zeros. Tuples where there are several. Higher derivatives differentiate the rule.
+#[pyfunction]
+#[pyo3(signature = (forward, backward, /))]
+fn custom_vjp(forward: &Object<'_>, backward: &Object<'_>) -> PyResult<CustomGradient> {
+    for f in [forward, backward] {
+        if !f.is_callable() {
+            let class = f.get_type();
+            return Err(exception(
+                Kind::DType,
+                format!("custom_vjp: a function was expected, not {}", class.name()?),
+            ));
+        }
+    }
+    Ok(CustomGradient {
+        forward: forward.clone().unbind(),
+        backward: backward.clone().unbind(),
+    })
+}
+
+/// Adds the function to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::functions!(m; custom_vjp);
+    Ok(())
+}

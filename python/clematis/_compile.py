@@ -1,0 +1,61 @@
+"""Lets torch.compile take our functions whole into its graphs, as soon as its compiler is imported.
+
+The compiler reads Python and stops at compiled functions that it does not know. It is slow to import, and may be imported
+long after us, so we wait for it instead of importing it.
+"""
+
+import sys
+from types import BuiltinFunctionType, ModuleType
+
+from . import _clematis as _core
+
+COMPILER = "torch._dynamo"
+
+# What returns no arrays, or takes functions: there the compiler goes back to Python.
+OUTSIDE = frozenset(
+    "allclose backends broadcast_shapes can_cast cond current_backend custom_vjp finfo grad hessian iinfo isdtype jac jvp "
+    "leaves linearize map paths register_backend result_type run_command_line scan set_backend switch value_and_grad vjp while_loop".split()
+)
+
+
+def allow() -> None:
+    """Tells the compiler about our functions, which it then calls with its own stand-ins for arrays."""
+    from torch.compiler import allow_in_graph
+
+    for part in (_core, *(x for x in vars(_core).values() if isinstance(x, ModuleType))):
+        for name, function in vars(part).items():
+            if isinstance(function, BuiltinFunctionType) and name not in OUTSIDE and not name.startswith("_"):
+                allow_in_graph(function)
+
+
+class Watch:
+    """Waits for the compiler among the finders of modules; gone once it has been seen."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != COMPILER:
+            return None
+        sys.meta_path.remove(Watch)
+        from importlib.util import find_spec
+
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module):
+                run(module)
+                allow()
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def watch() -> None:
+    """Waits for the compiler, or tells it at once if it is there."""
+    if COMPILER in sys.modules:
+        allow()
+    elif Watch not in sys.meta_path:
+        sys.meta_path.insert(0, Watch)
+
+
+watch()
