@@ -2,9 +2,6 @@
 
 Keyword parameters are static. 64-bit dtypes need `in_64` unless the user has turned them on.
 """
-import functools
-import inspect
-
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -12,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from clematis._dialects import jax_special as special
+from clematis._dialects.jax_special import BOOL, EXACT, F32, HALVES, I32, I64, kind, op, wide
 
 VERSION = jax.__version__
 DTYPES = {
@@ -26,10 +24,11 @@ NUMBERS = frozenset({
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
 })
 ARRAYS = (jax.Array, jax.core.Tracer)
-BOOL, F32, I32, I64 = DTYPES["bool"], DTYPES["f32"], DTYPES["i32"], DTYPES["i64"]
-HALVES = (DTYPES["f16"], DTYPES["bf16"])
-# Products of f32 keep f32's digits on devices that have shorter multipliers.
-EXACT = lax.Precision.HIGHEST
+
+
+def is_traced(x):
+    return isinstance(x, jax.core.Tracer)
+
 
 
 def in_64(f, *args, **kwargs):
@@ -61,74 +60,51 @@ def to_dlpack(x):
     return x.__dlpack__()
 
 
-def _op(f):
-    """Compiled, with keyword-only parameters as static ones; inlined into what is compiled around it."""
-    static = tuple(n for n, p in inspect.signature(f).parameters.items() if p.kind is p.KEYWORD_ONLY)
-    return jax.jit(f, static_argnames=static, inline=True)
-
-
 def _unary(f):
-    return _op(lambda x: f(x))
+    return op(lambda x: f(x))
 
 
 def _binary(f):
-    return _op(lambda x, y: f(x, y))
-
-
-def _kind(x):
-    """b, u, i, f or c."""
-    return "f" if x.dtype == HALVES[1] else x.dtype.kind
-
-
-def _wide(f):
-    """Halves go through f32 and are rounded once."""
-    @functools.wraps(f)
-    def wide(*args, **kwargs):
-        dtype = next((a.dtype for a in args if a is not None and a.dtype in HALVES), None)
-        if dtype is not None:
-            args = [a if a is None or a.dtype not in HALVES else a.astype(F32) for a in args]
-            return jax.tree.map(lambda y: y.astype(dtype), f(*args, **kwargs))
-        return f(*args, **kwargs)
-    return wide
+    return op(lambda x, y: f(x, y))
 
 
 def _parts(f):
     """A function of real numbers, on both parts of a complex one."""
-    return _op(lambda x: lax.complex(f(x.real), f(x.imag)) if _kind(x) == "c" else x if _kind(x) in "ui" else f(x))
+    return op(lambda x: lax.complex(f(x.real), f(x.imag)) if kind(x) == "c" else x if kind(x) in "ui" else f(x))
 
 
 neg = _unary(lax.neg)
 positive = _unary(jnp.positive)
 abs = _unary(special.abs)
 square = _unary(lax.square)
-reciprocal = _unary(_wide(jnp.reciprocal))
+reciprocal = _unary(wide(jnp.reciprocal))
 sqrt = _unary(lax.sqrt)
-rsqrt = _unary(_wide(lax.rsqrt))
-cbrt = _unary(_wide(lax.cbrt))
+rsqrt = _unary(wide(lax.rsqrt))
+cbrt = _unary(wide(lax.cbrt))
 exp = _unary(lax.exp)
-exp2 = _unary(_wide(lax.exp2))
-expm1 = _unary(_wide(lax.expm1))
+exp2 = _unary(wide(lax.exp2))
+expm1 = _unary(wide(lax.expm1))
 log = _unary(lax.log)
-log2 = _unary(_wide(jnp.log2))
-log10 = _unary(_wide(jnp.log10))
-log1p = _unary(_wide(lax.log1p))
+log2 = _unary(wide(jnp.log2))
+log10 = _unary(wide(jnp.log10))
+log1p = _unary(wide(lax.log1p))
 sin = _unary(lax.sin)
 cos = _unary(lax.cos)
-tan = _unary(_wide(lax.tan))
-asin = _unary(_wide(lax.asin))
-acos = _unary(_wide(lax.acos))
-atan = _unary(_wide(lax.atan))
-sinh = _unary(_wide(lax.sinh))
-cosh = _unary(_wide(lax.cosh))
+tan = _unary(wide(lax.tan))
+asin = _unary(wide(lax.asin))
+acos = _unary(wide(lax.acos))
+atan = _unary(wide(lax.atan))
+sinh = _unary(wide(lax.sinh))
+cosh = _unary(wide(lax.cosh))
 tanh = _unary(lax.tanh)
-asinh = _unary(_wide(lax.asinh))
-acosh = _unary(_wide(lax.acosh))
-atanh = _unary(_wide(lax.atanh))
-erf = _unary(_wide(lax.erf))
-erfc = _unary(_wide(lax.erfc))
-erfinv = _unary(_wide(lax.erf_inv))
-lgamma = _unary(_wide(lax.lgamma))
-digamma = _unary(_wide(special.digamma))
+asinh = _unary(wide(lax.asinh))
+acosh = _unary(wide(lax.acosh))
+atanh = _unary(wide(lax.atanh))
+erf = _unary(wide(lax.erf))
+erfc = _unary(wide(lax.erfc))
+erfinv = _unary(wide(lax.erf_inv))
+lgamma = _unary(wide(lax.lgamma))
+digamma = _unary(wide(special.digamma))
 floor = _parts(lax.floor)
 ceil = _parts(lax.ceil)
 trunc = _parts(jnp.trunc)
@@ -139,30 +115,30 @@ conj = _unary(jnp.conj)
 isnan = _unary(jnp.isnan)
 isinf = _unary(jnp.isinf)
 isfinite = _unary(jnp.isfinite)
-signbit = _unary(lambda x: jnp.signbit(x) if _kind(x) == "f" else x < 0)
+signbit = _unary(lambda x: jnp.signbit(x) if kind(x) == "f" else x < 0)
 bitwise_not = _unary(lax.bitwise_not)
 logical_not = _unary(lambda x: x == 0)
 stop_gradient = _unary(lax.stop_gradient)
 
 
-@_op
+@op
 def sign(x):
-    if _kind(x) == "c":
+    if kind(x) == "c":
         return lax.sign(x)
     # XLA keeps the sign of a zero.
-    return lax.sign(x) + 0 if _kind(x) == "f" else lax.sign(x)
+    return lax.sign(x) + 0 if kind(x) == "f" else lax.sign(x)
 
 
 add = _binary(jnp.add)
 sub = _binary(jnp.subtract)
 mul = _binary(jnp.multiply)
-div = _op(_wide(special.div))
-atan2 = _binary(_wide(jnp.arctan2))
-hypot = _binary(_wide(jnp.hypot))
+div = op(wide(special.div))
+atan2 = _binary(wide(jnp.arctan2))
+hypot = _binary(wide(jnp.hypot))
 copysign = _binary(jnp.copysign)
-nextafter = _op(special.nextafter)
-logaddexp = _binary(_wide(jnp.logaddexp))
-polygamma = _op(_wide(special.polygamma))
+nextafter = op(special.nextafter)
+logaddexp = _binary(wide(jnp.logaddexp))
+polygamma = op(wide(special.polygamma))
 maximum = _binary(jnp.maximum)
 minimum = _binary(jnp.minimum)
 bitwise_and = _binary(jnp.bitwise_and)
@@ -179,7 +155,7 @@ logical_or = _binary(lambda x, y: (x != 0) | (y != 0))
 logical_xor = _binary(lambda x, y: (x != 0) ^ (y != 0))
 
 
-@_op
+@op
 def complex(x, y):
     x, y = jnp.broadcast_arrays(*(v.astype(F32) if v.dtype in HALVES else v for v in (x, y)))
     return lax.complex(x, y)
@@ -198,20 +174,20 @@ def _by(y):
     return jnp.where(none, jnp.ones_like(y), y), none
 
 
-@_op
+@op
 def fmod(x, y):
     x, y = _pair(x, y)
-    if _kind(x) == "f":
-        return _wide(lax.rem)(x, y)
+    if kind(x) == "f":
+        return wide(lax.rem)(x, y)
     by, none = _by(y)
     return jnp.where(none, jnp.zeros_like(x), lax.rem(x, by))
 
 
-@_op
+@op
 def remainder(x, y):
     x, y = _pair(x, y)
-    if _kind(x) == "f":
-        return _wide(_remainder)(x, y)
+    if kind(x) == "f":
+        return wide(_remainder)(x, y)
     by, none = _by(y)
     r = lax.rem(x, by)
     r = jnp.where((r != 0) & ((r < 0) != (by < 0)), r + by, r)
@@ -224,11 +200,11 @@ def _remainder(x, y):
     return jnp.where(r == 0, jnp.copysign(jnp.zeros_like(r), y), moved)
 
 
-@_op
+@op
 def floor_divide(x, y):
     x, y = _pair(x, y)
-    if _kind(x) == "f":
-        return _wide(_floor_divide)(x, y)
+    if kind(x) == "f":
+        return wide(_floor_divide)(x, y)
     by, none = _by(y)
     q, r = lax.div(x, by), lax.rem(x, by)
     q = jnp.where((r != 0) & ((r < 0) != (by < 0)), q - 1, q)
@@ -243,55 +219,55 @@ def _floor_divide(x, y):
     return jnp.where(y == 0, x / y, q)
 
 
-@_op
+@op
 def pow(x, y):
     x, y = _pair(x, y)
-    if _kind(x) in "fc":
+    if kind(x) in "fc":
         return lax.pow(x, y)
     # By squaring; XLA's power of integers goes through floats.
     out, base, rest = jnp.ones_like(x), x, y
-    for _ in range(x.dtype.itemsize * 8 - (_kind(x) == "i")):
+    for _ in range(x.dtype.itemsize * 8 - (kind(x) == "i")):
         out = jnp.where(rest & 1 == 1, out * base, out)
         base, rest = base * base, rest >> 1
-    if _kind(x) == "u":
+    if kind(x) == "u":
         return out
     odd = jnp.where((x == -1) & (y & 1 == 1), -jnp.ones_like(x), jnp.ones_like(x))
     return jnp.where(y < 0, jnp.where((x == 1) | (x == -1), odd, jnp.zeros_like(x)), out)
 
 
-@_op
+@op
 def shift_left(x, y):
     x, y = _pair(x, y)
     return lax.shift_left(x, y)
 
 
-@_op
+@op
 def shift_right(x, y):
     x, y = _pair(x, y)
-    if _kind(x) == "u":
+    if kind(x) == "u":
         return lax.shift_right_logical(x, y)
     return jnp.where(y < 0, jnp.zeros_like(x), lax.shift_right_arithmetic(x, y))
 
 
-select = _op(lambda where, x, y: jnp.where(where, x, y))
+select = op(lambda where, x, y: jnp.where(where, x, y))
 
 
-@_op
+@op
 def clamp(low, x, high):
     low, x, high = jnp.broadcast_arrays(low, x, high)
     return jnp.minimum(jnp.maximum(x, low), high)
 
 
-@_op
+@op
 def cast(x, *, dtype):
     if dtype == BOOL:
         return x != 0
-    if _kind(x) == "c" and dtype.kind != "c":
+    if kind(x) == "c" and dtype.kind != "c":
         x = x.real
     return lax.convert_element_type(x, dtype)
 
 
-@_op
+@op
 def bitcast(x, *, dtype):
     if dtype == BOOL:
         return x != 0
@@ -300,7 +276,7 @@ def bitcast(x, *, dtype):
     if x.dtype == BOOL:
         return x.astype(dtype)
     # XLA does not look into complex numbers: through their parts.
-    if _kind(x) == "c":
+    if kind(x) == "c":
         low, high = (lax.bitcast_convert_type(v, np.uint32).astype(np.uint64) for v in (x.real, x.imag))
         return lax.bitcast_convert_type(low | high << 32, dtype)
     if dtype.kind == "c":
@@ -310,15 +286,15 @@ def bitcast(x, *, dtype):
     return lax.bitcast_convert_type(x, dtype)
 
 
-reshape = _op(lambda x, *, shape: lax.reshape(x, shape))
-transpose = _op(lambda x, *, axes: lax.transpose(x, axes))
-concat = _op(lambda *xs, axis: lax.concatenate(xs, axis))
-reverse = _op(lambda x, *, axes: lax.rev(x, axes))
-broadcast = _op(lambda x, *, shape, axes: lax.broadcast_in_dim(x, shape, axes))
-slice = _op(lambda x, *, start, limit, strides: lax.slice(x, start, limit, strides))
-pad = _op(lambda x, value, *, low, high, interior: lax.pad(x, value, tuple(zip(low, high, interior))))
-iota = _op(lambda *, axis, dtype, shape: lax.broadcasted_iota(dtype, shape, axis))
-_spread = _op(lambda value, *, shape: lax.broadcast(value, shape))
+reshape = op(lambda x, *, shape: lax.reshape(x, shape))
+transpose = op(lambda x, *, axes: lax.transpose(x, axes))
+concat = op(lambda *xs, axis: lax.concatenate(xs, axis))
+reverse = op(lambda x, *, axes: lax.rev(x, axes))
+broadcast = op(lambda x, *, shape, axes: lax.broadcast_in_dim(x, shape, axes))
+slice = op(lambda x, *, start, limit, strides: lax.slice(x, start, limit, strides))
+pad = op(lambda x, value, *, low, high, interior: lax.pad(x, value, tuple(zip(low, high, interior))))
+iota = op(lambda *, axis, dtype, shape: lax.broadcasted_iota(dtype, shape, axis))
+_spread = op(lambda value, *, shape: lax.broadcast(value, shape))
 
 
 def full(*, value, dtype, shape):
@@ -328,7 +304,7 @@ def full(*, value, dtype, shape):
 
 def _index(i):
     """As signed integers that hold sizes; larger ones stay beyond every size."""
-    if _kind(i) == "u" and i.dtype.itemsize >= 4:
+    if kind(i) == "u" and i.dtype.itemsize >= 4:
         wide = I64 if jax.config.jax_enable_x64 else I32
         most = jnp.asarray(np.iinfo(wide).max, np.uint64 if wide == I64 else np.uint32)
         return lax.min(i.astype(most.dtype), most).astype(wide)
@@ -340,12 +316,12 @@ def _start(start):
     return [lax.index_in_dim(start, i, keepdims=False) for i in range(start.shape[0])]
 
 
-@_op
+@op
 def dynamic_slice(x, start, *, sizes):
     return lax.dynamic_slice(x, _start(start), sizes, allow_negative_indices=False) if sizes else x
 
 
-@_op
+@op
 def dynamic_update_slice(x, update, start):
     return lax.dynamic_update_slice(x, update, _start(start), allow_negative_indices=False) if x.shape else update
 
@@ -353,7 +329,7 @@ def dynamic_update_slice(x, update, start):
 MODES = {"clip": lax.GatherScatterMode.CLIP, "drop": lax.GatherScatterMode.FILL_OR_DROP}
 
 
-@_op
+@op
 def gather(x, indices, *, offset_axes, collapsed, index_map, operand_batch, index_batch, slice_sizes, mode):
     kept = [a for a in range(x.ndim) if a not in collapsed and a not in operand_batch]
     if 0 in indices.shape[:-1] or any(slice_sizes[a] == 0 for a in kept):
@@ -367,7 +343,7 @@ def gather(x, indices, *, offset_axes, collapsed, index_map, operand_batch, inde
 
 
 def _scatter(f):
-    @_op
+    @op
     def scatter(x, indices, updates, *, window_axes, inserted, index_map, operand_batch, index_batch, mode):
         if 0 in updates.shape or 0 in x.shape:
             return x
@@ -383,7 +359,7 @@ def _combined(f, truth):
     def combined(x, indices, updates, numbers, mode):
         if x.dtype == BOOL:
             return truth(x.astype(np.uint8), indices, updates.astype(np.uint8), numbers, mode=mode).astype(BOOL)
-        return _wide(lambda x, updates: f(x, indices, updates, numbers, mode=mode))(x, updates)
+        return wide(lambda x, updates: f(x, indices, updates, numbers, mode=mode))(x, updates)
     return combined
 
 
@@ -394,7 +370,7 @@ scatter_min = _scatter(_combined(lax.scatter_min, lax.scatter_min))
 scatter_max = _scatter(_combined(lax.scatter_max, lax.scatter_max))
 
 
-@_op
+@op
 def nonzero(x, *, size):
     if x.ndim == 0 or 0 in x.shape:
         return jnp.broadcast_to(jnp.asarray(x.shape, I64), (size, x.ndim))
@@ -402,7 +378,7 @@ def nonzero(x, *, size):
     return jnp.stack(places, -1).astype(I64)
 
 
-@_op
+@op
 def searchsorted(sorted, values, *, right):
     side = "right" if right else "left"
     if sorted.ndim == 1:
@@ -416,27 +392,27 @@ def _sized(x):
     return x.astype(np.uint8) if x.dtype == BOOL else x
 
 
-reduce_sum = _op(_wide(lambda x, *, axes: lax.reduce_sum(x, axes)))
-reduce_prod = _op(_wide(lambda x, *, axes: lax.reduce_prod(x, axes)))
-reduce_max = _op(lambda x, *, axes: lax.reduce_max(_sized(x), axes).astype(x.dtype))
-reduce_min = _op(lambda x, *, axes: lax.reduce_min(_sized(x), axes).astype(x.dtype))
-reduce_any = _op(lambda x, *, axes: lax.reduce_or(x, axes))
-reduce_all = _op(lambda x, *, axes: lax.reduce_and(x, axes))
-argmax = _op(lambda x, *, axis: lax.argmax(_sized(x), axis, I64))
-argmin = _op(lambda x, *, axis: lax.argmin(_sized(x), axis, I64))
-cumulative_sum = _op(_wide(lambda x, *, axis, reverse: lax.cumsum(x, axis, reverse)))
-cumulative_prod = _op(_wide(lambda x, *, axis, reverse: lax.cumprod(x, axis, reverse)))
-cumulative_max = _op(lambda x, *, axis, reverse: lax.cummax(_sized(x), axis, reverse).astype(x.dtype))
-cumulative_min = _op(lambda x, *, axis, reverse: lax.cummin(_sized(x), axis, reverse).astype(x.dtype))
-cumulative_logsumexp = _op(_wide(lambda x, *, axis, reverse: lax.cumlogsumexp(x, axis, reverse)))
+reduce_sum = op(wide(lambda x, *, axes: lax.reduce_sum(x, axes)))
+reduce_prod = op(wide(lambda x, *, axes: lax.reduce_prod(x, axes)))
+reduce_max = op(lambda x, *, axes: lax.reduce_max(_sized(x), axes).astype(x.dtype))
+reduce_min = op(lambda x, *, axes: lax.reduce_min(_sized(x), axes).astype(x.dtype))
+reduce_any = op(lambda x, *, axes: lax.reduce_or(x, axes))
+reduce_all = op(lambda x, *, axes: lax.reduce_and(x, axes))
+argmax = op(lambda x, *, axis: lax.argmax(_sized(x), axis, I64))
+argmin = op(lambda x, *, axis: lax.argmin(_sized(x), axis, I64))
+cumulative_sum = op(wide(lambda x, *, axis, reverse: lax.cumsum(x, axis, reverse)))
+cumulative_prod = op(wide(lambda x, *, axis, reverse: lax.cumprod(x, axis, reverse)))
+cumulative_max = op(lambda x, *, axis, reverse: lax.cummax(_sized(x), axis, reverse).astype(x.dtype))
+cumulative_min = op(lambda x, *, axis, reverse: lax.cummin(_sized(x), axis, reverse).astype(x.dtype))
+cumulative_logsumexp = op(wide(lambda x, *, axis, reverse: lax.cumlogsumexp(x, axis, reverse)))
 
 
 def _turned(x):
     """Keys whose rising order is x's falling one; NaN stays last."""
-    return -x if _kind(x) == "f" else ~x
+    return -x if kind(x) == "f" else ~x
 
 
-@_op
+@op
 def sort(*xs, axis, keys, descending, stable):
     if descending:
         out = lax.sort((*map(_turned, xs[:keys]), *xs), axis, is_stable=True, num_keys=keys)[keys:]
@@ -445,14 +421,14 @@ def sort(*xs, axis, keys, descending, stable):
     return out[0] if len(xs) == 1 else tuple(out)
 
 
-@_op
+@op
 def top_k(x, *, k):
     places = lax.broadcasted_iota(I64, x.shape, x.ndim - 1)
     _, values, places = lax.sort((_turned(x), x, places), x.ndim - 1, is_stable=True, num_keys=1)
     return lax.slice_in_dim(values, 0, k, axis=-1), lax.slice_in_dim(places, 0, k, axis=-1)
 
 
-@_op
+@op
 def dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
     return _dot(x, y, ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)))
 
@@ -465,12 +441,12 @@ def _dot(x, y, axes):
     return lax.dot_general(x, y, axes, precision=EXACT)
 
 
-@_op
+@op
 def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, out_layout, feature_groups, batch_groups):
     numbers = lax.ConvDimensionNumbers(lhs_layout, rhs_layout, out_layout)
     if x.dtype == BOOL:
         return _conv(x.astype(I32), w.astype(I32), strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups, batch_groups) != 0
-    return _wide(_conv)(x, w, strides=strides, padding=padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation,
+    return wide(_conv)(x, w, strides=strides, padding=padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation,
                         numbers=numbers, feature_groups=feature_groups, batch_groups=batch_groups)
 
 
@@ -478,189 +454,17 @@ def _conv(x, w, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_g
     return lax.conv_general_dilated(x, w, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups, batch_groups, EXACT)
 
 
-# Windows: every reduction of a window is one of its axes after the other.
-
-@functools.lru_cache(4096)
-def _taps(n, size, stride, padding, base, dilation):
-    """Per place in the window: its first element among the padded ones, and which results find an element there."""
-    low, high = padding
-    full_size = 0 if n == 0 else (n - 1) * base + 1
-    count = max(0, (full_size + low + high - ((size - 1) * dilation + 1)) // stride + 1)
-    out = []
-    for k in range(size):
-        at = np.arange(count) * stride + k * dilation - low
-        out.append((k * dilation, (at >= 0) & (at % base == 0) & (at // base < n)))
-    return count, tuple(out)
+reduce_window_sum = special.reduce_window_sum
+reduce_window_prod = special.reduce_window_prod
+reduce_window_max = special.reduce_window_max
+reduce_window_min = special.reduce_window_min
+window_gather_max = special.window_gather_max
+window_gather_min = special.window_gather_min
+window_scatter_max = special.window_scatter_max
+window_scatter_min = special.window_scatter_min
 
 
-def _stages(x, size, strides, padding, base_dilation, window_dilation):
-    """The axes on which something happens, last first, so that the first of equals is the first in the window."""
-    for axis in reversed(range(x.ndim)):
-        stage = size[axis], strides[axis], padding[axis], base_dilation[axis], window_dilation[axis]
-        if stage != (1, 1, (0, 0), 1, 1):
-            yield (axis, *stage)
-
-
-def _padded(x, axis, padding, base, value):
-    config = [(0, 0, 0)] * x.ndim
-    config[axis] = (*padding, base - 1)
-    return lax.pad(x, jnp.asarray(value, x.dtype), config)
-
-
-def _tap(x, axis, first, count, stride):
-    return lax.slice_in_dim(x, first, first + (count - 1) * stride + 1, stride, axis)
-
-
-def _along(mask, axis, rank):
-    return np.expand_dims(mask, tuple(a for a in range(rank) if a != axis))
-
-
-def _replaced(shape, axis, n):
-    return (*shape[:axis], n, *shape[axis + 1:])
-
-
-def _folded(combine, identity):
-    """A window reduction of any dilation by one combination per place of the window and axis."""
-    def fold(x, **window):
-        value = identity(x.dtype)
-        for axis, size, stride, padding, base, dilation in _stages(x, **window):
-            count, taps = _taps(x.shape[axis], size, stride, padding, base, dilation)
-            if count == 0:
-                x = jnp.zeros(_replaced(x.shape, axis, 0), x.dtype)
-                continue
-            wide, out = _padded(x, axis, padding, base, value), None
-            for first, _ in taps:
-                tap = _tap(wide, axis, first, count, stride)
-                out = tap if out is None else combine(out, tap)
-            x = out
-        return x
-    return fold
-
-
-def _lowest(dtype):
-    return -np.inf if dtype in HALVES or dtype.kind == "f" else np.iinfo(dtype).min
-
-
-def _highest(dtype):
-    return np.inf if dtype in HALVES or dtype.kind == "f" else np.iinfo(dtype).max
-
-
-def _keeps(x, y, largest):
-    """Whether x, which came first, stays the extreme; NaN if any."""
-    stays = x >= y if largest else x <= y
-    return stays | (x != x) if _kind(x) == "f" else stays
-
-
-def _window(combine, identity):
-    folded = _folded(combine, identity)
-
-    @_op
-    def window(x, *, size, strides, padding, base_dilation, window_dilation):
-        p = dict(size=size, strides=strides, padding=padding, base_dilation=base_dilation, window_dilation=window_dilation)
-        return _wide(folded)(x, **p)
-    return window
-
-
-reduce_window_sum = _window(lax.add, lambda dtype: 0)
-reduce_window_prod = _window(lax.mul, lambda dtype: 1)
-reduce_window_max = _window(lambda x, y: jnp.where(_keeps(x, y, True), x, y), _lowest)
-reduce_window_min = _window(lambda x, y: jnp.where(_keeps(x, y, False), x, y), _highest)
-
-
-def _chosen(x, axis, stage, largest):
-    """Per result the first place of the extreme along an axis (NaN is the largest) and its value."""
-    size, stride, padding, base, dilation = stage
-    count, taps = _taps(x.shape[axis], size, stride, padding, base, dilation)
-    wide = _padded(x, axis, padding, base, 0)
-    best = place = found = None
-    for k, (first, inside) in enumerate(taps):
-        tap, inside = _tap(wide, axis, first, count, stride), _along(inside, axis, x.ndim)
-        if best is None:
-            best, place, found = tap, jnp.zeros(tap.shape, I32), inside
-            continue
-        if largest:
-            better = (tap > best) | ((tap != tap) & (best == best))
-        else:
-            better = (tap < best) | ((tap == tap) & (best != best))
-        better = inside & (better | ~found)
-        best, place, found = jnp.where(better, tap, best), jnp.where(better, k, place), found | inside
-    return best, place, found
-
-
-def _picked(y, place, axis, stage):
-    """The elements of y at the chosen places of an axis."""
-    size, stride, padding, base, dilation = stage
-    count, taps = _taps(y.shape[axis], size, stride, padding, base, dilation)
-    wide = _padded(y, axis, padding, base, 0)
-    out = None
-    for k, (first, _) in enumerate(taps):
-        tap = _tap(wide, axis, first, count, stride)
-        out = tap if out is None else jnp.where(place == k, tap, out)
-    return out
-
-
-def _empty(x, **window):
-    sizes = [_taps(x.shape[a], *stage)[0] for a, *stage in _stages(x, **window)]
-    return 0 in sizes or 0 in x.shape
-
-
-def _window_gather(largest):
-    @_op
-    def window_gather(x, y, *, size, strides, padding, base_dilation, window_dilation):
-        p = dict(size=size, strides=strides, padding=padding, base_dilation=base_dilation, window_dilation=window_dilation)
-        if _empty(x, **p):
-            shape = list(x.shape)
-            for axis, *stage in _stages(x, **p):
-                shape[axis] = _taps(x.shape[axis], *stage)[0]
-            return jnp.zeros(shape, y.dtype)
-        some = True
-        for axis, *stage in _stages(x, **p):
-            x, place, found = _chosen(x, axis, stage, largest)
-            y, some = _picked(y, place, axis, stage), some & found
-        return y if np.all(some) else jnp.where(some, y, jnp.zeros_like(y))
-    return window_gather
-
-
-def _window_scatter(largest):
-    @_op
-    def window_scatter(x, y, *, size, strides, padding, base_dilation, window_dilation):
-        p = dict(size=size, strides=strides, padding=padding, base_dilation=base_dilation, window_dilation=window_dilation)
-        if _empty(x, **p):
-            return jnp.zeros_like(x)
-        return _wide(_spread_back)(x, y, largest=largest, stages=list(_stages(x, **p)))
-    return window_scatter
-
-
-def _spread_back(x, y, largest, stages):
-    places = []
-    for axis, *stage in stages:
-        n = x.shape[axis]
-        x, place, found = _chosen(x, axis, stage, largest)
-        places.append((axis, stage, n, place, found))
-    for axis, (size, stride, (low, high), base, dilation), n, place, found in reversed(places):
-        if not np.all(found):
-            y = jnp.where(found, y, jnp.zeros_like(y))
-        count, taps = _taps(n, size, stride, (low, high), base, dilation)
-        total = (n - 1) * base + 1 + low + high
-        config, out = [(0, 0, 0)] * y.ndim, None
-        for k, (first, _) in enumerate(taps):
-            # Back to where the place was read: the transpose of a strided slice.
-            config[axis] = (first, total - first - (count - 1) * stride - 1, stride - 1)
-            part = lax.pad(jnp.where(place == k, y, jnp.zeros_like(y)), jnp.asarray(0, y.dtype), config)
-            out = part if out is None else out + part
-        config[axis] = (-low, -high, 0)
-        y = lax.pad(out, jnp.asarray(0, y.dtype), config)
-        y = lax.slice_in_dim(y, 0, None, base, axis)
-    return y
-
-
-window_gather_max = _window_gather(True)
-window_gather_min = _window_gather(False)
-window_scatter_max = _window_scatter(True)
-window_scatter_min = _window_scatter(False)
-
-
-@_op
+@op
 def _cholesky(x, *, upper):
     y = jnp.tril(lax.linalg.cholesky(x, symmetrize_input=False))
     return jnp.conj(jnp.swapaxes(y, -1, -2)) if upper else y
@@ -673,29 +477,29 @@ def cholesky(x, *, upper):
     return y
 
 
-qr = _op(lambda x, *, complete: tuple(lax.linalg.qr(x, full_matrices=complete)))
-lu = _op(lambda x: tuple(lax.linalg.lu(x)))
+qr = op(lambda x, *, complete: tuple(lax.linalg.qr(x, full_matrices=complete)))
+lu = op(lambda x: tuple(lax.linalg.lu(x)))
 
 
-@_op
+@op
 def svd(x, *, complete, vectors):
     out = lax.linalg.svd(x, full_matrices=complete, compute_uv=vectors)
     return tuple(out) if vectors else out[0] if isinstance(out, (list, tuple)) else out
 
 
-@_op
+@op
 def eigh(x, *, vectors):
     v, w = lax.linalg.eigh(x, lower=True, symmetrize_input=False)
     return (w, v) if vectors else w
 
 
-@_op
+@op
 def eig(x, *, vectors):
     out = lax.linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
     return tuple(out) if vectors else out[0]
 
 
-@_op
+@op
 def triangular_solve(a, b, *, left, lower, transpose, unit_diagonal):
     return lax.linalg.triangular_solve(a, b, left_side=left, lower=lower, transpose_a=transpose != "no",
                                        conjugate_a=transpose == "adjoint", unit_diagonal=unit_diagonal)
@@ -708,51 +512,51 @@ def _each(f, x, axes):
     return x
 
 
-fft = _op(lambda x, *, axes, length: _each(jnp.fft.fft, x, axes))
-ifft = _op(lambda x, *, axes, length: _each(jnp.fft.ifft, x, axes))
-rfft = _op(lambda x, *, axes, length: _each(jnp.fft.fft, jnp.fft.rfft(x, axis=axes[-1]), axes[:-1]))
-irfft = _op(lambda x, *, axes, length: jnp.fft.irfft(_each(jnp.fft.ifft, x, axes[:-1]), length, axes[-1]))
+fft = op(lambda x, *, axes, length: _each(jnp.fft.fft, x, axes))
+ifft = op(lambda x, *, axes, length: _each(jnp.fft.ifft, x, axes))
+rfft = op(lambda x, *, axes, length: _each(jnp.fft.fft, jnp.fft.rfft(x, axis=axes[-1]), axes[:-1]))
+irfft = op(lambda x, *, axes, length: jnp.fft.irfft(_each(jnp.fft.ifft, x, axes[:-1]), length, axes[-1]))
 
 
 # Composites: one dispatch instead of one per op.
 
-relu = _op(lambda x: jnp.where(x <= 0, jnp.zeros_like(x), x))
-leaky_relu = _op(_wide(lambda x, *, slope: jnp.where(x > 0, x, slope * x)))
-elu = _op(_wide(lambda x, *, alpha: jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x)))))
-selu = _op(_wide(jax.nn.selu))
-sigmoid = _op(_wide(jax.nn.sigmoid))
-log_sigmoid = _op(_wide(lambda x: -_softplus(-x)))
-silu = _op(_wide(jax.nn.silu))
-softplus = _op(_wide(lambda x: _softplus(x)))
-mish = _op(_wide(lambda x: x * jnp.tanh(_softplus(x))))
-hard_sigmoid = _op(_wide(lambda x: jnp.clip(x + 3, 0, 6) / 6))
-hard_swish = _op(_wide(lambda x: x * jnp.clip(x + 3, 0, 6) / 6))
+relu = op(lambda x: jnp.where(x <= 0, jnp.zeros_like(x), x))
+leaky_relu = op(wide(lambda x, *, slope: jnp.where(x > 0, x, slope * x)))
+elu = op(wide(lambda x, *, alpha: jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x)))))
+selu = op(wide(jax.nn.selu))
+sigmoid = op(wide(jax.nn.sigmoid))
+log_sigmoid = op(wide(lambda x: -_softplus(-x)))
+silu = op(wide(jax.nn.silu))
+softplus = op(wide(lambda x: _softplus(x)))
+mish = op(wide(lambda x: x * jnp.tanh(_softplus(x))))
+hard_sigmoid = op(wide(lambda x: jnp.clip(x + 3, 0, 6) / 6))
+hard_swish = op(wide(lambda x: x * jnp.clip(x + 3, 0, 6) / 6))
 
 
 def _softplus(x):
     return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
 
 
-@_op
-@_wide
+@op
+@wide
 def gelu(x, *, approximate):
     if approximate:
         return 0.5 * x * (1 + jnp.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
     return 0.5 * x * lax.erfc(-x * 0.7071067811865476)
 
 
-softmax = _op(_wide(lambda x, *, axis: jax.nn.softmax(x, axis)))
-log_softmax = _op(_wide(lambda x, *, axis: x - jax.nn.logsumexp(x, axis, keepdims=True)))
-logsumexp = _op(_wide(lambda x, *, axes: jax.nn.logsumexp(x, axes)))
-mean = _op(_wide(lambda x, *, axes: jnp.mean(x, axes)))
+softmax = op(wide(lambda x, *, axis: jax.nn.softmax(x, axis)))
+log_softmax = op(wide(lambda x, *, axis: x - jax.nn.logsumexp(x, axis, keepdims=True)))
+logsumexp = op(wide(lambda x, *, axes: jax.nn.logsumexp(x, axes)))
+mean = op(wide(lambda x, *, axes: jnp.mean(x, axes)))
 
 
-@_op
-@_wide
+@op
+@wide
 def var(x, *, axes, correction):
     n = np.prod([x.shape[a] for a in axes])
     d = x - jnp.mean(x, axes, keepdims=True)
-    d = jnp.square(d.real) + jnp.square(d.imag) if _kind(x) == "c" else jnp.square(d)
+    d = jnp.square(d.real) + jnp.square(d.imag) if kind(x) == "c" else jnp.square(d)
     return jnp.sum(d, axes) / max(n - correction, 0.0)
 
 
@@ -766,14 +570,14 @@ def _affine(x, scale, bias):
     return x if bias is None else x + bias
 
 
-@_op
-@_wide
+@op
+@wide
 def layer_norm(x, scale=None, bias=None, *, axis, epsilon):
     return _affine(_standardized(x, tuple(range(axis, x.ndim)), epsilon), scale, bias)
 
 
-@_op
-@_wide
+@op
+@wide
 def rms_norm(x, scale=None, *, axis, epsilon):
     axes = tuple(range(axis, x.ndim))
     return _affine(x * lax.rsqrt(jnp.mean(jnp.square(x), axes, keepdims=True) + epsilon), scale, None)
@@ -783,23 +587,23 @@ def _channels(v, axis, rank):
     return None if v is None else jnp.expand_dims(v, tuple(a for a in range(rank) if a != axis))
 
 
-@_op
-@_wide
+@op
+@wide
 def group_norm(x, scale=None, bias=None, *, axis, groups, epsilon):
     wide = x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1:])
     y = _standardized(wide, tuple(a for a in range(1, wide.ndim) if a != axis), epsilon).reshape(x.shape)
     return _affine(y, _channels(scale, axis, x.ndim), _channels(bias, axis, x.ndim))
 
 
-@_op
-@_wide
+@op
+@wide
 def batch_norm(x, mean, variance, scale=None, bias=None, *, axis, epsilon):
     factor = lax.rsqrt(variance + epsilon)
     factor = factor if scale is None else factor * scale
     return _affine(x - _channels(mean, axis, x.ndim), _channels(factor, axis, x.ndim), _channels(bias, axis, x.ndim))
 
 
-@_op
+@op
 def linear(x, w, b=None):
     axes = ((x.ndim - 1,), (1,)), ((), ())
     if b is None or x.dtype not in HALVES:
@@ -808,14 +612,14 @@ def linear(x, w, b=None):
     return (lax.dot_general(x, w, axes, preferred_element_type=F32) + b.astype(F32)).astype(x.dtype)
 
 
-@_op
+@op
 def embedding(table, indices):
     i = _index(indices)
     return jnp.take(table, jnp.where(i < 0, i + table.shape[0], i), axis=0, mode="clip")
 
 
-@_op
-@_wide
+@op
+@wide
 def attention(q, k, v, mask=None, *, scale, causal):
     scores = jnp.einsum("...qd,...kd->...qk", q * scale, k, precision=EXACT)
     keep = None
@@ -837,7 +641,7 @@ def attention(q, k, v, mask=None, *, scale, causal):
     return jnp.einsum("...qk,...kd->...qd", weights, v, precision=EXACT)
 
 
-@_op
+@op
 def conv_transpose(x, w, *, strides, padding, rhs_dilation, lhs_layout, rhs_layout, out_layout, feature_groups):
     w = lax.transpose(w, rhs_layout)
     filters, inner, *kernel = w.shape
@@ -849,13 +653,13 @@ def conv_transpose(x, w, *, strides, padding, rhs_dilation, lhs_layout, rhs_layo
                         out_layout=out_layout, feature_groups=feature_groups, batch_groups=1)
 
 
-@_op
+@op
 def max_pool(x, *, size, strides, padding, dilation):
     return reduce_window_max(x, size=size, strides=strides, padding=padding, base_dilation=(1,) * x.ndim, window_dilation=dilation)
 
 
-@_op
-@_wide
+@op
+@wide
 def avg_pool(x, *, size, strides, padding, dilation, count_padding):
     p = dict(size=size, strides=strides, padding=padding, base_dilation=(1,) * x.ndim, window_dilation=dilation)
     total = reduce_window_sum(x, **p)
@@ -863,25 +667,25 @@ def avg_pool(x, *, size, strides, padding, dilation, count_padding):
         return total / int(np.prod(size))
     count = np.ones((), np.int32)
     for axis in range(x.ndim):
-        _, taps = _taps(x.shape[axis], size[axis], strides[axis], padding[axis], 1, dilation[axis])
-        count = np.multiply.outer(count, sum(inside.astype(np.int32) for _, inside in taps))
+        _, inside = special.tap_table(x.shape[axis], size[axis], strides[axis], padding[axis], 1, dilation[axis])
+        count = np.multiply.outer(count, sum(tap.astype(np.int32) for _, tap in inside))
     return total / count.astype(total.real.dtype)
 
 
-@_op
+@op
 def einsum(*xs, equation):
     if xs[0].dtype == BOOL:
         return NotImplemented
-    return _wide(lambda *xs: jnp.einsum(equation, *xs, precision=EXACT))(*xs)
+    return wide(lambda *xs: jnp.einsum(equation, *xs, precision=EXACT))(*xs)
 
 
-@_op
+@op
 def one_hot(x, *, depth, dtype):
     return (x[..., None] == jnp.arange(depth, dtype=x.dtype)).astype(dtype)
 
 
-@_op
-@_wide
+@op
+@wide
 def cross_entropy(x, labels):
     at = jnp.take_along_axis(x, _index(labels)[..., None], -1, mode="clip")[..., 0]
     return jax.nn.logsumexp(x, -1) - at
@@ -892,23 +696,23 @@ def _gates(x, w, b):
     return y if b is None else y + b
 
 
-@_op
-@_wide
+@op
+@wide
 def lstm_cell(x, h, c, wx, wh, b=None):
     i, f, g, o = jnp.split(_gates(x, wx, b) + _gates(h, wh, None), 4, -1)
     c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
     return jax.nn.sigmoid(o) * jnp.tanh(c), c
 
 
-@_op
-@_wide
+@op
+@wide
 def gru_cell(x, h, wx, wh, bx=None, bh=None):
     a, b = jnp.split(_gates(x, wx, bx), 3, -1), jnp.split(_gates(h, wh, bh), 3, -1)
     r, z = jax.nn.sigmoid(a[0] + b[0]), jax.nn.sigmoid(a[1] + b[1])
     return (1 - z) * jnp.tanh(a[2] + r * b[2]) + z * h
 
 
-@_op
+@op
 def solve(a, b):
     return jnp.linalg.solve(a, b[..., None])[..., 0] if b.ndim + 1 == a.ndim else jnp.linalg.solve(a, b)
 
@@ -916,7 +720,7 @@ def solve(a, b):
 inv = _unary(jnp.linalg.inv)
 
 
-@_op
+@op
 def det(x):
     packed, pivots, _ = lax.linalg.lu(x)
     swaps = jnp.sum(pivots != np.arange(x.shape[-1], dtype=np.int32), -1)
@@ -924,16 +728,16 @@ def det(x):
     return jnp.where(swaps % 2 == 1, -product, product)
 
 
-random_bits = _op(special.random_bits)
+random_bits = op(special.random_bits)
 
 
-@_op
+@op
 def dropout(x, key, *, rate):
     if rate in (0, 1):
         return x if rate == 0 else x * 0
     drawn = (special.random_bits(key, dtype=DTYPES["u32"], shape=x.shape) >> 8).astype(F32) * np.float32(2.0**-24)
     keep = drawn >= np.float32(rate)
-    return _wide(lambda x: jnp.where(keep, x * (1 / (1 - rate)), jnp.zeros_like(x)))(x)
+    return wide(lambda x: jnp.where(keep, x * (1 / (1 - rate)), jnp.zeros_like(x)))(x)
 
 
-resize = _op(special.resize)
+resize = op(special.resize)

@@ -1,8 +1,40 @@
-"""Functions that jax lacks or has with too few digits."""
+"""Functions that jax lacks or has with too few digits, and windows; with what both files share."""
+import functools
+import inspect
+
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 from jax import lax
+
+BOOL, I32, I64, F32 = (np.dtype(t) for t in (np.bool_, np.int32, np.int64, np.float32))
+HALVES = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
+# Products of f32 keep f32's digits on devices that have shorter multipliers.
+EXACT = lax.Precision.HIGHEST
+
+
+def op(f):
+    """Compiled, with keyword-only parameters as static ones; inlined into what is compiled around it."""
+    static = tuple(n for n, p in inspect.signature(f).parameters.items() if p.kind is p.KEYWORD_ONLY)
+    return jax.jit(f, static_argnames=static, inline=True)
+
+
+def kind(x):
+    """b, u, i, f or c."""
+    return "f" if x.dtype == HALVES[1] else x.dtype.kind
+
+
+def wide(f):
+    """Halves go through f32 and are rounded once."""
+    @functools.wraps(f)
+    def wide(*args, **kwargs):
+        dtype = next((a.dtype for a in args if a is not None and a.dtype in HALVES), None)
+        if dtype is not None:
+            args = [a if a is None or a.dtype not in HALVES else a.astype(F32) for a in args]
+            return jax.tree.map(lambda y: y.astype(dtype), f(*args, **kwargs))
+        return f(*args, **kwargs)
+    return wide
 
 
 # Of 0 to 170, and then infinity.
@@ -131,7 +163,7 @@ def resize(x, *, shape, method, align_corners, antialias):
     for axis, (n, size) in enumerate(zip(x.shape, shape)):
         if n != size:
             rows = _weights(n, size, method, align_corners, antialias).astype(wide)
-            x = jnp.moveaxis(jnp.tensordot(x, rows, ((axis,), (1,)), precision=lax.Precision.HIGHEST), -1, axis)
+            x = jnp.moveaxis(jnp.tensordot(x, rows, ((axis,), (1,)), precision=EXACT), -1, axis)
     return x.astype(dtype) if inexact else x
 
 
@@ -160,3 +192,185 @@ def random_bits(key, *, dtype, shape):
         words = words.reshape(-1, 2).astype(np.uint64)
         words = words[:, 0] << np.uint64(32) | words[:, 1]
     return words.astype(dtype).reshape(shape)
+
+
+# Windows: every reduction of a window is one of its axes after the other.
+
+@functools.lru_cache(4096)
+def tap_table(n, size, stride, padding, base, dilation):
+    """Per place in the window: its first element among the padded ones, and which results find an element there."""
+    low, high = padding
+    full_size = 0 if n == 0 else (n - 1) * base + 1
+    count = max(0, (full_size + low + high - ((size - 1) * dilation + 1)) // stride + 1)
+    out = []
+    for k in range(size):
+        at = np.arange(count) * stride + k * dilation - low
+        out.append((k * dilation, (at >= 0) & (at % base == 0) & (at // base < n)))
+    return count, tuple(out)
+
+
+def _stages(x, size, strides, padding, base_dilation, window_dilation):
+    """The axes on which something happens, last first, so that the first of equals is the first in the window."""
+    for axis in reversed(range(x.ndim)):
+        stage = size[axis], strides[axis], padding[axis], base_dilation[axis], window_dilation[axis]
+        if stage != (1, 1, (0, 0), 1, 1):
+            yield (axis, *stage)
+
+
+def _padded(x, axis, padding, base, value):
+    config = [(0, 0, 0)] * x.ndim
+    config[axis] = (*padding, base - 1)
+    return lax.pad(x, jnp.asarray(value, x.dtype), config)
+
+
+def _tap(x, axis, first, count, stride):
+    return lax.slice_in_dim(x, first, first + (count - 1) * stride + 1, stride, axis)
+
+
+def _along(mask, axis, rank):
+    return np.expand_dims(mask, tuple(a for a in range(rank) if a != axis))
+
+
+def _replaced(shape, axis, n):
+    return (*shape[:axis], n, *shape[axis + 1:])
+
+
+def _folded(combine, identity):
+    """A window reduction of any dilation by one combination per place of the window and axis."""
+    def fold(x, **window):
+        value = identity(x.dtype)
+        for axis, size, stride, padding, base, dilation in _stages(x, **window):
+            count, taps = tap_table(x.shape[axis], size, stride, padding, base, dilation)
+            if count == 0:
+                x = jnp.zeros(_replaced(x.shape, axis, 0), x.dtype)
+                continue
+            wide, out = _padded(x, axis, padding, base, value), None
+            for first, _ in taps:
+                tap = _tap(wide, axis, first, count, stride)
+                out = tap if out is None else combine(out, tap)
+            x = out
+        return x
+    return fold
+
+
+def _lowest(dtype):
+    return -np.inf if dtype in HALVES or dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _highest(dtype):
+    return np.inf if dtype in HALVES or dtype.kind == "f" else np.iinfo(dtype).max
+
+
+def _keeps(x, y, largest):
+    """Whether x, which came first, stays the extreme; NaN if any."""
+    stays = x >= y if largest else x <= y
+    return stays | (x != x) if kind(x) == "f" else stays
+
+
+def _window(combine, identity):
+    folded = _folded(combine, identity)
+
+    @op
+    def window(x, *, size, strides, padding, base_dilation, window_dilation):
+        p = dict(size=size, strides=strides, padding=padding, base_dilation=base_dilation, window_dilation=window_dilation)
+        return wide(folded)(x, **p)
+    return window
+
+
+reduce_window_sum = _window(lax.add, lambda dtype: 0)
+reduce_window_prod = _window(lax.mul, lambda dtype: 1)
+reduce_window_max = _window(lambda x, y: jnp.where(_keeps(x, y, True), x, y), _lowest)
+reduce_window_min = _window(lambda x, y: jnp.where(_keeps(x, y, False), x, y), _highest)
+
+
+def _chosen(x, axis, stage, largest):
+    """Per result the first place of the extreme along an axis (NaN is the largest) and its value."""
+    size, stride, padding, base, dilation = stage
+    count, taps = tap_table(x.shape[axis], size, stride, padding, base, dilation)
+    wide = _padded(x, axis, padding, base, 0)
+    best = place = found = None
+    for k, (first, inside) in enumerate(taps):
+        tap, inside = _tap(wide, axis, first, count, stride), _along(inside, axis, x.ndim)
+        if best is None:
+            best, place, found = tap, jnp.zeros(tap.shape, I32), inside
+            continue
+        if largest:
+            better = (tap > best) | ((tap != tap) & (best == best))
+        else:
+            better = (tap < best) | ((tap == tap) & (best != best))
+        better = inside & (better | ~found)
+        best, place, found = jnp.where(better, tap, best), jnp.where(better, k, place), found | inside
+    return best, place, found
+
+
+def _picked(y, place, axis, stage):
+    """The elements of y at the chosen places of an axis."""
+    size, stride, padding, base, dilation = stage
+    count, taps = tap_table(y.shape[axis], size, stride, padding, base, dilation)
+    wide = _padded(y, axis, padding, base, 0)
+    out = None
+    for k, (first, _) in enumerate(taps):
+        tap = _tap(wide, axis, first, count, stride)
+        out = tap if out is None else jnp.where(place == k, tap, out)
+    return out
+
+
+def _empty(x, **window):
+    sizes = [tap_table(x.shape[a], *stage)[0] for a, *stage in _stages(x, **window)]
+    return 0 in sizes or 0 in x.shape
+
+
+def _window_gather(largest):
+    @op
+    def window_gather(x, y, *, size, strides, padding, base_dilation, window_dilation):
+        p = dict(size=size, strides=strides, padding=padding, base_dilation=base_dilation, window_dilation=window_dilation)
+        if _empty(x, **p):
+            shape = list(x.shape)
+            for axis, *stage in _stages(x, **p):
+                shape[axis] = tap_table(x.shape[axis], *stage)[0]
+            return jnp.zeros(shape, y.dtype)
+        some = True
+        for axis, *stage in _stages(x, **p):
+            x, place, found = _chosen(x, axis, stage, largest)
+            y, some = _picked(y, place, axis, stage), some & found
+        return y if np.all(some) else jnp.where(some, y, jnp.zeros_like(y))
+    return window_gather
+
+
+def _window_scatter(largest):
+    @op
+    def window_scatter(x, y, *, size, strides, padding, base_dilation, window_dilation):
+        p = dict(size=size, strides=strides, padding=padding, base_dilation=base_dilation, window_dilation=window_dilation)
+        if _empty(x, **p):
+            return jnp.zeros_like(x)
+        return wide(_spread_back)(x, y, largest=largest, stages=list(_stages(x, **p)))
+    return window_scatter
+
+
+def _spread_back(x, y, largest, stages):
+    places = []
+    for axis, *stage in stages:
+        n = x.shape[axis]
+        x, place, found = _chosen(x, axis, stage, largest)
+        places.append((axis, stage, n, place, found))
+    for axis, (size, stride, (low, high), base, dilation), n, place, found in reversed(places):
+        if not np.all(found):
+            y = jnp.where(found, y, jnp.zeros_like(y))
+        count, taps = tap_table(n, size, stride, (low, high), base, dilation)
+        total = (n - 1) * base + 1 + low + high
+        config, out = [(0, 0, 0)] * y.ndim, None
+        for k, (first, _) in enumerate(taps):
+            # Back to where the place was read: the transpose of a strided slice.
+            config[axis] = (first, total - first - (count - 1) * stride - 1, stride - 1)
+            part = lax.pad(jnp.where(place == k, y, jnp.zeros_like(y)), jnp.asarray(0, y.dtype), config)
+            out = part if out is None else out + part
+        config[axis] = (-low, -high, 0)
+        y = lax.pad(out, jnp.asarray(0, y.dtype), config)
+        y = lax.slice_in_dim(y, 0, None, base, axis)
+    return y
+
+
+window_gather_max = _window_gather(True)
+window_gather_min = _window_gather(False)
+window_scatter_max = _window_scatter(True)
+window_scatter_min = _window_scatter(False)
