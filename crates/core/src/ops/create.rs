@@ -180,10 +180,12 @@ pub fn arange(
             .all(|s| s.category() <= crate::Category::Int);
         let count = if exact {
             let (a, b, s) = (start.as_i128(), stop.as_i128(), step.as_i128());
-            let n = (b - a).div_euclid(s)
-                + i128::from((b - a).rem_euclid(s) != 0 && s > 0)
-                + i128::from((b - a).rem_euclid(s) != 0 && s < 0);
-            if (b - a).signum() == s.signum() { n } else { 0 }
+            if (b - a).signum() == s.signum() {
+                // Both have one sign, so this rounds up.
+                (b - a + s - s.signum()) / s
+            } else {
+                0
+            }
         } else {
             let n = ((stop.as_f64() - start.as_f64()) / step.as_f64()).ceil();
             ensure!(

@@ -1,6 +1,6 @@
 //! Elementwise functions: promotion, then one op.
 
-use super::{call1, with2};
+use super::{call, call1, with2};
 use crate::dispatch::apply_one;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -64,8 +64,18 @@ pub fn unary(op: Unary, x: impl IntoExpr) -> Expr {
 pub fn binary(op: Binary, x: impl IntoExpr, y: impl IntoExpr) -> Expr {
     with2(x, y, |x, y| {
         let (x, y) = promoted(x, y, op.takes())?;
+        if op == Binary::FloorDivide && x.dtype().is_float() {
+            return floor_quotient(&x, &y).done();
+        }
         apply_one(&Op::Binary(op), &[&x, &y])
     })
+}
+
+/// Floor division of floats: Python's, and `floor(x / y)` where an operand is infinite, as the Array API says.
+fn floor_quotient(x: &Tensor, y: &Tensor) -> Expr {
+    let quotient = call(Op::Binary(Binary::FloorDivide), &[x, y]);
+    let finite = logical_and(isfinite(x), isfinite(y));
+    where_(finite, quotient, floor(div(x, y)))
 }
 
 /// Any comparison.

@@ -401,16 +401,33 @@ pub struct Unique {
     pub counts: Tensor,
 }
 
+/// Elements such that equal ones stand together, and where they stood.
+fn in_order(x: &Tensor, places: &Tensor) -> Result<(Tensor, Tensor)> {
+    if x.dtype().is_complex() {
+        // By the real part, then by the imaginary one. Adding zero makes the two zeros one.
+        let real = (super::real(x) + 0.0).done()?;
+        let imag = (super::imag(x) + 0.0).done()?;
+        let sorted = super::sort_many(&[&real, &imag, places], 2, 0, false)?;
+        let [_, _, order] = &sorted[..] else {
+            bail!(Internal, "unique: three results were expected");
+        };
+        return Ok((take_unchecked(x, order, 0)?, order.clone()));
+    }
+    let sorted = super::sort_many(&[x, places], 1, 0, false)?;
+    match &sorted[..] {
+        [values, order] => Ok((values.clone(), order.clone())),
+        _ => bail!(Internal, "unique: two results were expected"),
+    }
+}
+
 /// Distinct elements; NaNs are all distinct. Needs values.
 pub fn unique(x: impl IntoExpr) -> Result<Unique> {
     let x = x.into_expr().done()?;
     let flat = super::flatten(&x, 0).done()?;
     let n = flat.shape().count_dim();
     let places = iota_like(&flat, flat.shape(), 0, DType::INDEX).done()?;
-    let sorted = super::sort_many(&[&flat, &places], 1, 0, false)?;
-    let [values, order] = &sorted[..] else {
-        bail!(Internal, "unique: two results were expected");
-    };
+    let (values, order) = in_order(&flat, &places)?;
+    let (values, order) = (&values, &order);
     // The first element of each run is new.
     let first = super::ones_like(
         &super::cast(

@@ -102,7 +102,26 @@ pub fn outer(x: impl IntoExpr, y: impl IntoExpr) -> Expr {
 
 /// The sum of conj(x) y along an axis; the others broadcast.
 pub fn vecdot(x: impl IntoExpr, y: impl IntoExpr, axis: i64) -> Expr {
-    super::sum(super::conj(x) * y, axis)
+    with2(x, y, |x, y| {
+        ensure!(
+            axis < 0 || x.rank() == y.rank(),
+            Shape,
+            "vecdot: axis {axis} of {} and {}",
+            x.spec(),
+            y.spec()
+        );
+        // The axis that is summed does not broadcast.
+        let size = |t: &Tensor| Ok(t.shape().dims()[t.shape().axis(axis, "vecdot")?]);
+        let (m, n): (Dim, Dim) = (size(&x)?, size(&y)?);
+        ensure!(
+            m == n,
+            Shape,
+            "vecdot: {m} and {n} elements along axis {axis} of {} and {}",
+            x.spec(),
+            y.spec()
+        );
+        super::sum(super::conj(&x) * &y, axis).done()
+    })
 }
 
 /// Sums of products by index letters: `einsum("bij,bjk->bik", &[&x, &y])`.

@@ -443,7 +443,9 @@ pub fn tril(x: impl IntoExpr, k: i64) -> Expr {
             "tril: takes matrices, not {}",
             x.spec()
         );
-        super::where_(triangle(&x, k), &x, 0).done()
+        super::where_(triangle(&x, k), &x, 0)
+            .then(|y| to_dtype(&y, x.dtype()))
+            .done()
     })
 }
 

@@ -201,17 +201,23 @@ pub fn roll_axes(x: impl IntoExpr, shifts: &[i64], axes: Option<&[i64]>) -> Expr
             let flat = super::roll(super::reshape(&x, [-1i64]), total, 0);
             return super::reshape(flat, x.shape()).done();
         };
-        ensure!(
-            shifts.len() == axes.len() || shifts.len() == 1 || axes.len() == 1,
-            Value,
-            "roll: {} shifts for {} axes",
-            shifts.len(),
-            axes.len()
-        );
+        let pairs: Vec<(i64, i64)> = match (shifts, axes) {
+            ([one], axes) => axes.iter().map(|&axis| (*one, axis)).collect(),
+            (shifts, [one]) => shifts.iter().map(|&shift| (shift, *one)).collect(),
+            (shifts, axes) => {
+                ensure!(
+                    shifts.len() == axes.len(),
+                    Value,
+                    "roll: {} shifts for {} axes",
+                    shifts.len(),
+                    axes.len()
+                );
+                shifts.iter().copied().zip(axes.iter().copied()).collect()
+            }
+        };
         let mut out = x;
-        for i in 0..shifts.len().max(axes.len()) {
-            let shift = shifts[i.min(shifts.len() - 1)];
-            out = super::roll(&out, shift, axes[i.min(axes.len() - 1)]).done()?;
+        for (shift, axis) in pairs {
+            out = super::roll(&out, shift, axis).done()?;
         }
         Ok(out)
     })
@@ -473,12 +479,13 @@ pub fn matrix_norm(x: &Tensor, kind: MatrixNorm, keep: bool) -> Expr {
     }
 }
 
+/// The largest or the smallest along the last axis; the largest of nothing is 0, since norms are not negative.
 fn extreme(x: Expr, order: f64) -> Expr {
-    if order > 0.0 {
-        super::max(x, -1)
-    } else {
-        super::min(x, -1)
-    }
+    x.then(|x| match x.shape().dims().last() {
+        Some(n) if order > 0.0 && *n == 0usize => super::sum(&x, -1).done(),
+        _ if order > 0.0 => super::max(&x, -1).done(),
+        _ => super::min(&x, -1).done(),
+    })
 }
 
 /// Singular values below this share of the largest count as zero.
@@ -522,6 +529,9 @@ pub fn pinv_by(x: &Tensor, rtol: Option<&Tensor>) -> Expr {
             return super::pinv(x, None).done();
         };
         let (u, s, vh) = super::svd(x, false)?;
+        if s.shape().dims().last().is_some_and(|n| *n == 0usize) {
+            return super::conj(super::matrix_transpose(x)).done();
+        }
         let bound = negligible(x, Some(rtol))?;
         let largest = super::keepdims(&s, -1, super::max);
         let keep = super::greater(&s, largest * bound).done()?;

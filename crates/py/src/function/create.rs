@@ -28,6 +28,13 @@ pub fn asarray<'py>(
     let py = obj.py();
     crate::args::device("asarray", device)?;
     let want = dtype::maybe(dtype)?;
+    // The same object, so that what is written into one is seen in the other, as where memory is shared.
+    if copy != Some(true)
+        && let Ok(t) = obj.cast::<PyTensor>()
+        && want.is_none_or(|d| t.borrow().tensor.dtype() == d)
+    {
+        return Ok(obj.clone());
+    }
     let t = match from_object(py, obj, want, copy)? {
         Some(t) => t,
         None if copy == Some(false) && number(obj)?.is_none() => {
@@ -264,7 +271,10 @@ fn full_like<'py>(
 
 /// From `start` by `step` up to, but not including, `stop`.
 #[pyfunction]
-#[pyo3(signature = (start, /, stop=None, step=None, *, dtype=None, device=None))]
+#[pyo3(
+    signature = (start, /, stop=None, step=None, *, dtype=None, device=None),
+    text_signature = "(start, /, stop=None, step=1, *, dtype=None, device=None)"
+)]
 fn arange<'py>(
     start: &Object<'py>,
     stop: Maybe<'_, 'py>,

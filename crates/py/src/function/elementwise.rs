@@ -31,10 +31,10 @@ macro_rules! binary {
         $(
             #[doc = $doc]
             #[pyfunction]
-            #[pyo3(signature = (x, y, /))]
-            fn $name<'py>(x: &Bound<'py, PyAny>, y: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                let mut call = Call::new(x.py(), stringify!($name));
-                let (x, y) = (call.take(x)?, call.take(y)?);
+            #[pyo3(signature = (x1, x2, /))]
+            fn $name<'py>(x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let mut call = Call::new(x1.py(), stringify!($name));
+                let (x, y) = (call.take(x1)?, call.take(x2)?);
                 call.one(|| ops::binary(Binary::$variant, x, y))
             }
         )*
@@ -49,10 +49,10 @@ macro_rules! compare {
         $(
             #[doc = $doc]
             #[pyfunction]
-            #[pyo3(signature = (x, y, /))]
-            fn $name<'py>(x: &Bound<'py, PyAny>, y: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                let mut call = Call::new(x.py(), stringify!($name));
-                let (x, y) = (call.take(x)?, call.take(y)?);
+            #[pyo3(signature = (x1, x2, /))]
+            fn $name<'py>(x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let mut call = Call::new(x1.py(), stringify!($name));
+                let (x, y) = (call.take(x1)?, call.take(x2)?);
                 call.one(|| ops::compare(Compare::$variant, x, y))
             }
         )*

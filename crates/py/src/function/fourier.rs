@@ -46,7 +46,10 @@ macro_rules! transforms {
     ($($(#[$doc:meta])* $name:ident $kind:ident;)*) => { $(
         $(#[$doc])*
         #[pyfunction]
-        #[pyo3(signature = (x, /, *, n=None, axis=-1, norm="backward"))]
+        #[pyo3(
+            signature = (x, /, *, n=None, axis=-1, norm="backward"),
+            text_signature = "(x, /, *, n=None, axis=-1, norm='backward')"
+        )]
         fn $name<'py>(x: &Object<'py>, n: Option<usize>, axis: i64, norm: &str) -> PyResult<Object<'py>> {
             one(stringify!($name), Fourier::$kind, x, n, axis, norm)
         }

@@ -22,7 +22,7 @@ fn take<'py>(x: &Object<'py>, indices: &Object<'py>, axis: Option<i64>) -> PyRes
 
 /// One element per index along an axis, the other axes going side by side.
 #[pyfunction]
-#[pyo3(signature = (x, indices, /, *, axis=-1))]
+#[pyo3(signature = (x, indices, /, *, axis=-1), text_signature = "(x, indices, /, *, axis=-1)")]
 fn take_along_axis<'py>(
     x: &Object<'py>,
     indices: &Object<'py>,
@@ -72,7 +72,7 @@ fn searchsorted<'py>(
 
 /// The elements in rising order along an axis; NaN last.
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true))]
+#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true), text_signature = "(x, /, *, axis=-1, descending=False, stable=True)")]
 fn sort<'py>(x: &Object<'py>, axis: i64, descending: bool, stable: bool) -> PyResult<Object<'py>> {
     let _ = stable; // always
     let mut call = Call::new(x.py(), "sort");
@@ -82,7 +82,7 @@ fn sort<'py>(x: &Object<'py>, axis: i64, descending: bool, stable: bool) -> PyRe
 
 /// Where the elements in rising order stand.
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true))]
+#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true), text_signature = "(x, /, *, axis=-1, descending=False, stable=True)")]
 fn argsort<'py>(
     x: &Object<'py>,
     axis: i64,

@@ -142,7 +142,7 @@ fn natural(numbers: &[Scalar]) -> DType {
 
 /// Whether a type is of a kind: a type, a name of a kind, or a tuple of them.
 #[pyfunction]
-#[pyo3(signature = (dtype, kind, /))]
+#[pyo3(signature = (dtype, kind))]
 fn isdtype(dtype: &Object<'_>, kind: &Object<'_>) -> PyResult<bool> {
     let own = dtype::dtype(dtype)?.0;
     is_kind(own, kind)
@@ -242,8 +242,8 @@ impl Info {
     }
 
     /// Every device.
-    fn devices(&self) -> Vec<&'static str> {
-        vec!["cpu"]
+    fn devices(&self) -> (&'static str,) {
+        ("cpu",)
     }
 }
 

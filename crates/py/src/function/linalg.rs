@@ -22,7 +22,7 @@ fn matmul<'py>(x1: &Object<'py>, x2: &Object<'py>) -> PyResult<Object<'py>> {
 
 /// Sums of products over axes.
 #[pyfunction]
-#[pyo3(signature = (x1, x2, /, *, axes=None))]
+#[pyo3(signature = (x1, x2, /, *, axes=None), text_signature = "(x1, x2, /, *, axes=2)")]
 fn tensordot<'py>(
     x1: &Object<'py>,
     x2: &Object<'py>,
@@ -59,7 +59,7 @@ fn last_and_first(x: &Tensor, n: i64) -> PyResult<(Vec<i64>, Vec<i64>)> {
 
 /// Sums of products over one axis, the first operand conjugated.
 #[pyfunction]
-#[pyo3(signature = (x1, x2, /, *, axis=-1))]
+#[pyo3(signature = (x1, x2, /, *, axis=-1), text_signature = "(x1, x2, /, *, axis=-1)")]
 fn vecdot<'py>(x1: &Object<'py>, x2: &Object<'py>, axis: i64) -> PyResult<Object<'py>> {
     let mut call = Call::new(x1.py(), "vecdot");
     let (x, y) = (call.take(x1)?, call.take(x2)?);
@@ -87,7 +87,7 @@ fn outer<'py>(x1: &Object<'py>, x2: &Object<'py>) -> PyResult<Object<'py>> {
 
 /// The cross product of vectors with three elements.
 #[pyfunction]
-#[pyo3(signature = (x1, x2, /, *, axis=-1))]
+#[pyo3(signature = (x1, x2, /, *, axis=-1), text_signature = "(x1, x2, /, *, axis=-1)")]
 fn cross<'py>(x1: &Object<'py>, x2: &Object<'py>, axis: i64) -> PyResult<Object<'py>> {
     let mut call = Call::new(x1.py(), "cross");
     let (x, y) = (call.take(x1)?, call.take(x2)?);
@@ -263,7 +263,10 @@ fn pinv<'py>(x: &Object<'py>, rtol: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
 
 /// A norm of vectors: ord is 2, 1, 0, inf, -inf or any number.
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=None, keepdims=false, ord=2.0))]
+#[pyo3(
+    signature = (x, /, *, axis=None, keepdims=false, ord=2.0),
+    text_signature = "(x, /, *, axis=None, keepdims=False, ord=2)"
+)]
 fn vector_norm<'py>(
     x: &Object<'py>,
     axis: Maybe<'_, 'py>,
@@ -284,7 +287,10 @@ fn vector_norm<'py>(
 
 /// A norm of matrices: ord is `fro`, `nuc`, 1, 2, inf or their negatives.
 #[pyfunction]
-#[pyo3(signature = (x, /, *, keepdims=false, ord=None))]
+#[pyo3(
+    signature = (x, /, *, keepdims=false, ord=None),
+    text_signature = "(x, /, *, keepdims=False, ord='fro')"
+)]
 fn matrix_norm<'py>(x: &Object<'py>, keepdims: bool, ord: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
     let kind = match ord {
         None => ops::MatrixNorm::Frobenius,

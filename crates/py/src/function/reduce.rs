@@ -211,7 +211,7 @@ fn median<'py>(x: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
 
 /// Differences of neighbours along an axis, n times.
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1, n=1, prepend=None, append=None))]
+#[pyo3(signature = (x, /, *, axis=-1, n=1, prepend=None, append=None), text_signature = "(x, /, *, axis=-1, n=1, prepend=None, append=None)")]
 fn diff<'py>(
     x: &Object<'py>,
     axis: i64,

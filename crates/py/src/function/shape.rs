@@ -99,11 +99,11 @@ fn broadcast_shapes<'py>(shapes: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Py
 
 /// New axes of size 1.
 #[pyfunction]
-#[pyo3(signature = (x, /, axis=None))]
-fn expand_dims<'py>(x: &Object<'py>, axis: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
+#[pyo3(signature = (x, /, axis))]
+fn expand_dims<'py>(x: &Object<'py>, axis: &Object<'py>) -> PyResult<Object<'py>> {
     let mut call = Call::new(x.py(), "expand_dims");
     let x = call.take(x)?;
-    let axes = axes("expand_dims", axis)?.unwrap_or_else(|| vec![0]);
+    let axes = integers("expand_dims", "axis", axis)?;
     call.one(|| ops::expand_axes(x, &axes))
 }
 
@@ -124,7 +124,7 @@ fn squeeze<'py>(x: &Object<'py>, axis: Maybe<'_, 'py>) -> PyResult<Object<'py>> 
 
 /// All operands one after the other along an axis; flattened first where the axis is None.
 #[pyfunction]
-#[pyo3(signature = (arrays, /, *, axis=Some(0)))]
+#[pyo3(signature = (arrays, /, *, axis=Some(0)), text_signature = "(arrays, /, *, axis=0)")]
 fn concat<'py>(arrays: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
     let mut call = Call::new(arrays.py(), "concat");
     let xs = call.take_all(arrays)?;
