@@ -10,6 +10,8 @@ use std::time::Instant;
 pub enum Check {
     /// Values, element types and shapes of results.
     Forward,
+    /// Values that are or come from numbers below the smallest normal one, which some processors' settings make zero.
+    Subnormal,
     /// Reverse mode.
     Vjp,
     /// Forward mode.
@@ -20,12 +22,19 @@ pub enum Check {
 
 impl Check {
     /// All of them.
-    pub const ALL: [Check; 4] = [Check::Forward, Check::Vjp, Check::Jvp, Check::Second];
+    pub const ALL: [Check; 5] = [
+        Check::Forward,
+        Check::Subnormal,
+        Check::Vjp,
+        Check::Jvp,
+        Check::Second,
+    ];
 
     /// The word in limits and reports.
     pub fn name(self) -> &'static str {
         match self {
             Check::Forward => "forward",
+            Check::Subnormal => "subnormal",
             Check::Vjp => "vjp",
             Check::Jvp => "jvp",
             Check::Second => "second",

@@ -1,14 +1,14 @@
 //! Runs cases on a backend.
 
-use crate::array::Array;
+use crate::array::{Array, Num, places, tiny};
 use crate::case::{Case, Expect, cases};
-use crate::compare::compare;
+use crate::compare::compare_where;
 use crate::derivative;
 use crate::limit::{self, Limit};
 use crate::report::{Check, Finding, Outcome, Report, Row};
 use crate::unit::{Unit, units_of};
 use clematis_core::dispatch::apply;
-use clematis_core::{Backend, Device, Op, Result, Tensor, backend, ops};
+use clematis_core::{Backend, DType, Device, Op, Result, Tensor, backend, ops};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +83,7 @@ impl Runner {
     pub fn checks(&self) -> &'static [Check] {
         match self.against {
             None => &Check::ALL,
-            Some(_) => &[Check::Forward, Check::Vjp, Check::Jvp],
+            Some(_) => &[Check::Forward, Check::Subnormal, Check::Vjp, Check::Jvp],
         }
     }
 
@@ -158,9 +158,19 @@ impl Runner {
     }
 
     fn case(&self, case: &Case) -> Vec<Finding> {
+        let mut subnormal = Outcome::None;
         let mut findings = vec![Finding::timed(Check::Forward, || {
-            guarded(|| settled(forward(self.backend, case))).unwrap_or_else(Outcome::Failed)
+            let both = guarded(|| forward(self.backend, case));
+            let both = both.map(|found| found.map_err(|e| e.to_string()));
+            match both {
+                Ok(Ok((normal, below))) => {
+                    subnormal = below;
+                    normal
+                }
+                Ok(Err(message)) | Err(message) => Outcome::Failed(message),
+            }
         })];
+        findings.push(Finding::timed(Check::Subnormal, || subnormal));
         match guarded(|| derivative::check(self.backend, case, self.against)) {
             Ok(more) => findings.extend(more),
             Err(message) => findings.push(Finding::timed(Check::Vjp, || Outcome::Failed(message))),
@@ -209,49 +219,64 @@ fn results(op: &Op, inputs: &[Tensor]) -> Result<Vec<Array>> {
         .collect()
 }
 
-fn forward(backend: &'static dyn Backend, case: &Case) -> Result<Outcome> {
+/// How the values came out: those of normal numbers, and those of numbers below.
+fn forward(backend: &'static dyn Backend, case: &Case) -> Result<(Outcome, Outcome)> {
     let plain: Vec<Tensor> = case
         .inputs
         .iter()
         .map(|x| upload(backend, x))
         .collect::<Result<_>>()?;
     if let Expect::Refused(kind) = case.expect {
-        return Ok(match results(&case.op, &plain) {
+        let outcome = match results(&case.op, &plain) {
             Err(e) if e.kind() == kind => Outcome::Passed(0.0),
             Err(e) => Outcome::Failed(format!("{kind:?} was expected, not {e}")),
             Ok(_) => Outcome::Failed(format!("{kind:?} was expected, not a result")),
-        });
+        };
+        return Ok((outcome, Outcome::None));
     }
-    let mut worst = judge(case, &results(&case.op, &plain)?)?;
+    let mut judged = judge(case, &results(&case.op, &plain)?)?;
     // Operands that lie in memory in another order must give the same.
-    if case.inputs.iter().any(|x| x.rank() > 1) && worst.is_ok() {
+    if case.inputs.iter().any(|x| x.rank() > 1) {
         let turned: Vec<Tensor> = case
             .inputs
             .iter()
             .map(|x| upload_turned(backend, x))
             .collect::<Result<_>>()?;
         let again = judge(case, &results(&case.op, &turned)?)?;
-        worst = match (worst, again) {
-            (Ok(a), Ok(b)) => Ok(f64::max(a, b)),
-            (_, Err(message)) => Err(format!("with operands stored column by column: {message}")),
-            (first, _) => first,
-        };
+        judged = (worse(judged.0, again.0), worse(judged.1, again.1));
     }
-    Ok(match worst {
-        Ok(error) => Outcome::Passed(error),
-        Err(message) => Outcome::Failed(message),
-    })
+    Ok(judged)
+}
+
+/// The worse of two outcomes; the second is that of operands stored in another order.
+fn worse(first: Outcome, second: Outcome) -> Outcome {
+    match (first, second) {
+        (Outcome::Passed(a), Outcome::Passed(b)) => Outcome::Passed(f64::max(a, b)),
+        (Outcome::Failed(message), _) => Outcome::Failed(message),
+        (_, Outcome::Failed(message)) => {
+            Outcome::Failed(format!("with operands stored column by column: {message}"))
+        }
+        (first, _) => first,
+    }
+}
+
+fn failed(message: String) -> (Outcome, Outcome) {
+    (Outcome::Failed(message), Outcome::None)
 }
 
 /// The worst error as a share of what is allowed, or what is wrong.
-fn judge(case: &Case, got: &[Array]) -> Result<std::result::Result<f64, String>> {
+fn judge(case: &Case, got: &[Array]) -> Result<(Outcome, Outcome)> {
     let specs = case.results()?;
     if got.len() != specs.len() {
-        return Ok(Err(format!("{} results, not {}", got.len(), specs.len())));
+        return Ok(failed(format!(
+            "{} results, not {}",
+            got.len(),
+            specs.len()
+        )));
     }
     for (g, spec) in got.iter().zip(&specs) {
         if g.spec() != *spec {
-            return Ok(Err(format!("{} came out, infer says {spec}", g.spec())));
+            return Ok(failed(format!("{} came out, infer says {spec}", g.spec())));
         }
     }
     let allowed = case.tolerance.units.max(f64::MIN_POSITIVE);
@@ -259,30 +284,79 @@ fn judge(case: &Case, got: &[Array]) -> Result<std::result::Result<f64, String>>
         Expect::Values(reference) => {
             let want = reference(&case.inputs)?;
             if want.len() != got.len() {
-                return Ok(Err(format!("the reference gives {} results", want.len())));
+                return Ok(failed(format!(
+                    "the reference gives {} results",
+                    want.len()
+                )));
             }
-            let mut worst = 0.0f64;
+            let mut normal = Outcome::Passed(0.0);
+            let mut below = Outcome::None;
             for (i, (g, w)) in got.iter().zip(&want).enumerate() {
-                match compare(g, w, &case.tolerance)? {
-                    Ok(error) => worst = worst.max(error),
-                    Err(message) => return Ok(Err(format!("result {i}: {message}"))),
+                let low = subnormals(case, w);
+                let part = |low_ones: bool| -> Result<Outcome> {
+                    let found = compare_where(g, w, &case.tolerance, |at| low[at] == low_ones)?;
+                    Ok(match found {
+                        Ok(error) => Outcome::Passed(error / allowed),
+                        Err(message) => Outcome::Failed(format!("result {i}: {message}")),
+                    })
+                };
+                normal = combined(normal, part(false)?);
+                if low.contains(&true) {
+                    below = combined(below, part(true)?);
                 }
             }
-            Ok(Ok(worst / allowed))
+            Ok((normal, below))
         }
         Expect::Holds(identity) => {
             let error = identity(&case.inputs, got)?;
             // Also where it is NaN.
             let within = error <= case.tolerance.units;
             Ok(if within {
-                Ok(error / allowed)
+                (Outcome::Passed(error / allowed), Outcome::None)
             } else {
-                Err(format!(
+                failed(format!(
                     "the identity is {error:.3e} units of {} off",
                     case.dtype
                 ))
             })
         }
-        Expect::Refused(_) => Ok(Ok(0.0)),
+        Expect::Refused(_) => Ok((Outcome::Passed(0.0), Outcome::None)),
     }
+}
+
+/// The worse of two results' outcomes.
+fn combined(first: Outcome, second: Outcome) -> Outcome {
+    match (first, second) {
+        (Outcome::None, other) | (other, Outcome::None) => other,
+        (Outcome::Passed(a), Outcome::Passed(b)) => Outcome::Passed(f64::max(a, b)),
+        (Outcome::Failed(message), _) | (_, Outcome::Failed(message)) => Outcome::Failed(message),
+    }
+}
+
+/// Which elements of a result are below the smallest normal number, or are computed from one that is.
+fn subnormals(case: &Case, want: &Array) -> Vec<bool> {
+    let low = |dtype: DType, x: Num| {
+        dtype.is_inexact() && {
+            let z = x.c();
+            [z.re, z.im]
+                .iter()
+                .any(|v| *v != 0.0 && v.abs() < tiny(dtype))
+        }
+    };
+    let mut found: Vec<bool> = want.values.iter().map(|&v| low(want.dtype, v)).collect();
+    let elementwise = matches!(
+        case.op,
+        Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Cast(_) | Op::Select | Op::Clamp
+    );
+    if elementwise {
+        for x in &case.inputs {
+            if !x.values.iter().any(|&v| low(x.dtype, v)) {
+                continue;
+            }
+            for (at, place) in places(&want.shape).enumerate() {
+                found[at] |= low(x.dtype, x.spread(&place));
+            }
+        }
+    }
+    found
 }
