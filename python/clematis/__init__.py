@@ -2,8 +2,7 @@
 
 from math import e, inf, nan, pi
 
-from . import _clematis as _core
-from . import errors, fft, linalg, random, tree
+from . import _compile, errors, fft, linalg, random, tree
 from ._clematis import *  # noqa: F403
 from ._clematis import __array_namespace_info__, __version__
 from .errors import *  # noqa: F403

@@ -4,6 +4,7 @@
 
 mod args;
 mod backend;
+mod control;
 mod dlpack;
 mod dtype;
 mod error;
@@ -46,22 +47,23 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     info::install(m)?;
     neural::install(m)?;
     transform::install(m)?;
+    control::install(m)?;
     backend::install(m)?;
     m.add_function(wrap_pyfunction!(tensor::_restore, m)?)?;
     m.add_function(wrap_pyfunction!(run_command_line, m)?)?;
     for (name, fill) in [
         (
-            "fft",
+            "_fft",
             fourier::install as fn(&Bound<'_, PyModule>) -> PyResult<()>,
         ),
-        ("random", random::install),
-        ("tree", tree::install),
+        ("_random", random::install),
+        ("_tree", tree::install),
     ] {
         let part = PyModule::new(py, name)?;
         fill(&part)?;
         m.add_submodule(&part)?;
     }
-    let part = PyModule::new(py, "linalg")?;
+    let part = PyModule::new(py, "_linalg")?;
     linalg::install(m, &part)?;
     m.add_submodule(&part)
 }
