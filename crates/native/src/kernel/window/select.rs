@@ -37,15 +37,66 @@ multiversion! {
     }
 }
 
-/// Calls `visit(window, selected)` for every window of a job: indices in the windows' array and in
-/// the input.
+/// Where windows and what they select are found in arrays that do not lie as the windows and the input do.
+pub struct Elsewhere {
+    axes: Vec<ElsewhereAxis>,
+    window: isize,
+    place: isize,
+}
+
+struct ElsewhereAxis {
+    axis: WindowAxis,
+    window: isize,
+    place: isize,
+}
+
+impl Elsewhere {
+    /// For windows that are numbered row by row by `axes`; per array where it begins, and its strides.
+    pub fn new(axes: &[WindowAxis], windows: (usize, &[isize]), places: (usize, &[isize])) -> Self {
+        let strides = windows.1.iter().zip(places.1);
+        let axes = axes
+            .iter()
+            .zip(strides)
+            .map(|(&axis, (&window, &place))| ElsewhereAxis {
+                axis,
+                window,
+                place,
+            });
+        Elsewhere {
+            axes: axes.collect(),
+            window: windows.0 as isize,
+            place: places.0 as isize,
+        }
+    }
+
+    /// Of the `window`-th window and its `tap`-th element.
+    fn find(&self, mut window: usize, mut tap: usize) -> (usize, usize) {
+        let (mut at, mut place) = (self.window, self.place);
+        for ElsewhereAxis {
+            axis,
+            window: window_stride,
+            place: place_stride,
+        } in self.axes.iter().rev()
+        {
+            let (p, t) = (window % axis.output.size, tap % axis.window);
+            (window, tap) = (window / axis.output.size, tap / axis.window);
+            let read = (p * axis.step.stride + t * axis.step.rhs_dilation) as isize - axis.step.lo;
+            at += p as isize * window_stride;
+            place += read / axis.step.lhs_dilation as isize * place_stride;
+        }
+        (at as usize, place as usize)
+    }
+}
+
+/// Calls `visit(window, selected)` for every window of a job: indices in the windows' array, and in
+/// the input together with the number of the window's element.
 fn each_selected<T: Pooled>(
     nest: &Nest,
     job: &Job,
     (read, write): (isize, isize),
     x: &[T],
     reduction: Reduction,
-    mut visit: impl FnMut(usize, Option<usize>),
+    mut visit: impl FnMut(usize, Option<(usize, usize)>),
 ) {
     let reads = &nest.reads[job.reads.clone()];
     // Side by side: lanes of one place, or places where there are no lanes.
@@ -69,8 +120,9 @@ fn each_selected<T: Pooled>(
                 _ => select(&mut chosen, x, reads, shift, step, width, T::above),
             }
             for (lane, &i) in chosen[..width].iter().enumerate() {
-                let at = reads[i as usize].0 + shift + lane as isize * step;
-                visit(window(lane), Some(at as usize));
+                let (read, tap) = reads[i as usize];
+                let at = read + shift + lane as isize * step;
+                visit(window(lane), Some((at as usize, tap)));
             }
         }
     }
@@ -92,13 +144,15 @@ fn share(nest: &Nest) -> usize {
 
 /// Adds each element of `source` (shaped like the windows) to `out` at the place that its window
 /// selects in `input`; all else in `out` is zero. `out` is laid out as `input`, offset included, and
-/// `source` as the result of [`super::reduce_window`]. `Min` selects the smallest, all else the largest.
+/// `source` as the result of [`super::reduce_window`], unless they are found `elsewhere`. `Min` selects the smallest,
+/// all else the largest.
 pub fn window_scatter<T: Pooled>(
     out: &mut [T],
     source: (&[T], usize),
     input: (&[T], usize),
     axes: &[WindowAxis],
     reduction: Reduction,
+    elsewhere: Option<&Elsewhere>,
 ) {
     let mut nest = nest(input.1, source.1, axes);
     nest.order_reads();
@@ -121,9 +175,12 @@ pub fn window_scatter<T: Pooled>(
                         input.0,
                         reduction,
                         |window, chosen| {
-                            if let Some(place) =
-                                chosen.map(|at| out.slice(at, 1)).and_then(<[T]>::first_mut)
-                            {
+                            let Some((at, tap)) = chosen else { return };
+                            let (window, at) = match elsewhere {
+                                Some(elsewhere) => elsewhere.find(window, tap),
+                                None => (window, at),
+                            };
+                            if let [place] = out.slice(at, 1) {
                                 *place = T::narrow(T::add(place.widen(), source.0[window].widen()));
                             }
                         },
@@ -135,13 +192,14 @@ pub fn window_scatter<T: Pooled>(
 }
 
 /// Reads `values` (laid out as `input`, offset included) where each window selects in `input`; zero
-/// where a window has nothing to select.
+/// where a window has nothing to select. `elsewhere` says where values are that lie otherwise.
 pub fn window_gather<T: Pooled>(
     out: (&mut [T], usize),
     values: &[T],
     input: (&[T], usize),
     axes: &[WindowAxis],
     reduction: Reduction,
+    elsewhere: Option<&Elsewhere>,
 ) {
     let mut nest = nest(input.1, out.1, axes);
     nest.order_reads();
@@ -161,7 +219,11 @@ pub fn window_gather<T: Pooled>(
                         input.0,
                         reduction,
                         |window, chosen| {
-                            out.set(window, chosen.map_or(T::ZERO, |at| values[at]));
+                            let place = chosen.map(|(at, tap)| match elsewhere {
+                                Some(elsewhere) => elsewhere.find(window, tap).1,
+                                None => at,
+                            });
+                            out.set(window, place.map_or(T::ZERO, |at| values[at]));
                         },
                     );
                 }
