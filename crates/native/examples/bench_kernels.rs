@@ -444,7 +444,7 @@ fn bench_pool(
     let forward = || reduce_window((&mut y, 0), (&x, 0), &axes, reduction);
     bench.time(&name, 0.0, &mut [("clematis", Box::new(forward))]);
     if reduction == Reduction::Max {
-        let backward = || window_scatter(&mut dx, (&y, 0), (&x, 0), &axes, reduction, None);
+        let backward = || window_scatter(&mut dx, (&y, 0), (&x, 0), &axes, reduction);
         let name = format!("{name} by input");
         bench.time(&name, 0.0, &mut [("clematis", Box::new(backward))]);
     }

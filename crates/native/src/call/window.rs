@@ -120,24 +120,17 @@ fn select<E: Plain + Pooled>(
     let values = elements::<E>(other.data)?;
     // A result like the input lies row by row, so where the input does not, its places are found apart.
     let as_input = input.strides == rows && input.offset == 0;
-    if scatters {
-        let alike = as_input && other.strides == window_rows;
+    let kind = reduction(p.kind);
+    if scatters && as_input && other.strides == window_rows {
+        window::window_scatter(to, (values, other.offset), from, &axes, kind);
+    } else if scatters {
         let elsewhere = Elsewhere::new(&axes, (other.offset, &other.strides), (0, &rows));
-        let elsewhere = (!alike).then_some(&elsewhere);
-        let first = if alike { other.offset } else { 0 };
-        window::window_scatter(
-            to,
-            (values, first),
-            from,
-            &axes,
-            reduction(p.kind),
-            elsewhere,
-        );
+        window::window_scatter_elsewhere(to, values, from, &axes, kind, &elsewhere);
+    } else if input.strides == other.strides && input.offset == other.offset {
+        window::window_gather((to, 0), values, from, &axes, kind);
     } else {
-        let alike = input.strides == other.strides && input.offset == other.offset;
         let elsewhere = Elsewhere::new(&axes, (0, &window_rows), (other.offset, &other.strides));
-        let elsewhere = (!alike).then_some(&elsewhere);
-        window::window_gather((to, 0), values, from, &axes, reduction(p.kind), elsewhere);
+        window::window_gather_elsewhere(to, values, from, &axes, kind, &elsewhere);
     }
     Ok(Buffer::new(bytes))
 }

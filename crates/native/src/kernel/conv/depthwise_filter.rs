@@ -23,7 +23,7 @@ const LANES: usize = planes::LANES;
 /// A way to solve a problem, where there is one here.
 pub(super) enum Plan {
     ChannelsLast,
-    Planes(Planes),
+    Planes(Box<Planes>),
 }
 
 /// Whether rows of both images are contiguous, across channels or along the last axis.
@@ -32,7 +32,7 @@ pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     if last {
         return Some(Plan::ChannelsLast);
     }
-    Planes::by_filter(problem).map(Plan::Planes)
+    Planes::by_filter(problem).map(|planes| Plan::Planes(Box::new(planes)))
 }
 
 /// Solves `problem`, where every group has one input and one output feature.

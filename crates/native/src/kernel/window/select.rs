@@ -37,6 +37,139 @@ multiversion! {
     }
 }
 
+/// Calls `visit(window, selected)` for every window of a job: indices in the windows' array and in
+/// the input.
+fn each_selected<T: Pooled>(
+    nest: &Nest,
+    job: &Job,
+    (read, write): (isize, isize),
+    x: &[T],
+    reduction: Reduction,
+    mut visit: impl FnMut(usize, Option<usize>),
+) {
+    let reads = &nest.reads[job.reads.clone()];
+    // Side by side: lanes of one place, or places where there are no lanes.
+    let (lines, length, step, write_step) = match nest.lanes {
+        1 => (1, job.count, nest.read_step, nest.write_step),
+        lanes => (job.count, lanes, 1, 1),
+    };
+    let mut chosen = [0; WIDTH];
+    for line in 0..lines as isize {
+        for first in (0..length).step_by(WIDTH) {
+            let width = WIDTH.min(length - first);
+            let shift = read + line * nest.read_step + first as isize * step;
+            let start = write + job.write + line * nest.write_step + first as isize * write_step;
+            let window = |lane: usize| (start + lane as isize * write_step) as usize;
+            if reads.is_empty() {
+                (0..width).for_each(|lane| visit(window(lane), None));
+                continue;
+            }
+            match reduction {
+                Reduction::Min => select(&mut chosen, x, reads, shift, step, width, T::below),
+                _ => select(&mut chosen, x, reads, shift, step, width, T::above),
+            }
+            for (lane, &i) in chosen[..width].iter().enumerate() {
+                let at = reads[i as usize].0 + shift + lane as isize * step;
+                visit(window(lane), Some(at as usize));
+            }
+        }
+    }
+}
+
+/// Positions of the free axes per task.
+fn share(nest: &Nest) -> usize {
+    let reads = nest
+        .jobs
+        .iter()
+        .map(|job| job.count * job.reads.len())
+        .sum::<usize>();
+    let positions = nest.positions().max(1);
+    match reads.saturating_mul(positions).saturating_mul(nest.lanes) {
+        work if work < PARALLEL => positions,
+        _ => positions.div_ceil(64),
+    }
+}
+
+/// Adds each element of `source` (shaped like the windows) to `out` at the place that its window
+/// selects in `input`; all else in `out` is zero. `out` is laid out as `input`, offset included, and
+/// `source` as the result of [`super::reduce_window`]. `Min` selects the smallest, all else the largest.
+pub fn window_scatter<T: Pooled>(
+    out: &mut [T],
+    source: (&[T], usize),
+    input: (&[T], usize),
+    axes: &[WindowAxis],
+    reduction: Reduction,
+) {
+    let mut nest = nest(input.1, source.1, axes);
+    nest.order_reads();
+    out.fill(T::ZERO);
+    // Windows may overlap, but not across positions of the free axes: those are the tasks.
+    let positions = nest.positions();
+    let each = share(&nest);
+    parallel::for_disjoint(
+        out,
+        positions.div_ceil(each),
+        || (),
+        |(), task, out| {
+            for position in task * each..positions.min((task + 1) * each) {
+                let (read, write, _) = nest.position(position);
+                for job in &nest.jobs {
+                    each_selected(
+                        &nest,
+                        job,
+                        (read, write),
+                        input.0,
+                        reduction,
+                        |window, chosen| {
+                            if let Some(place) =
+                                chosen.map(|at| out.slice(at, 1)).and_then(<[T]>::first_mut)
+                            {
+                                *place = T::narrow(T::add(place.widen(), source.0[window].widen()));
+                            }
+                        },
+                    );
+                }
+            }
+        },
+    );
+}
+
+/// Reads `values` (laid out as `input`, offset included) where each window selects in `input`; zero
+/// where a window has nothing to select.
+pub fn window_gather<T: Pooled>(
+    out: (&mut [T], usize),
+    values: &[T],
+    input: (&[T], usize),
+    axes: &[WindowAxis],
+    reduction: Reduction,
+) {
+    let mut nest = nest(input.1, out.1, axes);
+    nest.order_reads();
+    let (positions, each) = (nest.positions(), share(&nest));
+    parallel::for_disjoint(
+        out.0,
+        positions.div_ceil(each),
+        || (),
+        |(), task, out| {
+            for position in task * each..positions.min((task + 1) * each) {
+                let (read, write, _) = nest.position(position);
+                for job in &nest.jobs {
+                    each_selected(
+                        &nest,
+                        job,
+                        (read, write),
+                        input.0,
+                        reduction,
+                        |window, chosen| {
+                            out.set(window, chosen.map_or(T::ZERO, |at| values[at]));
+                        },
+                    );
+                }
+            }
+        },
+    );
+}
+
 /// Where windows and what they select are found in arrays that do not lie as the windows and the input do.
 pub struct Elsewhere {
     axes: Vec<ElsewhereAxis>,
@@ -88,78 +221,53 @@ impl Elsewhere {
     }
 }
 
-/// Calls `visit(window, selected)` for every window of a job: indices in the windows' array, and in
-/// the input together with the number of the window's element.
-fn each_selected<T: Pooled>(
+/// Calls `visit(window, tap)` for every window of a job: its number, and which of its elements it selects. One by one,
+/// unlike [`each_selected`]: whoever asks has more to do for each.
+fn each_tap<T: Pooled>(
     nest: &Nest,
     job: &Job,
     (read, write): (isize, isize),
     x: &[T],
-    reduction: Reduction,
-    mut visit: impl FnMut(usize, Option<(usize, usize)>),
+    replaces: fn(T, T) -> bool,
+    mut visit: impl FnMut(usize, Option<usize>),
 ) {
     let reads = &nest.reads[job.reads.clone()];
-    // Side by side: lanes of one place, or places where there are no lanes.
-    let (lines, length, step, write_step) = match nest.lanes {
-        1 => (1, job.count, nest.read_step, nest.write_step),
-        lanes => (job.count, lanes, 1, 1),
-    };
-    let mut chosen = [0; WIDTH];
-    for line in 0..lines as isize {
-        for first in (0..length).step_by(WIDTH) {
-            let width = WIDTH.min(length - first);
-            let shift = read + line * nest.read_step + first as isize * step;
-            let start = write + job.write + line * nest.write_step + first as isize * write_step;
-            let window = |lane: usize| (start + lane as isize * write_step) as usize;
-            if reads.is_empty() {
-                (0..width).for_each(|lane| visit(window(lane), None));
-                continue;
+    for place in 0..job.count as isize {
+        for lane in 0..nest.lanes as isize {
+            let shift = read + place * nest.read_step + lane;
+            let mut best = None;
+            for &(read, tap) in reads {
+                let next = x[(read + shift) as usize];
+                if best.is_none_or(|(best, _)| replaces(next, best)) {
+                    best = Some((next, tap));
+                }
             }
-            match reduction {
-                Reduction::Min => select(&mut chosen, x, reads, shift, step, width, T::below),
-                _ => select(&mut chosen, x, reads, shift, step, width, T::above),
-            }
-            for (lane, &i) in chosen[..width].iter().enumerate() {
-                let (read, tap) = reads[i as usize];
-                let at = read + shift + lane as isize * step;
-                visit(window(lane), Some((at as usize, tap)));
-            }
+            let window = write + job.write + place * nest.write_step + lane;
+            visit(window as usize, best.map(|(_, tap)| tap));
         }
     }
 }
 
-/// Positions of the free axes per task.
-fn share(nest: &Nest) -> usize {
-    let reads = nest
-        .jobs
-        .iter()
-        .map(|job| job.count * job.reads.len())
-        .sum::<usize>();
-    let positions = nest.positions().max(1);
-    match reads.saturating_mul(positions).saturating_mul(nest.lanes) {
-        work if work < PARALLEL => positions,
-        _ => positions.div_ceil(64),
+fn replaces<T: Pooled>(reduction: Reduction) -> fn(T, T) -> bool {
+    match reduction {
+        Reduction::Min => T::below,
+        _ => T::above,
     }
 }
 
-/// Adds each element of `source` (shaped like the windows) to `out` at the place that its window
-/// selects in `input`; all else in `out` is zero. `out` is laid out as `input`, offset included, and
-/// `source` as the result of [`super::reduce_window`], unless they are found `elsewhere`. `Min` selects the smallest,
-/// all else the largest.
-pub fn window_scatter<T: Pooled>(
+/// [`window_scatter`] for an `out` that does not lie as `input` does, or a `source` that does not lie row by row.
+pub fn window_scatter_elsewhere<T: Pooled>(
     out: &mut [T],
-    source: (&[T], usize),
+    source: &[T],
     input: (&[T], usize),
     axes: &[WindowAxis],
     reduction: Reduction,
-    elsewhere: Option<&Elsewhere>,
+    elsewhere: &Elsewhere,
 ) {
-    let mut nest = nest(input.1, source.1, axes);
+    let mut nest = nest(input.1, 0, axes);
     nest.order_reads();
     out.fill(T::ZERO);
-    // Windows may overlap, but not across positions of the free axes: those are the tasks.
-    let positions = nest.positions();
-    let each = share(&nest);
+    let (positions, each) = (nest.positions(), share(&nest));
     parallel::for_disjoint(
         out,
         positions.div_ceil(each),
@@ -168,64 +276,45 @@ pub fn window_scatter<T: Pooled>(
             for position in task * each..positions.min((task + 1) * each) {
                 let (read, write, _) = nest.position(position);
                 for job in &nest.jobs {
-                    each_selected(
-                        &nest,
-                        job,
-                        (read, write),
-                        input.0,
-                        reduction,
-                        |window, chosen| {
-                            let Some((at, tap)) = chosen else { return };
-                            let (window, at) = match elsewhere {
-                                Some(elsewhere) => elsewhere.find(window, tap),
-                                None => (window, at),
-                            };
-                            if let [place] = out.slice(at, 1) {
-                                *place = T::narrow(T::add(place.widen(), source.0[window].widen()));
-                            }
-                        },
-                    );
+                    let (at, replaces) = ((read, write), replaces(reduction));
+                    each_tap(&nest, job, at, input.0, replaces, |window, tap| {
+                        let Some(tap) = tap else { return };
+                        let (window, place) = elsewhere.find(window, tap);
+                        if let [place] = out.slice(place, 1) {
+                            *place = T::narrow(T::add(place.widen(), source[window].widen()));
+                        }
+                    });
                 }
             }
         },
     );
 }
 
-/// Reads `values` (laid out as `input`, offset included) where each window selects in `input`; zero
-/// where a window has nothing to select. `elsewhere` says where values are that lie otherwise.
-pub fn window_gather<T: Pooled>(
-    out: (&mut [T], usize),
+/// [`window_gather`] for `values` that do not lie as `input` does; `out` lies row by row.
+pub fn window_gather_elsewhere<T: Pooled>(
+    out: &mut [T],
     values: &[T],
     input: (&[T], usize),
     axes: &[WindowAxis],
     reduction: Reduction,
-    elsewhere: Option<&Elsewhere>,
+    elsewhere: &Elsewhere,
 ) {
-    let mut nest = nest(input.1, out.1, axes);
+    let mut nest = nest(input.1, 0, axes);
     nest.order_reads();
     let (positions, each) = (nest.positions(), share(&nest));
     parallel::for_disjoint(
-        out.0,
+        out,
         positions.div_ceil(each),
         || (),
         |(), task, out| {
             for position in task * each..positions.min((task + 1) * each) {
                 let (read, write, _) = nest.position(position);
                 for job in &nest.jobs {
-                    each_selected(
-                        &nest,
-                        job,
-                        (read, write),
-                        input.0,
-                        reduction,
-                        |window, chosen| {
-                            let place = chosen.map(|(at, tap)| match elsewhere {
-                                Some(elsewhere) => elsewhere.find(window, tap).1,
-                                None => at,
-                            });
-                            out.set(window, place.map_or(T::ZERO, |at| values[at]));
-                        },
-                    );
+                    let (at, replaces) = ((read, write), replaces(reduction));
+                    each_tap(&nest, job, at, input.0, replaces, |window, tap| {
+                        let place = tap.map(|tap| elsewhere.find(window, tap).1);
+                        out.set(window, place.map_or(T::ZERO, |place| values[place]));
+                    });
                 }
             }
         },

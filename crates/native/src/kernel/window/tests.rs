@@ -187,7 +187,6 @@ fn check<T: Pooled + std::fmt::Debug>(seed: u64, make: fn(f64) -> T) {
             (&x, offsets[0]),
             &axes,
             reduction,
-            None,
         );
         window_scatter(
             &mut spread,
@@ -195,7 +194,6 @@ fn check<T: Pooled + std::fmt::Debug>(seed: u64, make: fn(f64) -> T) {
             (&x, offsets[0]),
             &axes,
             reduction,
-            None,
         );
         let (mut taken_expected, mut spread_expected) = (source.clone(), vec![T::ZERO; x.len()]);
         for (place, reads) in &windows {
@@ -264,14 +262,7 @@ fn nan_wins_and_the_first_of_equals_is_selected() {
         assert!(out[0].is_nan() && out[1] == last);
     }
     let mut out = [0.0; 6];
-    window_scatter(
-        &mut out,
-        (&[10.0, 20.0], 0),
-        (&x, 0),
-        &axes,
-        Reduction::Max,
-        None,
-    );
+    window_scatter(&mut out, (&[10.0, 20.0], 0), (&x, 0), &axes, Reduction::Max);
     assert_eq!(out, [0.0, 10.0, 0.0, 0.0, 20.0, 0.0]);
     let mut out = [0.0; 2];
     window_gather(
@@ -280,7 +271,6 @@ fn nan_wins_and_the_first_of_equals_is_selected() {
         (&x, 0),
         &axes,
         Reduction::Max,
-        None,
     );
     assert_eq!(out, [2.0, 5.0]);
 }
@@ -301,8 +291,8 @@ fn a_window_of_padding_gives_the_identity_and_empty_arrays_are_fine() {
     assert_eq!(out, [f32::NEG_INFINITY, 5.0, f32::NEG_INFINITY]);
     let axes = [line(0, 1, Step::default()), line(3, 2, Step::default())];
     reduce_window::<f32>((&mut [], 0), (&[], 0), &axes, Reduction::Sum);
-    window_scatter::<f32>(&mut [], (&[], 0), (&[], 0), &axes, Reduction::Max, None);
-    window_gather::<f32>((&mut [], 0), &[], (&[], 0), &axes, Reduction::Max, None);
+    window_scatter::<f32>(&mut [], (&[], 0), (&[], 0), &axes, Reduction::Max);
+    window_gather::<f32>((&mut [], 0), &[], (&[], 0), &axes, Reduction::Max);
 }
 
 #[test]
@@ -347,7 +337,7 @@ fn the_thread_count_does_not_show() {
     let run = || {
         let (mut sum, mut spread) = (vec![0f32; 4 * 32 * 32 * 16], vec![0f32; x.len()]);
         reduce_window((&mut sum, 0), (&x, 0), &axes, Reduction::Sum);
-        window_scatter(&mut spread, (&sum, 0), (&x, 0), &axes, Reduction::Max, None);
+        window_scatter(&mut spread, (&sum, 0), (&x, 0), &axes, Reduction::Max);
         (sum, spread)
     };
     crate::parallel::set_thread_limit(Some(1));
