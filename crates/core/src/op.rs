@@ -189,7 +189,7 @@ op_table! {
         Concat "concat" axis: Axis, "All operands one after the other along an axis.",
         Reverse "reverse" axes: Axes, "Back to front along axes.",
         DynamicSlice "dynamic_slice" sizes: Shape, "A block of the first operand at the start that the second gives; starts are clipped.",
-        TopK "top_k" k: Dim, "The k largest along the last axis, falling, and where they stood.",
+        TopK "top_k" k: Dim, "The k largest along the last axis, falling, and where they stood; NaN counts as the largest.",
         NonZero "nonzero" size: Dim, "The index vectors of the first `size` elements that are not zero, padded with the shape's end.",
         SearchSorted "searchsorted" right: bool, "Where each element of the second operand would be put into the sorted last axis of the first.",
     }
@@ -200,7 +200,7 @@ op_table! {
         Slice "slice" "Every stride-th element from start up to limit.",
         Pad "pad" "The second operand around and between the elements of the first; negative padding crops.",
         Gather "gather" "Takes slices of the first operand at the index vectors of the second.",
-        Sort "sort" "Sorts all operands by the first ones along an axis; NaN last.",
+        Sort "sort" "Sorts all operands by the first ones along an axis; NaN last in either direction.",
         Dot "dot_general" "Sums of products over contracted axes, side by side over batch axes.",
         Conv "conv_general" "Slides a filter over the input.",
         Cholesky "cholesky" "The triangular factor of a positive definite matrix.",

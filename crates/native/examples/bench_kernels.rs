@@ -10,15 +10,16 @@
 
 use std::time::{Duration, Instant};
 
+use clematis_core::host::Bytes;
 use clematis_core::random::{self, Key};
-use clematis_core::{DType, Result, Tensor, ops};
+use clematis_core::{DType, Result, Spec, Tensor, ops};
 use clematis_native::kernel::conv::{
     Axis, Step, View, Window, conv, conv_backward_filter, conv_backward_input,
 };
 use clematis_native::kernel::dot::{Operand, Sizes, matmul};
 use clematis_native::kernel::window::{Reduction, WindowAxis, reduce_window, window_scatter};
-use clematis_native::parallel;
 use clematis_native::simd::{self, Strides};
+use clematis_native::{memory, parallel};
 
 /// One line of the table.
 struct Row {
@@ -141,6 +142,36 @@ fn processor_clock() -> f64 {
     wall_clock()
 }
 
+/// Numbers in memory as tensors have it: on cache lines, and in large pages where there are many.
+struct Array(Bytes);
+
+impl Array {
+    fn zeros(len: usize) -> Result<Array> {
+        let mut bytes = memory::alloc("bench", &Spec::of(DType::F32, [len])?)?;
+        bytes.as_mut_slice::<f32>().fill(0.0);
+        Ok(Array(bytes))
+    }
+
+    fn random(len: usize) -> Result<Array> {
+        let mut array = Array::zeros(len)?;
+        array.copy_from_slice(&random(len));
+        Ok(array)
+    }
+}
+
+impl std::ops::Deref for Array {
+    type Target = [f32];
+    fn deref(&self) -> &[f32] {
+        self.0.as_slice()
+    }
+}
+
+impl std::ops::DerefMut for Array {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        self.0.as_mut_slice()
+    }
+}
+
 fn random(len: usize) -> Vec<f32> {
     let mut state = 88172645463325252u64;
     let mut next = || {
@@ -152,9 +183,13 @@ fn random(len: usize) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
-fn bench_matmul(bench: &mut Bench, n: usize) {
-    let (a, b) = (random(n * n), random(n * n));
-    let mut out = [vec![0f32; n * n], vec![0f32; n * n], vec![0f32; n * n]];
+fn bench_matmul(bench: &mut Bench, n: usize) -> Result<()> {
+    let (a, b) = (Array::random(n * n)?, Array::random(n * n)?);
+    let mut out = [
+        Array::zeros(n * n)?,
+        Array::zeros(n * n)?,
+        Array::zeros(n * n)?,
+    ];
     let [ours, by_gemm, by_faer] = &mut out;
     let matrix = Strides {
         offset: 0,
@@ -241,6 +276,7 @@ fn bench_matmul(bench: &mut Bench, n: usize) {
         2.0 * (n as f64).powi(3),
         &mut entries,
     );
+    Ok(())
 }
 
 /// A contiguous array with features before or after the spatial axes.
@@ -309,7 +345,7 @@ struct Shape<'a> {
     groups: usize,
 }
 
-fn bench_conv(bench: &mut Bench, shape: &Shape<'_>, last: bool) {
+fn bench_conv(bench: &mut Bench, shape: &Shape<'_>, last: bool) -> Result<()> {
     let &Shape {
         name,
         batch,
@@ -339,11 +375,15 @@ fn bench_conv(bench: &mut Bench, shape: &Shape<'_>, last: bool) {
             * view.spatial.iter().map(|axis| axis.size).product::<usize>()
     };
     let (x, w, grad) = (
-        random(count(&lhs)),
-        random(count(&rhs)),
-        random(count(&out)),
+        Array::random(count(&lhs))?,
+        Array::random(count(&rhs))?,
+        Array::random(count(&out))?,
     );
-    let (mut y, mut dx, mut dw) = (grad.clone(), x.clone(), w.clone());
+    let (mut y, mut dx, mut dw) = (
+        Array::zeros(grad.len())?,
+        Array::zeros(x.len())?,
+        Array::zeros(w.len())?,
+    );
     // Products with the zeros of a dilated input do not count.
     let products = count(&out) * inputs / groups * taps.iter().product::<usize>();
     let flops = 2.0 * products as f64 / (step.lhs_dilation as f64).powi(size.len() as i32);
@@ -367,6 +407,7 @@ fn bench_conv(bench: &mut Bench, shape: &Shape<'_>, last: bool) {
         "by filter",
         Box::new(|| conv_backward_filter((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window)),
     );
+    Ok(())
 }
 
 /// Pooling of (8,64,56,56), and the gradient of its maximum.
@@ -377,7 +418,7 @@ fn bench_pool(
     step: Step,
     reduction: Reduction,
     last: bool,
-) {
+) -> Result<()> {
     let size = step.output_size(56, window);
     let (from, to) = (
         view(8, 64, &[56, 56], last),
@@ -395,9 +436,9 @@ fn bench_pool(
         axis(from.spatial[0], to.spatial[0], window, step),
         axis(from.spatial[1], to.spatial[1], window, step),
     ];
-    let x = random(8 * 64 * 56 * 56);
-    let mut y = vec![0f32; 8 * 64 * size * size];
-    let mut dx = x.clone();
+    let x = Array::random(8 * 64 * 56 * 56)?;
+    let mut y = Array::zeros(8 * 64 * size * size)?;
+    let mut dx = Array::zeros(x.len())?;
     let layout = if last { "last" } else { "first" };
     let name = format!("{name} (8,64,56,56) channels {layout}");
     let forward = || reduce_window((&mut y, 0), (&x, 0), &axes, reduction);
@@ -407,6 +448,7 @@ fn bench_pool(
         let name = format!("{name} by input");
         bench.time(&name, 0.0, &mut [("clematis", Box::new(backward))]);
     }
+    Ok(())
 }
 
 /// An eager op with its operands.
@@ -459,7 +501,7 @@ fn main() -> Result<()> {
         rows: Vec::new(),
     };
     for n in [64, 256, 512, 1024, 2048] {
-        bench_matmul(&mut bench, n);
+        bench_matmul(&mut bench, n)?;
     }
     let same = Step {
         lo: 1,
@@ -519,7 +561,7 @@ fn main() -> Result<()> {
     ];
     for shape in &shapes {
         for last in [false, true] {
-            bench_conv(&mut bench, shape, last);
+            bench_conv(&mut bench, shape, last)?;
         }
     }
     let halving = |lo| Step {
@@ -536,7 +578,7 @@ fn main() -> Result<()> {
             halving(0),
             Reduction::Max,
             last,
-        );
+        )?;
         bench_pool(
             &mut bench,
             "max_pool 3x3 s2",
@@ -544,7 +586,7 @@ fn main() -> Result<()> {
             halving(1),
             Reduction::Max,
             last,
-        );
+        )?;
         bench_pool(
             &mut bench,
             "avg_pool 2x2",
@@ -552,7 +594,7 @@ fn main() -> Result<()> {
             halving(0),
             Reduction::Sum,
             last,
-        );
+        )?;
     }
     bench_eager(&mut bench)?;
     bench.print(json);

@@ -1,13 +1,17 @@
 //! What the engine keeps in a tensor: shared bytes and a layout.
+//!
+//! Also the door to the system for pages larger than usual, which needs a pointer.
+#![allow(unsafe_code)]
 
 use crate::element::constant;
 use crate::layout::{Layout, View};
 use crate::memory;
 use bytemuck::Pod;
-use clematis_core::host::Bytes;
+use clematis_core::host::{Bytes, Line};
 use clematis_core::tensor::Data;
 use clematis_core::{Host, Repr, Result, Shape, Spec, Tensor, bail, with_element};
 use std::borrow::Cow;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// Bytes, shared by every view of them, and where in them a tensor's elements lie.
@@ -95,6 +99,25 @@ impl Buffer {
     pub fn boxed(self) -> Data {
         Box::new(self)
     }
+}
+
+/// Bytes of a large page.
+pub(crate) const LARGE_PAGE: usize = 2 << 20;
+
+/// Asks for large pages under this room; a wish that the system may decline.
+pub(crate) fn in_large_pages(room: &mut [MaybeUninit<Line>]) {
+    #[cfg(target_os = "linux")]
+    {
+        let start = room.as_mut_ptr().cast::<u8>();
+        let skip = start.align_offset(LARGE_PAGE);
+        let len = size_of_val(room).saturating_sub(skip) / LARGE_PAGE * LARGE_PAGE;
+        if len > 0 {
+            // SAFETY: the range lies inside `room`, on whole pages; this advice changes no contents.
+            unsafe { libc::madvise(start.add(skip).cast(), len, libc::MADV_HUGEPAGE) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = room;
 }
 
 /// A tensor's buffer; a number without a home gets one.

@@ -16,6 +16,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// 0 means no limit.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
+/// Elements of a result that debug builds watch.
+#[cfg(debug_assertions)]
+const WATCHED: usize = 1 << 20;
+
 /// Limits kernels to so many threads; `None` lifts the limit.
 pub fn set_thread_limit(limit: Option<usize>) {
     LIMIT.store(limit.map_or(0, |limit| limit.max(1)), Ordering::Relaxed);
@@ -110,7 +114,8 @@ fn chunks_mut<T: Send>(out: &mut [T], grain: usize, f: &(dyn Fn(usize, &mut [T])
 
 /// Runs `f(task, out)` where every task writes its own, possibly scattered, elements of `out`.
 ///
-/// No two tasks may touch the same element. Debug builds check that, so a kernel's tests prove it.
+/// No two tasks may touch the same element. Debug builds check that on results of up to a million elements, so a
+/// kernel's tests prove it.
 pub fn for_disjoint<T: Send, W>(
     out: &mut [T],
     count: usize,
@@ -147,10 +152,12 @@ impl<'a, T> Parts<'a, T> {
         }
     }
 
-    /// Has debug builds note which task writes what. Not needed where the split is plainly disjoint.
+    /// Has debug builds note which task writes what, of the first elements at least: notes are eight times the size
+    /// of a byte, and no limit counts them. Not needed where the split is plainly disjoint.
     fn watched(mut self) -> Self {
         #[cfg(debug_assertions)]
-        self.owners.resize_with(self.len, AtomicUsize::default);
+        self.owners
+            .resize_with(self.len.min(WATCHED), AtomicUsize::default);
         #[cfg(not(debug_assertions))]
         let _ = &mut self;
         self
@@ -237,6 +244,22 @@ mod tests {
     #[cfg(debug_assertions)]
     fn overlapping_tasks_are_caught_in_debug_builds() {
         for_disjoint(&mut [0; 4], 2, || (), |(), _, out| out.set(3, 1));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn the_watch_has_a_bound() {
+        let mut out = vec![0u8; WATCHED + 10];
+        assert_eq!(Parts::new(&mut out).watched().owners.len(), WATCHED);
+        for_disjoint(
+            &mut out,
+            2,
+            || (),
+            |(), task, out| {
+                out.slice(task * (WATCHED + 5), 5).fill(7);
+            },
+        );
+        assert_eq!(out.iter().filter(|&&x| x == 7).count(), 10);
     }
 
     #[test]

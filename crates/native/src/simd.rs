@@ -158,22 +158,51 @@ pub(crate) use multiversion;
 pub(crate) fn stream<T: bytemuck::Pod>(to: &mut [T], from: &[T]) {
     let (to, from): (&mut [u8], &[u8]) = (bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from));
     #[cfg(target_arch = "x86_64")]
-    if to.as_ptr().align_offset(16) == 0 && to.len() == from.len() {
-        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-        let whole = to.len() / 16;
-        for i in 0..whole {
-            // SAFETY: both slices have `whole` times 16 bytes, `to` begins on a multiple of 16, and these
-            // instructions belong to the base set of the target.
-            unsafe {
-                let line = _mm_loadu_si128(from.as_ptr().cast::<__m128i>().add(i));
-                _mm_stream_si128(to.as_mut_ptr().cast::<__m128i>().add(i), line);
-            }
+    if to.len() == from.len() {
+        if level() >= Level::Avx2 && to.as_ptr().align_offset(32) == 0 {
+            // SAFETY: the slices are equally long, `to` begins on a multiple of 32, and this level has the feature.
+            return unsafe { stream_wide(to, from) };
         }
-        to[whole * 16..].copy_from_slice(&from[whole * 16..]);
-        return;
+        if to.as_ptr().align_offset(16) == 0 {
+            // SAFETY: the slices are equally long and `to` begins on a multiple of 16.
+            return unsafe { stream_narrow(to, from) };
+        }
     }
     to.copy_from_slice(from);
 }
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! stream_by {
+    ($(#[$feature:meta])? $name:ident, $vector:ident, $load:ident, $store:ident) => {
+        /// # Safety
+        /// The slices are equally long, and `to` begins on a whole vector.
+        $(#[$feature])?
+        unsafe fn $name(to: &mut [u8], from: &[u8]) {
+            use std::arch::x86_64::{$load, $store, $vector};
+            let whole = to.len() / size_of::<$vector>();
+            for i in 0..whole {
+                // SAFETY: both slices have `whole` vectors, and the caller has promised the alignment; the
+                // instructions belong to the base set or to the feature of this function.
+                unsafe {
+                    let vector = $load(from.as_ptr().cast::<$vector>().add(i));
+                    $store(to.as_mut_ptr().cast::<$vector>().add(i), vector);
+                }
+            }
+            let done = whole * size_of::<$vector>();
+            to[done..].copy_from_slice(&from[done..]);
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+stream_by!(stream_narrow, __m128i, _mm_loadu_si128, _mm_stream_si128);
+#[cfg(target_arch = "x86_64")]
+stream_by!(
+    #[target_feature(enable = "avx2")]
+    stream_wide,
+    __m256i,
+    _mm256_loadu_si256,
+    _mm256_stream_si256
+);
 
 /// Makes what was streamed visible to other threads.
 pub(crate) fn stream_done() {

@@ -272,5 +272,16 @@ fn top_k(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             Case::by_parameters(name, Op::TopK(Dim::from(k)), dtype, vec![x]),
         );
     }
+    if dtype.is_float() {
+        // NaN before everything, as torch and jax have it; of equals the first.
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        let x = Array::real(dtype, &[8], &[1.0, nan, -0.0, inf, 0.0, nan, -inf, 1.0]);
+        for k in [1, 3, 8] {
+            let name = format!("top_k {dtype} specials {k}");
+            let op = Op::TopK(Dim::from(k));
+            let case = Case::by_parameters(name, op, dtype, vec![x.clone()]);
+            push(all, case.within(Tolerance::exact()).without_derivatives());
+        }
+    }
     Ok(())
 }

@@ -150,7 +150,13 @@ pub fn top_k(x: &Array, k: usize) -> Vec<Array> {
     let axis = x.rank() - 1;
     let mut shape = x.shape.clone();
     shape[axis] = k;
-    let at = |at: &[usize]| order(x.shape[axis], true, &[lane(x, axis, at)])[at[axis]];
+    let at = |at: &[usize]| {
+        let lane = lane(x, axis, at);
+        let mut order = order(x.shape[axis], true, std::slice::from_ref(&lane));
+        // NaN counts as the largest here, while a sort puts it last in either direction.
+        order.sort_by_key(|&i| !lane[i].re().is_nan());
+        order[at[axis]]
+    };
     let indices = Array::from_fn(DType::INDEX, &shape, |place| Num::Whole(at(place) as i128));
     let values = Array::from_fn(x.dtype, &shape, |place| {
         let mut own = place.to_vec();

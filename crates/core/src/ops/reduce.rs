@@ -203,7 +203,7 @@ pub fn cumprod(x: impl IntoExpr, axis: i64) -> Expr {
     cumulative(CumulativeKind::Prod, x, axis, false)
 }
 
-/// Sorted along an axis; NaN last.
+/// Sorted along an axis; NaN last in either direction.
 pub fn sort(x: impl IntoExpr, axis: i64, descending: bool) -> Expr {
     x.into_expr().then(|x| {
         let axis = x.shape().axis(axis, "sort")?;
@@ -251,7 +251,7 @@ pub fn argsort(x: impl IntoExpr, axis: i64, descending: bool) -> Expr {
     })
 }
 
-/// The k largest along the last axis, falling, and where they stood.
+/// The k largest along the last axis, falling, and where they stood; NaN counts as the largest.
 pub fn top_k(x: &Tensor, k: impl Into<Dim>) -> Result<(Tensor, Tensor)> {
     let mut outs = apply(&Op::TopK(k.into()), &[x])?.into_vec();
     match (outs.pop(), outs.pop()) {

@@ -1,4 +1,5 @@
-//! Products over any axes, brought to batched matrices by strides; an operand is copied only where they do not suffice.
+//! Products over any axes, brought to batched matrices by strides; an operand is copied only where they do not suffice,
+//! and then piece by piece.
 
 use super::{Plain, elements, elements_mut};
 use crate::buffer::{self, Buffer};
@@ -21,7 +22,11 @@ fn as_one(sizes: &[usize], strides: &[isize]) -> Option<(usize, isize)> {
     }
 }
 
+/// Elements of copied operands that are held at once, a single row of the contraction aside.
+const HELD: usize = 1 << 20;
+
 /// An operand with its axes sorted by what becomes of them.
+#[derive(Clone)]
 struct Side<'a, S> {
     view: View<'a, S>,
     batch: &'a [usize],
@@ -30,6 +35,23 @@ struct Side<'a, S> {
 }
 
 impl<S: Copy> Side<'_, S> {
+    /// Part of one axis.
+    fn narrowed(&self, axis: usize, start: usize, count: usize) -> Self {
+        let mut side = self.clone();
+        let offset = side.view.offset as isize + start as isize * side.view.strides[axis];
+        side.view.offset = offset as usize;
+        side.view.sizes[axis] = count;
+        side
+    }
+
+    /// Elements that must be copied.
+    fn to_copy(&self) -> usize {
+        match self.matrix() {
+            Some(_) => 0,
+            None => self.view.count(),
+        }
+    }
+
     fn group(&self, axes: &[usize]) -> Option<(usize, isize)> {
         let sizes: Vec<usize> = axes.iter().map(|&a| self.view.sizes[a]).collect();
         let strides: Vec<isize> = axes.iter().map(|&a| self.view.strides[a]).collect();
@@ -95,16 +117,95 @@ where
         left.contract = order.iter().map(|&i| left.contract[i]).collect();
         right.contract = order.iter().map(|&i| right.contract[i]).collect();
     }
-    let sizes: Vec<usize> = left.batch.iter().map(|&i| left.view.sizes[i]).collect();
+    let n = right.count(&right.free);
+    let mut bytes = memory::alloc("dot_general", out)?;
+    solve::<E>(elements_mut::<E>(&mut bytes)?, n, &left, &right)?;
+    Ok(Buffer::new(bytes))
+}
+
+/// The first of some axes that can be divided, by its place among them.
+fn divisible<S: Copy>(side: &Side<'_, S>, axes: &[usize]) -> Option<usize> {
+    axes.iter().position(|&axis| side.view.sizes[axis] > 1)
+}
+
+/// Calls `f(start, count)` for pieces of an axis such that a piece takes about `HELD` of the `whole` elements.
+fn pieces(size: usize, whole: usize, mut f: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
+    let each = (HELD / (whole / size).max(1)).max(1);
+    (0..size)
+        .step_by(each)
+        .try_for_each(|start| f(start, each.min(size - start)))
+}
+
+/// Multiplies into rows of `dst` that are `pitch` apart; more than the result's columns for a single product only.
+fn solve<E: Plain + Product>(
+    dst: &mut [E],
+    pitch: usize,
+    left: &Side<'_, E::Stored>,
+    right: &Side<'_, E::Stored>,
+) -> Result<()>
+where
+    E::Stored: crate::element::Stored,
+{
+    let (m, n) = (left.count(&left.free), right.count(&right.free));
+    let (lhs, rhs) = (left.to_copy(), right.to_copy());
+    // A part of the result's columns is computed apart and copied.
+    let result = if pitch == n { 0 } else { m * n };
+    if dst.is_empty() || lhs.max(rhs).max(result) <= HELD {
+        return multiply(dst, pitch, left, right);
+    }
+    if let Some(at) = divisible(left, left.batch) {
+        let (axis, other) = (left.batch[at], right.batch[at]);
+        let size = left.view.sizes[axis];
+        let step = dst.len() / size;
+        return pieces(size, lhs.max(rhs), |start, count| {
+            let dst = &mut dst[start * step..(start + count) * step];
+            let left = left.narrowed(axis, start, count);
+            solve(dst, pitch, &left, &right.narrowed(other, start, count))
+        });
+    }
+    match (divisible(left, &left.free), divisible(right, &right.free)) {
+        (_, Some(at)) if rhs > HELD => {
+            let axis = right.free[at];
+            let size = right.view.sizes[axis];
+            pieces(size, rhs, |start, count| {
+                let right = right.narrowed(axis, start, count);
+                solve(&mut dst[start * (n / size)..], pitch, left, &right)
+            })
+        }
+        (Some(at), _) if lhs.max(result) > HELD => {
+            let axis = left.free[at];
+            let size = left.view.sizes[axis];
+            pieces(size, lhs.max(result), |start, count| {
+                let dst = &mut dst[start * (m / size) * pitch..];
+                solve(dst, pitch, &left.narrowed(axis, start, count), right)
+            })
+        }
+        _ => multiply(dst, pitch, left, right),
+    }
+}
+
+/// The same at once.
+fn multiply<E: Plain + Product>(
+    dst: &mut [E],
+    pitch: usize,
+    left: &Side<'_, E::Stored>,
+    right: &Side<'_, E::Stored>,
+) -> Result<()>
+where
+    E::Stored: crate::element::Stored,
+{
+    let batch: Vec<usize> = left.batch.iter().map(|&i| left.view.sizes[i]).collect();
     let (m, n) = (left.count(&left.free), right.count(&right.free));
     let k = left.count(&left.contract);
-    let mut bytes = memory::alloc("dot_general", out)?;
-    let (lhs_room, rhs_room);
-    // Rows of the left operand and of the right one are its free and its contracted axes.
-    let (lhs, lhs_batch, (row, col)) = {
-        lhs_room = packed(&left)?;
-        place(&left, lhs_room.as_ref(), (m, k))
+    let sizes = Sizes {
+        batch: &batch,
+        m,
+        n,
+        k,
     };
+    // Rows of the left operand and of the right one are its free and its contracted axes.
+    let lhs_room = packed(left)?;
+    let (lhs, lhs_batch, (row, col)) = place(left, lhs_room.as_ref(), (m, k));
     let lhs = Operand {
         data: elements::<E>(lhs.0)?,
         matrix: simd::Strides {
@@ -114,10 +215,8 @@ where
         },
         batch: &lhs_batch,
     };
-    let (rhs, rhs_batch, (col, row)) = {
-        rhs_room = packed(&right)?;
-        place(&right, rhs_room.as_ref(), (n, k))
-    };
+    let rhs_room = packed(right)?;
+    let (rhs, rhs_batch, (col, row)) = place(right, rhs_room.as_ref(), (n, k));
     let rhs = Operand {
         data: elements::<E>(rhs.0)?,
         matrix: simd::Strides {
@@ -127,18 +226,17 @@ where
         },
         batch: &rhs_batch,
     };
-    dot::matmul(
-        elements_mut::<E>(&mut bytes)?,
-        Sizes {
-            batch: &sizes,
-            m,
-            n,
-            k,
-        },
-        lhs,
-        rhs,
-    );
-    Ok(Buffer::new(bytes))
+    if pitch == n {
+        let count = batch.iter().product::<usize>() * m * n;
+        dot::matmul(&mut dst[..count], sizes, lhs, rhs);
+    } else if let Some(&any) = dst.first() {
+        let mut part = vec![any; m * n];
+        dot::matmul(&mut part, sizes, lhs, rhs);
+        for (dst, part) in dst.chunks_mut(pitch).zip(part.chunks_exact(n)) {
+            dst[..n].copy_from_slice(part);
+        }
+    }
+    Ok(())
 }
 
 type Placed<'a, S> = ((&'a [S], usize), Vec<isize>, (isize, isize));

@@ -1,13 +1,16 @@
 //! Factorisations and triangular solves, batched over leading axes.
+//!
+//! Matrices that do not lie row by row are copied some at a time, never a whole batch.
 
-use super::dense;
 use crate::buffer::{self, Buffer};
 use crate::kernel::linalg::{self as la, LinalgError, Scalar};
-use crate::memory;
+use crate::layout::View;
+use crate::{memory, parallel};
 use clematis_core::host::Bytes;
 use clematis_core::op::{Cholesky, Eig, Eigh, Qr, Svd, Transposed, TriangularSolve};
 use clematis_core::{DType, Error, Kind, Result, Spec, Tensor, bail};
 use num_complex::Complex;
+use std::ops::Range;
 
 /// Runs an expression with `T` standing for a matrix's element type.
 macro_rules! by_matrix {
@@ -34,12 +37,20 @@ macro_rules! by_matrix {
     };
 }
 
-fn fail(e: LinalgError) -> Error {
-    let kind = match e {
-        LinalgError::Length { .. } => Kind::Internal,
-        _ => Kind::Value,
-    };
-    Error::new(kind, e.to_string())
+/// An error in the matrices from `first` on.
+fn fail(first: usize) -> impl Fn(LinalgError) -> Error {
+    move |mut e| {
+        if let LinalgError::NotPositiveDefinite { batch, .. }
+        | LinalgError::NoConvergence { batch, .. } = &mut e
+        {
+            *batch += first;
+        }
+        let kind = match e {
+            LinalgError::Length { .. } => Kind::Internal,
+            _ => Kind::Value,
+        };
+        Error::new(kind, e.to_string())
+    }
 }
 
 /// How many matrices, and their rows and columns.
@@ -52,8 +63,81 @@ fn shape(x: &Tensor) -> (usize, (usize, usize)) {
     )
 }
 
-fn rows(op: &str, x: &Tensor) -> Result<Buffer> {
-    buffer::contiguous(op, &*buffer::of(x)?, x.spec())
+/// Elements of copied matrices that are held at once, one matrix for each thread aside.
+const HELD: usize = 1 << 20;
+
+/// The matrices of an operand, in row-major order.
+struct Matrices<'a, T> {
+    op: &'static str,
+    view: View<'a, T>,
+    /// All of them where they lie so already.
+    dense: Option<&'a [T]>,
+    size: usize,
+    /// How many are wanted at once.
+    each: usize,
+    room: Option<Bytes>,
+}
+
+impl<'a, T: bytemuck::Pod + Send + Sync> Matrices<'a, T> {
+    fn new(op: &'static str, buffer: &'a Buffer, x: &Tensor) -> Self {
+        let (_, (rows, columns)) = shape(x);
+        Matrices {
+            op,
+            view: buffer.view::<T>(x.shape()).merged(),
+            dense: buffer.dense(x.shape().count()),
+            size: rows * columns,
+            each: 0,
+            room: None,
+        }
+    }
+
+    /// How many are worked on at once: all, unless they are copied.
+    fn rounds(
+        &mut self,
+        batch: usize,
+        copies: bool,
+    ) -> impl Iterator<Item = Range<usize>> + use<T> {
+        let most = (HELD / self.size.max(1)).max(parallel::threads());
+        let each = match copies || self.dense.is_none() {
+            true => most.min(batch).max(1),
+            false => batch.max(1),
+        };
+        self.each = each;
+        // No matrices are one round, in which sizes are still looked at.
+        (0..batch.max(1))
+            .step_by(each)
+            .map(move |start| start..batch.min(start + each))
+    }
+
+    fn get(&mut self, range: &Range<usize>) -> Result<&[T]> {
+        match self.dense {
+            Some(all) => Ok(&all[range.start * self.size..range.end * self.size]),
+            None => self.copy(range).map(|copy| &*copy),
+        }
+    }
+
+    fn copy(&mut self, range: &Range<usize>) -> Result<&mut [T]> {
+        let room = match self.room.take() {
+            Some(room) => room,
+            None => {
+                let bytes = self.each.max(range.len()) * self.size * size_of::<T>();
+                memory::alloc(self.op, &Spec::of(DType::U8, [bytes])?)?
+            }
+        };
+        let room = self.room.insert(room).as_mut_slice::<T>();
+        let room = &mut room[..range.len() * self.size];
+        let first = range.start * self.size;
+        let view = &self.view;
+        let grain = crate::kernel::map::Cost::Light.grain();
+        parallel::for_chunks_mut(room, grain, |start, out| view.read(first + start, out));
+        Ok(room)
+    }
+}
+
+/// The part of a result that belongs to some matrices of a batch.
+fn part<'a, T>(all: &'a mut [T], range: &Range<usize>, batch: usize) -> &'a mut [T] {
+    let size = all.len() / batch.max(1);
+    &mut all[range.start * size..range.end * size]
 }
 
 fn alloc<const N: usize>(op: &str, out: &[Spec]) -> Result<[Bytes; N]> {
@@ -74,37 +158,50 @@ fn finish<const N: usize>(bytes: [Bytes; N]) -> Vec<Buffer> {
 /// The triangular factor; the lower triangle of the operand is read.
 pub fn cholesky(p: &Cholesky, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let (batch, (n, _)) = shape(x);
+    let from = buffer::of(x)?;
     let mut bytes = alloc::<1>("cholesky", out)?;
     by_matrix!("cholesky", x.dtype(), T => {
-        let from = rows("cholesky", x)?;
-        let a = dense::<T>(&from, x.shape().count())?;
-        let to = bytes[0].as_mut_slice::<T>();
-        if p.upper {
-            // The kernel reads the triangle that it writes: what it gets is the lower one, mirrored.
-            let mut mirrored = a.to_vec();
-            for (to, from) in mirrored.chunks_mut((n * n).max(1)).zip(a.chunks((n * n).max(1))) {
-                for i in 0..n {
-                    for j in 0..n {
-                        to[j * n + i] = from[i * n + j].conjugate();
-                    }
-                }
-            }
-            la::cholesky(&mirrored, batch, n, true, to).map_err(fail)?;
-        } else {
-            la::cholesky(a, batch, n, false, to).map_err(fail)?;
+        let mut matrices = Matrices::<T>::new("cholesky", &from, x);
+        for range in matrices.rounds(batch, p.upper) {
+            let to = part(bytes[0].as_mut_slice::<T>(), &range, batch);
+            let a = match p.upper {
+                // The kernel reads the triangle that it writes: what it gets is the lower one, mirrored.
+                true => mirrored(matrices.copy(&range)?, n),
+                false => matrices.get(&range)?,
+            };
+            la::cholesky(a, range.len(), n, p.upper, to).map_err(fail(range.start))?;
         }
     });
     Ok(finish(bytes))
 }
 
+/// Each matrix of `n` by `n` replaced by its adjoint.
+fn mirrored<T: Scalar>(all: &mut [T], n: usize) -> &[T] {
+    for a in all.chunks_mut((n * n).max(1)) {
+        for i in 0..n {
+            a[i * n + i] = a[i * n + i].conjugate();
+            for j in 0..i {
+                let (low, high) = (a[i * n + j], a[j * n + i]);
+                (a[i * n + j], a[j * n + i]) = (high.conjugate(), low.conjugate());
+            }
+        }
+    }
+    all
+}
+
 /// `q` and `r`.
 pub fn qr(p: &Qr, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let (batch, sizes) = shape(x);
+    let from = buffer::of(x)?;
     let [mut q, mut r] = alloc("qr", out)?;
     by_matrix!("qr", x.dtype(), T => {
-        let from = rows("qr", x)?;
-        let a = dense::<T>(&from, x.shape().count())?;
-        la::qr(a, batch, sizes, p.complete, q.as_mut_slice::<T>(), r.as_mut_slice()).map_err(fail)?;
+        let mut matrices = Matrices::<T>::new("qr", &from, x);
+        for range in matrices.rounds(batch, false) {
+            let q = part(q.as_mut_slice::<T>(), &range, batch);
+            let r = part(r.as_mut_slice::<T>(), &range, batch);
+            let a = matrices.get(&range)?;
+            la::qr(a, range.len(), sizes, p.complete, q, r).map_err(fail(range.start))?;
+        }
     });
     Ok(finish([q, r]))
 }
@@ -112,18 +209,27 @@ pub fn qr(p: &Qr, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
 /// `u`, `s` and `vh`, or `s`.
 pub fn svd(p: &Svd, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let (batch, sizes) = shape(x);
-    let from = rows("svd", x)?;
+    let from = buffer::of(x)?;
     by_matrix!("svd", x.dtype(), T => {
         type Part = <T as Scalar>::Part;
-        let a = dense::<T>(&from, x.shape().count())?;
+        let mut matrices = Matrices::<T>::new("svd", &from, x);
         if !p.vectors {
             let [mut s] = alloc("svd", out)?;
-            la::svd(a, batch, sizes, p.complete, s.as_mut_slice::<Part>(), None).map_err(fail)?;
+            for range in matrices.rounds(batch, false) {
+                let s = part(s.as_mut_slice::<Part>(), &range, batch);
+                let a = matrices.get(&range)?;
+                la::svd(a, range.len(), sizes, p.complete, s, None).map_err(fail(range.start))?;
+            }
             return Ok(finish([s]));
         }
         let [mut u, mut s, mut vh] = alloc("svd", out)?;
-        let vectors = Some((u.as_mut_slice::<T>(), vh.as_mut_slice::<T>()));
-        la::svd(a, batch, sizes, p.complete, s.as_mut_slice::<Part>(), vectors).map_err(fail)?;
+        for range in matrices.rounds(batch, false) {
+            let u = part(u.as_mut_slice::<T>(), &range, batch);
+            let s = part(s.as_mut_slice::<Part>(), &range, batch);
+            let vh = part(vh.as_mut_slice::<T>(), &range, batch);
+            let a = matrices.get(&range)?;
+            la::svd(a, range.len(), sizes, p.complete, s, Some((u, vh))).map_err(fail(range.start))?;
+        }
         Ok(finish([u, s, vh]))
     })
 }
@@ -131,17 +237,24 @@ pub fn svd(p: &Svd, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
 /// `w` and `v`, or `w`.
 pub fn eigh(p: &Eigh, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let (batch, (n, _)) = shape(x);
-    let from = rows("eigh", x)?;
+    let from = buffer::of(x)?;
     by_matrix!("eigh", x.dtype(), T => {
         type Part = <T as Scalar>::Part;
-        let a = dense::<T>(&from, x.shape().count())?;
+        let mut matrices = Matrices::<T>::new("eigh", &from, x);
         if !p.vectors {
             let [mut w] = alloc("eigh", out)?;
-            la::eigh(a, batch, n, w.as_mut_slice::<Part>(), None).map_err(fail)?;
+            for range in matrices.rounds(batch, false) {
+                let w = part(w.as_mut_slice::<Part>(), &range, batch);
+                la::eigh(matrices.get(&range)?, range.len(), n, w, None).map_err(fail(range.start))?;
+            }
             return Ok(finish([w]));
         }
         let [mut w, mut v] = alloc("eigh", out)?;
-        la::eigh(a, batch, n, w.as_mut_slice::<Part>(), Some(v.as_mut_slice())).map_err(fail)?;
+        for range in matrices.rounds(batch, false) {
+            let w = part(w.as_mut_slice::<Part>(), &range, batch);
+            let v = part(v.as_mut_slice::<T>(), &range, batch);
+            la::eigh(matrices.get(&range)?, range.len(), n, w, Some(v)).map_err(fail(range.start))?;
+        }
         Ok(finish([w, v]))
     })
 }
@@ -149,17 +262,24 @@ pub fn eigh(p: &Eigh, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
 /// `w` and `v`, or `w`, complex.
 pub fn eig(p: &Eig, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let (batch, (n, _)) = shape(x);
-    let from = rows("eig", x)?;
+    let from = buffer::of(x)?;
     by_matrix!("eig", x.dtype(), T => {
         type Pair = Complex<<T as Scalar>::Part>;
-        let a = dense::<T>(&from, x.shape().count())?;
+        let mut matrices = Matrices::<T>::new("eig", &from, x);
         if !p.vectors {
             let [mut w] = alloc("eig", out)?;
-            la::eig(a, batch, n, w.as_mut_slice::<Pair>(), None).map_err(fail)?;
+            for range in matrices.rounds(batch, false) {
+                let w = part(w.as_mut_slice::<Pair>(), &range, batch);
+                la::eig(matrices.get(&range)?, range.len(), n, w, None).map_err(fail(range.start))?;
+            }
             return Ok(finish([w]));
         }
         let [mut w, mut v] = alloc("eig", out)?;
-        la::eig(a, batch, n, w.as_mut_slice::<Pair>(), Some(v.as_mut_slice())).map_err(fail)?;
+        for range in matrices.rounds(batch, false) {
+            let w = part(w.as_mut_slice::<Pair>(), &range, batch);
+            let v = part(v.as_mut_slice::<Pair>(), &range, batch);
+            la::eig(matrices.get(&range)?, range.len(), n, w, Some(v)).map_err(fail(range.start))?;
+        }
         Ok(finish([w, v]))
     })
 }
@@ -167,12 +287,17 @@ pub fn eig(p: &Eig, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
 /// Packed factors, pivots and permutation.
 pub fn lu(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let (batch, sizes) = shape(x);
-    let from = rows("lu", x)?;
+    let from = buffer::of(x)?;
     let [mut factors, mut pivots, mut permutation] = alloc("lu", out)?;
     by_matrix!("lu", x.dtype(), T => {
-        let a = dense::<T>(&from, x.shape().count())?;
-        let (pivots, permutation) = (pivots.as_mut_slice::<i32>(), permutation.as_mut_slice::<i32>());
-        la::lu(a, batch, sizes, factors.as_mut_slice::<T>(), pivots, permutation).map_err(fail)?;
+        let mut matrices = Matrices::<T>::new("lu", &from, x);
+        for range in matrices.rounds(batch, false) {
+            let factors = part(factors.as_mut_slice::<T>(), &range, batch);
+            let pivots = part(pivots.as_mut_slice::<i32>(), &range, batch);
+            let permutation = part(permutation.as_mut_slice::<i32>(), &range, batch);
+            let a = matrices.get(&range)?;
+            la::lu(a, range.len(), sizes, factors, pivots, permutation).map_err(fail(range.start))?;
+        }
     });
     Ok(finish([factors, pivots, permutation]))
 }
@@ -202,21 +327,28 @@ pub fn triangular_solve(
         Transposed::Yes => la::Transform::Transpose,
         Transposed::Adjoint => la::Transform::Adjoint,
     };
-    let (left, right) = (rows(op, a)?, rows(op, b)?);
+    let (left, right) = (buffer::of(a)?, buffer::of(b)?);
     let [mut x] = alloc(op, out)?;
     by_matrix!(op, a.dtype(), T => {
-        la::triangular_solve(
-            dense::<T>(&left, a.shape().count())?,
-            dense::<T>(&right, b.shape().count())?,
-            batch,
-            (n, columns),
-            side,
-            triangle,
-            transform,
-            p.unit_diagonal,
-            x.as_mut_slice::<T>(),
-        )
-        .map_err(fail)?;
+        let mut left = Matrices::<T>::new(op, &left, a);
+        let mut right = Matrices::<T>::new(op, &right, b);
+        let copies = left.dense.is_none() || right.dense.is_none();
+        // In step with each other: by the larger of the two.
+        let larger = if left.size > right.size { &mut left } else { &mut right };
+        for range in larger.rounds(batch, copies) {
+            la::triangular_solve(
+                left.get(&range)?,
+                right.get(&range)?,
+                range.len(),
+                (n, columns),
+                side,
+                triangle,
+                transform,
+                p.unit_diagonal,
+                part(x.as_mut_slice::<T>(), &range, batch),
+            )
+            .map_err(fail(range.start))?;
+        }
     });
     Ok(finish([x]))
 }

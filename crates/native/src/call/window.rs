@@ -1,9 +1,9 @@
 //! Reductions over moving windows and the selections of their gradients.
 
-use super::{Plain, dense, elements, elements_mut};
+use super::{Plain, elements, elements_mut};
 use crate::buffer::{self, Buffer};
 use crate::kernel::conv::{Axis, Step};
-use crate::kernel::window::{self, Pooled, Reduction, WindowAxis};
+use crate::kernel::window::{self, Elsewhere, Pooled, Reduction, WindowAxis};
 use crate::layout::dense_strides;
 use crate::memory;
 use clematis_core::host::types::{BF16, C64, C128, F16};
@@ -97,7 +97,7 @@ pub fn gather(op: &str, p: &WindowGather, x: &Tensor, y: &Tensor, out: &Spec) ->
     by_number!(op, out.dtype, E => select::<E>(op, &p, [x, y], &windows, out, false),)
 }
 
-/// Both go through the selected places of `x`; everything lies row by row.
+/// Both go through the selected places of `x`, and read their operands as they lie.
 fn select<E: Plain + Pooled>(
     op: &str,
     p: &Window,
@@ -109,18 +109,28 @@ fn select<E: Plain + Pooled>(
     if windows.contains(&0) {
         return crate::kernel::create::fill(op, Scalar::ZERO, out);
     }
-    let input = buffer::contiguous(op, &*buffer::of(x)?, x.spec())?;
-    let other = buffer::contiguous(op, &*buffer::of(y)?, y.spec())?;
-    let input = elements::<E>(dense(&input, x.shape().count())?)?;
-    let other = elements::<E>(dense(&other, y.shape().count())?)?;
-    let sizes = x.shape().sizes();
-    let axes = axes(p, &sizes, &dense_strides(&sizes), windows);
+    let (input, other) = (buffer::of(x)?, buffer::of(y)?);
+    let input = input.view::<E::Stored>(x.shape());
+    let other = other.view::<E::Stored>(y.shape());
+    let axes = axes(p, &input.sizes, &input.strides, windows);
+    let (rows, window_rows) = (dense_strides(&input.sizes), dense_strides(windows));
     let mut bytes = memory::alloc(op, out)?;
     let to = elements_mut::<E>(&mut bytes)?;
-    if scatters {
-        window::window_scatter(to, (other, 0), (input, 0), &axes, reduction(p.kind));
+    let from = (elements::<E>(input.data)?, input.offset);
+    let values = elements::<E>(other.data)?;
+    // A result like the input lies row by row, so where the input does not, its places are found apart.
+    let as_input = input.strides == rows && input.offset == 0;
+    let kind = reduction(p.kind);
+    if scatters && as_input && other.strides == window_rows {
+        window::window_scatter(to, (values, other.offset), from, &axes, kind);
+    } else if scatters {
+        let elsewhere = Elsewhere::new(&axes, (other.offset, &other.strides), (0, &rows));
+        window::window_scatter_elsewhere(to, values, from, &axes, kind, &elsewhere);
+    } else if input.strides == other.strides && input.offset == other.offset {
+        window::window_gather((to, 0), values, from, &axes, kind);
     } else {
-        window::window_gather((to, 0), other, (input, 0), &axes, reduction(p.kind));
+        let elsewhere = Elsewhere::new(&axes, (0, &window_rows), (other.offset, &other.strides));
+        window::window_gather_elsewhere(to, values, from, &axes, kind, &elsewhere);
     }
     Ok(Buffer::new(bytes))
 }

@@ -4,8 +4,8 @@
 //! All three are one sum (`Problem`) with the roles of the axes exchanged, so they share their
 //! strategies: matrix products where a window has one element (`pointwise`), register tiles over input
 //! that is unfolded as it is read (`tiled`), the same with the window as the long axis (`wide`, which is
-//! what a filter gradient looks like), channel by channel (`depthwise`), and a plain loop for what is
-//! left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
+//! what a filter gradient looks like), channel by channel (`depthwise`, `planes`), and a plain loop for what
+//! is left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
 //!
 //! Padding is read as zeros by the fast strategies, so an infinite filter element gives NaN at a
 //! padded border, as it does in XLA.
@@ -20,6 +20,7 @@ pub(crate) mod cut;
 mod depthwise;
 mod depthwise_filter;
 mod plain;
+mod planes;
 mod pointwise;
 pub(crate) mod problem;
 mod slab;
@@ -227,8 +228,12 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
         );
     } else if T::multiply(out, lhs, rhs, problem) {
         // Done.
-    } else if problem.is_depthwise_filter() && depthwise_filter::fits(problem) {
-        depthwise_filter::run(out, lhs, rhs, problem);
+    } else if let Some(plan) = problem
+        .is_depthwise_filter()
+        .then(|| depthwise_filter::plan(problem))
+        .flatten()
+    {
+        depthwise_filter::run(out, lhs, rhs, problem, &plan);
     } else if problem.is_depthwise() && !problem.is_wide() {
         depthwise::run(out, lhs, rhs, problem);
     } else if problem.is_wide() {

@@ -17,8 +17,12 @@ const LONG_BLOCK: usize = 32 * 1024;
 /// Rows of a view shorter than this are not worth a call each.
 const SHORT_ROW: usize = 64;
 
-/// Operands and result together that no cache holds: then the result is written past the caches.
-const STREAM: usize = 32 << 20;
+/// Bytes of a row that is written past the caches. With longer ones reading would wait for writing.
+const STREAM_BLOCK: usize = 1024;
+
+/// Tasks from which on they grow with the work, up to `GROWTH` times: long runs keep prefetching going.
+const TASKS: usize = 16;
+const GROWTH: usize = 4;
 
 /// How long a kernel takes per element, which decides from which size on threads pay.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,18 @@ impl Cost {
             Cost::Light => 1 << 16,
             Cost::Medium => 1 << 14,
             Cost::Heavy => 1 << 11,
+        }
+    }
+
+    /// Elements per task for so many in all.
+    pub const fn share(self, count: usize) -> usize {
+        let growth = count / (TASKS * self.grain());
+        if growth > GROWTH {
+            GROWTH * self.grain()
+        } else if growth > 1 {
+            growth * self.grain()
+        } else {
+            self.grain()
         }
     }
 }
@@ -144,6 +160,16 @@ impl<T> Source<'_, T> {
         match self {
             Source::Dense(slice) => size_of_val(*slice),
             Source::Constant(_) | Source::Strided(_) => 0,
+        }
+    }
+}
+
+impl<T: Copy> Source<'_, T> {
+    /// Whether it can be had in short rows at no loss.
+    fn in_short_rows(&self) -> bool {
+        match self {
+            Source::Constant(_) | Source::Dense(_) => true,
+            Source::Strided(view) => view.strides.last() == Some(&1),
         }
     }
 }
@@ -256,15 +282,22 @@ macro_rules! zip {
             cost: Cost,
             f: $kernel<$($X,)+ O>,
         ) {
-            let streams = O::DIRECT && size_of_val(out) $(+ $x.bytes())+ > STREAM;
-            parallel::for_chunks_mut(out, cost.grain(), |start, out| {
+            // What the last cache cannot hold would only push itself out of it.
+            let streams = O::DIRECT
+                && size_of_val(out) $(+ $x.bytes())+ > memory::cache()
+                $(&& $x.in_short_rows())+;
+            let longest = match (O::DIRECT, streams) {
+                (true, false) => usize::MAX,
+                (true, true) => (STREAM_BLOCK / size_of::<O>()).max(1),
+                _ => BLOCK,
+            };
+            parallel::for_chunks_mut(out, cost.share(out.len()), |start, out| {
                 $(let mut $x = Feed::new($x, start, out.len());)+
                 let mut room = SmallVec::new();
                 let mut at = start;
                 let end = start + out.len();
                 while at < end {
-                    let reach = if O::DIRECT && !streams { usize::MAX } else { BLOCK };
-                    let len = (end - at)$(.min($x.reach(at)))+.min(reach);
+                    let len = (end - at)$(.min($x.reach(at)))+.min(longest);
                     let row = &mut out[at - start..at - start + len];
                     into(row, &mut room, streams, |row| f(row, $($x.get(start, at, len)),+));
                     at += len;

@@ -19,6 +19,9 @@ use num_complex::Complex;
 const CHUNK: usize = 4096;
 /// Elements of one row that are one task.
 const PIECE: usize = 16 * CHUNK;
+/// Tasks from which on they take more than one piece, and the most they take.
+const TASKS: usize = 16;
+const MOST_PIECES_A_TASK: usize = 4;
 /// Columns that are combined at once.
 const COLUMNS: usize = 512;
 /// Rows that are added up before their sum is added to the others': keeps rounding small.
@@ -287,11 +290,15 @@ fn rows<T: Stored>(kept: &View<'_, T>, gone: &View<'_, T>, out: &mut [T], fold: 
     }
     let pieces = count.div_ceil(PIECE);
     let mut parts = vec![fold.identity; out.len() * pieces];
-    parallel::for_chunks_mut(&mut parts, 1, |at, part| {
-        let row = row_at(&walk_to(at / pieces));
-        let start = at % pieces * PIECE;
+    // With many pieces some are one task: long runs keep prefetching going.
+    let some = (parts.len() / TASKS).clamp(1, MOST_PIECES_A_TASK);
+    parallel::for_chunks_mut(&mut parts, some, |first, parts| {
         let mut room = (Vec::new(), Vec::new());
-        part[0] = fold_piece(&row, start, PIECE.min(count - start), &mut room, fold);
+        for (at, part) in (first..).zip(parts) {
+            let row = row_at(&walk_to(at / pieces));
+            let start = at % pieces * PIECE;
+            *part = fold_piece(&row, start, PIECE.min(count - start), &mut room, fold);
+        }
     });
     for (out, parts) in out.iter_mut().zip(parts.chunks(pieces)) {
         *out = narrow(in_pairs(pieces, &mut |i| parts[i], fold.combine));

@@ -21,7 +21,9 @@ mod select;
 
 use fold::{Fold, Work};
 use nest::{Nest, NestAxis};
-pub use select::{window_gather, window_scatter};
+pub use select::{
+    Elsewhere, window_gather, window_gather_elsewhere, window_scatter, window_scatter_elsewhere,
+};
 
 /// Reads below which a second thread costs more than it brings.
 const PARALLEL: usize = 1 << 18;

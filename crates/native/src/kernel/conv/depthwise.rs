@@ -1,11 +1,12 @@
 //! Convolution of each channel by itself.
 //!
 //! There is nothing to contract but the taps, so this is a moving window with a weighted sum, and
-//! the loops are those of pooling.
+//! the loops are those of pooling; for planes with contiguous rows see `planes`.
 
 use std::marker::PhantomData;
 
 use super::cut::Cut;
+use super::planes::{self, Planes};
 use super::{List, PARALLEL, Problem, Real, slab};
 use crate::kernel::window::fold::Fold;
 use crate::kernel::window::nest::{Nest, NestAxis};
@@ -47,6 +48,19 @@ impl<T: Real, const FUSED: bool> Fold for Weighted<T, FUSED> {
 /// Solves `problem`, where every group has one input and one output feature.
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
     let groups = problem.groups;
+    let taps = gather_taps(rhs, problem);
+    // Below this level fusing is a slow library call.
+    let fused = simd::level() >= Level::Avx2 || cfg!(target_arch = "aarch64");
+    if let Some(planes) = Planes::forward(problem) {
+        return match fused {
+            true => planes::run(out, lhs, &taps, problem, &planes, |sum, x, tap| {
+                x.mul_add(tap, sum)
+            }),
+            false => planes::run(out, lhs, &taps, problem, &planes, |sum, x, tap| {
+                sum + x * tap
+            }),
+        };
+    }
     let batch = NestAxis {
         cut: Cut::batch(problem.b, problem.lhs.outer, problem.out.outer),
         tap: 0,
@@ -73,9 +87,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     });
     let axes = [batch, channels].into_iter().chain(spatial);
     let nest = Nest::new(problem.lhs.offset, problem.out.offset, axes);
-    let taps = gather_taps(rhs, problem);
-    // Below this level fusing is a slow library call.
-    if simd::level() >= Level::Avx2 || cfg!(target_arch = "aarch64") {
+    if fused {
         nest.run::<Weighted<T, true>>(out, lhs, &taps, PARALLEL);
     } else {
         nest.run::<Weighted<T, false>>(out, lhs, &taps, PARALLEL);

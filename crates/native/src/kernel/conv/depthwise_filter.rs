@@ -1,130 +1,89 @@
 //! The filter gradient of a convolution that keeps channels apart.
 //!
 //! For every tap and channel a sum of products of two images. The images of the batch are summed in
-//! a fixed number of parts, which are then added in order.
+//! a fixed number of parts, which are then added in order. With channels innermost the loops are those of the
+//! convolution itself (`Nest`), several taps at a time; with contiguous rows see `planes`.
 
+use super::cut::Cut;
+use super::planes::{self, Planes};
+use super::problem::Dim;
 use super::slab;
 use super::{List, PARALLEL, Problem, Real};
+use crate::kernel::window::nest::{Nest, NestAxis};
 use crate::parallel;
-use crate::simd::multiversion;
+use crate::simd::{self, Level, multiversion};
+use num_traits::Float;
 
 /// Into how many parts the batch is divided.
 const PARTS: usize = 16;
 
-/// Sums kept side by side along a row when channels are not innermost.
-const LANES: usize = 16;
+/// Channels whose sums stay in registers.
+const LANES: usize = planes::LANES;
+
+/// A way to solve a problem, where there is one here.
+pub(super) enum Plan {
+    ChannelsLast,
+    Planes(Box<Planes>),
+}
 
 /// Whether rows of both images are contiguous, across channels or along the last axis.
-pub(super) fn fits(problem: &Problem) -> bool {
-    let forward = problem
-        .dims
-        .iter()
-        .all(|dim| dim.lhs.stride >= 0 && dim.rhs.stride >= 0);
-    forward && (channels_last(problem) || rows(problem))
-}
-
-fn channels_last(problem: &Problem) -> bool {
-    problem.lhs.group == 1 && problem.rhs.group == 1
-}
-
-fn rows(problem: &Problem) -> bool {
-    let last = problem.dims.last();
-    last.is_some_and(|dim| dim.spread == 1 && dim.lhs.stride == 1 && dim.rhs.stride == 1)
-}
-
-/// One product of two rows: which place of the result it belongs to, and where the rows begin.
-struct Pair {
-    place: usize,
-    lhs: usize,
-    rhs: usize,
-    count: usize,
-}
-
-/// Lists the products of rows along the last axis that make up one channel of one image.
-fn pairs(problem: &Problem) -> Vec<Pair> {
-    // (place, read in lhs, read in rhs, how many along the last axis)
-    let mut all = vec![(0usize, 0isize, 0isize, 1usize)];
-    for (i, dim) in problem.dims.iter().enumerate() {
-        let last = i + 1 == problem.dims.len();
-        // With the roles exchanged the axis is cut as in the forward pass: for each place of the
-        // result, the window positions that meet the input.
-        let mut next = Vec::new();
-        for p in 0..dim.out.size {
-            let start = (p * dim.step) as isize - dim.lo;
-            let first = if start < 0 {
-                start.unsigned_abs().div_ceil(dim.spread)
-            } else {
-                0
-            };
-            let room = (dim.lhs.size as isize - start).max(0) as usize;
-            let end = dim.rhs.size.min(room.div_ceil(dim.spread));
-            let step = if last {
-                (end.saturating_sub(first)).max(1)
-            } else {
-                1
-            };
-            for t in (first..end).step_by(step) {
-                let read = (start + (t * dim.spread) as isize) * dim.lhs.stride;
-                for &(place, lhs, rhs, _) in &all {
-                    let place = place * dim.out.size + p;
-                    let rhs = rhs + t as isize * dim.rhs.stride;
-                    next.push((place, lhs + read, rhs, if last { end - first } else { 1 }));
-                }
-            }
-        }
-        all = next;
+pub(super) fn plan(problem: &Problem) -> Option<Plan> {
+    let last = problem.lhs.group == 1 && problem.rhs.group == 1 && problem.groups >= 4;
+    if last {
+        return Some(Plan::ChannelsLast);
     }
-    all.into_iter()
-        .map(|(place, lhs, rhs, count)| Pair {
-            place,
-            lhs: lhs as usize,
-            rhs: rhs as usize,
-            count,
-        })
-        .collect()
+    Planes::by_filter(problem).map(|planes| Plan::Planes(Box::new(planes)))
 }
 
 /// Solves `problem`, where every group has one input and one output feature.
-pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
-    let (places, _) = problem.places();
-    let Problem { groups, f, .. } = *problem;
-    let last = channels_last(problem);
-    let mut pairs = pairs(problem);
-    // Along the images rather than tap by tap, so that rows are met again while they are near.
-    pairs.sort_by_key(|pair| (pair.rhs, pair.place));
-    let dim = problem.dims.last();
-    let lhs_step = dim.map_or(0, |dim| dim.spread as isize * dim.lhs.stride) as usize;
-    let rhs_step = dim.map_or(0, |dim| dim.rhs.stride) as usize;
-    let width = if last { 1 } else { LANES };
-    let size = places * groups * width;
-    // Sums for a part of the batch: `[place][channel]`, or `[channel][place][lane]`.
-    let parts = if problem.products() < PARALLEL {
-        1
+pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem, plan: &Plan) {
+    // Below this level fusing is a slow library call.
+    if simd::level() >= Level::Avx2 || cfg!(target_arch = "aarch64") {
+        with(out, lhs, rhs, problem, plan, |sum, x, y| x.mul_add(y, sum));
     } else {
-        PARTS.min(f)
-    };
-    let each = f.div_ceil(parts);
-    let mut sums = vec![T::Sum::default(); f.div_ceil(each) * size];
-    parallel::for_chunks_mut(&mut sums, size, |start, sums| {
-        let first = start / size * each;
-        for image in first..f.min(first + each) {
-            let x = (problem.lhs.offset + image as isize * problem.lhs.inner) as usize;
-            let y = (problem.rhs.offset + image as isize * problem.rhs.inner) as usize;
-            if last {
-                for pair in &pairs {
-                    let sums = &mut sums[pair.place * groups..(pair.place + 1) * groups];
-                    let (x, y) = (&lhs[x + pair.lhs..], &rhs[y + pair.rhs..]);
-                    add_lanes::<T>(sums, x, lhs_step, y, rhs_step, pair.count);
-                }
-            } else {
-                for (group, sums) in sums.chunks_exact_mut(places * LANES).enumerate() {
-                    let x = x + group * problem.lhs.group as usize;
-                    let y = y + group * problem.rhs.group as usize;
-                    add_plane::<T>(sums, &lhs[x..], &rhs[y..], &pairs);
-                }
-            }
+        with(out, lhs, rhs, problem, plan, |sum, x, y| sum + x * y);
+    }
+}
+
+fn with<T: Real>(
+    out: &mut [T],
+    lhs: &[T],
+    rhs: &[T],
+    problem: &Problem,
+    plan: &Plan,
+    add: impl Fn(T::Sum, T::Sum, T::Sum) -> T::Sum + Copy + Sync,
+) {
+    let (places, _) = problem.places();
+    let groups = problem.groups;
+    match plan {
+        Plan::ChannelsLast => {
+            let sums = across_channels(lhs, rhs, problem, add);
+            store(
+                out,
+                problem,
+                &sums,
+                |place, group| place * groups + group,
+                1,
+            );
         }
-    });
+        Plan::Planes(planes) => {
+            let sums = planes::gradient(lhs, rhs, problem, planes, add);
+            let start = |place, group| (group * places + place) * LANES;
+            store(out, problem, &sums, start, LANES);
+        }
+    }
+}
+
+/// Adds the parts, of which each holds `width` sums for a place and a channel, and writes the totals.
+fn store<T: Real>(
+    out: &mut [T],
+    problem: &Problem,
+    sums: &[T::Sum],
+    start: impl Fn(usize, usize) -> usize,
+    width: usize,
+) {
+    let (places, _) = problem.places();
+    let size = places * problem.groups * width;
     let full: List<usize> = problem.dims.iter().map(|dim| dim.out.size).collect();
     let ones: List<usize> = full.iter().map(|_| 1).collect();
     for place in 0..places {
@@ -135,12 +94,8 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             .zip(strides)
             .map(|(&i, stride)| i as isize * stride)
             .sum();
-        for group in 0..groups {
-            let start = if last {
-                place * groups + group
-            } else {
-                (group * places + place) * LANES
-            };
+        for group in 0..problem.groups {
+            let start = start(place, group);
             let mut total = T::Sum::default();
             for part in sums.chunks_exact(size) {
                 for &sum in &part[start..start + width] {
@@ -153,74 +108,158 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     }
 }
 
-multiversion! {
-    /// `sums[c] += Σ_q x[q·x_step + c] · y[q·y_step + c]`
-    fn add_lanes[T: Real](sums: &mut [T::Sum], x: &[T], x_step: usize, y: &[T], y_step: usize, count: usize) {
-        let lanes = sums.len();
-        let whole = lanes - lanes % 64;
-        for c in (0..whole).step_by(64) {
-            lanes_block::<T, 64>(&mut sums[c..c + 64], &x[c..], x_step, &y[c..], y_step, count);
+/// The loops of the convolution whose filter is sought: for runs of its places, what each tap reads.
+fn nest(problem: &Problem) -> Nest {
+    let channels = NestAxis {
+        cut: Cut::batch(problem.groups, problem.lhs.group, problem.rhs.group),
+        tap: 0,
+        place: 1,
+    };
+    let (places, _) = problem.places();
+    let mut stride = problem.groups * places;
+    let spatial = problem.dims.iter().map(|dim| {
+        stride /= dim.out.size;
+        let forward = Dim {
+            out: dim.rhs,
+            rhs: dim.out,
+            step: dim.spread,
+            spread: dim.step,
+            ..*dim
+        };
+        NestAxis {
+            cut: Cut::spatial(&forward),
+            tap: stride,
+            place: 0,
         }
-        let mut c = whole;
-        while c + 16 <= lanes {
-            lanes_block::<T, 16>(&mut sums[c..c + 16], &x[c..], x_step, &y[c..], y_step, count);
-            c += 16;
-        }
-        for c in c..lanes {
-            lanes_block::<T, 1>(&mut sums[c..c + 1], &x[c..], x_step, &y[c..], y_step, count);
-        }
-    }
+    });
+    let axes = std::iter::once(channels).chain(spatial);
+    Nest::new(problem.lhs.offset, problem.rhs.offset, axes)
+}
 
-    /// `sums[place][lane] += Σ x[..] · y[..]` for each pair of contiguous rows.
-    fn add_plane[T: Real](sums: &mut [T::Sum], x: &[T], y: &[T], pairs: &[Pair]) {
-        for pair in pairs {
-            let sums = &mut sums[pair.place * LANES..(pair.place + 1) * LANES];
-            let x = &x[pair.lhs..pair.lhs + pair.count];
-            let y = &y[pair.rhs..pair.rhs + pair.count];
-            let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
-            let (x_rest, y_rest) = (xs.remainder(), ys.remainder());
-            let mut lanes = [T::Sum::default(); LANES];
-            lanes.copy_from_slice(sums);
-            for (x, y) in xs.zip(ys) {
-                for ((sum, &x), &y) in lanes.iter_mut().zip(x).zip(y) {
-                    *sum += x.widen() * y.widen();
-                }
+/// The gradient as parts to be added: `[part][tap][channel]`.
+fn across_channels<T: Real>(
+    lhs: &[T],
+    rhs: &[T],
+    problem: &Problem,
+    add: impl Fn(T::Sum, T::Sum, T::Sum) -> T::Sum + Copy + Sync,
+) -> Vec<T::Sum> {
+    let (places, _) = problem.places();
+    let Problem { groups, f, .. } = *problem;
+    let nest = nest(problem);
+    let size = places * groups;
+    let parts = if problem.products() < PARALLEL {
+        1
+    } else {
+        PARTS.min(f)
+    };
+    let each = f.div_ceil(parts);
+    let mut sums = vec![T::Sum::default(); f.div_ceil(each) * size];
+    parallel::for_chunks_mut(&mut sums, size, |start, sums| {
+        let first = start / size * each;
+        for image in first..f.min(first + each) {
+            let x = image as isize * problem.lhs.inner;
+            let y = image as isize * problem.rhs.inner;
+            // Axes with one tap only shift everything.
+            for position in 0..nest.positions() {
+                let (read, write, _) = nest.position(position);
+                add_image(sums, &nest, (lhs, x + read), (rhs, y + write), add);
             }
-            // The rest by fours, then one by one: a loop of unknown length would not become vectors.
-            let (xs, ys) = (x_rest.chunks_exact(4), y_rest.chunks_exact(4));
-            let (x_rest, y_rest) = (xs.remainder(), ys.remainder());
-            for (x, y) in xs.zip(ys) {
-                for ((sum, &x), &y) in lanes[..4].iter_mut().zip(x).zip(y) {
-                    *sum += x.widen() * y.widen();
-                }
+        }
+    });
+    sums
+}
+
+/// A run of places that read the same taps.
+#[derive(Clone, Copy)]
+struct Run {
+    x: isize,
+    y: isize,
+    count: usize,
+    x_step: isize,
+    y_step: isize,
+}
+
+multiversion! {
+    /// Adds the products of one image to `sums[tap][channel]`.
+    fn add_image[T: Real, F: Fn(T::Sum, T::Sum, T::Sum) -> T::Sum + Copy](
+        sums: &mut [T::Sum], nest: &Nest, lhs: (&[T], isize), rhs: (&[T], isize), add: F
+    ) {
+        let lanes = nest.lanes;
+        let whole = lanes - lanes % LANES;
+        for job in &nest.jobs {
+            let reads = &nest.reads[job.reads.clone()];
+            let run = Run {
+                x: lhs.1,
+                y: rhs.1 + job.write,
+                count: job.count,
+                x_step: nest.read_step,
+                y_step: nest.write_step,
+            };
+            for c in (0..whole).step_by(LANES) {
+                by_taps::<T, F, LANES>(sums, c, (lhs.0, rhs.0), reads, run, add);
             }
-            for (&x, &y) in x_rest.iter().zip(y_rest) {
-                lanes[4] += x.widen() * y.widen();
+            for c in whole..lanes {
+                by_taps::<T, F, 1>(sums, c, (lhs.0, rhs.0), reads, run, add);
             }
-            sums.copy_from_slice(&lanes);
         }
     }
 }
 
 #[inline(always)]
-fn lanes_block<T: Real, const N: usize>(
+fn by_taps<T: Real, F: Fn(T::Sum, T::Sum, T::Sum) -> T::Sum + Copy, const W: usize>(
     sums: &mut [T::Sum],
-    x: &[T],
-    x_step: usize,
-    y: &[T],
-    y_step: usize,
-    count: usize,
+    c: usize,
+    data: (&[T], &[T]),
+    reads: &[(isize, usize)],
+    run: Run,
+    add: F,
 ) {
-    let mut lanes = [T::Sum::default(); N];
-    lanes.copy_from_slice(sums);
-    for q in 0..count {
-        let (x, y) = (
-            &x[q * x_step..q * x_step + N],
-            &y[q * y_step..q * y_step + N],
-        );
-        for ((sum, &x), &y) in lanes.iter_mut().zip(x).zip(y) {
-            *sum += x.widen() * y.widen();
+    let mut first = 0;
+    while first < reads.len() {
+        let reads = &reads[first..];
+        first += match reads.len() {
+            9.. => some_taps::<T, F, W, 9>(sums, c, data, reads, run, add),
+            6..9 => some_taps::<T, F, W, 6>(sums, c, data, reads, run, add),
+            4..6 => some_taps::<T, F, W, 4>(sums, c, data, reads, run, add),
+            _ => some_taps::<T, F, W, 1>(sums, c, data, reads, run, add),
+        };
+    }
+}
+
+/// The first `N` taps of `W` channels from `c` on: their sums stay in registers.
+#[inline(always)]
+fn some_taps<T: Real, F: Fn(T::Sum, T::Sum, T::Sum) -> T::Sum, const W: usize, const N: usize>(
+    sums: &mut [T::Sum],
+    c: usize,
+    (x, y): (&[T], &[T]),
+    reads: &[(isize, usize)],
+    run: Run,
+    add: F,
+) -> usize {
+    let mut held = [[T::Sum::default(); W]; N];
+    let mut from = [0isize; N];
+    for n in 0..N {
+        let (read, tap) = reads[n];
+        held[n].copy_from_slice(&sums[tap + c..tap + c + W]);
+        from[n] = run.x + read + c as isize;
+    }
+    for q in 0..run.count as isize {
+        let at = (run.y + q * run.y_step) as usize + c;
+        let mut one = [T::Sum::default(); W];
+        for (one, y) in one.iter_mut().zip(&y[at..at + W]) {
+            *one = y.widen();
+        }
+        for n in 0..N {
+            let at = (from[n] + q * run.x_step) as usize;
+            let x = &x[at..at + W];
+            for j in 0..W {
+                held[n][j] = add(held[n][j], x[j].widen(), one[j]);
+            }
         }
     }
-    sums.copy_from_slice(&lanes);
+    for n in 0..N {
+        let tap = reads[n].1 + c;
+        sums[tap..tap + W].copy_from_slice(&held[n]);
+    }
+    N
 }

@@ -9,6 +9,9 @@ use crate::simd::{self, Gemm, Strides};
 /// Images from which on each is one task.
 const MANY_IMAGES: usize = 4;
 
+/// Into how many parts the images are divided for a filter gradient.
+const PARTS: usize = 16;
+
 /// How the places of the spatial axes are spaced if one stride reaches them all.
 fn spacing(problem: &Problem, axis: fn(&Dim) -> Axis) -> Option<isize> {
     let axes: Vec<Axis> = problem
@@ -105,20 +108,43 @@ pub(super) fn run<T: Gemm>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             }
         }
         Plan::Filter(left, right) => {
-            let threads = threads();
-            for f in 0..f {
+            let product = |f: usize, out: (&mut [T], Strides), more: bool, threads: usize| {
                 let inner = |side: &super::problem::Side| side.offset + f as isize * side.inner;
                 simd::gemm(
                     [b, o, taps],
-                    (
-                        out,
-                        at(problem.out.offset, problem.out.outer, problem.out.inner),
-                    ),
+                    out,
                     (lhs, at(inner(&problem.lhs), problem.lhs.outer, left)),
                     (rhs, at(inner(&problem.rhs), right, problem.rhs.outer)),
-                    f > 0,
+                    more,
                     threads,
                 );
+            };
+            let result = at(problem.out.offset, problem.out.outer, problem.out.inner);
+            let parts = PARTS.min(f);
+            if problem.products() < super::PARALLEL || parts * b * o > super::PACKED / 4 {
+                let threads = threads();
+                for f in 0..f {
+                    product(f, (out, result), f > 0, threads);
+                }
+                return;
+            }
+            // The result is too small to share out: some images are a task, and their sums are added in order.
+            let images = f.div_ceil(parts);
+            let mut sums = vec![T::zero(); f.div_ceil(images) * b * o];
+            parallel::for_chunks_mut(&mut sums, b * o, |start, sums| {
+                let first = start / (b * o) * images;
+                for f in first..f.min(first + images) {
+                    product(f, (sums, at(0, o as isize, 1)), f > first, 1);
+                }
+            });
+            for row in 0..b {
+                for column in 0..o {
+                    let parts = sums.iter().skip(row * o + column).step_by(b * o);
+                    let place = result.offset as isize
+                        + row as isize * result.row
+                        + column as isize * result.col;
+                    out[place as usize] = parts.fold(T::zero(), |sum, &part| sum + part);
+                }
             }
         }
     }

@@ -3,6 +3,9 @@
 
 use super::{Axis, List, Real};
 
+/// Channels that are copied at once where they lie apart.
+const LINE: usize = 16;
+
 /// Halves boxes, outermost axis first, until `enough`.
 pub(super) fn divide(full: &[usize], enough: impl Fn(&[usize]) -> bool) -> List<usize> {
     let mut sizes: List<usize> = full.iter().copied().collect();
@@ -131,13 +134,7 @@ fn fill_row<T: Real>(
             copy(&mut out[..channel.size], &data[start..start + channel.size]);
         }
     } else if axis.stride == 1 {
-        for c in 0..channel.size {
-            let start = (offset + c as isize * channel.stride) as usize;
-            let row = &data[start..start + axis.size];
-            for (out, x) in out[c..].iter_mut().step_by(pitch).zip(row) {
-                *out = x.widen();
-            }
-        }
+        across(out, data, offset, channel, pitch);
     } else {
         for (i, out) in out.chunks_exact_mut(pitch).enumerate() {
             for (c, out) in out[..channel.size].iter_mut().enumerate() {
@@ -148,13 +145,39 @@ fn fill_row<T: Real>(
     }
 }
 
-fn copy<T: Real>(out: &mut [T::Sum], data: &[T]) {
+/// Widens a run.
+pub(super) fn copy<T: Real>(out: &mut [T::Sum], data: &[T]) {
     match T::as_sums(data) {
         Some(data) => out.copy_from_slice(data),
         None => {
             for (out, x) in out.iter_mut().zip(data) {
                 *out = x.widen();
             }
+        }
+    }
+}
+
+/// `out[i·pitch + c] = data[offset + c·stride + i]`, sixteen channels at a time: these are one cache line to write, and
+/// the lines that are read serve the next places as well.
+fn across<T: Real>(out: &mut [T::Sum], data: &[T], offset: isize, channel: Axis, pitch: usize) {
+    let mut c = 0;
+    while c < channel.size {
+        let from = offset + c as isize * channel.stride;
+        if c + LINE <= channel.size && channel.stride > 0 {
+            let (from, stride) = (from as usize, channel.stride as usize);
+            for (i, out) in out.chunks_exact_mut(pitch).enumerate() {
+                let x = &data[from + i..from + i + (LINE - 1) * stride + 1];
+                for (j, out) in out[c..c + LINE].iter_mut().enumerate() {
+                    *out = x[j * stride].widen();
+                }
+            }
+            c += LINE;
+        } else {
+            let row = &data[from as usize..];
+            for (out, x) in out[c..].iter_mut().step_by(pitch).zip(row) {
+                *out = x.widen();
+            }
+            c += 1;
         }
     }
 }

@@ -34,6 +34,8 @@ struct Plan<'a> {
     pitch: usize,
     /// One entry per row: where it is in the copied input, and in the result.
     rows: Vec<(usize, isize)>,
+    /// The rows as they follow each other in the result.
+    order: Vec<usize>,
     row_tiles: usize,
 }
 
@@ -100,6 +102,7 @@ impl<'a> Plan<'a> {
             right_strides,
             pitch,
             rows: Vec::new(),
+            order: Vec::new(),
             row_tiles: 0,
         };
         plan.list_rows();
@@ -129,6 +132,8 @@ impl<'a> Plan<'a> {
             })
             .collect();
         self.row_tiles = self.rows.len().div_ceil(self.shape.rows);
+        self.order = (0..self.rows.len()).collect();
+        self.order.sort_unstable_by_key(|&row| self.rows[row].1);
     }
 
     fn tiles(&self) -> usize {
@@ -300,6 +305,46 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// Into how many pieces the rows are cut when a finished result is written across its features.
+const PIECES: usize = 8;
+
+/// Features that are written at once then: as many cache lines are open.
+const OPEN: usize = 16;
+
+impl Plan<'_> {
+    /// Writes part `task` of all tiles where features lie apart in the result. A tile's rows are far apart there as
+    /// well, so tile by tile every element would be a cache miss; this goes along the result instead.
+    fn store_across<T: Real>(
+        &self,
+        sums: &[T::Sum],
+        task: usize,
+        group: usize,
+        out: &mut Part<'_, T>,
+    ) {
+        let TileShape { rows, columns } = self.shape;
+        let side = self.problem.out;
+        let (panel, piece) = (task / PIECES, task % PIECES);
+        let each = self.order.len().div_ceil(PIECES);
+        let order = self.order.iter().skip(piece * each).take(each);
+        let base = side.offset + group as isize * side.group;
+        for first in (0..columns).step_by(OPEN) {
+            let o = panel * columns + first;
+            if o >= self.problem.o {
+                break;
+            }
+            let width = OPEN.min(columns - first).min(self.problem.o - o);
+            for &row in order.clone() {
+                let tile = panel * self.row_tiles + row / rows;
+                let at = (tile * rows + row % rows) * columns + first;
+                let start = base + self.rows[row].1 + o as isize * side.inner;
+                for (j, &sum) in sums[at..at + width].iter().enumerate() {
+                    out.set((start + j as isize * side.inner) as usize, T::narrow(sum));
+                }
+            }
+        }
+    }
+}
+
 /// Solves `problem`, which has no dilated input.
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
     let plan = Plan::new::<T>(problem);
@@ -358,6 +403,17 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
                         plan.add::<T>(sums, first + at / tile, chunk, &plan.segments(index));
                     }
                 });
+            }
+            if count == plan.tiles() && problem.out.inner != 1 {
+                let tasks = count / plan.row_tiles * PIECES;
+                let sums = &*sums;
+                parallel::for_disjoint(
+                    out,
+                    tasks,
+                    || (),
+                    |(), task, out| plan.store_across(sums, task, group, out),
+                );
+                continue;
             }
             let tasks = (count * tile).div_ceil(share);
             parallel::for_disjoint(

@@ -184,19 +184,19 @@ fn fold_line_body<F: Fold>(
         (count, lanes)
     };
     let mut first = 0;
-    if F::TAPS && line.lane_tap > 0 && lanes >= 32 {
-        // Two places share what is read of the filter.
-        while first + 2 <= lines {
-            let out = &mut out[first * len..(first + 2) * len];
+    if F::TAPS && line.lane_tap > 0 && lanes >= 16 {
+        // Four places share what is read of the filter.
+        while first + 4 <= lines {
+            let out = &mut out[first * len..(first + 4) * len];
             let line = Line {
                 read: line.read + first as isize * step,
                 ..line
             };
             match lanes {
-                64.. => filtered::<F, 64>(out, x, reads, taps, line),
-                _ => filtered::<F, 32>(out, x, reads, taps, line),
+                32.. => filtered::<F, 32>(out, x, reads, taps, line),
+                _ => filtered::<F, 16>(out, x, reads, taps, line),
             }
-            first += 2;
+            first += 4;
         }
     }
     for i in first..lines {
@@ -256,7 +256,7 @@ fn blocks<F: Fold, const N: usize>(
     }
 }
 
-/// Folds two places with a filter that differs by lane, in blocks of `N` lanes like [`blocks`].
+/// Folds four places with a filter that differs by lane, in blocks of `N` lanes like [`blocks`].
 #[inline(always)]
 fn filtered<F: Fold, const N: usize>(
     out: &mut [F::Item],
@@ -265,30 +265,38 @@ fn filtered<F: Fold, const N: usize>(
     taps: &[F::Sum],
     line: Line,
 ) {
+    let (a, b) = out.split_at_mut(2 * line.lanes);
+    let (out_a, out_b) = a.split_at_mut(line.lanes);
+    let (out_c, out_d) = b.split_at_mut(line.lanes);
     let mut at = 0;
     while at < line.lanes {
         let start = at.min(line.lanes - N);
-        // Two arrays rather than an array of two: only then does the compiler keep them in registers.
-        let mut first = [F::start(); N];
-        let mut second = [F::start(); N];
+        // Four arrays rather than an array of four: only then does the compiler keep them in registers.
+        let mut a = [F::start(); N];
+        let mut b = [F::start(); N];
+        let mut c = [F::start(); N];
+        let mut d = [F::start(); N];
         for &(read, tap) in reads {
             let tap = tap + line.tap + start;
             let taps = &taps[tap..tap + N];
             let from = line.read + read + start as isize;
-            let near = &x[from as usize..from as usize + N];
-            let from = from + line.step;
-            let far = &x[from as usize..from as usize + N];
+            let place = |i: isize| {
+                let from = (from + i * line.step) as usize;
+                &x[from..from + N]
+            };
+            let (xa, xb, xc, xd) = (place(0), place(1), place(2), place(3));
             for i in 0..N {
-                first[i] = F::fold(first[i], near[i], taps[i]);
-                second[i] = F::fold(second[i], far[i], taps[i]);
+                a[i] = F::fold(a[i], xa[i], taps[i]);
+                b[i] = F::fold(b[i], xb[i], taps[i]);
+                c[i] = F::fold(c[i], xc[i], taps[i]);
+                d[i] = F::fold(d[i], xd[i], taps[i]);
             }
         }
-        for (out, sum) in out[start..start + N].iter_mut().zip(first) {
-            *out = F::finish(sum);
-        }
-        let start = line.lanes + start;
-        for (out, sum) in out[start..start + N].iter_mut().zip(second) {
-            *out = F::finish(sum);
+        let places = [&mut *out_a, &mut *out_b, &mut *out_c, &mut *out_d];
+        for (out, sums) in places.into_iter().zip([a, b, c, d]) {
+            for (out, sum) in out[start..start + N].iter_mut().zip(sums) {
+                *out = F::finish(sum);
+            }
         }
         at += N;
     }

@@ -169,3 +169,154 @@ pub fn window_gather<T: Pooled>(
         },
     );
 }
+
+/// Where windows and what they select are found in arrays that do not lie as the windows and the input do.
+pub struct Elsewhere {
+    axes: Vec<ElsewhereAxis>,
+    window: isize,
+    place: isize,
+}
+
+struct ElsewhereAxis {
+    axis: WindowAxis,
+    window: isize,
+    place: isize,
+}
+
+impl Elsewhere {
+    /// For windows that are numbered row by row by `axes`; per array where it begins, and its strides.
+    pub fn new(axes: &[WindowAxis], windows: (usize, &[isize]), places: (usize, &[isize])) -> Self {
+        let strides = windows.1.iter().zip(places.1);
+        let axes = axes
+            .iter()
+            .zip(strides)
+            .map(|(&axis, (&window, &place))| ElsewhereAxis {
+                axis,
+                window,
+                place,
+            });
+        Elsewhere {
+            axes: axes.collect(),
+            window: windows.0 as isize,
+            place: places.0 as isize,
+        }
+    }
+
+    /// Of the `window`-th window and its `tap`-th element.
+    fn find(&self, mut window: usize, mut tap: usize) -> (usize, usize) {
+        let (mut at, mut place) = (self.window, self.place);
+        for ElsewhereAxis {
+            axis,
+            window: window_stride,
+            place: place_stride,
+        } in self.axes.iter().rev()
+        {
+            let (p, t) = (window % axis.output.size, tap % axis.window);
+            (window, tap) = (window / axis.output.size, tap / axis.window);
+            let read = (p * axis.step.stride + t * axis.step.rhs_dilation) as isize - axis.step.lo;
+            at += p as isize * window_stride;
+            place += read / axis.step.lhs_dilation as isize * place_stride;
+        }
+        (at as usize, place as usize)
+    }
+}
+
+/// Calls `visit(window, tap)` for every window of a job: its number, and which of its elements it selects. One by one,
+/// unlike [`each_selected`]: whoever asks has more to do for each.
+fn each_tap<T: Pooled>(
+    nest: &Nest,
+    job: &Job,
+    (read, write): (isize, isize),
+    x: &[T],
+    replaces: fn(T, T) -> bool,
+    mut visit: impl FnMut(usize, Option<usize>),
+) {
+    let reads = &nest.reads[job.reads.clone()];
+    for place in 0..job.count as isize {
+        for lane in 0..nest.lanes as isize {
+            let shift = read + place * nest.read_step + lane;
+            let mut best = None;
+            for &(read, tap) in reads {
+                let next = x[(read + shift) as usize];
+                if best.is_none_or(|(best, _)| replaces(next, best)) {
+                    best = Some((next, tap));
+                }
+            }
+            let window = write + job.write + place * nest.write_step + lane;
+            visit(window as usize, best.map(|(_, tap)| tap));
+        }
+    }
+}
+
+fn replaces<T: Pooled>(reduction: Reduction) -> fn(T, T) -> bool {
+    match reduction {
+        Reduction::Min => T::below,
+        _ => T::above,
+    }
+}
+
+/// [`window_scatter`] for an `out` that does not lie as `input` does, or a `source` that does not lie row by row.
+pub fn window_scatter_elsewhere<T: Pooled>(
+    out: &mut [T],
+    source: &[T],
+    input: (&[T], usize),
+    axes: &[WindowAxis],
+    reduction: Reduction,
+    elsewhere: &Elsewhere,
+) {
+    let mut nest = nest(input.1, 0, axes);
+    nest.order_reads();
+    out.fill(T::ZERO);
+    let (positions, each) = (nest.positions(), share(&nest));
+    parallel::for_disjoint(
+        out,
+        positions.div_ceil(each),
+        || (),
+        |(), task, out| {
+            for position in task * each..positions.min((task + 1) * each) {
+                let (read, write, _) = nest.position(position);
+                for job in &nest.jobs {
+                    let (at, replaces) = ((read, write), replaces(reduction));
+                    each_tap(&nest, job, at, input.0, replaces, |window, tap| {
+                        let Some(tap) = tap else { return };
+                        let (window, place) = elsewhere.find(window, tap);
+                        if let [place] = out.slice(place, 1) {
+                            *place = T::narrow(T::add(place.widen(), source[window].widen()));
+                        }
+                    });
+                }
+            }
+        },
+    );
+}
+
+/// [`window_gather`] for `values` that do not lie as `input` does; `out` lies row by row.
+pub fn window_gather_elsewhere<T: Pooled>(
+    out: &mut [T],
+    values: &[T],
+    input: (&[T], usize),
+    axes: &[WindowAxis],
+    reduction: Reduction,
+    elsewhere: &Elsewhere,
+) {
+    let mut nest = nest(input.1, 0, axes);
+    nest.order_reads();
+    let (positions, each) = (nest.positions(), share(&nest));
+    parallel::for_disjoint(
+        out,
+        positions.div_ceil(each),
+        || (),
+        |(), task, out| {
+            for position in task * each..positions.min((task + 1) * each) {
+                let (read, write, _) = nest.position(position);
+                for job in &nest.jobs {
+                    let (at, replaces) = ((read, write), replaces(reduction));
+                    each_tap(&nest, job, at, input.0, replaces, |window, tap| {
+                        let place = tap.map(|tap| elsewhere.find(window, tap).1);
+                        out.set(window, place.map_or(T::ZERO, |place| values[place]));
+                    });
+                }
+            }
+        },
+    );
+}
