@@ -7,6 +7,7 @@ use clematis_core::{DType, Dim, Result, Shape, Spec, Tensor, bail};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,20 +18,28 @@ pub struct Foreign(pub Py<PyAny>);
 pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spec> {
     let read = || -> PyResult<Option<(DType, Shape)>> {
         let object = x.getattr(pyo3::intern!(py, "dtype"))?;
-        let Some(code) = loaded.names.bind(py).get_item(&object)? else {
-            return Ok(None);
+        // Most frameworks keep one object for each element type.
+        let same = |d: &DType| {
+            let own = loaded.dtypes[*d as usize].as_ref();
+            own.is_some_and(|own| own.is(&object))
         };
-        let dtype = DType::ALL[usize::from(code.extract::<u8>()?)];
+        let dtype = match DType::ALL.into_iter().find(same) {
+            Some(dtype) => dtype,
+            None => match loaded.names.bind(py).get_item(&object)? {
+                Some(code) => DType::ALL[usize::from(code.extract::<u8>()?)],
+                None => return Ok(None),
+            },
+        };
         let shape = x.getattr(pyo3::intern!(py, "shape"))?;
         let dims = match shape.cast::<PyTuple>() {
             Ok(sizes) => sizes
                 .iter()
                 .map(|n| n.extract::<i64>().map(Dim::number))
-                .collect::<PyResult<Vec<_>>>()?,
+                .collect::<PyResult<SmallVec<[Dim; 6]>>>()?,
             Err(_) => shape
                 .try_iter()?
                 .map(|n| n?.extract::<i64>().map(Dim::number))
-                .collect::<PyResult<Vec<_>>>()?,
+                .collect::<PyResult<SmallVec<[Dim; 6]>>>()?,
         };
         Ok(Some((dtype, Shape::from_dims(dims))))
     };
@@ -55,9 +64,20 @@ static ADDED: AtomicUsize = AtomicUsize::new(0);
 #[derive(Default)]
 struct Classes {
     added: usize,
-    /// Which framework a class belongs to. The class is kept, so that its address is not given to another.
-    known: FxHashMap<usize, (Py<PyType>, Option<&'static Framework>)>,
+    /// What is known of a class. It is kept, so that its address is not given to another.
+    known: FxHashMap<usize, (Py<PyType>, Option<Belongs>)>,
 }
+
+/// Whose arrays the instances of a class are.
+#[derive(Clone, Copy)]
+struct Belongs {
+    framework: &'static Framework,
+    /// The method that gives the array, where they only hold one.
+    method: Option<&'static str>,
+}
+
+/// How variables, which hold an array, are asked for it.
+const HOLDERS: [(&str, &str); 2] = [("tensorflow", "__tf_tensor__"), ("jax", "__jax_array__")];
 
 thread_local! {
     static CLASSES: RefCell<Classes> = RefCell::default();
@@ -65,6 +85,31 @@ thread_local! {
 
 /// The framework whose array this is, if it is one. Imports none that is not imported already.
 pub fn home(x: &Bound<'_, PyAny>) -> Result<Option<&'static Framework>> {
+    let found = belongs(x)?.filter(|b| b.method.is_none());
+    Ok(found.map(|b| b.framework))
+}
+
+/// A tensor of a framework's array or variable; `None` if it is neither.
+pub fn tensor(x: &Bound<'_, PyAny>) -> Result<Option<Tensor>> {
+    match belongs(x)? {
+        None => Ok(None),
+        Some(Belongs {
+            framework,
+            method: None,
+        }) => framework.wrap(x).map(Some),
+        Some(Belongs {
+            framework,
+            method: Some(method),
+        }) => {
+            let held = x
+                .call_method0(method)
+                .map_err(|e| failed(x.py(), "asarray", e))?;
+            framework.wrap(&held).map(Some)
+        }
+    }
+}
+
+fn belongs(x: &Bound<'_, PyAny>) -> Result<Option<Belongs>> {
     let class = x.get_type();
     let address = class.as_ptr() as usize;
     let added = ADDED.load(Ordering::Relaxed);
@@ -75,18 +120,7 @@ pub fn home(x: &Bound<'_, PyAny>) -> Result<Option<&'static Framework>> {
     if let Some(found) = found {
         return Ok(found);
     }
-    let py = x.py();
-    let find = || -> PyResult<Option<&'static Framework>> {
-        for framework in Framework::all() {
-            if let Some(loaded) = framework.ready(py, &class)?
-                && x.is_instance(loaded.arrays.bind(py))?
-            {
-                return Ok(Some(framework));
-            }
-        }
-        Ok(None)
-    };
-    let found = find().map_err(|e| failed(py, "asarray", e))?;
+    let found = search(x, &class).map_err(|e| failed(x.py(), "asarray", e))?;
     CLASSES.with_borrow_mut(|c| {
         if c.added != added {
             c.known.clear();
@@ -95,6 +129,30 @@ pub fn home(x: &Bound<'_, PyAny>) -> Result<Option<&'static Framework>> {
         c.known.insert(address, (class.unbind(), found));
     });
     Ok(found)
+}
+
+fn search(x: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Option<Belongs>> {
+    let py = x.py();
+    for framework in Framework::all() {
+        if let Some(loaded) = framework.ready(py, class)?
+            && x.is_instance(loaded.arrays.bind(py))?
+        {
+            return Ok(Some(Belongs {
+                framework,
+                method: None,
+            }));
+        }
+    }
+    for (name, method) in HOLDERS {
+        if class.hasattr(method)?
+            && let Some(framework) = Framework::find(name)
+            && framework.loaded(py).is_ok()
+        {
+            let method = Some(method);
+            return Ok(Some(Belongs { framework, method }));
+        }
+    }
+    Ok(None)
 }
 
 /// Forgets which class belongs to whom: a new framework may claim some.

@@ -5,6 +5,7 @@ use crate::array::{self, Foreign};
 use crate::call::{Arguments, Keywords};
 use crate::error::{failed, foreign};
 use crate::load::{self, Loaded};
+use clematis_core::op::Takes;
 use clematis_core::tensor::Data;
 use clematis_core::{
     Backend, DType, Device, Error, Host, Kind, Op, Outs, Repr, Result, Scalar, Spec, Support,
@@ -13,7 +14,7 @@ use clematis_core::{
 use clematis_dialect::{DIALECTS, Dialect};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyModule, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyModule, PyTuple, PyType};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -44,7 +45,8 @@ enum Source {
 static FRAMEWORKS: RwLock<Vec<&'static Framework>> = RwLock::new(Vec::new());
 
 thread_local! {
-    static KEYWORDS: RefCell<FxHashMap<(usize, Op), Option<Rc<Keywords>>>> = RefCell::default();
+    /// By the framework's place, so that an op is looked up as it is, without a copy for a key.
+    static KEYWORDS: RefCell<Vec<FxHashMap<Op, Option<Rc<Keywords>>>>> = RefCell::default();
 }
 
 /// Puts numpy, torch, jax and tensorflow among the backends. Imports nothing.
@@ -158,6 +160,14 @@ impl Framework {
         ))
     }
 
+    /// Its name for an element type.
+    pub fn dtype(&self, py: Python<'_>, dtype: DType) -> Result<Py<PyAny>> {
+        match &self.loaded(py)?.dtypes[dtype as usize] {
+            Some(object) => Ok(object.clone_ref(py)),
+            None => Err(no_dtype(self.name, dtype)),
+        }
+    }
+
     /// Where one of its arrays lies: `cpu`, or `gpu:0`.
     pub fn device(&self, py: Python<'_>, x: &Py<PyAny>) -> Result<String> {
         match &self.loaded(py)?.device {
@@ -196,6 +206,56 @@ impl Framework {
         Ok(shared.filter(|t| t.spec() == spec))
     }
 
+    /// Runs an elementwise op on a framework's own arrays of one element type, without tensors in between.
+    ///
+    /// `None` where something has to be converted or refused: then the ordinary way does so, and says why.
+    pub fn elementwise<'py>(
+        &self,
+        op: &Op,
+        takes: Takes,
+        operands: &[&Bound<'py, PyAny>],
+    ) -> Option<Bound<'py, PyAny>> {
+        let py = operands.first()?.py();
+        let loaded = self.loaded(py).ok()?;
+        let slot = loaded.slots.get(op.code())?.as_ref()?;
+        if self.checked || loaded.in_64.is_some() {
+            return None;
+        }
+        let dtypes = operands
+            .iter()
+            .map(|x| x.getattr(pyo3::intern!(py, "dtype")).ok());
+        let mut first: Option<Bound<'py, PyAny>> = None;
+        for dtype in dtypes {
+            let dtype = dtype?;
+            match &first {
+                None => first = Some(dtype),
+                Some(own) if own.is(&dtype) => {}
+                Some(_) => return None,
+            }
+        }
+        let first = first?;
+        let known = |d: &DType| {
+            let own = loaded.dtypes[*d as usize].as_ref();
+            own.is_some_and(|own| own.is(&first))
+        };
+        let dtype = DType::ALL.into_iter().find(known)?;
+        if !takes.includes(dtype) {
+            return None;
+        }
+        let mut arguments = Arguments::new();
+        for x in operands {
+            arguments.push_bound(x);
+        }
+        let out = arguments.call(py, &slot.function, None).ok()?;
+        match &loaded.scalar_to_array {
+            // What is no array of the usual class came out for no axes.
+            Some(f) if !out.get_type().is(loaded.arrays.bind(py).get_item(0).ok()?) => {
+                f.bind(py).call1((out,)).ok()
+            }
+            _ => Some(out),
+        }
+    }
+
     fn keywords(&self, py: Python<'_>, loaded: &Loaded, op: &Op) -> Result<Option<Rc<Keywords>>> {
         if matches!(
             op,
@@ -210,16 +270,20 @@ impl Framework {
         ) {
             return Ok(None);
         }
-        let key = (self.at, op.clone());
-        if let Some(known) = KEYWORDS.with_borrow(|k| k.get(&key).cloned()) {
+        let known = KEYWORDS.with_borrow(|k| k.get(self.at).and_then(|k| k.get(op).cloned()));
+        if let Some(known) = known {
             return Ok(known);
         }
         let made = arguments::keywords(py, loaded, op)?.map(Rc::new);
         KEYWORDS.with_borrow_mut(|k| {
-            if k.len() >= REMEMBERED {
-                k.clear();
+            if k.len() <= self.at {
+                k.resize_with(self.at + 1, FxHashMap::default);
             }
-            k.insert(key, made.clone());
+            let own = &mut k[self.at];
+            if own.len() >= REMEMBERED {
+                own.clear();
+            }
+            own.insert(op.clone(), made.clone());
         });
         Ok(made)
     }
@@ -286,7 +350,21 @@ impl Framework {
         value: Scalar,
         dtype: DType,
     ) -> Result<Bound<'py, PyAny>> {
-        self.upload(py, loaded, &Host::scalar(value, dtype)?)
+        let made = self.upload(py, loaded, &Host::scalar(value, dtype)?);
+        // A compiler's stand-ins for arrays cannot be made of bytes, but by ops they can.
+        match (made, &loaded.full, &loaded.dtypes[dtype as usize]) {
+            (Err(e), Some(full), Some(object)) => {
+                let call = || -> PyResult<Bound<'py, PyAny>> {
+                    let keywords = PyDict::new(py);
+                    keywords.set_item("value", arguments::number(py, value)?)?;
+                    keywords.set_item("dtype", object)?;
+                    keywords.set_item("shape", PyTuple::empty(py))?;
+                    full.bind(py).call((), Some(&keywords))
+                };
+                call().map_err(|_| e)
+            }
+            (made, ..) => made,
+        }
     }
 
     fn upload<'py>(

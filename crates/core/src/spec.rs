@@ -16,6 +16,7 @@ pub struct Spec {
 
 impl Spec {
     /// Element type and shape together.
+    #[inline]
     pub fn new(dtype: DType, shape: Shape) -> Self {
         Spec { dtype, shape }
     }
@@ -42,12 +43,14 @@ impl Spec {
     }
 
     /// How many axes.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.shape.rank()
     }
 
     /// The same shape with another element type.
     #[must_use]
+    #[inline]
     pub fn with_dtype(&self, dtype: DType) -> Spec {
         Spec {
             dtype,

@@ -54,6 +54,7 @@ pub enum Repr {
 
 impl Tensor {
     /// A spec and where its values live.
+    #[inline]
     pub fn new(spec: Spec, repr: Repr) -> Self {
         Tensor(Arc::new(Inner { spec, repr }))
     }
@@ -79,31 +80,37 @@ impl Tensor {
     }
 
     /// A backend's value.
+    #[inline]
     pub fn concrete(spec: Spec, backend: &'static dyn Backend, data: Data) -> Self {
         Tensor::new(spec, Repr::Concrete { backend, data })
     }
 
     /// Element type and shape.
+    #[inline]
     pub fn spec(&self) -> &Spec {
         &self.0.spec
     }
 
     /// The sizes.
+    #[inline]
     pub fn shape(&self) -> &Shape {
         &self.0.spec.shape
     }
 
     /// The element type.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.0.spec.dtype
     }
 
     /// How many axes.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.0.spec.shape.rank()
     }
 
     /// Where its values live.
+    #[inline]
     pub fn repr(&self) -> &Repr {
         &self.0.repr
     }
@@ -117,11 +124,13 @@ impl Tensor {
     }
 
     /// Whether it takes its neighbours' dtype.
+    #[inline]
     pub fn is_weak(&self) -> bool {
         matches!(self.repr(), Repr::Scalar { weak: true, .. })
     }
 
     /// The backend's own value, if it is of this type.
+    #[inline]
     pub fn data<T: 'static>(&self) -> Option<&T> {
         match self.repr() {
             Repr::Concrete { data, .. } => data.downcast_ref(),
@@ -130,6 +139,7 @@ impl Tensor {
     }
 
     /// The backend, if its values are at home in one.
+    #[inline]
     pub fn backend(&self) -> Option<&'static dyn Backend> {
         match self.repr() {
             Repr::Concrete { backend, .. } => Some(*backend),

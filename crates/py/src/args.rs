@@ -3,7 +3,7 @@
 use crate::error::{OrRaise, exception};
 use clematis_core::{Backend, Kind, Shape, Tensor, backend};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
+use pyo3::types::{PyBool, PyInt, PyList, PyTuple};
 
 /// One axis or several; `None` for all of them.
 pub fn axes(op: &str, x: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
@@ -16,12 +16,6 @@ pub fn axes(op: &str, x: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>
 
 /// An integer or a sequence of them.
 pub fn integers(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    if x.cast::<PyInt>().is_ok() && x.cast::<PyBool>().is_err() {
-        return Ok(vec![x.extract()?]);
-    }
-    if let Ok(i) = x.call_method0("__index__") {
-        return Ok(vec![i.extract()?]);
-    }
     let wrong = || {
         let shown = x.repr().map(|r| r.to_string()).unwrap_or_default();
         exception(
@@ -29,14 +23,28 @@ pub fn integers(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<Vec<i64>
             format!("{op}: `{what}` is an integer or a sequence of integers, not {shown}"),
         )
     };
+    let one = |i: &Bound<'_, PyAny>| -> PyResult<i64> {
+        if i.cast_exact::<PyInt>().is_ok() {
+            return i.extract();
+        }
+        let i = i.call_method0("__index__").map_err(|_| wrong())?;
+        i.extract()
+    };
+    // Sequences first: asking one for its index costs an exception.
+    if let Ok(tuple) = x.cast::<PyTuple>() {
+        return tuple.iter().map(|i| one(&i)).collect();
+    }
+    if let Ok(list) = x.cast::<PyList>() {
+        return list.iter().map(|i| one(&i)).collect();
+    }
+    if x.cast::<PyInt>().is_ok() && x.cast::<PyBool>().is_err() {
+        return Ok(vec![x.extract()?]);
+    }
+    if let Ok(i) = x.call_method0("__index__") {
+        return Ok(vec![i.extract()?]);
+    }
     let items = x.try_iter().map_err(|_| wrong())?;
-    items
-        .map(|i| {
-            let i = i?;
-            let i = i.call_method0("__index__").map_err(|_| wrong())?;
-            i.extract::<i64>()
-        })
-        .collect()
+    items.map(|i| one(&i?)).collect()
 }
 
 /// Sizes; negative ones are refused.

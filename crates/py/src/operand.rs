@@ -6,8 +6,10 @@ use crate::error::{OrRaise, exception};
 use crate::nest;
 use crate::tensor::PyTensor;
 use clematis_bridge::array;
+use clematis_core::dispatch::apply_one;
 use clematis_core::expr::Expr;
-use clematis_core::{Backend, Kind, Repr, Result, Scalar, Tensor, backend};
+use clematis_core::op::Takes;
+use clematis_core::{Backend, Kind, Op, Repr, Result, Scalar, Tensor, backend};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
@@ -76,13 +78,8 @@ pub fn try_operand(x: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
             raw: false,
         }));
     }
-    match array::home(x).or_raise()? {
-        Some(framework) => Ok(Some(Operand {
-            tensor: framework.wrap(x).or_raise()?,
-            raw: true,
-        })),
-        None => Ok(None),
-    }
+    let found = array::tensor(x).or_raise()?;
+    Ok(found.map(|tensor| Operand { tensor, raw: true }))
 }
 
 /// NumPy's class of single numbers.
@@ -123,6 +120,67 @@ pub fn operand(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Operand> {
         Kind::DType,
         format!("{op}: an array was expected, not {class}"),
     ))
+}
+
+/// An elementwise op on operands that need no conversion: tensors of one element type, or one framework's own arrays.
+///
+/// `None` for anything else, which goes the ordinary way. Small calls spend their time around the op, so this path makes
+/// nothing that is not needed.
+pub fn direct<'py>(
+    op: &Op,
+    takes: Takes,
+    operands: &[&Bound<'py, PyAny>],
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let out = match operands {
+        [x] => match x.cast::<PyTensor>() {
+            Ok(x) => {
+                let x = &x.try_borrow()?.tensor;
+                if !is_direct(x, takes) {
+                    return Ok(None);
+                }
+                apply_one(op, &[x])
+            }
+            Err(_) => return raw_direct(op, takes, operands),
+        },
+        [x, y] => match (x.cast::<PyTensor>(), y.cast::<PyTensor>()) {
+            (Ok(x), Ok(y)) => {
+                let (x, y) = (x.try_borrow()?, y.try_borrow()?);
+                let (x, y) = (&x.tensor, &y.tensor);
+                if x.dtype() != y.dtype() || !is_direct(x, takes) || !is_direct(y, takes) {
+                    return Ok(None);
+                }
+                apply_one(op, &[x, y])
+            }
+            (Err(_), Err(_)) => return raw_direct(op, takes, operands),
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let out = PyTensor::bound(operands[0].py(), out.or_raise()?)?;
+    Ok(Some(out.into_any()))
+}
+
+/// Neither to be converted nor large.
+fn is_direct(x: &Tensor, takes: Takes) -> bool {
+    takes.includes(x.dtype())
+        && !matches!(x.repr(), Repr::Scalar { .. })
+        && !x.shape().is_symbolic()
+        && x.shape().count() <= LARGE
+}
+
+fn raw_direct<'py>(
+    op: &Op,
+    takes: Takes,
+    operands: &[&Bound<'py, PyAny>],
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(framework) = array::home(operands[0]).or_raise()? else {
+        return Ok(None);
+    };
+    let class = operands[0].get_type();
+    if operands.iter().any(|x| !x.get_type().is(&class)) {
+        return Ok(None);
+    }
+    Ok(framework.elementwise(op, takes, operands))
 }
 
 /// The operands of one call: where they live and what kind of thing is to come out.

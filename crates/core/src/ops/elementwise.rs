@@ -56,8 +56,28 @@ pub(crate) fn promoted(x: Tensor, y: Tensor, takes: Takes) -> Result<(Tensor, Te
 pub fn unary(op: Unary, x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
         let x = to_dtype(&x, accepted(op.takes(), x.dtype()))?;
-        apply_one(&Op::Unary(op), &[&x])
+        let out = apply_one(&Op::Unary(op), &[&x])?;
+        if x.dtype().is_complex() {
+            return complex_edges(op, &x, out);
+        }
+        Ok(out)
     })
+}
+
+/// The values that the Array API asks for where complex numbers are infinite, NaN or poles, and where libraries differ.
+fn complex_edges(op: Unary, x: &Tensor, out: Tensor) -> Result<Tensor> {
+    match op {
+        // Only near zero do these differ from what they abbreviate.
+        Unary::Expm1 => where_(isfinite(&out), &out, exp(x) - 1.0).done(),
+        Unary::Log1p => where_(isfinite(&out), &out, log(x + 1.0)).done(),
+        // The limit is ±1 on both sides of the real axis; C has a zero whose sign turns with the angle.
+        Unary::Tanh => {
+            let (a, b) = (real(x).done()?, imag(x).done()?);
+            let limit = super::complex(sign(&a), &b * 0.0);
+            where_(logical_and(isinf(&a), isfinite(&b)), limit, &out).done()
+        }
+        _ => Ok(out),
+    }
 }
 
 /// Any binary op.

@@ -5,6 +5,7 @@
 
 use super::index::{At, in_range, index, nonzero, one_or_none};
 use super::{create::iota_like, elementwise::to_dtype};
+use crate::dim::Dim;
 use crate::dispatch::apply_one;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -82,8 +83,10 @@ fn check_masks(x: &Tensor, parts: &[Subscript]) -> Result<()> {
             && mask.dtype() == DType::Bool
         {
             let covered = &x.shape().dims()[axis..axis + mask.rank()];
+            // A mask of nothing along an axis picks nothing from it.
+            let fits = |(own, mask): (&Dim, &Dim)| own == mask || *mask == 0usize;
             ensure!(
-                covered == mask.shape().dims(),
+                covered.iter().zip(mask.shape().dims()).all(fits),
                 Index,
                 "index: mask {} does not fit {} from axis {axis} on",
                 mask.spec(),
@@ -95,12 +98,14 @@ fn check_masks(x: &Tensor, parts: &[Subscript]) -> Result<()> {
     Ok(())
 }
 
+/// Whether this is a mask without axes.
+fn is_truth(part: &Subscript) -> bool {
+    matches!(part, Subscript::Array(a) if a.dtype() == DType::Bool && a.rank() == 0)
+}
+
 fn pick(x: &Tensor, parts: &[Subscript]) -> Result<Picked> {
     check_masks(x, parts)?;
-    let scalar_masks = parts
-        .iter()
-        .any(|p| matches!(p, Subscript::Array(a) if a.dtype() == DType::Bool && a.rank() == 0));
-    if scalar_masks {
+    if parts.iter().any(is_truth) {
         // A mask without axes keeps all or nothing along a new axis.
         return pick_by_truth(x, parts);
     }
@@ -254,7 +259,7 @@ pub fn subscript_put(
             let updates = to_dtype(&updates, x.dtype())?;
             let slices_only = plain(parts).is_some();
             let reordered = parts.iter().any(|p| !matches!(p, Subscript::Array(_)));
-            if !slices_only && !reordered {
+            if !slices_only && !reordered && !parts.iter().any(is_truth) {
                 return put_at_arrays(kind, &x, parts, &updates);
             }
             // Numbers every element, takes the numbers, and writes to them: one way for every mixture.
@@ -282,12 +287,6 @@ fn put_at_arrays(
     updates: &Tensor,
 ) -> Result<Tensor> {
     let picked = pick(x, parts)?;
-    if picked.x.rank() != x.rank() {
-        bail!(
-            Unsupported,
-            "index: writing through a mask without axes; use where"
-        );
-    }
     let (vectors, at) = picked.vectors()?;
     let window_axes = picked.window_axes(at);
     let axes = picked.axes();

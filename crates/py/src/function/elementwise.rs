@@ -2,9 +2,9 @@
 
 use crate::dtype::{self, PyDType};
 use crate::error::OrRaise;
-use crate::operand::Call;
+use crate::operand::{Call, direct};
 use clematis_core::op::{Binary, Compare, Unary};
-use clematis_core::{Tensor, ops};
+use clematis_core::{Op, Tensor, ops};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
@@ -15,9 +15,13 @@ macro_rules! unary {
             #[pyfunction]
             #[pyo3(signature = (x, /))]
             fn $name<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let op = Unary::$variant;
+                if let Some(out) = direct(&Op::Unary(op), op.takes(), &[x])? {
+                    return Ok(out);
+                }
                 let mut call = Call::new(x.py(), stringify!($name));
                 let x = call.take(x)?;
-                call.one(|| ops::unary(Unary::$variant, x))
+                call.one(|| ops::unary(op, x))
             }
         )*
         fn add_unary(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -33,9 +37,13 @@ macro_rules! binary {
             #[pyfunction]
             #[pyo3(signature = (x1, x2, /))]
             fn $name<'py>(x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let op = Binary::$variant;
+                if let Some(out) = direct(&Op::Binary(op), op.takes(), &[x1, x2])? {
+                    return Ok(out);
+                }
                 let mut call = Call::new(x1.py(), stringify!($name));
                 let (x, y) = (call.take(x1)?, call.take(x2)?);
-                call.one(|| ops::binary(Binary::$variant, x, y))
+                call.one(|| ops::binary(op, x, y))
             }
         )*
         fn add_binary(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -51,9 +59,13 @@ macro_rules! compare {
             #[pyfunction]
             #[pyo3(signature = (x1, x2, /))]
             fn $name<'py>(x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let op = Compare::$variant;
+                if let Some(out) = direct(&Op::Compare(op), op.takes(), &[x1, x2])? {
+                    return Ok(out);
+                }
                 let mut call = Call::new(x1.py(), stringify!($name));
                 let (x, y) = (call.take(x1)?, call.take(x2)?);
-                call.one(|| ops::compare(Compare::$variant, x, y))
+                call.one(|| ops::compare(op, x, y))
             }
         )*
         fn add_compare(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,10 +3,10 @@
 
 use super::PyTensor;
 use crate::error::OrRaise;
-use crate::operand::{Operand, give, numpy_number, try_operand};
+use crate::operand::{Operand, direct, give, numpy_number, try_operand};
 use clematis_core::expr::Expr;
 use clematis_core::op::{Binary, Compare, Unary};
-use clematis_core::{Tensor, backend, ops};
+use clematis_core::{Op, Tensor, backend, ops};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 
@@ -93,11 +93,18 @@ fn single(slf: &Bound<'_, PyTensor>, op: Unary) -> PyResult<Py<PyTensor>> {
 }
 
 macro_rules! operators {
-    ($($name:ident $reflected:ident $assigned:ident $word:literal $f:expr;)*) => {
+    ($($name:ident $reflected:ident $assigned:ident $word:literal $op:expr, $f:expr;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
                 fn $name<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                    let op: Option<Binary> = $op;
+                    if let Some(op) = op
+                        && other.is_exact_instance_of::<PyTensor>()
+                        && let Some(out) = direct(&Op::Binary(op), op.takes(), &[slf.as_any(), other])?
+                    {
+                        return Ok(out);
+                    }
                     pair(slf, other, false, $f)
                 }
                 fn $reflected<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -111,18 +118,18 @@ macro_rules! operators {
     };
 }
 operators! {
-    __add__ __radd__ __iadd__ "add" |x, y| ops::binary(Binary::Add, x, y);
-    __sub__ __rsub__ __isub__ "sub" |x, y| ops::binary(Binary::Sub, x, y);
-    __mul__ __rmul__ __imul__ "mul" |x, y| ops::binary(Binary::Mul, x, y);
-    __truediv__ __rtruediv__ __itruediv__ "div" |x, y| ops::binary(Binary::Div, x, y);
-    __floordiv__ __rfloordiv__ __ifloordiv__ "floor_divide" |x, y| ops::binary(Binary::FloorDivide, x, y);
-    __mod__ __rmod__ __imod__ "remainder" |x, y| ops::binary(Binary::Remainder, x, y);
-    __and__ __rand__ __iand__ "bitwise_and" |x, y| ops::binary(Binary::BitwiseAnd, x, y);
-    __or__ __ror__ __ior__ "bitwise_or" |x, y| ops::binary(Binary::BitwiseOr, x, y);
-    __xor__ __rxor__ __ixor__ "bitwise_xor" |x, y| ops::binary(Binary::BitwiseXor, x, y);
-    __lshift__ __rlshift__ __ilshift__ "shift_left" |x, y| ops::binary(Binary::ShiftLeft, x, y);
-    __rshift__ __rrshift__ __irshift__ "shift_right" |x, y| ops::binary(Binary::ShiftRight, x, y);
-    __matmul__ __rmatmul__ __imatmul__ "matmul" |x, y| ops::matmul(x, y);
+    __add__ __radd__ __iadd__ "add" Some(Binary::Add), |x, y| ops::binary(Binary::Add, x, y);
+    __sub__ __rsub__ __isub__ "sub" Some(Binary::Sub), |x, y| ops::binary(Binary::Sub, x, y);
+    __mul__ __rmul__ __imul__ "mul" Some(Binary::Mul), |x, y| ops::binary(Binary::Mul, x, y);
+    __truediv__ __rtruediv__ __itruediv__ "div" Some(Binary::Div), |x, y| ops::binary(Binary::Div, x, y);
+    __floordiv__ __rfloordiv__ __ifloordiv__ "floor_divide" Some(Binary::FloorDivide), |x, y| ops::binary(Binary::FloorDivide, x, y);
+    __mod__ __rmod__ __imod__ "remainder" Some(Binary::Remainder), |x, y| ops::binary(Binary::Remainder, x, y);
+    __and__ __rand__ __iand__ "bitwise_and" Some(Binary::BitwiseAnd), |x, y| ops::binary(Binary::BitwiseAnd, x, y);
+    __or__ __ror__ __ior__ "bitwise_or" Some(Binary::BitwiseOr), |x, y| ops::binary(Binary::BitwiseOr, x, y);
+    __xor__ __rxor__ __ixor__ "bitwise_xor" Some(Binary::BitwiseXor), |x, y| ops::binary(Binary::BitwiseXor, x, y);
+    __lshift__ __rlshift__ __ilshift__ "shift_left" Some(Binary::ShiftLeft), |x, y| ops::binary(Binary::ShiftLeft, x, y);
+    __rshift__ __rrshift__ __irshift__ "shift_right" Some(Binary::ShiftRight), |x, y| ops::binary(Binary::ShiftRight, x, y);
+    __matmul__ __rmatmul__ __imatmul__ "matmul" None, |x, y| ops::matmul(x, y);
 }
 
 #[pymethods]
