@@ -30,6 +30,18 @@ impl PyDType {
         self.0.size()
     }
 
+    /// NumPy's letter for the family: b, i, u, f or c.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.0 {
+            DType::Bool => "b",
+            d if d.is_unsigned() => "u",
+            d if d.is_int() => "i",
+            d if d.is_float() => "f",
+            _ => "c",
+        }
+    }
+
     fn __repr__(&self) -> String {
         format!("clematis.{}", self.0.long_name())
     }
@@ -92,7 +104,12 @@ pub fn dtype(x: &Bound<'_, PyAny>) -> PyResult<PyDType> {
         return name.to_string_lossy().parse().map(PyDType).or_raise();
     }
     // A framework's own dtype says its name, as `torch.float32` or `float32`.
-    let shown = match x.getattr_opt("name")? {
+    let name = match x.cast::<PyType>() {
+        // A class such as `numpy.float16`.
+        Ok(class) => Some(class.name()?.into_any()),
+        Err(_) => x.getattr_opt("name")?,
+    };
+    let shown = match name {
         Some(name) => name.to_string(),
         None => x.to_string(),
     };
