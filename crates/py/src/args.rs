@@ -61,32 +61,6 @@ pub fn shape(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Shape> {
     Ok(shape)
 }
 
-/// Lists of non-negative numbers, such as strides; one number stands for as many as are needed.
-pub fn sizes(op: &str, what: &str, x: &Bound<'_, PyAny>, count: usize) -> PyResult<Vec<usize>> {
-    let list = integers(op, what, x)?;
-    let list = if list.len() == 1 && count > 1 {
-        vec![list[0]; count]
-    } else {
-        list
-    };
-    if list.len() != count {
-        return Err(exception(
-            Kind::Shape,
-            format!("{op}: `{what}` has {} entries for {count} axes", list.len()),
-        ));
-    }
-    list.into_iter()
-        .map(|n| {
-            usize::try_from(n).map_err(|_| {
-                exception(
-                    Kind::Value,
-                    format!("{op}: `{what}` has {n}, which is negative"),
-                )
-            })
-        })
-        .collect()
-}
-
 /// Only main memory can be asked for.
 pub fn device(op: &str, x: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     match x {

@@ -52,6 +52,22 @@ pub(crate) fn promoted(x: Tensor, y: Tensor, takes: Takes) -> Result<(Tensor, Te
     Ok((to_dtype(&x, dtype)?, to_dtype(&y, dtype)?))
 }
 
+/// The element types for which the op alone gives the values that the function promises.
+pub fn unary_alone(op: Unary) -> Takes {
+    match op {
+        Unary::Expm1 | Unary::Log1p | Unary::Tanh => Takes::Float, // see `complex_edges`
+        _ => op.takes(),
+    }
+}
+
+/// The same of two operands.
+pub fn binary_alone(op: Binary) -> Takes {
+    match op {
+        Binary::FloorDivide => Takes::Integer, // see `floor_quotient`
+        _ => op.takes(),
+    }
+}
+
 /// Any unary op.
 pub fn unary(op: Unary, x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {

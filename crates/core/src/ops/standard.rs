@@ -422,7 +422,13 @@ pub fn vector_norm(x: impl IntoExpr, axes: impl IntoAxes, order: f64) -> Expr {
         let size = super::abs(&x).done()?;
         let dtype = size.dtype();
         if order == f64::INFINITY {
-            return super::max(&size, axes).done();
+            // The norm of nothing is 0.
+            let empty = size.shape().count_dim() == 0usize;
+            return if empty {
+                super::sum(&size, axes).done()
+            } else {
+                super::max(&size, axes).done()
+            };
         }
         if order == f64::NEG_INFINITY {
             return super::min(&size, axes).done();

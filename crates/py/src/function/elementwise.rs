@@ -16,7 +16,7 @@ macro_rules! unary {
             #[pyo3(signature = (x, /))]
             fn $name<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let op = Unary::$variant;
-                if let Some(out) = direct(&Op::Unary(op), op.takes(), &[x])? {
+                if let Some(out) = direct(&Op::Unary(op), ops::unary_alone(op), &[x])? {
                     return Ok(out);
                 }
                 let mut call = Call::new(x.py(), stringify!($name));
@@ -38,7 +38,7 @@ macro_rules! binary {
             #[pyo3(signature = (x1, x2, /))]
             fn $name<'py>(x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let op = Binary::$variant;
-                if let Some(out) = direct(&Op::Binary(op), op.takes(), &[x1, x2])? {
+                if let Some(out) = direct(&Op::Binary(op), ops::binary_alone(op), &[x1, x2])? {
                     return Ok(out);
                 }
                 let mut call = Call::new(x1.py(), stringify!($name));

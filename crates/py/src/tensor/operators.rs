@@ -101,7 +101,7 @@ macro_rules! operators {
                     let op: Option<Binary> = $op;
                     if let Some(op) = op
                         && other.is_exact_instance_of::<PyTensor>()
-                        && let Some(out) = direct(&Op::Binary(op), op.takes(), &[slf.as_any(), other])?
+                        && let Some(out) = direct(&Op::Binary(op), ops::binary_alone(op), &[slf.as_any(), other])?
                     {
                         return Ok(out);
                     }
