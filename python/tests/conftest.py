@@ -15,7 +15,7 @@ import hypothesis  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-hypothesis.settings.register_profile("quick", max_examples=40, deadline=None)
+hypothesis.settings.register_profile("quick", max_examples=25, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 ORDER = ["native", "numpy", "torch", "jax", "tensorflow"]
@@ -55,7 +55,7 @@ def raw(name: str, values, dtype="float32"):
     if name == "torch":
         import torch
 
-        return torch.from_numpy(values.copy())
+        return torch.tensor(values)
     if name == "jax":
         import jax
 

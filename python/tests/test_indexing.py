@@ -158,6 +158,11 @@ def test_lists_numpy_arrays_and_tensors_as_indices(backend):
     same(t[t > 5], x[x > 5])
     same(t[True], x[True])
     same(t[False], x[False])
+    t[False] = 9.0
+    same(t, x)
+    t[cm.asarray(True)] = t - 1
+    x -= 1
+    same(t, x)
     t[[0, 1], [2, 3]] += 10
     x[[0, 1], [2, 3]] += 10
     same(t, x)

@@ -69,13 +69,13 @@ def test_matmul_and_single_operands(backend):
     check(abs(-x), X, backend)
     check(~cm.asarray(I), ~I, backend)
     check(~cm.asarray(X > 2), ~(X > 2), backend)
+    q, r = divmod(x, y)
+    check(q, X // Y, backend)
+    check(r, X % Y, backend)
     z = x
     z @= y
     assert z is x
     check(z, X @ Y, backend)
-    q, r = divmod(x, y)
-    check(q, X // Y, backend)
-    check(r, X % Y, backend)
 
 
 @pytest.mark.parametrize("op", IN_PLACE)

@@ -54,7 +54,15 @@ pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spe
                 dtype.unwrap_or_default()
             )
         }
-        Err(e) => Err(failed(py, "asarray", e)),
+        Err(e) => match x.getattr("shape").map(|s| s.to_string()) {
+            // A compiled function of tensorflow that was given no sizes.
+            Ok(shape) if shape.contains("None") || shape.contains("unknown") => bail!(
+                Unsupported,
+                "asarray: {} does not know the shape yet: {shape}; give its function whole shapes",
+                loaded.name
+            ),
+            _ => Err(failed(py, "asarray", e)),
+        },
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Loaded {
     pub numberless: [bool; 15],
     /// Whether an array has no values to read, since the framework itself is tracing it.
     pub is_traced: Option<Py<PyAny>>,
+    /// The function of the op `full`.
+    pub full: Option<Py<PyAny>>,
     /// The module itself.
     pub module: Py<PyModule>,
 }
@@ -188,6 +190,7 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             scalar_to_array: optional("scalar_to_array")?,
             numberless,
             is_traced: optional("is_traced")?,
+            full: optional("full")?,
             module: module.clone().unbind(),
         })
     };

@@ -353,6 +353,33 @@ pub fn from_capsule(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<
     }
 }
 
+/// The same memory on the engine as another element type of the same size.
+fn reread(x: &Tensor, dtype: DType) -> PyResult<Tensor> {
+    let buffer = buffer::of(x).or_raise()?.into_owned();
+    let spec = Spec::new(dtype, x.shape().clone());
+    Ok(Tensor::concrete(
+        spec,
+        clematis_native::backend(),
+        buffer.boxed(),
+    ))
+}
+
+/// NumPy's bfloat16 is another package's, of which its DLPack does not know: the bits travel as integers.
+fn share_halves(
+    py: Python<'_>,
+    x: &Tensor,
+    target: &'static Framework,
+) -> PyResult<Option<Tensor>> {
+    let bits = PyTensor::bound(py, reread(x, DType::U16)?)?;
+    let from_dlpack = py.import("numpy")?.getattr("from_dlpack")?;
+    let array = from_dlpack.call1((bits,))?;
+    let dtype = target.dtype(py, DType::BF16).or_raise()?;
+    let shared = target
+        .wrap(&array.call_method1("view", (dtype,))?)
+        .or_raise()?;
+    Ok(Some(shared).filter(|t| t.spec() == x.spec()))
+}
+
 /// The same memory on another backend; `None` where it cannot be shared.
 pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<Option<Tensor>> {
     let Some(from) = x.backend() else {
@@ -367,11 +394,28 @@ pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<O
             let Some(array) = array::of(x) else {
                 return Ok(None);
             };
-            let shared = f
-                .bind(py)
-                .call1((array,))
-                .and_then(|c| from_capsule(&c, None));
-            Ok(shared.ok().filter(|t| t.spec() == x.spec()))
+            let halves = source.name() == "numpy" && x.dtype() == DType::BF16;
+            let take = || -> PyResult<Tensor> {
+                if halves {
+                    let bits = array.bind(py).call_method1("view", ("uint16",))?;
+                    return reread(
+                        &from_capsule(&f.bind(py).call1((bits,))?, None)?,
+                        DType::BF16,
+                    );
+                }
+                from_capsule(&f.bind(py).call1((array,))?, None)
+            };
+            Ok(take().ok().filter(|t| t.spec() == x.spec()))
+        }
+        // tensorflow aborts over elements that do not begin on a cache line; the engine copies such.
+        (Some(_), Some(target)) if target.name() == "tensorflow" => {
+            match share(py, x, clematis_native::backend())? {
+                Some(here) => share(py, &here, to),
+                None => Ok(None),
+            }
+        }
+        (None, Some(target)) if target.name() == "numpy" && x.dtype() == DType::BF16 => {
+            Ok(share_halves(py, x, target).unwrap_or_default())
         }
         (source, Some(target)) => {
             let object = match source {

@@ -18,11 +18,7 @@ pub fn moved(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<T
     if let Repr::Traced { .. } = x.repr() {
         return Err(exception(
             Kind::Trace,
-            format!(
-                "to: {} is traced and cannot be moved to {}",
-                x.spec(),
-                to.name()
-            ),
+            format!("to: {} cannot be moved while it is traced", x.spec()),
         ));
     }
     if let Some(shared) = crate::dlpack::share(py, x, to)? {
@@ -74,7 +70,14 @@ impl PyTensor {
 
     /// The values as a NumPy array; without a copy where memory allows.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let moved = moved(py, self.tensor.lowest(), backend::find("numpy").or_raise()?)?;
+        let lowest = self.tensor.lowest();
+        if let Repr::Traced { .. } = lowest.repr() {
+            return Err(exception(
+                Kind::Trace,
+                format!("numpy: {} has no values while it is traced", lowest.spec()),
+            ));
+        }
+        let moved = moved(py, lowest, backend::find("numpy").or_raise()?)?;
         match array::of(&moved) {
             Some(x) => Ok(x.bind(py).clone()),
             None => Err(exception(Kind::Internal, "numpy: no array came out")),

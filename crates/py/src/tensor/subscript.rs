@@ -5,7 +5,7 @@ use crate::error::{OrRaise, exception};
 use crate::operand::{Call, give, numpy_number, operand, try_operand};
 use clematis_core::op::ScatterKind;
 use clematis_core::ops::{At, Subscript};
-use clematis_core::{Kind, backend, ops};
+use clematis_core::{DType, Kind, backend, ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
@@ -53,7 +53,7 @@ fn part(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
             let value = x.item().or_raise()?.as_i128();
             return Ok(Subscript::At(At::Place(value as i64)));
         }
-        if !x.dtype().is_int() && x.dtype() != clematis_core::DType::Bool {
+        if !x.dtype().is_int() && x.dtype() != DType::Bool {
             return Err(exception(
                 Kind::Index,
                 format!("index: {} is neither of integers nor a mask", x.spec()),
@@ -65,9 +65,7 @@ fn part(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
         let x = operand("index", key)?.tensor;
         // An empty list picks nothing; its numbers have no type yet.
         let x = if x.shape().count() == 0 && x.dtype().is_float() {
-            ops::cast(&x, clematis_core::DType::INDEX)
-                .done()
-                .or_raise()?
+            ops::cast(&x, DType::INDEX).done().or_raise()?
         } else {
             x
         };
@@ -130,7 +128,14 @@ impl PyTensor {
             ));
         }
         let out = call
-            .run(|| ops::subscript_put(ScatterKind::Set, &x, &parts, &y).done())
+            .run(|| match &parts[..] {
+                // One truth for the whole tensor: all of it is written, or nothing.
+                [Subscript::Array(mask)] if mask.dtype() == DType::Bool && mask.rank() == 0 => {
+                    let y = ops::broadcast_to(ops::cast(&y, x.dtype()), x.shape());
+                    ops::where_(mask, y, &x).done()
+                }
+                _ => ops::subscript_put(ScatterKind::Set, &x, &parts, &y).done(),
+            })
             .or_raise()?;
         PyTensor::replace(slf, "index", out)
     }
