@@ -424,7 +424,8 @@ def sort(*xs, axis, keys, descending, stable):
 @op
 def top_k(x, *, k):
     places = lax.broadcasted_iota(I64, x.shape, x.ndim - 1)
-    _, values, places = lax.sort((_turned(x), x, places), x.ndim - 1, is_stable=True, num_keys=1)
+    # NaN is the largest here, not the last.
+    *_, values, places = lax.sort((x == x, _turned(x), x, places), x.ndim - 1, is_stable=True, num_keys=2)
     return lax.slice_in_dim(values, 0, k, axis=-1), lax.slice_in_dim(places, 0, k, axis=-1)
 
 

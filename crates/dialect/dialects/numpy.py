@@ -376,7 +376,8 @@ def sort(*xs, axis, keys, descending, stable):
 
 
 def top_k(x, *, k):
-    order = _key(x, True).argsort(-1, kind="stable")[..., :k]
+    # NaN is the largest here, not the last.
+    order = np.lexsort((_key(x, True), x == x), -1)[..., :k]
     return np.take_along_axis(x, order, -1), order
 
 

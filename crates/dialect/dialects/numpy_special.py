@@ -351,7 +351,9 @@ def lu(x):
     batch, k = np.arange(len(a)), min(m, n)
     pivots, order = np.zeros((len(a), k), _I32), np.zeros((len(a), m), _I32) + np.arange(m, dtype=_I32)
     for j in range(k if len(a) else 0):
-        pivot = j + np.absolute(a[:, j:, j]).argmax(-1)
+        column = a[:, j:, j]
+        # LAPACK's measure of complex numbers.
+        pivot = j + (np.absolute(column.real) + np.absolute(column.imag)).argmax(-1)
         pivots[:, j] = pivot
         for matrix in (a, order):
             row = matrix[batch, pivot].copy()

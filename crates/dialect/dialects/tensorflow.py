@@ -448,7 +448,7 @@ def sort(*xs, axis, keys, descending, stable):
 
 
 def top_k(x, *, k):
-    _, places = nn.top_kv2(order(x, True), const(k), index_type=I64)
+    _, places = nn.top_kv2(order(x), const(k), index_type=I64)
     return tf.gather(x, places, batch_dims=len(x.shape) - 1), places
 
 

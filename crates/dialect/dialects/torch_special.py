@@ -70,6 +70,15 @@ def key(x, descending=False):
     return ~y if descending else y
 
 
+def falling(x):
+    """The places of the last axis from the largest on; NaN is the largest here, not the last."""
+    order = torch.argsort(key(x, True), dim=-1, stable=True)
+    if not x.dtype.is_floating_point:
+        return order
+    known = (x == x).to(torch.uint8).gather(-1, order)
+    return order.gather(-1, torch.argsort(known, dim=-1, stable=True))
+
+
 def _quotient_u64(x, y):
     """Of bits of u64: a division of halves, mended by one."""
     far = y < 0

@@ -96,6 +96,13 @@ fn qr(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
                 factored(case).deriving(|d| {
                     if m < n || complete && m != n {
                         d.none = Some(Kind::Diff);
+                    } else if dtype.is_complex() {
+                        // qₖ rₖ, whatever phase both have.
+                        d.invariant = Some(|y| {
+                            let columns = ops::matrix_transpose(&y[0]);
+                            let outer = ops::expand_dims(columns, -1) * ops::expand_dims(&y[1], -2);
+                            Ok(vec![outer.done()?])
+                        });
                     }
                 }),
             );
