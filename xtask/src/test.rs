@@ -6,7 +6,16 @@ use std::process::Command;
 
 use crate::{Failure, Outcome, lint, python, shell};
 
-pub fn run() -> Outcome {
+pub fn run(args: &[String]) -> Outcome {
+    let all = match args {
+        [] => false,
+        [flag] if flag == "--all" => true,
+        [other, ..] => {
+            return Err(Failure::Usage(format!(
+                "test takes `--all` or nothing, not `{other}`"
+            )));
+        }
+    };
     let mut total = Count::default();
     let mut faults = Vec::new();
 
@@ -25,7 +34,7 @@ pub fn run() -> Outcome {
         }
     }
 
-    match python(&mut faults) {
+    match python(&mut faults, all) {
         Ok(count) => total += count,
         Err(message) => {
             total.failed += 1;
@@ -62,7 +71,7 @@ fn tests(faults: &mut Vec<String>) -> Result<Count, String> {
 }
 
 /// The Python environment, its tests, and the matrix of ops and backends.
-fn python(faults: &mut Vec<String>) -> Result<Count, String> {
+fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
     python::set_up()?;
     let mut count = Count::default();
     let mut both = |name: &str, args: &[&str]| -> Result<(), String> {
@@ -80,7 +89,39 @@ fn python(faults: &mut Vec<String>) -> Result<Count, String> {
         Ok(())
     };
     both("python", &["-m", "pytest", "python/tests"])?;
-    both("clematis", &["check", "--fresh", "--out", "target/check"])?;
+    let out = ["--out", "target/check"];
+    if all {
+        both("clematis", &[&["check", "--fresh"], &out[..]].concat())?;
+    } else {
+        let quick = [
+            "--backend",
+            "native",
+            "--backend",
+            "numpy",
+            "--backend",
+            "torch",
+        ];
+        both(
+            "clematis",
+            &[&["check", "--fresh"], &out[..], &quick].concat(),
+        )?;
+        // jax compiles and tensorflow looks up each op anew for every shape: the usual element types here, all with `--all`.
+        let slow = [
+            "--backend",
+            "jax",
+            "--backend",
+            "tensorflow",
+            "--dtype",
+            "f32",
+            "--dtype",
+            "i32",
+            "--dtype",
+            "c64",
+            "--dtype",
+            "bool",
+        ];
+        both("clematis", &[&["check"], &out[..], &slow].concat())?;
+    }
     match python::check_types() {
         Ok(()) => count.passed += 1,
         Err(message) => {
