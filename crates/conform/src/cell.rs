@@ -4,7 +4,7 @@
 //! and `seconds` say more, `dtype` and `check` tell cells of one row apart, and the rest says what the result was
 //! found with. Any runner can write such lines.
 
-use crate::report::{Row, State};
+use crate::report::{Check, Row, State};
 use crate::run::Runner;
 use crate::unit::Unit;
 use clematis_core::{Error, Kind, Result};
@@ -157,7 +157,7 @@ impl Cell {
     /// A row of a run as a cell: values among the ops, derivatives among the gradients.
     pub fn of(runner: &Runner, unit: &Unit, row: Row) -> Cell {
         let dashboard = match row.check {
-            crate::report::Check::Forward => Dashboard::Ops,
+            Check::Forward | Check::Subnormal => Dashboard::Ops,
             _ => Dashboard::Gradients,
         };
         let backend = runner.backend();

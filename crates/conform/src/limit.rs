@@ -2,14 +2,15 @@
 
 use crate::report::{Check, Row, State};
 use clematis_core::{DType, Error, Kind, Op, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// A known gap: an op that a backend does not do, or not to the last bit.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// The op, or a named row (`test_bits`).
-    pub op: String,
+    /// The op, or a named row (`test_bits`), or several of them.
+    #[serde(deserialize_with = "one_or_several")]
+    pub op: Vec<String>,
     /// The element types; none: all of them.
     #[serde(default)]
     pub dtypes: Vec<String>,
@@ -18,6 +19,22 @@ pub struct Limit {
     pub what: Vec<String>,
     /// Why.
     pub reason: String,
+}
+
+/// A word, or a list of words.
+fn one_or_several<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Words {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match Words::deserialize(from)? {
+        Words::One(word) => vec![word],
+        Words::Several(words) => words,
+    })
 }
 
 #[derive(Deserialize)]
@@ -35,13 +52,15 @@ impl Limit {
         let ops = Op::all();
         let rows = crate::named::all();
         for limit in &file.limit {
-            let known = ops.iter().any(|(name, _)| *name == limit.op)
-                || rows.iter().any(|named| named.row == limit.op);
-            if !known {
-                return Err(Error::new(
-                    Kind::Convert,
-                    format!("limits: no op or row is called `{}`", limit.op),
-                ));
+            for op in &limit.op {
+                let known = ops.iter().any(|(name, _)| name == op)
+                    || rows.iter().any(|named| named.row == op);
+                if !known {
+                    return Err(Error::new(
+                        Kind::Convert,
+                        format!("limits: no op or row is called `{op}`"),
+                    ));
+                }
             }
             for dtype in &limit.dtypes {
                 dtype.parse::<DType>()?;
@@ -50,7 +69,7 @@ impl Limit {
                 if !Check::ALL.iter().any(|c| c.name() == what) {
                     return Err(Error::new(
                         Kind::Convert,
-                        format!("limits: {}: nothing is called `{what}`", limit.op),
+                        format!("limits: {:?}: nothing is called `{what}`", limit.op),
                     ));
                 }
             }
@@ -85,9 +104,14 @@ impl Limit {
         }
     }
 
+    /// Whether it speaks of this op or row.
+    pub fn names(&self, op: &str) -> bool {
+        self.op.iter().any(|own| own == op)
+    }
+
     fn covers(&self, op: &str, dtype: DType, check: Check) -> bool {
         let among = |list: &[String], word: &str| list.is_empty() || list.iter().any(|w| w == word);
-        self.op == op && among(&self.dtypes, dtype.name()) && among(&self.what, check.name())
+        self.names(op) && among(&self.dtypes, dtype.name()) && among(&self.what, check.name())
     }
 }
 

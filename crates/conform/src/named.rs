@@ -44,7 +44,7 @@ impl Named {
             Err(_) => State::Failed,
         };
         let mut message = found.err().unwrap_or_default();
-        if let Some(limit) = runner.limits().iter().find(|limit| limit.op == self.row) {
+        if let Some(limit) = runner.limits().iter().find(|limit| limit.names(self.row)) {
             limit.settle(&mut state, &mut message);
         }
         let backend = runner.backend();
