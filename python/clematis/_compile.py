@@ -1,7 +1,7 @@
 """Lets torch.compile take our functions whole into its graphs, as soon as its compiler is imported.
 
-The compiler reads Python and stops at compiled functions that it does not know. It is slow to import, and may be imported
-long after us, so we wait for it instead of importing it.
+The compiler reads Python and stops at compiled functions that it does not know. It is slow to import, and may be
+imported long after us, so we wait for it instead of importing it.
 """
 
 import sys
@@ -13,8 +13,9 @@ COMPILER = "torch._dynamo"
 
 # What returns no arrays, or takes functions: there the compiler goes back to Python.
 OUTSIDE = frozenset(
-    "allclose backends broadcast_shapes can_cast cond current_backend custom_vjp finfo grad hessian iinfo isdtype jac jvp "
-    "leaves linearize map paths register_backend result_type run_command_line scan set_backend switch value_and_grad vjp while_loop".split()
+    "allclose backends broadcast_shapes can_cast cond current_backend custom_vjp finfo grad hessian iinfo isdtype jac"
+    " jvp leaves linearize map paths register_backend result_type run_command_line scan set_backend switch"
+    " value_and_grad vjp while_loop".split()
 )
 
 

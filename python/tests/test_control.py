@@ -42,7 +42,8 @@ def test_switch(backend):
 
 
 def test_while_loop(backend):
-    out = cm.while_loop(lambda c: c["n"] < 5, lambda c: {"n": c["n"] + 1, "x": c["x"] * 2}, {"n": cm.asarray(0), "x": cm.asarray([1.0, 3.0])})
+    start = {"n": cm.asarray(0), "x": cm.asarray([1.0, 3.0])}
+    out = cm.while_loop(lambda c: c["n"] < 5, lambda c: {"n": c["n"] + 1, "x": c["x"] * 2}, start)
     assert out["n"].item() == 5
     close(out["x"], [32, 96])
     assert out["x"].backend == backend
@@ -131,9 +132,11 @@ def test_gradients_through_control_flow(backend):
         return cm.scan(body, cm.asarray(0.0), xs)[0]
 
     close(cm.grad(branchy_inside)(w), [4, 6])
-    value, change = cm.jvp(
-        lambda v: cm.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * v), (cm.asarray(0), v))[1], (w,), (cm.ones(2),)
-    )
+
+    def fourth_power(v):
+        return cm.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * v), (cm.asarray(0), v))[1]
+
+    _, change = cm.jvp(fourth_power, (w,), (cm.ones(2),))
     close(change, (4 * np.array([0.5, 1.5]) ** 3).tolist())
 
 

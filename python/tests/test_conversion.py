@@ -9,7 +9,6 @@ import sys
 import clematis as cm
 import numpy as np
 import pytest
-
 from conftest import BACKENDS, FRAMEWORKS, raw
 
 DTYPES = [
@@ -240,12 +239,11 @@ def test_import_loads_no_framework():
 
 def test_the_environment_names_the_backend():
     code = "import clematis as cm, sys; assert 'numpy' not in sys.modules; print(cm.ones(2).backend)"
-    for name, want in [("numpy", "numpy"), ("", "native")]:
-        out = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, "CLEMATIS_BACKEND": name}
-        )
-        assert out.stdout.strip() == want, out.stderr
-    out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, "CLEMATIS_BACKEND": "nowhere"}
-    )
-    assert "no backend is called `nowhere`" in out.stderr
+
+    def run(name):
+        env = {**os.environ, "CLEMATIS_BACKEND": name}
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
+
+    assert run("numpy").stdout.strip() == "numpy"
+    assert run("").stdout.strip() == "native"
+    assert "no backend is called `nowhere`" in run("nowhere").stderr

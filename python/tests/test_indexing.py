@@ -3,10 +3,9 @@
 import clematis as cm
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from conftest import BACKENDS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 SHAPES = [(5,), (3, 4), (2, 3, 4), (1, 3, 1, 2), (4, 1), (0, 3)]
 
@@ -99,6 +98,7 @@ def test_reading_through_arrays(name, data):
 
 
 @pytest.mark.parametrize("name", BACKENDS)
+@settings(max_examples=12)  # jax compiles for each number of elements picked
 @given(data=st.data())
 def test_reading_and_writing_through_masks(name, data):
     shape = data.draw(st.sampled_from(SHAPES))

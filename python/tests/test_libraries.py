@@ -51,7 +51,7 @@ EXTRA = {
 
 @pytest.mark.parametrize("what", EXTRA)
 def test_extra(backend, what):
-    got, want = EXTRA[what](cm.asarray(X), cm), EXTRA[what](X, np)
+    got, want = EXTRA[what](cm.asarray(X), cm), EXTRA[what](X.copy(), np)
     check(got, want, backend)
 
 
@@ -91,10 +91,11 @@ def test_xarray(backend):
     array = xarray.DataArray(t, dims=("a", "b", "c"))
     want = xarray.DataArray(X, dims=("a", "b", "c"))
     assert isinstance(array.data, cm.Tensor)
+    # Where NaN is to be skipped, xarray calls NumPy itself, on anything but sums.
     for act in (
         lambda v: v + 1,
         lambda v: v * v.isel(a=0),
-        lambda v: v.sum("b", skipna=False),
+        lambda v: v.sum("b"),
         lambda v: v.mean(("a", "c"), skipna=False),
         lambda v: v.max("c", skipna=False),
         lambda v: v.isel(a=1, b=[0, 2]),

@@ -3,7 +3,6 @@
 import clematis as cm
 import numpy as np
 import pytest
-
 from conftest import BACKENDS, FRAMEWORKS, raw
 
 
@@ -21,13 +20,21 @@ CASES = {
     "an axis given twice": (lambda: cm.sum(two(), axis=(0, -2)), cm.ClematisError, None),
     "an axis that is no integer": (lambda: cm.sum(two(), axis="a"), cm.DTypeError, None),
     "an operand that is none": (lambda: cm.exp("a"), cm.DTypeError, "exp: an array was expected, not str"),
-    "an operand that is an object": (lambda: cm.add(two(), object()), cm.DTypeError, "add: an array was expected, not object"),
+    "an operand that is an object": (
+        lambda: cm.add(two(), object()),
+        cm.DTypeError,
+        "add: an array was expected, not object",
+    ),
     "bits of floats": (lambda: two() & two(), cm.DTypeError, None),
     "a logarithm of text in a list": (lambda: cm.log(["a"]), cm.DTypeError, "asarray: a number was expected, not str"),
     "a ragged list": (lambda: cm.asarray([[1.0], [2.0, 3.0]]), cm.ShapeError, None),
     "a dtype that is none": (lambda: cm.zeros(2, dtype="float31"), cm.DTypeError, None),
     "a size below zero": (lambda: cm.zeros((-1,)), cm.ShapeError, None),
-    "an integer that does not fit": (lambda: cm.asarray([300], dtype="uint8"), cm.ArgumentError, "asarray: 300 does not fit u8"),
+    "an integer that does not fit": (
+        lambda: cm.asarray([300], dtype="uint8"),
+        cm.ArgumentError,
+        "asarray: 300 does not fit u8",
+    ),
     "joining nothing": (lambda: cm.concat([]), cm.ClematisError, None),
     "joining what does not fit": (lambda: cm.concat([two(), cm.ones((2, 2))]), cm.ShapeError, None),
     "a permutation that is none": (lambda: cm.permute_dims(two(), (0, 0)), cm.ClematisError, None),
@@ -52,7 +59,11 @@ CASES = {
         "native: f32[2] has no array while it is traced",
     ),
     "a size that only values tell": (lambda: cm.map(lambda v: cm.nonzero(v)[0], cm.ones((3, 2))), cm.TraceError, None),
-    "a tensor whose trace is closed": (lambda: leaked() + 1, cm.TraceError, "add: an operand outlived the function that was traced; return it from there instead"),
+    "a tensor whose trace is closed": (
+        lambda: leaked() + 1,
+        cm.TraceError,
+        "add: an operand outlived the function that was traced; return it from there instead",
+    ),
     "a closed trace without values": (
         lambda: leaked_from_map() * 2,
         cm.TraceError,
@@ -60,7 +71,7 @@ CASES = {
     ),
     "many differentiated": (lambda: cm.grad(lambda x: x)(two()), cm.ShapeError, None),
     "integers differentiated": (lambda: cm.grad(cm.sum)(cm.asarray([1, 2])), cm.DTypeError, None),
-}  # fmt: skip
+}
 
 
 def leaked():
@@ -218,7 +229,8 @@ def test_a_framework_that_raises_is_the_cause(framework, monkeypatch):
     if framework == "jax":
         x.delete()
     elif framework == "numpy":
-        with np.errstate(over="raise"), pytest.raises(cm.FrameworkError, match="exp: numpy raised .*FloatingPointError") as caught:
+        words = "exp: numpy raised .*FloatingPointError"
+        with np.errstate(over="raise"), pytest.raises(cm.FrameworkError, match=words) as caught:
             cm.exp(np.array([1000.0]))
         assert isinstance(caught.value.__cause__, FloatingPointError)
         return
@@ -247,7 +259,8 @@ def test_every_exception_is_also_a_builtin():
 
 
 def test_unknown_backends():
-    with pytest.raises(cm.BackendError, match="no backend is called `mxnet`\n  note: there are: native, numpy, torch, jax, tensorflow"):
+    words = "no backend is called `mxnet`\n  note: there are: native, numpy, torch, jax, tensorflow"
+    with pytest.raises(cm.BackendError, match=words):
         cm.backend("mxnet")
     with pytest.raises(cm.BackendError):
         cm.set_backend("mxnet")

@@ -4,7 +4,6 @@ import types
 
 import clematis as cm
 import pytest
-
 import sixth
 
 
@@ -82,17 +81,17 @@ def test_an_op_that_it_lacks():
 @pytest.mark.parametrize(
     ("name", "function", "words"),
     [
-        ("shape", lambda x, y: sixth.Array(x.items, x.dtype, (2, 1)), r"add: shape returned f32\[2,1\] where f32\[2\] was"),
-        ("dtype", lambda x, y: sixth.Array(x.items, "f64", x.shape), r"add: dtype returned f64\[2\] where f32\[2\] was"),
-        ("kind", lambda x, y: 3, r"add: kind returned <class 'int'>, which is no array of its own"),
-        ("none", lambda x, y: None, r"add: none returned <class 'NoneType'>, which is no array of its own"),
+        ("shape", lambda x, y: sixth.Array(x.items, x.dtype, (2, 1)), r"shape returned f32\[2,1\] where f32\[2\] was"),
+        ("dtype", lambda x, y: sixth.Array(x.items, "f64", x.shape), r"dtype returned f64\[2\] where f32\[2\] was"),
+        ("kind", lambda x, y: 3, r"kind returned <class 'int'>, which is no array of its own"),
+        ("none", lambda x, y: None, r"none returned <class 'NoneType'>, which is no array of its own"),
     ],
 )
 def test_wrong_results_are_caught(name, function, words):
     cm.register_backend(name, broken(add=function))
     with cm.backend(name):
         x = cm.asarray([1.0, 2.0])
-    with pytest.raises(cm.BackendError, match=words):
+    with pytest.raises(cm.BackendError, match="add: " + words):
         x + x
 
 

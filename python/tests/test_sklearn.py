@@ -67,5 +67,6 @@ def test_metrics(backend):
     assert float(metrics.accuracy_score(labels, labels)) == 1
     assert float(metrics.accuracy_score(labels, guess)) == 0
     assert float(metrics.zero_one_loss(labels, guess)) == 1
-    check(metrics.pairwise.euclidean_distances(cm.asarray(X[:5]), cm.asarray(X[5:9])), metrics.pairwise.euclidean_distances(X[:5], X[5:9]), backend, 1e-3, 1e-3)
-    check(metrics.pairwise.cosine_similarity(cm.asarray(X[:5]), cm.asarray(X[5:9])), metrics.pairwise.cosine_similarity(X[:5], X[5:9]), backend)
+    a, b = X[:5], X[5:9]
+    for f in (metrics.pairwise.euclidean_distances, metrics.pairwise.cosine_similarity):
+        check(f(cm.asarray(a), cm.asarray(b)), f(a, b), backend, 1e-3, 1e-3)

@@ -85,7 +85,11 @@ struct Belongs {
 }
 
 /// How variables, which hold an array, are asked for it.
-const HOLDERS: [(&str, &str); 2] = [("tensorflow", "__tf_tensor__"), ("jax", "__jax_array__")];
+const HOLDERS: [(&str, &str); 3] = [
+    ("tensorflow", "read_value"),
+    ("tensorflow", "__tf_tensor__"),
+    ("jax", "__jax_array__"),
+];
 
 thread_local! {
     static CLASSES: RefCell<Classes> = RefCell::default();

@@ -71,6 +71,16 @@ pub fn dialect(py: Python<'_>, dialect: &Dialect) -> Result<Loaded> {
             },
         )
     };
+    let modules = py.import("sys").and_then(|sys| sys.getattr("modules"));
+    let is_imported = |name: &str| {
+        modules
+            .as_ref()
+            .is_ok_and(|m| m.contains(name).unwrap_or(false))
+    };
+    if dialect.package == "tensorflow" && is_imported("torch") && !is_imported("tensorflow") {
+        // Both register the same options with LLVM, and torch's compiler aborts the process if it comes second.
+        let _ = py.import("torch._dynamo");
+    }
     py.import(dialect.package).map_err(refused)?;
     for part in dialect.parts {
         execute(py, part).map_err(refused)?;

@@ -5,7 +5,7 @@ use crate::error::{OrRaise, exception};
 use crate::operand::{Call, give, numpy_number, operand, try_operand};
 use clematis_core::op::ScatterKind;
 use clematis_core::ops::{At, Subscript};
-use clematis_core::{DType, Kind, backend, ops};
+use clematis_core::{DType, Kind, Result, Tensor, backend, ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
@@ -94,6 +94,20 @@ fn place(x: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
+/// One truth for the whole tensor: all of it is written, or nothing.
+fn put_by_truth(mask: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let mut y = ops::cast(y, x.dtype()).done()?;
+    if mask.item().is_ok_and(|v| !v.as_bool()) {
+        // What is not written must fit nonetheless.
+        ops::broadcast_to(&y, x.shape().insert(0, 0usize)).done()?;
+        return Ok(x.clone());
+    }
+    if y.rank() > x.rank() && y.shape().dims()[0] == 1usize {
+        y = ops::squeeze(&y, 0).done()?;
+    }
+    ops::where_(mask, ops::broadcast_to(&y, x.shape()), x).done()
+}
+
 #[pymethods]
 impl PyTensor {
     fn __getitem__<'py>(
@@ -129,10 +143,8 @@ impl PyTensor {
         }
         let out = call
             .run(|| match &parts[..] {
-                // One truth for the whole tensor: all of it is written, or nothing.
                 [Subscript::Array(mask)] if mask.dtype() == DType::Bool && mask.rank() == 0 => {
-                    let y = ops::broadcast_to(ops::cast(&y, x.dtype()), x.shape());
-                    ops::where_(mask, y, &x).done()
+                    put_by_truth(mask, &x, &y)
                 }
                 _ => ops::subscript_put(ScatterKind::Set, &x, &parts, &y).done(),
             })
