@@ -27,7 +27,7 @@ DTYPES = {
     "c64": tf.complex64, "c128": tf.complex128,
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-NUMBERS = frozenset({"add", "sub", "mul", "div", "pow", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "maximum", "minimum"})
+NUMBERS = frozenset({"add", "sub", "mul", "div", "pow", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 ARRAYS = (tf.Tensor,)
 
 
@@ -189,8 +189,12 @@ less = _or_bool(math.less, lambda x, y: y & ~x)
 less_equal = _or_bool(math.less_equal, lambda x, y: y | ~x)
 greater = _or_bool(math.greater, lambda x, y: x & ~y)
 greater_equal = _or_bool(math.greater_equal, lambda x, y: x | ~y)
-maximum = math.maximum
-minimum = math.minimum
+
+# Of equals, which zeros of two signs are, tensorflow takes the second, but the first of halves.
+def maximum(x, y): return math.maximum(x, y) if x.dtype in HALVES else math.maximum(y, x)
+def minimum(x, y): return math.minimum(x, y) if x.dtype in HALVES else math.minimum(y, x)
+
+
 div = math.real_div
 atan2 = wide(math.atan2)
 hypot = wide(special.hypot)

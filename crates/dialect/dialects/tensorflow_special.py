@@ -112,7 +112,9 @@ def erfinv(y):
     x = math.select_v2(fine, x, array.zeros_like(x))
     miss = math.select_v2(size > 0.5, math.erfc(math._abs(x)) - (1 - size), size - math.erf(math._abs(x)))
     miss = miss * math.exp(x * x) * _number(np.sqrt(np.pi) / 2, x)
-    return math.select_v2(fine & (y != 0), x + math.select_v2(y < 0, -miss, miss), math.erfinv(y))
+    # At zero by its slope, which keeps the sign; tensorflow's own loses it.
+    known = math.select_v2(y == 0, y * _number(np.sqrt(np.pi) / 2, y), math.erfinv(y))
+    return math.select_v2(fine & (y != 0), x + math.select_v2(y < 0, -miss, miss), known)
 
 
 def digamma(x):
@@ -190,7 +192,7 @@ def _quotient(x, y):
     below = (r != 0) & (_negative(r) != _negative(y))
     q = math.rint((x - r) / y) - math.cast(below, x.dtype)
     ratio = x / y
-    q = math.select_v2(q == 0, math.select_v2(_negative(ratio), _number(-0.0, x), _number(0.0, x)), q)
+    q = math.select_v2(q == 0, math.select_v2(_negative(ratio), -_number(0.0, x), _number(0.0, x)), q)
     return math.select_v2(y == 0, ratio, q)
 
 
@@ -203,7 +205,7 @@ def _remainder(x, y):
         return math.floor_mod(x, y)
     r = _rest(x, y)
     moved = math.select_v2((r < 0) != (y < 0), r + y, r)
-    return math.select_v2(r == 0, math.select_v2(_negative(y), _number(-0.0, x), _number(0.0, x)), moved)
+    return math.select_v2(r == 0, math.select_v2(_negative(y), -_number(0.0, x), _number(0.0, x)), moved)
 
 
 def _rest(x, y):
@@ -693,7 +695,9 @@ def lu(x):
     order, pivots = tf.broadcast_to(tf.range(m), (*batch, m)), []
     rows = tf.range(m)
     for k in range(min(m, n)):
-        column = math._abs(x[..., k]) if not x.dtype.is_complex else complex_abs(x[..., k])
+        column = x[..., k]
+        # LAPACK's measure of complex numbers.
+        column = math._abs(tf.math.real(column)) + math._abs(tf.math.imag(column)) if x.dtype.is_complex else math._abs(column)
         pivot = tf.cast(tf.argmax(math.select_v2(rows >= k, column, tf.constant(-1, column.dtype)), -1), I32)
         pivots.append(pivot)
         swapped = math.select_v2(rows == k, pivot[..., None], math.select_v2(rows == pivot[..., None], k, rows))
