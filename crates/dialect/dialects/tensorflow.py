@@ -190,11 +190,12 @@ less_equal = _or_bool(math.less_equal, lambda x, y: y | ~x)
 greater = _or_bool(math.greater, lambda x, y: x & ~y)
 greater_equal = _or_bool(math.greater_equal, lambda x, y: x | ~y)
 
-# Of equals, which zeros of two signs are, tensorflow takes the second, but the first of halves.
-def maximum(x, y): return math.maximum(x, y) if x.dtype in HALVES else math.maximum(y, x)
-def minimum(x, y): return math.minimum(x, y) if x.dtype in HALVES else math.minimum(y, x)
+def _first_of_equals(f):
+    # Zeros of two signs are equal; which one comes out depends on where in a vector they stand.
+    return lambda x, y: math.select_v2(x == y, x, f(x, y)) if x.dtype in FLOATS else f(x, y)
 
 
+maximum, minimum = _first_of_equals(math.maximum), _first_of_equals(math.minimum)
 div = math.real_div
 atan2 = wide(math.atan2)
 hypot = wide(special.hypot)
