@@ -256,6 +256,7 @@ impl Framework {
         }
     }
 
+    #[allow(clippy::mutable_key_type)] // a body is hashed by its address, which nothing inside can change
     fn keywords(&self, py: Python<'_>, loaded: &Loaded, op: &Op) -> Result<Option<Rc<Keywords>>> {
         if matches!(
             op,

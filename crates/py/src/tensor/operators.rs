@@ -129,7 +129,7 @@ operators! {
     __xor__ __rxor__ __ixor__ "bitwise_xor" Some(Binary::BitwiseXor), |x, y| ops::binary(Binary::BitwiseXor, x, y);
     __lshift__ __rlshift__ __ilshift__ "shift_left" Some(Binary::ShiftLeft), |x, y| ops::binary(Binary::ShiftLeft, x, y);
     __rshift__ __rrshift__ __irshift__ "shift_right" Some(Binary::ShiftRight), |x, y| ops::binary(Binary::ShiftRight, x, y);
-    __matmul__ __rmatmul__ __imatmul__ "matmul" None, |x, y| ops::matmul(x, y);
+    __matmul__ __rmatmul__ __imatmul__ "matmul" None, ops::matmul;
 }
 
 #[pymethods]
@@ -142,7 +142,7 @@ impl PyTensor {
         if !modulo.is_none() {
             return Ok(not_implemented(slf.py()));
         }
-        pair(slf, other, false, |x, y| ops::pow(x, y))
+        pair(slf, other, false, ops::pow)
     }
 
     fn __rpow__<'py>(
@@ -153,7 +153,7 @@ impl PyTensor {
         if !modulo.is_none() {
             return Ok(not_implemented(slf.py()));
         }
-        pair(slf, other, true, |x, y| ops::pow(x, y))
+        pair(slf, other, true, ops::pow)
     }
 
     fn __ipow__(
@@ -161,7 +161,7 @@ impl PyTensor {
         other: &Bound<'_, PyAny>,
         _modulo: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        in_place(slf, other, "pow", |x, y| ops::pow(x, y))
+        in_place(slf, other, "pow", ops::pow)
     }
 
     fn __divmod__<'py>(
