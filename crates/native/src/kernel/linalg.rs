@@ -338,7 +338,10 @@ fn safe_scale<T: Scalar>(entries: impl Iterator<Item = T>) -> Option<T::Part> {
     }
     // A sum of two parts may overflow where each does not.
     let largest = Float::min(largest, <T::Part as Float>::max_value());
-    Some(Float::exp2(-Float::floor(Float::log2(largest))))
+    // Entries below the smallest normal number would ask for a power beyond the largest one.
+    let most = Float::recip(<T::Part as Float>::min_positive_value());
+    let scale = Float::exp2(-Float::floor(Float::log2(largest)));
+    Some(Float::min(scale, most))
 }
 
 #[cfg(test)]

@@ -724,3 +724,13 @@ proptest! {
         prop_assert!((s.iter().map(|x| x * x).sum::<f64>() - squares).abs() < 1e-11 * (1.0 + squares));
     }
 }
+
+#[test]
+fn smallest_numbers_of_all() {
+    let tiny = f64::from_bits(1);
+    let (mut values, mut found) = ([0.0], [Complex::new(0.0, 0.0)]);
+    svd(&[tiny], 1, (1, 1), false, &mut values, None).unwrap();
+    assert_eq!(values, [tiny]);
+    eig(&[tiny], 1, 1, &mut found, None).unwrap();
+    assert_eq!(found[0].re, tiny);
+}
