@@ -1,5 +1,7 @@
 """Our functions inside the frameworks' own transforms: autograd, compile, vmap, jit, scan, tf.function."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -308,3 +310,16 @@ def test_scopes_belong_to_their_thread():
         t.join()
         names.append(cm.ones(1).backend)
     assert names == ["native", "numpy"]
+
+
+def test_torch_s_compiler_may_be_imported_after_us():
+    code = (
+        "import sys, clematis as cm\n"
+        "assert 'torch' not in sys.modules\n"
+        "import torch\n"
+        "f = torch.compile(lambda v: cm.softmax(v + 1, axis=-1), fullgraph=True, backend='eager')\n"
+        "x = torch.ones(2, 4)\n"
+        "torch.testing.assert_close(f(x), x / 4)\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stderr
