@@ -15,7 +15,7 @@ HEAD = '''"""Written by `cargo xtask stubs`; do not edit."""
 import builtins
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 _T = TypeVar("_T")
 '''
@@ -46,6 +46,8 @@ def parameter(p, generic):
     if p.name in OPERANDS:
         kind = "_T | builtins.complex" if generic and p.name in ("x", "x1", "x2", "y", "a", "b") else "Any"
     kind = kind or "Any"
+    if p.default is None and "None" not in kind and kind != "Any":
+        kind += " | None"
     text = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + f"{p.name}: {kind}"
     return text if p.default is p.empty else f"{text} = {p.default!r}" if simple(p.default) else f"{text} = ..."
 
@@ -95,7 +97,7 @@ def function(name, f, indent=""):
 
 
 SLOTS = ("__call__", "__enter__", "__exit__", "__getitem__", "__setitem__", "__iter__", "__len__", "__bool__", "__float__", "__int__",
-         "__complex__", "__index__", "__contains__", "__array__", "__array_namespace__", "__dlpack__", "__dlpack_device__")
+         "__complex__", "__index__", "__contains__", "__array__", "__array_namespace__", "__copy__", "__deepcopy__", "__dlpack__", "__dlpack_device__")
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "divmod")
 FIXED = {"__len__": "int", "__bool__": "builtins.bool", "__float__": "float", "__int__": "int", "__complex__": "builtins.complex", "__index__": "int",
          "__contains__": "builtins.bool"}
@@ -112,29 +114,35 @@ def members(cls):
             arguments = "self, key: Any, /" if name == "__contains__" else "self, /"
             out.append(f"    def {name}({arguments}) -> {FIXED[name]}: ...\n")
         elif any(name in (f"__{o}__", f"__r{o}__", f"__i{o}__") for o in OPERATORS):
-            extra = ", mod: Any = None" if "pow" in name else ""
+            extra = ", mod: Any = None" if name in ("__pow__", "__rpow__") else ""
             back = "Any" if "divmod" in name else cls.__name__
-            out.append(f"    def {name}(self, value: Any{extra}, /) -> {back}: ...\n")
+            ignored = "  # type: ignore[misc]" if name == "__ipow__" else ""
+            out.append(f"    def {name}(self, value: Any{extra}, /) -> {back}: ...{ignored}\n")
         elif name in ("__neg__", "__pos__", "__abs__", "__invert__"):
             out.append(f"    def {name}(self) -> {cls.__name__}: ...\n")
         elif name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
             ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
             out.append(f"    def {name}(self, value: Any, /) -> Any: ...{ignored}\n")
+        elif name == "__array_ufunc__":
+            out.append("    __array_ufunc__: None\n")
         elif (not name.startswith("_") or name in SLOTS) and callable(value):
             out.append(function(name, value, "    ").replace(":\n        ...", ": ..."))
     if getattr(cls, "__new__", None) is not object.__new__ and cls.__name__ in ("DType", "backend"):
-        argument = "x: Any, /" if cls.__name__ == "DType" else "name: str"
+        argument = "x: Any" if cls.__name__ == "DType" else "name: str"
         out.append(f"    def __new__(cls, {argument}) -> {cls.__name__}: ...\n")
     return "".join(out) or "    ...\n"
 
 
 def text(module, imports):
     """The stub of a module."""
-    parts = [imports]
+    # The extension module lists its own names, the Python modules those that they take from it.
+    names = getattr(module, "__all__", []) if not imports else [n for n in dir(module) if not n.startswith("_")]
+    listed = "".join(f'    "{name}",\n' for name in names)
+    parts = [imports, f"\n__all__ = [\n{listed}]\n"]
     for name in sorted(dir(module)):
         value = getattr(module, name)
         if isinstance(value, type):
-            parts.append(f"\nclass {name}:\n{members(value)}")
+            parts.append(f"\n@final\nclass {name}:\n{members(value)}")
         elif isinstance(value, types.BuiltinFunctionType):
             parts.append("\n" + function(name, value))
         elif isinstance(value, core.DType):

@@ -70,6 +70,57 @@ def cosh(x):
     return grown + rest
 
 
+def mended(f, edges):
+    """f with other values where complex numbers are infinite or NaN: XLA's formulas lose them."""
+    def mended(x):
+        y = f(x)
+        if x.dtype.kind != "c":
+            return y
+        a, b = y.real, y.imag
+        for where, re, im in edges(x.real, x.imag):
+            a, b = jnp.where(where, re, a), jnp.where(where, im, b)
+        return lax.complex(a, b)
+    return mended
+
+
+def exp_edges(a, b):
+    odd = jnp.isinf(a) & ~jnp.isfinite(b)
+    return (odd & (a < 0), 0.0, 0.0), (odd & (a > 0), jnp.inf, jnp.nan)
+
+
+def log_edges(a, b):
+    return (((jnp.isinf(a) & jnp.isnan(b)) | (jnp.isnan(a) & jnp.isinf(b)), jnp.inf, jnp.nan),)
+
+
+def sinh_edges(a, b):
+    return ((((a == 0) | jnp.isinf(a)) & ~jnp.isfinite(b), a, jnp.nan),)
+
+
+def cosh_edges(a, b):
+    odd = ~jnp.isfinite(b)
+    return ((a == 0) & odd, jnp.nan, 0.0), (jnp.isinf(a) & odd, jnp.inf, jnp.nan)
+
+
+def sqrt_edges(a, b):
+    lost = jnp.isnan(b)
+    return ((jnp.isinf(b), jnp.inf, b), ((a == -jnp.inf) & lost, jnp.nan, jnp.inf), ((a == jnp.inf) & lost, jnp.inf, jnp.nan))
+
+
+def acos_edges(a, b):
+    return (((a == 0) & jnp.isnan(b), jnp.pi / 2, jnp.nan),)
+
+
+def asinh_edges(a, b):
+    return ((jnp.isnan(a) & (b == 0), jnp.nan, b),)
+
+
+def atanh_edges(a, b):
+    lost = jnp.isnan(b)
+    return ((jnp.isnan(a) | lost, jnp.nan, jnp.nan), (lost & (a == 0), a, jnp.nan),
+            (lost & jnp.isinf(a), jnp.copysign(0.0, a), jnp.nan),
+            (jnp.isnan(a) & jnp.isinf(b), 0.0, jnp.copysign(jnp.pi / 2, b)))
+
+
 # Of 0 to 170, and then infinity.
 FACTORIALS = np.append(np.cumprod(np.append(1.0, np.arange(1.0, 171.0))), np.inf)
 

@@ -135,7 +135,10 @@ def sign(x):
     if x.dtype in UNSIGNED:
         return tf.cast(x != 0, x.dtype)
     if x.dtype.is_complex:
-        return math.sign(x)
+        y = math.sign(x)
+        # NaN in one part is NaN in both.
+        lost = math.is_nan(tf.math.real(x)) | math.is_nan(tf.math.imag(x))
+        return math.select_v2(lost, tf.constant(np.nan * (1 + 1j), x.dtype), y)
     # A zero's sign is dropped.
     return math.sign(x) + zero_of(x.dtype)
 

@@ -60,7 +60,7 @@ def to_dlpack(x):
 positive, reciprocal, sqrt = torch.positive, torch.reciprocal, torch.sqrt
 exp, exp2, expm1, log, log2, log10, log1p = (
     torch.exp, torch.exp2, torch.expm1, torch.log, torch.log2, torch.log10, torch.log1p)
-sin, cos, tan, asin, acos, atan = torch.sin, torch.cos, torch.tan, torch.asin, torch.acos, torch.atan
+sin, cos, tan, asin, acos, atan = torch.sin, torch.cos, torch.tan, torch.asin, special.acos, torch.atan
 sinh, cosh, tanh, asinh, acosh, atanh = torch.sinh, torch.cosh, torch.tanh, torch.asinh, torch.acosh, torch.atanh
 erfc, erfinv, lgamma, digamma = torch.erfc, torch.erfinv, torch.lgamma, torch.digamma
 floor, ceil, trunc, real, conj = torch.floor, torch.ceil, torch.trunc, torch.real, torch.conj_physical

@@ -564,3 +564,9 @@ def is_traced(x):
     # Fake tensors of torch.compile are a class of their own, those of vmap and grad are wrapped.
     plain = type(x) is torch.Tensor or type(x) is torch.nn.Parameter
     return not plain or torch._C._functorch.is_functorch_wrapped_tensor(x)
+
+
+def acos(x):
+    y = torch.acos(x)
+    # torch loses the sign of a zero imaginary part in double precision.
+    return torch.complex(y.real, torch.copysign(y.imag, -x.imag)) if x.dtype is torch.complex128 else y
