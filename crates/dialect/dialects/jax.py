@@ -454,6 +454,12 @@ def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layo
 
 
 def _conv(x, w, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups, batch_groups):
+    empty = [w.shape[axis] == 0 for axis in numbers.rhs_spec[2:]]
+    if any(empty):
+        # XLA refuses a filter of no places; one of a zero, with room for it, takes as many and sums as little.
+        spatial = numbers.rhs_spec[2:]
+        w = jnp.zeros([max(n, 1) if axis in spatial else n for axis, n in enumerate(w.shape)], w.dtype)
+        padding = [(low, high + more) for (low, high), more in zip(padding, empty)]
     return lax.conv_general_dilated(x, w, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups, batch_groups, EXACT)
 
 
