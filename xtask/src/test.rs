@@ -100,17 +100,17 @@ fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
             "numpy",
             "--backend",
             "torch",
+            "--backend",
+            "tensorflow",
         ];
         both(
             "clematis",
             &[&["check", "--fresh"], &out[..], &quick].concat(),
         )?;
-        // jax compiles and tensorflow looks up each op anew for every shape: the usual element types here, all with `--all`.
+        // jax compiles each op anew for every shape and element type: the usual ones here, all with `--all`.
         let slow = [
             "--backend",
             "jax",
-            "--backend",
-            "tensorflow",
             "--dtype",
             "f32",
             "--dtype",
