@@ -15,7 +15,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 
 /// Kernels on more elements than this let other Python threads run.
-const LARGE: usize = 1 << 15;
+pub const LARGE: usize = 1 << 15;
 
 /// One operand.
 pub struct Operand {

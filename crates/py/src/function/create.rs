@@ -1,6 +1,6 @@
 //! New tensors: on the current backend, or beside another one.
 
-use crate::args::{beside, device, shape};
+use crate::args::beside;
 use crate::dtype::{self, PyDType};
 use crate::error::{OrRaise, exception};
 use crate::nest;
@@ -397,7 +397,6 @@ fn wrap<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
 
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    let _ = (device, shape);
     crate::functions!(m;
         asarray from_dlpack full full_like zeros zeros_like ones ones_like empty empty_like
         arange linspace eye tril triu meshgrid wrap);

@@ -1,6 +1,6 @@
 //! Fourier transforms.
 
-use crate::args::{axes, device};
+use crate::args::axes;
 use crate::dtype;
 use crate::error::OrRaise;
 use crate::operand::Call;
@@ -132,7 +132,6 @@ shifts! {
 
 /// Adds the functions to `fft`.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    let _ = device;
     crate::functions!(m; fft ifft rfft irfft hfft ihfft fftn ifftn rfftn irfftn fftfreq rfftfreq fftshift ifftshift);
     Ok(())
 }

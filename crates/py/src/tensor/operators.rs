@@ -3,15 +3,12 @@
 
 use super::PyTensor;
 use crate::error::OrRaise;
-use crate::operand::{Operand, direct, give, numpy_number, try_operand};
+use crate::operand::{LARGE, Operand, direct, give, numpy_number, try_operand};
 use clematis_core::expr::Expr;
 use clematis_core::op::{Binary, Compare, Unary};
 use clematis_core::{Op, Tensor, backend, ops};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
-
-/// Kernels on more elements than this let other Python threads run.
-const LARGE: usize = 1 << 15;
 
 /// Runs with new tensors made where `x` lives; large ones of the engine without holding the interpreter.
 fn at_home(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Expr + Send) -> PyResult<Tensor> {
