@@ -27,6 +27,8 @@ pub enum Kind {
     Unsupported,
     /// Something that cannot be differentiated.
     Diff,
+    /// Trees that are not made alike.
+    Structure,
     /// A value asked for while tracing, or a tensor that outlived its trace.
     Trace,
     /// A graph, a model or a text that cannot be read or written.

@@ -116,6 +116,6 @@ pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
         core::set_default(find(&name.to_string_lossy())?);
     }
     m.add_class::<Scope>()?;
-    crate::functions!(m; backends set_backend current_backend register_backend _backend_facts);
+    crate::plain_functions!(m; backends set_backend current_backend register_backend _backend_facts);
     Ok(())
 }

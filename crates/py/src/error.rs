@@ -18,6 +18,7 @@ const fn class(kind: Kind) -> &'static str {
         Kind::Backend => "BackendError",
         Kind::Unsupported => "UnsupportedError",
         Kind::Diff => "DiffError",
+        Kind::Structure => "StructureError",
         Kind::Trace => "TraceError",
         Kind::Convert => "ConvertError",
         Kind::Io => "CheckpointError",

@@ -4,8 +4,9 @@
 
 use crate::error::{OrRaise, exception};
 use crate::nest;
+use crate::spread::{is_nest, nest_error};
 use crate::tensor::PyTensor;
-use clematis_bridge::array;
+use clematis_bridge::array::{self, Foreign};
 use clematis_core::dispatch::apply_one;
 use clematis_core::expr::Expr;
 use clematis_core::op::Takes;
@@ -13,6 +14,7 @@ use clematis_core::{Backend, Kind, Op, Repr, Result, Scalar, Tensor, backend};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
+use smallvec::SmallVec;
 
 /// Kernels on more elements than this let other Python threads run.
 pub const LARGE: usize = 1 << 15;
@@ -108,6 +110,9 @@ pub fn operand(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Operand> {
     if let Some(found) = try_operand(x)? {
         return Ok(found);
     }
+    if is_nest(x)? {
+        return Err(nest_error(op, x));
+    }
     if x.cast::<PyList>().is_ok() || x.cast::<PyTuple>().is_ok() {
         return Ok(Operand {
             tensor: nest::array(x, None)?,
@@ -131,6 +136,10 @@ pub fn direct<'py>(
     takes: Takes,
     operands: &[&Bound<'py, PyAny>],
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = match operands {
+        [x, ..] => x.py(),
+        [] => return Ok(None),
+    };
     let out = match operands {
         [x] => match x.cast::<PyTensor>() {
             Ok(x) => {
@@ -138,7 +147,7 @@ pub fn direct<'py>(
                 if !is_direct(x, takes) {
                     return Ok(None);
                 }
-                apply_one(op, &[x])
+                one_tensor(py, op, takes, &[x])
             }
             Err(_) => return raw_direct(op, takes, operands),
         },
@@ -149,15 +158,26 @@ pub fn direct<'py>(
                 if x.dtype() != y.dtype() || !is_direct(x, takes) || !is_direct(y, takes) {
                     return Ok(None);
                 }
-                apply_one(op, &[x, y])
+                one_tensor(py, op, takes, &[x, y])
             }
             (Err(_), Err(_)) => return raw_direct(op, takes, operands),
             _ => return Ok(None),
         },
         _ => return Ok(None),
     };
-    let out = PyTensor::bound(operands[0].py(), out.or_raise()?)?;
+    let out = PyTensor::bound(py, out.or_raise()?)?;
     Ok(Some(out.into_any()))
+}
+
+/// Runs on tensors, by way of their framework if that can be done at once.
+#[inline]
+fn one_tensor(py: Python<'_>, op: &Op, takes: Takes, inputs: &[&Tensor]) -> Result<Tensor> {
+    if let Some(own) = inputs[0].data::<Foreign>()
+        && let Some(out) = own.home.elementwise_tensors(py, op, takes, inputs)
+    {
+        return Ok(out);
+    }
+    apply_one(op, inputs)
 }
 
 /// Neither to be converted nor large.
@@ -181,6 +201,34 @@ fn raw_direct<'py>(
         return Ok(None);
     }
     Ok(framework.elementwise(op, takes, operands))
+}
+
+/// A function that a framework has as it is, on its own arrays or on tensors of them; see `clematis_bridge::plain`.
+pub fn plain_call<'py>(
+    place: usize,
+    arguments: &[&Bound<'py, PyAny>],
+    names: Option<&Bound<'py, PyTuple>>,
+) -> Option<Bound<'py, PyAny>> {
+    let first = arguments.first()?;
+    let Ok(x) = first.cast::<PyTensor>() else {
+        let framework = array::home(first).ok()??;
+        return framework.plain(place, arguments, names);
+    };
+    let framework = x.try_borrow().ok()?.tensor.data::<Foreign>()?.home;
+    let py = first.py();
+    let arrays = arguments.iter().map(|x| match x.cast::<PyTensor>() {
+        Ok(x) => {
+            let x = &x.try_borrow().ok()?.tensor;
+            let own = x.data::<Foreign>()?;
+            std::ptr::eq(own.home, framework).then(|| own.array.bind(py).clone())
+        }
+        Err(_) => Some((*x).clone()),
+    });
+    let arrays: SmallVec<[Bound<'py, PyAny>; 4]> = arrays.collect::<Option<_>>()?;
+    let arrays: SmallVec<[&Bound<'py, PyAny>; 4]> = arrays.iter().collect();
+    let out = framework.plain(place, &arrays, names)?;
+    let out = framework.wrap(&out).ok()?;
+    Some(PyTensor::bound(py, out).ok()?.into_any())
 }
 
 /// The operands of one call: where they live and what kind of thing is to come out.

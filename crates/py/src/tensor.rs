@@ -11,12 +11,12 @@ use crate::error::{OrRaise, exception};
 use clematis_core::{DType, Kind, Repr, Scalar, Tensor};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyTuple};
+use pyo3::types::{PyComplex, PyString, PyTuple};
 
 /// An array with an element type that lives on one backend.
 ///
 /// Made by `asarray`, `zeros`, … and by every function; never by calling this class.
-#[pyclass(name = "Tensor", module = "clematis", freelist = 128)]
+#[pyclass(name = "Tensor", module = "clematis")]
 pub struct PyTensor {
     /// The core's tensor; replaced by `x += y` and `x[i] = y`.
     pub tensor: Tensor,
@@ -144,6 +144,14 @@ impl PyTensor {
     #[getter]
     fn backend(&self) -> Option<&'static str> {
         self.tensor.backend().map(|b| b.name())
+    }
+
+    /// Any function of the library as a method, the tensor in the place of its first array: `x.conv2d(w, 1, "SAME")`.
+    fn __getattr__<'py>(
+        slf: &Bound<'py, Self>,
+        name: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        crate::spread::method(slf.as_any(), name)
     }
 
     fn __repr__(&self) -> String {

@@ -397,9 +397,10 @@ fn wrap<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
 
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::plain_functions!(m; asarray from_dlpack wrap);
     crate::functions!(m;
-        asarray from_dlpack full full_like zeros zeros_like ones ones_like empty empty_like
-        arange linspace eye tril triu meshgrid wrap);
+        full full_like zeros zeros_like ones ones_like empty empty_like
+        arange linspace eye tril triu meshgrid);
     m.add("array", m.getattr("asarray")?)?;
     Ok(())
 }

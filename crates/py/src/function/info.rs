@@ -255,7 +255,7 @@ fn __array_namespace_info__() -> Info {
 
 /// Adds the functions and types to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m; finfo iinfo can_cast result_type isdtype __array_namespace_info__);
+    crate::plain_functions!(m; finfo iinfo can_cast result_type isdtype __array_namespace_info__);
     let py = m.py();
     for dtype in DType::ALL {
         m.add(dtype.long_name(), Py::new(py, PyDType(dtype))?)?;

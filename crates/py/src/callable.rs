@@ -1,0 +1,297 @@
+//! What every function that Python sees has in common: `out=`, and nests of arrays where an array may stand.
+//!
+//! A function is put behind a second one that hands its arguments on as they came. Only where `out=` was given, or where
+//! an operand turned out to be a nest, `spread` takes over; all other calls pay a few nanoseconds. The original knows of
+//! neither. The only file of this crate beside `dlpack.rs` with `unsafe`: PyO3 has no way to make a function that carries
+//! data, is called by vectorcall, and still pickles by its name.
+#![allow(unsafe_code)]
+
+use crate::operand::plain_call;
+use crate::spread;
+use clematis_bridge::plain;
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCFunction, PyModule, PyString, PyTuple};
+use smallvec::SmallVec;
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+unsafe extern "C" {
+    // See `clematis_bridge::call` for why it is declared here.
+    fn PyObject_Vectorcall(
+        callable: *mut PyObject,
+        args: *const *mut PyObject,
+        nargsf: usize,
+        kwnames: *mut PyObject,
+    ) -> *mut PyObject;
+}
+
+/// The function behind, as the module object that stands for its `__self__` keeps it.
+#[repr(C)]
+struct Behind {
+    call: ffi::PyCFunctionFastWithKeywords,
+    owner: *mut PyObject,
+    object: *mut PyObject,
+    /// Its place among the functions that frameworks may have as they are.
+    plain: Option<usize>,
+}
+
+/// The exception that says: an operand is a nest. Null until one is met.
+static NEST: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
+/// `spread::spread` as Python sees it.
+static SPREAD: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A module definition whose instances have room for a `Behind`.
+struct Definition(ffi::PyModuleDef);
+// SAFETY: Python writes to it under its own lock, we never do.
+unsafe impl Sync for Definition {}
+// SAFETY: as above.
+unsafe impl Send for Definition {}
+
+static DEFINITION: PyOnceLock<&'static Definition> = PyOnceLock::new();
+
+/// Arguments by position and by keyword are all read by this kind of C function.
+const FLAGS: c_int = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
+
+/// Says which exception means that an operand is a nest.
+pub fn set_nest_class(class: &Bound<'_, PyAny>) {
+    NEST.store(class.clone().into_ptr(), Ordering::Release);
+}
+
+/// Adds a function to a module, with `out=` and nests.
+pub fn add(m: &Bound<'_, PyModule>, function: Bound<'_, PyCFunction>) -> PyResult<()> {
+    add_with(m, function, call)
+}
+
+/// Adds a function to a module that has neither: one that takes functions, or no array.
+pub fn add_bare(m: &Bound<'_, PyModule>, function: Bound<'_, PyCFunction>) -> PyResult<()> {
+    add_with(m, function, bare_call)
+}
+
+fn add_with(
+    m: &Bound<'_, PyModule>,
+    function: Bound<'_, PyCFunction>,
+    door: ffi::PyCFunctionFastWithKeywords,
+) -> PyResult<()> {
+    let py = m.py();
+    let is_bare = std::ptr::fn_addr_eq(door, bare_call as ffi::PyCFunctionFastWithKeywords);
+    if SPREAD.load(Ordering::Acquire).is_null() {
+        let spread = pyo3::wrap_pyfunction!(spread::spread, m)?;
+        SPREAD.store(spread.into_ptr(), Ordering::Release);
+    }
+    let name: String = function.getattr("__name__")?.extract()?;
+    // SAFETY: it is a C function, by its type.
+    let flags = unsafe { ffi::PyCFunction_GetFlags(function.as_ptr()) };
+    if flags != FLAGS {
+        // Takes any number of arguments, or none.
+        return m.add(name.as_str(), function);
+    }
+    let text = documentation(&function, &name, is_bare)?;
+    let c = |text: String| -> PyResult<&'static CStr> {
+        let text = CString::new(text)
+            .map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
+        Ok(Box::leak(text.into_boxed_c_str()))
+    };
+    let method = Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: c(name.clone())?.as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer {
+            PyCFunctionFastWithKeywords: door,
+        },
+        ml_flags: FLAGS,
+        ml_doc: c(text)?.as_ptr(),
+    }));
+    // Where users find it, so that it can be pickled.
+    let module = match m.name()?.to_string_lossy().strip_prefix('_') {
+        Some(part @ ("linalg" | "fft" | "random" | "tree")) => format!("clematis.{part}"),
+        _ => "clematis".into(),
+    };
+    let module = PyString::new(py, &module);
+    let definition = DEFINITION.get_or_init(py, || {
+        Box::leak(Box::new(Definition(ffi::PyModuleDef {
+            m_base: ffi::PyModuleDef_HEAD_INIT,
+            m_name: c"clematis".as_ptr(),
+            m_doc: std::ptr::null(),
+            m_size: size_of::<Behind>() as ffi::Py_ssize_t,
+            m_methods: std::ptr::null_mut(),
+            m_slots: std::ptr::null_mut(),
+            m_traverse: None,
+            m_clear: None,
+            m_free: None,
+        })))
+    });
+    // SAFETY: the interpreter is attached. The flags were looked at above, so the pointer is of the type it is taken for. The
+    // definition and the method live for ever, as Python demands of them; so do the function and its owner, whose counts
+    // are raised and never lowered. The state has room for a `Behind` by `m_size` and is aligned as memory of malloc is.
+    let made = unsafe {
+        let definition = &raw const definition.0;
+        let state_holder = ffi::PyModule_Create2(definition.cast_mut(), ffi::PYTHON_API_VERSION);
+        let state_holder = Bound::from_owned_ptr_or_err(py, state_holder)?;
+        let state = ffi::PyModule_GetState(state_holder.as_ptr()).cast::<Behind>();
+        let pointer = ffi::PyCFunction_GetFunction(function.as_ptr());
+        let owner = ffi::PyCFunction_GetSelf(function.as_ptr());
+        ffi::Py_XINCREF(owner);
+        state.write(Behind {
+            call: std::mem::transmute::<
+                Option<ffi::PyCFunction>,
+                Option<ffi::PyCFunctionFastWithKeywords>,
+            >(pointer)
+            .ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("no function"))?,
+            owner,
+            object: function.into_ptr(),
+            plain: plain::NAMES.into_iter().position(|own| own == name),
+        });
+        let made = ffi::PyCFunction_NewEx(method, state_holder.as_ptr(), module.as_ptr());
+        Bound::from_owned_ptr_or_err(py, made)?
+    };
+    if !is_bare {
+        spread::note_method(py, &name, &made)?;
+    }
+    m.add(name.as_str(), made)
+}
+
+/// Examples by the names of functions: a line `## name`, then lines as a Python session shows them.
+const EXAMPLES: &str = include_str!("examples.txt");
+
+fn example(name: &str) -> Option<&'static str> {
+    let head = format!("## {name}\n");
+    let start = EXAMPLES.find(&head)? + head.len();
+    let text = &EXAMPLES[start..];
+    Some(text[..text.find("\n## ").unwrap_or(text.len())].trim_end())
+}
+
+/// The original's text with an example, and with `out` among the keywords.
+fn documentation(function: &Bound<'_, PyCFunction>, name: &str, is_bare: bool) -> PyResult<String> {
+    let signature: Option<String> = function.getattr("__text_signature__")?.extract()?;
+    let text: Option<String> = function.getattr("__doc__")?.extract()?;
+    let text = match (text.unwrap_or_default(), example(name)) {
+        (text, Some(example)) => format!("{text}\n\n{example}"),
+        (text, None) => text,
+    };
+    let Some(signature) = signature else {
+        return Ok(text);
+    };
+    let open = signature.trim_end_matches(')');
+    let out = match () {
+        () if is_bare => "",
+        () if open == "(" => "*, out=None",
+        () if open.contains('*') => ", out=None",
+        () => ", *, out=None",
+    };
+    Ok(format!("{name}{open}{out})\n--\n\n{text}"))
+}
+
+unsafe extern "C" fn call(
+    slf: *mut PyObject,
+    args: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: Python calls this with the module that `add` made and filled, with `count` arguments and as many more as there are
+    // names; all of it is handed on unchanged.
+    unsafe {
+        let behind = ffi::PyModule_GetState(slf).cast::<Behind>();
+        if !names.is_null() && has_out(names) {
+            return take_over((*behind).object, args, count, names);
+        }
+        if let Some(place) = (*behind).plain
+            && let Some(out) = framework_call(place, args, count, names)
+        {
+            return out;
+        }
+        let out = ((*behind).call)((*behind).owner, args, count, names);
+        if !out.is_null() {
+            return out;
+        }
+        let nest = NEST.load(Ordering::Acquire);
+        if nest.is_null() || ffi::PyErr_ExceptionMatches(nest) == 0 {
+            return out;
+        }
+        ffi::PyErr_Clear();
+        take_over((*behind).object, args, count, names)
+    }
+}
+
+/// The same for functions without `out=` and nests.
+unsafe extern "C" fn bare_call(
+    slf: *mut PyObject,
+    args: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: as in `call`.
+    unsafe {
+        let behind = ffi::PyModule_GetState(slf).cast::<Behind>();
+        ((*behind).call)((*behind).owner, args, count, names)
+    }
+}
+
+/// The framework's own function in place of ours, if the arguments are of the kind that it takes.
+unsafe fn framework_call(
+    place: usize,
+    args: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut PyObject,
+) -> Option<*mut PyObject> {
+    // SAFETY: as in `call`: Python holds itself attached and the arguments alive until this returns.
+    unsafe {
+        let py = Python::assume_attached();
+        let named = if names.is_null() {
+            0
+        } else {
+            ffi::PyTuple_Size(names)
+        };
+        let all = std::slice::from_raw_parts(args, (count + named) as usize);
+        let all: SmallVec<[&Bound<'_, PyAny>; 4]> =
+            all.iter().map(|x| Bound::ref_from_ptr(py, x)).collect();
+        let names = if names.is_null() {
+            None
+        } else {
+            Bound::ref_from_ptr(py, &names).cast::<PyTuple>().ok()
+        };
+        // A panic must not cross into Python; the ordinary way catches its own.
+        let out = catch_unwind(AssertUnwindSafe(|| plain_call(place, &all, names)));
+        out.ok().flatten().map(Bound::into_ptr)
+    }
+}
+
+/// Whether `out` is among the names.
+unsafe fn has_out(names: *mut PyObject) -> bool {
+    // SAFETY: `names` is a tuple of strings, as Python's calls by position and name have it.
+    unsafe {
+        (0..ffi::PyTuple_Size(names)).any(|i| {
+            let name = ffi::PyTuple_GetItem(names, i);
+            ffi::PyUnicode_CompareWithASCIIString(name, c"out".as_ptr()) == 0
+        })
+    }
+}
+
+/// Calls `spread` with the function in front of its arguments.
+#[cold]
+unsafe fn take_over(
+    function: *mut PyObject,
+    args: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: as in `call`; the slots are borrowed for as long as the caller's own.
+    unsafe {
+        let named = if names.is_null() {
+            0
+        } else {
+            ffi::PyTuple_Size(names)
+        };
+        let mut slots = Vec::with_capacity((count + named) as usize + 1);
+        slots.push(function);
+        slots.extend((0..count + named).map(|i| *args.offset(i)));
+        PyObject_Vectorcall(
+            SPREAD.load(Ordering::Acquire),
+            slots.as_ptr(),
+            count as usize + 1,
+            names,
+        )
+    }
+}
+
+const _: () = assert!(align_of::<Behind>() <= align_of::<*const c_void>());

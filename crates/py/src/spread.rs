@@ -1,0 +1,521 @@
+//! Functions over nests: one call for each leaf; and results put into arrays that the caller gave.
+
+use crate::callable;
+use crate::error::{OrRaise, exception};
+use crate::operand::try_operand;
+use crate::tensor::PyTensor;
+use clematis_bridge::{array, error::failed};
+use clematis_core::{Kind, Repr, Tensor, backend, ops};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// Functions whose first argument is a list of arrays: a list of nests is there a nest of lists.
+const OF_LISTS: [&str; 4] = ["concat", "stack", "block_diag", "unstack"];
+
+/// The deepest nest that is followed; a list that holds itself has no end.
+const DEPTH: usize = 200;
+
+/// The functions that tensors have as methods, by name.
+static METHODS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+
+/// Keeps a function for `method`. The first of a name wins: `linalg` has some that the main namespace has too.
+pub fn note_method(py: Python<'_>, name: &str, function: &Object<'_>) -> PyResult<()> {
+    let methods = METHODS
+        .get_or_init(py, || PyDict::new(py).unbind())
+        .bind(py);
+    if !methods.contains(name)? {
+        methods.set_item(name, function)?;
+    }
+    Ok(())
+}
+
+/// A function bound to a tensor.
+pub fn method<'py>(x: &Object<'py>, name: &Bound<'py, PyString>) -> PyResult<Object<'py>> {
+    let py = x.py();
+    let found = match METHODS.get(py) {
+        Some(methods) => methods.bind(py).get_item(name)?,
+        None => None,
+    };
+    let Some(function) = found else {
+        return Err(pyo3::exceptions::PyAttributeError::new_err(format!(
+            "'Tensor' object has no attribute '{name}'"
+        )));
+    };
+    let word = name.to_string_lossy();
+    if let Some(keyword) = crate::function::random::method_keyword(&word) {
+        let keywords = PyDict::new(py);
+        keywords.set_item(keyword, x)?;
+        let partial = py.import("functools")?.getattr("partial")?;
+        return partial.call((function,), Some(&keywords));
+    }
+    let class = py.import("types")?.getattr("MethodType")?;
+    class.call1((function, x))
+}
+
+/// The exception that an operand is a nest.
+#[cold]
+pub fn nest_error(op: &str, x: &Object<'_>) -> PyErr {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = x.py();
+    let made = || -> PyResult<PyErr> {
+        let class = match CLASS.get(py) {
+            Some(class) => class.bind(py),
+            None => {
+                let class = CLASS.import(py, "clematis.errors", "_NestError")?;
+                callable::set_nest_class(class);
+                class
+            }
+        };
+        let kind = x.get_type();
+        let message = format!("{op}: an array was expected, not {}", kind.name()?);
+        Ok(PyErr::from_value(class.call1((message,))?))
+    };
+    made().unwrap_or_else(|e| e)
+}
+
+/// Whether something holds arrays rather than being one: a dict, a dataclass, or a list with a tensor somewhere inside.
+pub fn is_nest(x: &Object<'_>) -> PyResult<bool> {
+    holds(x, 0)
+}
+
+fn holds(x: &Object<'_>, depth: usize) -> PyResult<bool> {
+    if depth > DEPTH {
+        return Err(exception(
+            Kind::Value,
+            format!("tree: nested deeper than {DEPTH}"),
+        ));
+    }
+    if x.is_instance_of::<PyTensor>() {
+        return Ok(false);
+    }
+    if let Some(items) = items(x) {
+        for item in items {
+            if is_array(&item)? || holds(&item, depth + 1)? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    Ok(x.is_instance_of::<PyDict>() || is_dataclass(x)?)
+}
+
+fn is_array(x: &Object<'_>) -> PyResult<bool> {
+    Ok(x.is_instance_of::<PyTensor>() || array::home(x).or_raise()?.is_some())
+}
+
+fn is_dataclass(x: &Object<'_>) -> PyResult<bool> {
+    Ok(!x.is_instance_of::<PyType>() && x.hasattr("__dataclass_fields__")?)
+}
+
+fn items<'py>(x: &Object<'py>) -> Option<Vec<Object<'py>>> {
+    if let Ok(list) = x.cast::<PyList>() {
+        return Some(list.iter().collect());
+    }
+    let tuple = x.cast::<PyTuple>().ok()?;
+    Some(tuple.iter().collect())
+}
+
+/// Calls a function with `out=`, or on each leaf of the nests among its arguments.
+#[pyfunction]
+#[pyo3(signature = (function, /, *args, **kwargs))]
+pub fn spread<'py>(
+    function: &Object<'py>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Object<'py>> {
+    let name: String = function.getattr("__name__")?.extract()?;
+    let of_lists = OF_LISTS.contains(&name.as_str());
+    let mut arguments: Vec<Argument<'py>> = Vec::new();
+    for (i, x) in args.iter().enumerate() {
+        arguments.push(match items(&x) {
+            Some(items) if i == 0 && of_lists => Argument::List(items),
+            _ => Argument::One(x),
+        });
+    }
+    let mut names = Vec::new();
+    for (key, x) in kwargs.into_iter().flatten() {
+        names.push(key.cast_into::<PyString>()?);
+        arguments.push(Argument::One(x));
+    }
+    let call = Call {
+        function,
+        name,
+        names,
+        count: args.len(),
+    };
+    // A nest that was given to be filled is itself the result.
+    let out = kwargs.and_then(|k| k.get_item("out").transpose());
+    let out = out.transpose()?;
+    match call.each(arguments, "", 0)? {
+        Given::One(x) => match out {
+            Some(out) if is_nest(&out)? => Ok(out),
+            _ => Ok(x),
+        },
+        Given::Several(parts) => Ok(PyTuple::new(function.py(), parts)?.into_any()),
+    }
+}
+
+#[derive(Clone)]
+enum Argument<'py> {
+    One(Object<'py>),
+    /// A list of arrays, or of nests of the same structure.
+    List(Vec<Object<'py>>),
+}
+
+impl<'py> Argument<'py> {
+    fn first_nest(&self) -> PyResult<Option<Object<'py>>> {
+        match self {
+            Argument::One(x) => Ok(is_nest(x)?.then(|| x.clone())),
+            Argument::List(items) => {
+                for x in items {
+                    if is_nest(x)? {
+                        return Ok(Some(x.clone()));
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn part(&self, f: &dyn Fn(&Object<'py>) -> PyResult<Object<'py>>) -> PyResult<Self> {
+        let part = |x: &Object<'py>| if is_nest(x)? { f(x) } else { Ok(x.clone()) };
+        Ok(match self {
+            Argument::One(x) => Argument::One(part(x)?),
+            Argument::List(items) => {
+                Argument::List(items.iter().map(part).collect::<PyResult<_>>()?)
+            }
+        })
+    }
+}
+
+/// What came out for a leaf or a nest: one thing, or several that make a nest each.
+enum Given<'py> {
+    One(Object<'py>),
+    Several(Vec<Object<'py>>),
+}
+
+/// One function and the names of its last arguments.
+struct Call<'a, 'py> {
+    function: &'a Object<'py>,
+    name: String,
+    names: Vec<Bound<'py, PyString>>,
+    count: usize,
+}
+
+impl<'py> Call<'_, 'py> {
+    fn each(
+        &self,
+        arguments: Vec<Argument<'py>>,
+        path: &str,
+        depth: usize,
+    ) -> PyResult<Given<'py>> {
+        let mut nest = None;
+        for x in &arguments {
+            if let Some(found) = x.first_nest()? {
+                nest = Some(found);
+                break;
+            }
+        }
+        let Some(nest) = nest else {
+            return self.leaf(arguments);
+        };
+        if depth > DEPTH {
+            return Err(exception(
+                Kind::Value,
+                format!("{}: nested deeper than {DEPTH}", self.name),
+            ));
+        }
+        let keys = keys(&nest)?;
+        let mut parts = Vec::with_capacity(keys.len());
+        for key in &keys {
+            let at = match path {
+                "" => key.to_string(),
+                path => format!("{path}/{key}"),
+            };
+            let part = |x: &Object<'py>| self.child(x, &nest, key, keys.len(), &at);
+            let inner = arguments
+                .iter()
+                .map(|x| x.part(&part))
+                .collect::<PyResult<_>>()?;
+            // What holds no array stays as it is.
+            let own = child(&nest, key)?;
+            parts.push(if own.is_none() || own.is_instance_of::<PyString>() {
+                Given::One(own)
+            } else {
+                self.each(inner, &at, depth + 1)?
+            });
+        }
+        let count = parts.iter().find_map(|p| match p {
+            Given::One(_) => None,
+            Given::Several(parts) => Some(parts.len()),
+        });
+        let Some(count) = count else {
+            let parts = parts.into_iter().filter_map(|p| match p {
+                Given::One(x) => Some(x),
+                Given::Several(_) => None,
+            });
+            return Ok(Given::One(rebuilt(&nest, &keys, parts.collect())?));
+        };
+        let nests = (0..count).map(|i| {
+            let parts = parts.iter().map(|p| match p {
+                Given::One(x) => x.clone(),
+                Given::Several(parts) => parts[i].clone(),
+            });
+            rebuilt(&nest, &keys, parts.collect())
+        });
+        Ok(Given::Several(nests.collect::<PyResult<_>>()?))
+    }
+
+    /// The part of a nest beside the first, which must be made alike.
+    fn child(
+        &self,
+        x: &Object<'py>,
+        first: &Object<'py>,
+        key: &Object<'py>,
+        count: usize,
+        at: &str,
+    ) -> PyResult<Object<'py>> {
+        let own = keys(x)?;
+        let alike = own.len() == count && (x.is(first) || has(&own, key)?);
+        if !alike {
+            return Err(exception(
+                Kind::Structure,
+                format!(
+                    "{}: nests of different structure: {count} parts with {at}, and {} parts {}",
+                    self.name,
+                    own.len(),
+                    PyList::new(x.py(), own)?.repr()?
+                ),
+            ));
+        }
+        child(x, key)
+    }
+
+    fn leaf(&self, arguments: Vec<Argument<'py>>) -> PyResult<Given<'py>> {
+        let py = self.function.py();
+        let mut positional = Vec::with_capacity(self.count);
+        let named = PyDict::new(py);
+        let mut out = None;
+        for (i, x) in arguments.into_iter().enumerate() {
+            let x = match x {
+                Argument::One(x) => x,
+                Argument::List(items) => PyList::new(py, items)?.into_any(),
+            };
+            match i.checked_sub(self.count) {
+                None => positional.push(x),
+                Some(i) if self.names[i] == "out" => out = Some(x).filter(|x| !x.is_none()),
+                Some(i) => named.set_item(&self.names[i], x)?,
+            }
+        }
+        let result = self
+            .function
+            .call(PyTuple::new(py, positional)?, Some(&named))?;
+        let result = match out {
+            None => result,
+            Some(out) => placed(&self.name, result, &out)?,
+        };
+        match result.cast::<PyTuple>() {
+            // Several results are only told apart from one where a nest is around them.
+            Ok(parts) => Ok(Given::Several(parts.iter().collect())),
+            Err(_) => Ok(Given::One(result)),
+        }
+    }
+}
+
+fn keys<'py>(nest: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
+    let py = nest.py();
+    if let Ok(dict) = nest.cast::<PyDict>() {
+        return Ok(dict.keys().iter().collect());
+    }
+    if let Some(items) = items(nest) {
+        return (0..items.len())
+            .map(|i| Ok(i.into_pyobject(py)?.into_any()))
+            .collect();
+    }
+    nest.getattr("__dataclass_fields__")?.try_iter()?.collect()
+}
+
+fn has(keys: &[Object<'_>], key: &Object<'_>) -> PyResult<bool> {
+    for own in keys {
+        if own.eq(key)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn child<'py>(nest: &Object<'py>, key: &Object<'py>) -> PyResult<Object<'py>> {
+    if let Ok(dict) = nest.cast::<PyDict>() {
+        // A class of its own may read a path where a key is meant.
+        return Ok(dict
+            .get_item(key)?
+            .unwrap_or_else(|| nest.py().None().into_bound(nest.py())));
+    }
+    if items(nest).is_some() {
+        return nest.get_item(key);
+    }
+    nest.getattr(key.cast::<PyString>()?)
+}
+
+/// A nest like another, with other parts.
+fn rebuilt<'py>(
+    nest: &Object<'py>,
+    keys: &[Object<'py>],
+    parts: Vec<Object<'py>>,
+) -> PyResult<Object<'py>> {
+    let py = nest.py();
+    let class = nest.get_type();
+    if nest.is_instance_of::<PyDict>() {
+        let out = PyDict::new(py);
+        for (key, part) in keys.iter().zip(parts) {
+            out.set_item(key, part)?;
+        }
+        return if class.is(py.get_type::<PyDict>()) {
+            Ok(out.into_any())
+        } else {
+            class.call1((out,))
+        };
+    }
+    if nest.is_instance_of::<PyList>() {
+        return Ok(PyList::new(py, parts)?.into_any());
+    }
+    if nest.is_instance_of::<PyTuple>() {
+        let parts = PyTuple::new(py, parts)?;
+        return match class.hasattr("_fields")? {
+            true => class.call1(parts),
+            false => Ok(parts.into_any()),
+        };
+    }
+    let changes = PyDict::new(py);
+    for (key, part) in keys.iter().zip(parts) {
+        changes.set_item(key, part)?;
+    }
+    py.import("dataclasses")?
+        .call_method("replace", (nest,), Some(&changes))
+}
+
+/// A result in the place that the caller gave, which is what is returned; of several results it is the first.
+fn placed<'py>(name: &str, result: Object<'py>, out: &Object<'py>) -> PyResult<Object<'py>> {
+    let Ok(parts) = result.cast::<PyTuple>() else {
+        put(name, &result, out)?;
+        return Ok(out.clone());
+    };
+    let given = match items(out) {
+        Some(items) => items,
+        None => vec![out.clone()],
+    };
+    if given.len() > parts.len() {
+        return Err(exception(
+            Kind::Value,
+            format!(
+                "{name}: out has {} parts, the result {}",
+                given.len(),
+                parts.len()
+            ),
+        ));
+    }
+    let mut all: Vec<Object<'py>> = parts.iter().collect();
+    for (part, out) in all.iter_mut().zip(given) {
+        put(name, part, &out)?;
+        *part = out;
+    }
+    Ok(PyTuple::new(out.py(), all)?.into_any())
+}
+
+/// Writes one result over one array; the array's element type stays.
+fn put(name: &str, result: &Object<'_>, out: &Object<'_>) -> PyResult<()> {
+    let Some(value) = try_operand(result)? else {
+        return Err(exception(
+            Kind::DType,
+            format!("{name}: out cannot hold {}", result.get_type()),
+        ));
+    };
+    let value = value.tensor;
+    let place = match out.cast::<PyTensor>() {
+        Ok(own) => own.try_borrow()?.tensor.clone(),
+        Err(_) => match array::tensor(out).or_raise()? {
+            Some(place) => place,
+            None => {
+                return Err(exception(
+                    Kind::DType,
+                    format!("{name}: out is {}, no array", out.get_type()),
+                ));
+            }
+        },
+    };
+    let value = fitting(name, value, &place)?;
+    if let Ok(own) = out.cast::<PyTensor>() {
+        own.try_borrow_mut()?.tensor = value;
+        return Ok(());
+    }
+    write(name, &value, out)
+}
+
+/// A value of the element type and shape that it is to be put in the place of.
+fn fitting(name: &str, value: Tensor, place: &Tensor) -> PyResult<Tensor> {
+    let traced = |x: &Tensor| matches!(x.repr(), Repr::Traced { .. });
+    if traced(&value) || traced(place) {
+        return Err(exception(
+            Kind::Trace,
+            format!("{name}: out= cannot be used inside grad or another transform"),
+        ));
+    }
+    if value.shape() != place.shape() {
+        return Err(exception(
+            Kind::Shape,
+            format!(
+                "{name}: out is {}, the result {}",
+                place.spec(),
+                value.spec()
+            ),
+        ));
+    }
+    let homes = (value.backend(), place.backend());
+    if let (Some(here), Some(there)) = homes
+        && here.name() != there.name()
+    {
+        return Err(exception(
+            Kind::Backend,
+            format!(
+                "{name}: out is on {}, the result on {}",
+                there.name(),
+                here.name()
+            ),
+        ));
+    }
+    let cast = || ops::cast(&value, place.dtype()).done();
+    match place.backend() {
+        Some(home) => backend::with(home, cast).or_raise(),
+        None => cast().or_raise(),
+    }
+}
+
+/// Writes into a framework's own array.
+fn write(name: &str, value: &Tensor, out: &Object<'_>) -> PyResult<()> {
+    let py = out.py();
+    let home = array::home(out).or_raise()?;
+    let written = match (home, array::of(value)) {
+        (Some(framework), Some(x)) => {
+            let module = &framework.loaded(py).or_raise()?.module;
+            let assign = module.bind(py).getattr_opt("assign")?;
+            assign.map(|assign| assign.call1((out, x)))
+        }
+        _ => None,
+    };
+    match written {
+        Some(done) => done
+            .map(|_| ())
+            .map_err(|e| failed(py, &format!("{name}: out"), e))
+            .or_raise(),
+        None => Err(exception(
+            Kind::Unsupported,
+            format!(
+                "{name}: {} cannot be written to; give a Tensor as out",
+                out.get_type()
+            ),
+        )),
+    }
+}
