@@ -12,7 +12,12 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A framework's array.
-pub struct Foreign(pub Py<PyAny>);
+pub struct Foreign {
+    /// The array.
+    pub array: Py<PyAny>,
+    /// The framework.
+    pub home: &'static Framework,
+}
 
 /// The element type and shape that a framework's array says it has.
 pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spec> {
@@ -174,5 +179,5 @@ pub fn forget() {
 
 /// The array inside a tensor, if it lives in a framework.
 pub fn of(x: &Tensor) -> Option<&Py<PyAny>> {
-    x.lowest().data::<Foreign>().map(|f| &f.0)
+    x.lowest().data::<Foreign>().map(|f| &f.array)
 }

@@ -56,6 +56,28 @@ impl<'a, 'py> Arguments<'a, 'py> {
         self.slots.push(x.as_ptr());
     }
 
+    /// Calls a function with them, the last of which go by these names.
+    pub fn call_named(
+        self,
+        py: Python<'py>,
+        f: &Py<PyAny>,
+        names: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let named = names.map_or(0, |names| names.len());
+        let names = names.map_or(std::ptr::null_mut(), |names| names.as_ptr());
+        let count = self.slots.len() - 1 - named;
+        // SAFETY: as in `call`.
+        unsafe {
+            let result = PyObject_Vectorcall(
+                f.as_ptr(),
+                self.slots.as_ptr().add(1),
+                count | ARGUMENTS_OFFSET,
+                names,
+            );
+            Bound::from_owned_ptr_or_err(py, result)
+        }
+    }
+
     /// Calls a function with them, and with keywords.
     pub fn call(
         mut self,

@@ -5,7 +5,7 @@ use crate::array::{self, Foreign};
 use crate::call::{Arguments, Keywords};
 use crate::error::{failed, foreign};
 use crate::load::{self, Loaded};
-use clematis_core::op::Takes;
+use crate::plain::is_usual;
 use clematis_core::tensor::Data;
 use clematis_core::{
     Backend, DType, Device, Error, Host, Kind, Op, Outs, Repr, Result, Scalar, Spec, Support,
@@ -153,11 +153,25 @@ impl Framework {
         let Some(home) = self.backend.get() else {
             bail!(Internal, "{}: is not among the backends", self.name);
         };
-        Ok(Tensor::concrete(
-            spec,
-            *home,
-            Box::new(Foreign(x.clone().unbind())),
-        ))
+        Ok(Tensor::concrete(spec, *home, self.data(x.clone())))
+    }
+
+    /// One of its arrays as a tensor's data.
+    pub(crate) fn data(&'static self, x: Bound<'_, PyAny>) -> Data {
+        Box::new(Foreign {
+            array: x.unbind(),
+            home: self,
+        })
+    }
+
+    /// Itself, as tensors know it.
+    pub(crate) fn as_backend(&self) -> Option<&'static dyn Backend> {
+        self.backend.get().copied()
+    }
+
+    /// Whether results are held against what the core expects.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.checked
     }
 
     /// Its name for an element type.
@@ -204,56 +218,6 @@ impl Framework {
         };
         let shared = self.wrap(&array).ok();
         Ok(shared.filter(|t| t.spec() == spec))
-    }
-
-    /// Runs an elementwise op on a framework's own arrays of one element type, without tensors in between.
-    ///
-    /// `None` where something has to be converted or refused: then the ordinary way does so, and says why.
-    pub fn elementwise<'py>(
-        &self,
-        op: &Op,
-        takes: Takes,
-        operands: &[&Bound<'py, PyAny>],
-    ) -> Option<Bound<'py, PyAny>> {
-        let py = operands.first()?.py();
-        let loaded = self.loaded(py).ok()?;
-        let slot = loaded.slots.get(op.code())?.as_ref()?;
-        if self.checked || loaded.in_64.is_some() {
-            return None;
-        }
-        let dtypes = operands
-            .iter()
-            .map(|x| x.getattr(pyo3::intern!(py, "dtype")).ok());
-        let mut first: Option<Bound<'py, PyAny>> = None;
-        for dtype in dtypes {
-            let dtype = dtype?;
-            match &first {
-                None => first = Some(dtype),
-                Some(own) if own.is(&dtype) => {}
-                Some(_) => return None,
-            }
-        }
-        let first = first?;
-        let known = |d: &DType| {
-            let own = loaded.dtypes[*d as usize].as_ref();
-            own.is_some_and(|own| own.is(&first))
-        };
-        let dtype = DType::ALL.into_iter().find(known)?;
-        if !takes.includes(dtype) {
-            return None;
-        }
-        let mut arguments = Arguments::new();
-        for x in operands {
-            arguments.push_bound(x);
-        }
-        let out = arguments.call(py, &slot.function, None).ok()?;
-        match &loaded.scalar_to_array {
-            // What is no array of the usual class came out for no axes.
-            Some(f) if !out.get_type().is(loaded.arrays.bind(py).get_item(0).ok()?) => {
-                f.bind(py).call1((out,)).ok()
-            }
-            _ => Some(out),
-        }
     }
 
     #[allow(clippy::mutable_key_type)] // a body is hashed by its address, which nothing inside can change
@@ -317,7 +281,16 @@ impl Framework {
         }
         let keywords = self.keywords(py, loaded, op)?;
         let mut arguments = Arguments::new();
-        let mut function = &slot.function;
+        let mut function = match &slot.plain {
+            Some(plain)
+                if matches!(op, Op::Unary(_) | Op::Binary(_) | Op::Compare(_))
+                    && numbers.is_empty()
+                    && inputs.iter().all(|x| is_usual(loaded, x.dtype())) =>
+            {
+                plain
+            }
+            _ => &slot.function,
+        };
         if let Some(in_64) = &loaded.in_64
             && (out.iter().any(is_wide) || inputs.iter().any(|x| is_wide(x.spec())))
         {
@@ -333,7 +306,7 @@ impl Framework {
                     }
                 }
                 _ => match x.data::<Foreign>() {
-                    Some(array) => arguments.push(&array.0),
+                    Some(array) => arguments.push(&array.array),
                     None => bail!(Internal, "{}: {x:?} is not at home here", self.name),
                 },
             }
@@ -397,7 +370,13 @@ impl Framework {
     }
 
     /// One result, as the core expects it.
-    fn result(&self, loaded: &Loaded, op: &Op, x: Bound<'_, PyAny>, want: &Spec) -> Result<Data> {
+    fn result(
+        &'static self,
+        loaded: &Loaded,
+        op: &Op,
+        x: Bound<'_, PyAny>,
+        want: &Spec,
+    ) -> Result<Data> {
         let py = x.py();
         let x = match &loaded.scalar_to_array {
             Some(f) if want.rank() == 0 => f
@@ -427,7 +406,7 @@ impl Framework {
                 );
             }
         }
-        Ok(Box::new(Foreign(x.unbind())))
+        Ok(self.data(x))
     }
 }
 
@@ -519,9 +498,9 @@ impl Backend for &'static Framework {
                 return true;
             };
             match (&loaded.is_traced, x.data::<Foreign>()) {
-                (Some(f), Some(array)) => f
+                (Some(f), Some(own)) => f
                     .bind(py)
-                    .call1((&array.0,))
+                    .call1((&own.array,))
                     .and_then(|traced| traced.is_truthy())
                     .is_ok_and(|traced| !traced),
                 _ => true,
@@ -539,7 +518,7 @@ impl Backend for &'static Framework {
         }
         Python::attach(|py| {
             let x = self.upload(py, self.loaded(py)?, &host)?;
-            Ok(Box::new(Foreign(x.unbind())) as Data)
+            Ok(self.data(x))
         })
     }
 
@@ -553,7 +532,7 @@ impl Backend for &'static Framework {
             let bytes = loaded
                 .to_bytes
                 .bind(py)
-                .call1((&array.0,))
+                .call1((&array.array,))
                 .map_err(|e| failed(py, &what(), e))?;
             let bytes: Vec<u8> = bytes.extract().map_err(|e| failed(py, &what(), e))?;
             if bytes.len() != x.spec().bytes() {
@@ -569,7 +548,7 @@ impl Backend for &'static Framework {
 /// The data of a tensor that an expansion made.
 fn shared(x: &Tensor) -> Result<Data> {
     match x.data::<Foreign>() {
-        Some(array) => Python::attach(|py| Ok(Box::new(Foreign(array.0.clone_ref(py))) as Data)),
+        Some(own) => Python::attach(|py| Ok(own.home.data(own.array.bind(py).clone()))),
         None => bail!(Internal, "{x:?} came out of an expansion"),
     }
 }

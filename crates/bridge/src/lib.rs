@@ -9,5 +9,6 @@ mod call;
 pub mod error;
 mod framework;
 mod load;
+pub mod plain;
 
 pub use framework::{Framework, install, register};

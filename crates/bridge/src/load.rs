@@ -1,6 +1,7 @@
 //! A dialect made ready: executed, its functions bound by op code.
 
 use crate::error::failed;
+use crate::plain::{self, Plain};
 use clematis_core::{DType, Error, Kind, Op, Result};
 use clematis_dialect::{Dialect, File};
 use pyo3::exceptions::PyImportError;
@@ -16,6 +17,8 @@ pub struct Slot {
     pub function: Py<PyAny>,
     /// Whether it takes plain Python numbers for arrays.
     pub numbers: bool,
+    /// The framework's own function, which does the same on the usual floats.
+    pub plain: Option<Py<PyAny>>,
 }
 
 /// A framework that is imported and bound.
@@ -46,6 +49,8 @@ pub struct Loaded {
     pub numberless: [bool; 15],
     /// Whether an array has no values to read, since the framework itself is tracing it.
     pub is_traced: Option<Py<PyAny>>,
+    /// The framework's own functions of our functions' names, which do the same on the usual floats.
+    pub plain: Vec<Option<Plain>>,
     /// The function of the op `full`.
     pub full: Option<Py<PyAny>>,
     /// The module itself.
@@ -135,12 +140,25 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             Some(set) => set,
             None => PyTuple::empty(py).into_any(),
         };
+        let table = match module.getattr_opt("PLAIN")? {
+            Some(table) => table.cast_into::<PyDict>()?,
+            None => PyDict::new(py),
+        };
+        let plain = |name: &str| -> PyResult<Option<Plain>> {
+            let Some(entry) = table.get_item(name)? else {
+                return Ok(None);
+            };
+            let (function, operands): (Bound<'_, PyAny>, usize) = entry.extract()?;
+            let function = function.unbind();
+            Ok(Some(Plain { function, operands }))
+        };
         let mut slots = Vec::with_capacity(Op::count());
         for (op, _) in Op::all() {
             slots.push(match module.getattr_opt(op)? {
                 Some(function) => Some(Slot {
                     function: function.unbind(),
                     numbers: numbers.contains(op)?,
+                    plain: plain(op)?.map(|p| p.function),
                 }),
                 None => None,
             });
@@ -200,6 +218,10 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             scalar_to_array: optional("scalar_to_array")?,
             numberless,
             is_traced: optional("is_traced")?,
+            plain: plain::NAMES
+                .into_iter()
+                .map(plain)
+                .collect::<PyResult<_>>()?,
             full: optional("full")?,
             module: module.clone().unbind(),
         })

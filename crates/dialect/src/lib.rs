@@ -38,13 +38,13 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "numpy",
         package: "numpy",
-        parts: &[file!("numpy_special")],
+        parts: &[file!("numpy_special"), file!("numpy_plain")],
         ops: file!("numpy"),
     },
     Dialect {
         name: "torch",
         package: "torch",
-        parts: &[file!("torch_special")],
+        parts: &[file!("torch_special"), file!("torch_plain")],
         ops: file!("torch"),
     },
     Dialect {
