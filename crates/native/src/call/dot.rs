@@ -92,6 +92,9 @@ where
     E::Stored: crate::element::Stored,
 {
     let (a, b) = (buffer::of(x)?, buffer::of(y)?);
+    if let Some(done) = matrices::<E>(p, (x, &a), (y, &b), out) {
+        return done;
+    }
     let free = |rank: usize, batch: &[usize], contract: &[usize]| -> Vec<usize> {
         (0..rank)
             .filter(|i| !batch.contains(i) && !contract.contains(i))
@@ -121,6 +124,64 @@ where
     let mut bytes = memory::alloc("dot_general", out)?;
     solve::<E>(elements_mut::<E>(&mut bytes)?, n, &left, &right)?;
     Ok(Buffer::new(bytes))
+}
+
+/// A product of two matrices or vectors over one axis, which needs no search for a way through them.
+fn matrices<E: Plain + Product>(
+    p: &Dot,
+    (x, a): (&Tensor, &Buffer),
+    (y, b): (&Tensor, &Buffer),
+    out: &Spec,
+) -> Option<Result<Buffer>>
+where
+    E::Stored: crate::element::Stored,
+{
+    let (&[left], &[right]) = (&p.lhs_contract[..], &p.rhs_contract[..]) else {
+        return None;
+    };
+    if !p.lhs_batch.is_empty() || x.rank() > 2 || y.rank() > 2 {
+        return None;
+    }
+    let (a, b) = (
+        a.view::<E::Stored>(x.shape()),
+        b.view::<E::Stored>(y.shape()),
+    );
+    // The axis that is not summed: a vector has none.
+    let free = |view: &View<'_, E::Stored>, contract: usize| match view.sizes.len() {
+        2 => (view.sizes[1 - contract], view.strides[1 - contract]),
+        _ => (1, 1),
+    };
+    let ((m, row), (n, col)) = (free(&a, left), free(&b, right));
+    let run = || {
+        let mut bytes = memory::alloc("dot_general", out)?;
+        let sizes = Sizes {
+            batch: &[],
+            m,
+            n,
+            k: a.sizes[left],
+        };
+        let lhs = Operand {
+            data: elements::<E>(a.data)?,
+            matrix: simd::Strides {
+                offset: a.offset,
+                row,
+                col: a.strides[left],
+            },
+            batch: &[],
+        };
+        let rhs = Operand {
+            data: elements::<E>(b.data)?,
+            matrix: simd::Strides {
+                offset: b.offset,
+                row: b.strides[right],
+                col,
+            },
+            batch: &[],
+        };
+        dot::matmul(elements_mut::<E>(&mut bytes)?, sizes, lhs, rhs);
+        Ok(Buffer::new(bytes))
+    };
+    Some(run())
 }
 
 /// The first of some axes that can be divided, by its place among them.

@@ -255,30 +255,68 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
 
 /// Where each value would be put into its sorted row.
 pub fn search_sorted(sorted: &Tensor, values: &Tensor, right: bool, out: &Spec) -> Result<Buffer> {
-    let rows = buffer::contiguous("searchsorted", &*buffer::of(sorted)?, sorted.spec())?;
-    let values_at = buffer::contiguous("searchsorted", &*buffer::of(values)?, values.spec())?;
-    let n = sorted.shape().size(sorted.rank() - 1);
+    let (rows, wanted) = (buffer::of(sorted)?, buffer::of(values)?);
+    let last = sorted.rank() - 1;
     // One row serves all values; several go side by side.
-    let m = if sorted.rank() == 1 {
+    let m = if last == 0 {
         values.shape().count()
     } else {
         values.shape().size(values.rank() - 1)
     };
     let mut bytes = memory::alloc("searchsorted", out)?;
     keyed!(sorted.dtype(), false, T, key => {
-        let rows = rows.view::<T>(sorted.shape()).dense().unwrap_or(&[]);
-        let values = values_at.view::<T>(values.shape()).dense().unwrap_or(&[]);
+        let rows = rows.view::<T>(sorted.shape());
+        let wanted = wanted.view::<T>(values.shape());
+        let (n, step) = (rows.sizes[last], rows.strides[last]);
         parallel::for_chunks_mut(bytes.as_mut_slice::<i64>(), Cost::Heavy.grain(), |start, out| {
-            for (i, out) in out.iter_mut().enumerate() {
-                let at = start + i;
-                let row = &rows[at / m * n..at / m * n + n];
-                let value = key(values[at]);
-                *out = row.partition_point(|&x| {
-                    let x = key(x);
-                    x < value || right && x == value
-                }) as i64;
+            let mut room = [<T as bytemuck::Zeroable>::zeroed(); PIECE];
+            for (piece, out) in out.chunks_mut(PIECE).enumerate() {
+                let first = start + piece * PIECE;
+                let room = &mut room[..out.len()];
+                wanted.read(first, room);
+                let mut row = first / m;
+                let mut walk = row_walk(&rows, row);
+                for (i, (out, value)) in out.iter_mut().zip(room.iter()).enumerate() {
+                    while (first + i) / m > row {
+                        walk.step();
+                        row += 1;
+                    }
+                    let (begin, value) = (walk.at[0], key(*value));
+                    *out = partition_point(n, |i| {
+                        let x = key(rows.data[(begin + i as isize * step) as usize]);
+                        x < value || right && x == value
+                    }) as i64;
+                }
             }
         });
     }, bail!(Internal, "searchsorted: complex numbers have no order"));
     Ok(Buffer::new(bytes))
+}
+
+/// Values that are looked up between two reads.
+const PIECE: usize = 256;
+
+/// Goes through the beginnings of rows from one on.
+fn row_walk<'a, T: Copy>(rows: &'a View<'_, T>, row: usize) -> Walk<'a, 1> {
+    let last = rows.sizes.len() - 1;
+    Walk::new(
+        &rows.sizes[..last],
+        [&rows.strides[..last]],
+        [rows.offset as isize],
+        row,
+    )
+}
+
+/// How many of the first `n` numbers hold, where those that do come first.
+fn partition_point(n: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, n);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
