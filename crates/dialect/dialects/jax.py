@@ -32,10 +32,25 @@ def is_traced(x):
     return isinstance(x, jax.core.Tracer)
 
 
-
 def in_64(f, *args, **kwargs):
     with jax.enable_x64(True):
         return f(*args, **kwargs)
+
+
+custom_vjp = special.custom_vjp
+
+
+def _traced(f, xs, *args):
+    # 64-bit types have to be asked for.
+    return in_64(f, *args) if any(x.dtype.itemsize == 8 for x in xs) else f(*args)
+
+
+def traced_cond(predicate, then, otherwise, xs):
+    return _traced(jax.lax.cond, xs, predicate.reshape(()), lambda *xs: then(*xs), lambda *xs: otherwise(*xs), *xs)
+
+
+def traced_while(test, body, xs):
+    return _traced(jax.lax.while_loop, xs, lambda xs: test(*xs), lambda xs: body(*xs), xs)
 
 
 def from_bytes(buffer, dtype, shape):

@@ -10,7 +10,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from clematis._dialects import numpy_special as special
+from clematis._dialects import numpy_plain, numpy_special as special
 
 _as_index, _is_half = special.as_index, special.is_half
 _slice = slice
@@ -20,6 +20,7 @@ _reduce_add, _reduce_multiply = np.add.reduce, np.multiply.reduce
 _reduce_maximum, _reduce_minimum = np.maximum.reduce, np.minimum.reduce
 _reduce_or, _reduce_and = np.logical_or.reduce, np.logical_and.reduce
 
+PLAIN = numpy_plain.PLAIN
 VERSION = np.__version__
 DTYPES = {
     "bool": np.dtype(np.bool_), "u8": np.dtype(np.uint8), "u16": np.dtype(np.uint16), "u32": np.dtype(np.uint32),
@@ -44,6 +45,10 @@ def from_bytes(buffer, dtype_name, shape):
 
 def to_bytes(x):
     return x.tobytes()
+
+
+def assign(out, x):
+    out[...] = x
 
 
 def device(x):

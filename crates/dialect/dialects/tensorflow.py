@@ -35,6 +35,16 @@ def is_traced(x):
     return not hasattr(x, "numpy")
 
 
+custom_vjp, variable_like = special.custom_vjp, special.variable_like
+
+
+def traced_cond(predicate, then, otherwise, xs):
+    return tf.cond(tf.reshape(predicate, ()), lambda: then(*xs), lambda: otherwise(*xs))
+
+
+def traced_while(test, body, xs):
+    return tf.while_loop(test, body, xs)
+
 
 def from_bytes(buffer, dtype, shape):
     return tf.constant(np.frombuffer(buffer, DTYPES[dtype].as_numpy_dtype).reshape(shape))

@@ -3,6 +3,7 @@ import functools
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager.record import could_possibly_record
 from tensorflow.python.ops import gen_array_ops as array
 from tensorflow.python.ops import gen_math_ops as math
 from tensorflow.python.ops import gen_nn_ops as nn
@@ -747,3 +748,29 @@ def _bits(dtype, shape, key_dtype):
             words = tf.bitwise.bitwise_or(tf.bitwise.left_shift(high, tf.constant(32, U64)), low)
         return tf.reshape(tf.cast(words, dtype), shape)
     return draw.get_concrete_function(tf.TensorSpec((2,), key_dtype))
+
+
+def custom_vjp(forward, backward, xs):
+    """Runs a function of tensorflow's arrays whose derivative is what another function says."""
+    if tf.executing_eagerly() and not could_possibly_record():
+        return NotImplemented
+
+    @tf.custom_gradient
+    def f(*xs):
+        ys = forward(*xs)
+
+        def grad(*cts, variables=None):
+            # Complex cotangents are the conjugates of ours.
+            cts = [tf.zeros_like(y) if ct is None else tf.math.conj(tf.convert_to_tensor(ct)) for ct, y in zip(cts, ys)]
+            # By way of the rule again where a second derivative is recorded.
+            known = f(*xs) if not tf.executing_eagerly() or could_possibly_record() else ys
+            back = [None if dx is None else tf.math.conj(dx) for dx in backward(xs, known, cts)]
+            return back if variables is None else (back, [None] * len(variables))
+
+        return ys, grad
+
+    return f(*xs)
+
+
+def variable_like(x, y):
+    return tf.Variable(y) if isinstance(x, tf.Variable) and tf.executing_eagerly() else y

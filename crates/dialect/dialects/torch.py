@@ -10,7 +10,7 @@ import operator
 import torch
 import torch.nn.functional as F
 
-from clematis._dialects import torch_special as special
+from clematis._dialects import torch_plain, torch_special as special
 
 _SIGNED, _HALVES = special.SIGNED, special.HALVES
 _INEXACT = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128})
@@ -21,6 +21,7 @@ _POOR = {dtype: special.wrapping for dtype in _SIGNED}
 _POOR[torch.complex64] = _POOR[torch.complex128] = special.by_parts
 _slice = slice
 
+PLAIN = torch_plain.PLAIN
 VERSION = torch.__version__
 DTYPES = {
     "bool": torch.bool, "u8": torch.uint8, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
@@ -50,7 +51,8 @@ def device(x):
     return "cpu" if x.device.type == "cpu" else f"gpu:{x.device.index or 0}"
 
 
-from_dlpack, is_traced = torch.from_dlpack, special.is_traced
+from_dlpack, assign, is_traced = torch.from_dlpack, torch.Tensor.copy_, special.is_traced
+custom_vjp, variable_like = special.custom_vjp, special.variable_like
 
 
 def to_dlpack(x):

@@ -566,6 +566,43 @@ def is_traced(x):
     return not plain or torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
+class _WithRule(torch.autograd.Function):
+    """A function of torch's arrays whose derivative is what another function says."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(forward, backward, *xs):
+        ys = forward(*xs)
+        # An argument that comes back as it is would be saved twice.
+        return tuple(y.view_as(y) if any(y is x for x in xs) else y for y in ys)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.rule, ctx.count = inputs[1], len(inputs) - 2
+        ctx.save_for_backward(*inputs[2:], *output)
+
+    @staticmethod
+    def backward(ctx, *cts):
+        xs, ys = ctx.saved_tensors[:ctx.count], ctx.saved_tensors[ctx.count:]
+        # Complex cotangents are the conjugates of ours.
+        cts = [torch.zeros_like(y) if ct is None else torch.conj_physical(ct) for ct, y in zip(cts, ys)]
+        return None, None, *(None if dx is None else torch.conj_physical(dx) for dx in ctx.rule(xs, ys, cts))
+
+
+def custom_vjp(forward, backward, xs):
+    recorded = torch.is_grad_enabled() and any(x.requires_grad for x in xs)
+    if not recorded and not any(map(is_traced, xs)):
+        return NotImplemented
+    return _WithRule.apply(forward, backward, *xs)
+
+
+def variable_like(x, y):
+    if not isinstance(x, torch.Tensor) or not x.requires_grad or is_traced(x):
+        return y
+    return y.detach().requires_grad_()
+
+
 def acos(x):
     y = torch.acos(x)
     # torch loses the sign of a zero imaginary part in double precision.

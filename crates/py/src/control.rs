@@ -2,6 +2,8 @@
 //!
 //! Functions get tensors, also where a framework's own arrays were given; results are then such arrays again.
 
+mod traced;
+
 use crate::error::{OrRaise, exception};
 use crate::operand::operand;
 use crate::transform::{Noted, Object, at_home, taken};
@@ -99,9 +101,9 @@ impl Branches {
         called(py, run())
     }
 
-    fn give<'py>(&self, py: Python<'py>, out: &Leaves) -> PyResult<Object<'py>> {
+    fn give<'py>(&self, py: Python<'py>, out: &[Tensor]) -> PyResult<Object<'py>> {
         match &*self.outputs.borrow() {
-            Some(structure) => structure.results(py, &out.tensors, self.inputs.is_raw()),
+            Some(structure) => structure.results(py, out, self.inputs.is_raw()),
             None => Err(exception(Kind::Internal, "no branch was run")),
         }
     }
@@ -119,6 +121,16 @@ fn cond<'py>(
     let predicate = chooser("cond", predicate, |d| d == DType::Bool, "a truth value")?;
     let (leaves, inputs) = flatten(operands.as_any())?;
     let ways = Branches::new("cond", inputs);
+    let py = operands.py();
+    if let Some(way) = traced::way(py, std::slice::from_ref(&predicate), "traced_cond")? {
+        let ways = Rc::new(ways);
+        let branch = |f| way.part(&leaves, f, traced::Role::Branch(ways.clone()));
+        let predicate = way.arrays(&[predicate])?.get_item(0)?;
+        let xs = way.arrays(&leaves.tensors)?;
+        let out = (predicate, branch(then)?, branch(otherwise)?, xs);
+        let out = way.leaves(&way.function.call1(out)?)?;
+        return ways.give(py, &out);
+    }
     let out = here(&leaves, &predicate, || {
         control::cond(
             &predicate,
@@ -127,7 +139,7 @@ fn cond<'py>(
             |xs| ways.run(otherwise, xs),
         )
     });
-    ways.give(operands.py(), &out.or_raise()?)
+    ways.give(operands.py(), &out.or_raise()?.tensors)
 }
 
 /// The branch that `index` numbers, clipped to the range, called with the operands.
@@ -155,7 +167,7 @@ fn switch<'py>(
     let out = here(&leaves, &index, || {
         control::switch(&index, &leaves, &branches)
     });
-    ways.give(operands.py(), &out.or_raise()?)
+    ways.give(operands.py(), &out.or_raise()?.tensors)
 }
 
 fn functions<'py>(x: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
@@ -172,6 +184,14 @@ fn while_loop<'py>(
 ) -> PyResult<Object<'py>> {
     let py = start.py();
     let (leaves, structure) = flatten(start)?;
+    if let Some(way) = traced::way(py, &leaves.tensors, "traced_while")? {
+        let structure = Rc::new(structure);
+        let test = way.part(&leaves, test, traced::Role::Test(structure.clone()))?;
+        let body = way.part(&leaves, body, traced::Role::Body(structure.clone()))?;
+        let xs = way.arrays(&leaves.tensors)?;
+        let out = way.leaves(&way.function.call1((test, body, xs))?)?;
+        return structure.results(py, &out, structure.is_raw());
+    }
     let go_on = |xs: &Leaves| {
         let run = || -> PyResult<Tensor> {
             let out = test.call1((structure.build(py, &xs.tensors, true)?,))?;
@@ -272,6 +292,6 @@ fn map<'py>(f: &Object<'py>, xs: &Object<'py>) -> PyResult<Object<'py>> {
 
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m; cond switch while_loop scan map);
+    crate::plain_functions!(m; cond switch while_loop scan map);
     Ok(())
 }

@@ -1,0 +1,133 @@
+//! Branches and loops whose values a framework itself is tracing: its own branch and loop run our functions.
+//!
+//! A dialect has `traced_cond(predicate, then, otherwise, xs)` and `traced_while(test, body, xs)`; the functions take the
+//! framework's arrays one by one and return a tuple of them, a test one of them.
+
+use super::{Branches, chooser, same};
+use crate::error::{OrRaise, exception};
+use crate::transform::Object;
+use crate::transform::seen::{raw, tensors, word};
+use crate::tree::{Leaves, Structure, called, flatten};
+use clematis_bridge::array::{self, Foreign};
+use clematis_core::{Backend, DType, Kind, Tensor, backend, ops};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::rc::Rc;
+
+/// A framework's own branch or loop.
+pub struct Way<'py> {
+    /// The dialect's function.
+    pub function: Object<'py>,
+    home: &'static dyn Backend,
+}
+
+/// The way of a framework that is tracing one of these values; `None` where nobody traces, or it has no such way.
+pub fn way<'py>(py: Python<'py>, values: &[Tensor], name: &str) -> PyResult<Option<Way<'py>>> {
+    for x in values {
+        if let (Some(home), Some(own)) = (x.backend(), x.data::<Foreign>())
+            && !home.has_values(x)
+        {
+            let found = word(py, own.home.name(), name)?;
+            return Ok(found.map(|function| Way { function, home }));
+        }
+    }
+    Ok(None)
+}
+
+impl<'py> Way<'py> {
+    /// The framework's arrays of values; numbers become arrays.
+    pub fn arrays(&self, values: &[Tensor]) -> PyResult<Bound<'py, PyTuple>> {
+        let py = self.function.py();
+        let each = values.iter().map(|x| {
+            let x = backend::with(self.home, || ops::materialize(x)).or_raise()?;
+            match array::of(&x) {
+                Some(array) => Ok(array.bind(py).clone()),
+                None => Err(exception(
+                    Kind::Backend,
+                    format!("a branch or loop on {} with {x:?}", self.home.name()),
+                )),
+            }
+        });
+        PyTuple::new(py, each.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// One of our functions as the framework calls it.
+    pub fn part(&self, leaves: &Leaves, f: &Object<'py>, role: Role) -> PyResult<Bound<'py, Part>> {
+        let part = Part {
+            role,
+            function: f.clone().unbind(),
+            like: leaves.clone(),
+            home: self.home,
+        };
+        Bound::new(f.py(), part)
+    }
+
+    /// The results of the framework's function as leaves.
+    pub fn leaves(&self, out: &Object<'py>) -> PyResult<Vec<Tensor>> {
+        tensors(out)
+    }
+}
+
+/// What a function is for.
+pub enum Role {
+    /// One of several ways to go.
+    Branch(Rc<Branches>),
+    /// Says whether to go on.
+    Test(Rc<Structure>),
+    /// One step.
+    Body(Rc<Structure>),
+}
+
+/// One of our functions as the framework calls it, with its own arrays.
+#[pyclass(unsendable)]
+pub struct Part {
+    role: Role,
+    function: Py<PyAny>,
+    /// Leaves like those that it takes.
+    like: Leaves,
+    home: &'static dyn Backend,
+}
+
+#[pymethods]
+impl Part {
+    #[pyo3(signature = (*xs))]
+    fn __call__<'py>(&self, xs: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
+        let py = xs.py();
+        let mut leaves = self.like.clone();
+        leaves.tensors = tensors(xs.as_any())?;
+        let f = self.function.bind(py);
+        backend::with(self.home, || match &self.role {
+            Role::Branch(ways) => {
+                let out = ways.run(f, &leaves).or_raise()?;
+                self.given(py, &out.tensors)
+            }
+            Role::Test(structure) => {
+                let out = f.call1((structure.build(py, &leaves.tensors, true)?,))?;
+                let out = chooser("while_loop", &out, |d| d == DType::Bool, "a truth value")?;
+                let out = ops::reshape(&out, clematis_core::Shape::scalar())
+                    .done()
+                    .or_raise()?;
+                self.given(py, &[out])?.get_item(0)
+            }
+            Role::Body(structure) => {
+                let run = || -> PyResult<Leaves> {
+                    let out = f.call1((structure.build(py, &leaves.tensors, true)?,))?;
+                    let out = flatten(&out)?.0;
+                    let what = "the body changes the structure";
+                    same("while_loop", what, self.like.paths(), &out)?;
+                    Ok(out)
+                };
+                let out = called(py, run()).or_raise()?;
+                self.given(py, &out.tensors)
+            }
+        })
+    }
+}
+
+impl Part {
+    fn given<'py>(&self, py: Python<'py>, out: &[Tensor]) -> PyResult<Object<'py>> {
+        let out = out.iter().map(ops::materialize);
+        let out = out.collect::<clematis_core::Result<Vec<_>>>().or_raise()?;
+        Ok(PyTuple::new(py, raw(py, out.into_iter().map(Some))?)?.into_any())
+    }
+}
