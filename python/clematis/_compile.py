@@ -13,7 +13,7 @@ COMPILER = "torch._dynamo"
 
 # What returns no arrays, or takes functions: there the compiler goes back to Python.
 OUTSIDE = frozenset(
-    "allclose backends broadcast_shapes can_cast cond current_backend custom_vjp finfo grad hessian iinfo isdtype jac"
+    "allclose backends broadcast_shapes can_cast cond current_backend custom_vjp finfo grad hessian iinfo is_array isdtype jac"
     " jvp leaves linearize map paths register_backend result_type run_command_line scan set_backend switch"
     " value_and_grad vjp while_loop".split()
 )

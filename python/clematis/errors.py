@@ -33,6 +33,10 @@ class DiffError(ClematisError, TypeError):
     """Something that cannot be differentiated."""
 
 
+class StructureError(ClematisError, ValueError):
+    """Trees that are not made alike."""
+
+
 class TraceError(ClematisError, TypeError):
     """A value asked for while tracing, or a tensor that outlived its trace."""
 
@@ -51,3 +55,7 @@ class FrameworkError(ClematisError, RuntimeError):
 
 class InternalError(ClematisError, RuntimeError):
     """A mistake of ours: please report it."""
+
+
+class _NestError(DTypeError):
+    """An operand is a nest: the function is then called on each leaf."""

@@ -1,6 +1,9 @@
 //! Derivatives of Python functions.
 
 mod custom;
+pub(crate) mod seen;
+
+pub use seen::variable_like;
 
 use crate::error::{OrRaise, exception};
 use crate::operand::operand;
@@ -431,6 +434,7 @@ fn jvp<'py>(
 
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m; grad value_and_grad jac hessian vjp jvp linearize);
+    crate::plain_functions!(m; grad value_and_grad jac hessian vjp jvp linearize);
+    m.add_function(wrap_pyfunction!(crate::tree::_method, m)?)?;
     custom::install(m)
 }

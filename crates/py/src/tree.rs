@@ -3,7 +3,9 @@
 //! A tensor, a framework's array or a Python number is a leaf; anything else that is no container is kept as it is.
 
 use crate::error::exception;
-use crate::operand::{give, try_operand};
+use crate::operand::{Operand, give, numpy_number, try_operand};
+use crate::tensor::PyTensor;
+use clematis_bridge::array;
 use clematis_core::tree::{Path, Role, Tree};
 use clematis_core::{Backend, Kind, Result, Tensor};
 use pyo3::prelude::*;
@@ -19,8 +21,8 @@ pub enum Structure {
     },
     /// Something that holds no tensor.
     Other(Py<PyAny>),
-    /// A dict or a class of its kind, by its keys in their order.
-    Dict(Py<PyType>, Vec<(Py<PyAny>, Structure)>),
+    /// A dict, by its keys in their order; for a class of its kind, what makes one of a dict.
+    Dict(Option<Py<PyAny>>, Vec<(Py<PyAny>, Structure)>),
     /// A list.
     List(Vec<Structure>),
     /// A tuple, or a named one.
@@ -75,6 +77,22 @@ pub fn flatten(x: &Bound<'_, PyAny>) -> PyResult<(Leaves, Structure)> {
     ))
 }
 
+/// What makes one of a dict's class of a plain dict; nothing is needed for a plain one.
+fn maker(x: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    let class = x.get_type();
+    if class.is(x.py().get_type::<PyDict>()) {
+        return Ok(None);
+    }
+    if !class.hasattr("default_factory")? {
+        return Ok(Some(class.into_any().unbind()));
+    }
+    // A defaultdict takes what makes its missing values first.
+    let functools = x.py().import("functools")?;
+    let missing = x.getattr("default_factory")?;
+    let made = functools.call_method1("partial", (class, missing))?;
+    Ok(Some(made.unbind()))
+}
+
 #[derive(Default)]
 struct Flat {
     tensors: Vec<Tensor>,
@@ -99,7 +117,7 @@ impl Flat {
                 let part = self.within(key.to_string(), |s| s.add(&value, depth + 1))?;
                 parts.push((key.unbind(), part));
             }
-            return Ok(Structure::Dict(x.get_type().unbind(), parts));
+            return Ok(Structure::Dict(maker(x)?, parts));
         }
         if let Ok(list) = x.cast::<PyList>() {
             let items: Vec<_> = list.iter().collect();
@@ -231,15 +249,14 @@ impl Structure {
                     Ok(items.into_any())
                 }
             }
-            Structure::Dict(class, parts) => {
+            Structure::Dict(maker, parts) => {
                 let out = PyDict::new(py);
                 for (key, part) in parts {
                     out.set_item(key, part.fill(py, next, kinds)?)?;
                 }
-                if class.bind(py).is(py.get_type::<PyDict>()) {
-                    Ok(out.into_any())
-                } else {
-                    class.bind(py).call1((out,))
+                match maker {
+                    None => Ok(out.into_any()),
+                    Some(maker) => maker.bind(py).call1((out,)),
                 }
             }
             Structure::Fields(x, fields) => {
@@ -294,7 +311,7 @@ fn map_tree<'py>(
                     leaves.tensors.len()
                 ),
             };
-            return Err(exception(Kind::Value, message));
+            return Err(exception(Kind::Structure, message));
         }
         columns.push(objects(py, &leaves, &own)?);
     }
@@ -349,6 +366,30 @@ fn paths_of(tree: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     Ok(flatten(tree)?.0.paths().to_vec())
 }
 
+/// Whether this is an array: a tensor, or a framework's own array or variable.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn is_array(x: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if x.is_instance_of::<PyTensor>() {
+        return Ok(true);
+    }
+    // An array of words, or of anything else that we have no element type for, is none.
+    match array::tensor(x) {
+        Ok(Some(tensor)) => Ok(numpy_number(x, &Operand { tensor, raw: true })?.is_none()),
+        _ => Ok(false),
+    }
+}
+
+/// A function of the library bound to a nest as tensors have it bound to themselves.
+#[pyfunction]
+#[pyo3(signature = (x, name, /))]
+pub fn _method<'py>(
+    x: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Bound<'py, PyAny>> {
+    crate::spread::method(x, name)
+}
+
 /// The core's result of a Python function, with the caller's own exception kept.
 pub fn called<T>(py: Python<'_>, out: PyResult<T>) -> Result<T> {
     out.map_err(|e| clematis_bridge::error::own(py, e))
@@ -359,5 +400,6 @@ pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(map_tree, m)?)?;
     m.add_function(wrap_pyfunction!(leaves_of, m)?)?;
     m.add_function(wrap_pyfunction!(paths_of, m)?)?;
+    m.add_function(wrap_pyfunction!(is_array, m)?)?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Python functions with reverse rules of their own.
 
+use super::seen;
 use super::{Object, at_home};
 use crate::error::{OrRaise, exception};
 use crate::tree::{Structure, called, flatten};
@@ -16,7 +17,7 @@ struct CustomGradient {
 }
 
 /// One call: the functions, and what its arguments and results look like.
-struct Shaped {
+pub struct Shaped {
     forward: Py<PyAny>,
     backward: Py<PyAny>,
     inputs: Structure,
@@ -25,7 +26,8 @@ struct Shaped {
     outputs: Mutex<Option<Structure>>,
 }
 
-fn owned(xs: &[&Tensor]) -> Vec<Tensor> {
+/// Copies of what is borrowed.
+pub fn owned(xs: &[&Tensor]) -> Vec<Tensor> {
     xs.iter().map(|&x| x.clone()).collect()
 }
 
@@ -37,7 +39,16 @@ impl Shaped {
         }
     }
 
-    fn forward(&self, xs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    /// The results, and the rule made known to the framework that the arguments live in.
+    fn forward(self: &Arc<Self>, xs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        match Python::attach(|py| called(py, seen::forward(py, self, xs)))? {
+            Some(out) => Ok(out),
+            None => self.compute(xs),
+        }
+    }
+
+    /// The results.
+    pub fn compute(&self, xs: &[&Tensor]) -> Result<Vec<Tensor>> {
         let run = |py: Python<'_>| -> PyResult<Vec<Tensor>> {
             let args = self.inputs.build(py, &owned(xs), true)?;
             let out = self.forward.bind(py).call1(args.cast_into::<PyTuple>()?)?;
@@ -49,7 +60,8 @@ impl Shaped {
         Python::attach(|py| called(py, run(py)))
     }
 
-    fn backward(
+    /// One gradient per leaf of the arguments; None stands for zeros.
+    pub fn backward(
         &self,
         xs: &[&Tensor],
         ys: &[&Tensor],
@@ -181,6 +193,6 @@ fn custom_vjp(forward: &Object<'_>, backward: &Object<'_>) -> PyResult<CustomGra
 
 /// Adds the function to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m; custom_vjp);
+    crate::plain_functions!(m; custom_vjp);
     Ok(())
 }

@@ -1,0 +1,105 @@
+"""Nests of dicts, lists, tuples and dataclasses, walked in Python where leaves must stay the objects that they are."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from .errors import ArgumentError
+
+Path: TypeAlias = tuple[Any, ...]
+
+# The deepest nest that is followed; a list that holds itself has no end.
+DEPTH = 200
+
+
+def children(nest: Any) -> list[tuple[Any, Any]] | None:
+    """Keys and parts of a nest, None of a leaf."""
+    if isinstance(nest, dict):
+        return list(dict.items(nest))
+    if isinstance(nest, (list, tuple)):
+        return list(enumerate(nest))
+    if hasattr(type(nest), "__dataclass_fields__"):
+        return [(name, getattr(nest, name)) for name in type(nest).__dataclass_fields__]
+    return None
+
+
+def entries(nest: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every leaf with the path to it, in order."""
+    parts = children(nest)
+    if parts is None:
+        yield path, nest
+        return
+    if len(path) > DEPTH:
+        raise ArgumentError(f"tree: nested deeper than {DEPTH}")
+    for key, part in parts:
+        yield from entries(part, (*path, key))
+
+
+def replaced(nest: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
+    """A nest of the same kind with other leaves at some paths; nothing of the old one is changed."""
+    parts = children(nest)
+    if parts is None:
+        return values.get(path, nest)
+    return like(nest, [(key, replaced(part, values, (*path, key))) for key, part in parts])
+
+
+def like(nest: Any, parts: list[tuple[Any, Any]]) -> Any:
+    """A nest of the same kind with these parts."""
+    kind: Any = type(nest)
+    if isinstance(nest, defaultdict):
+        return kind(nest.default_factory, parts)
+    if isinstance(nest, dict):
+        return kind(parts)
+    if isinstance(nest, list):
+        return [part for _, part in parts]
+    if isinstance(nest, tuple):
+        values = [part for _, part in parts]
+        return kind(*values) if hasattr(kind, "_fields") else tuple(values)
+    return changed(nest, parts)
+
+
+def changed(nest: Any, parts: list[tuple[str, Any]]) -> Any:
+    """A dataclass with other values in some fields."""
+    # Slow to import; whoever has made one has paid for it.
+    import dataclasses
+
+    return dataclasses.replace(nest, **dict(parts))
+
+
+def kept(nest: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
+    """Only these leaves, in a nest of the same kind; tuples become lists. None where there are none."""
+    parts = children(nest)
+    if parts is None:
+        return values.get(path)
+    inner = [(key, kept(part, values, (*path, key))) for key, part in parts]
+    inner = [(key, part) for key, part in inner if part is not None]
+    if not inner:
+        return None
+    if isinstance(nest, dict):
+        return like(nest, inner)
+    if isinstance(nest, (list, tuple)):
+        return [part for _, part in inner]
+    return changed(nest, inner)
+
+
+def within(op: str, nest: Any, paths: Any) -> list[Path]:
+    """Paths given as lists of keys, checked against a nest."""
+    found: list[Path] = []
+    for path in paths:
+        keys: list[Any] = []
+        inner = nest
+        for key in path.split("/") if isinstance(path, str) else path:
+            parts = dict(children(inner) or [])
+            if isinstance(key, int) and key < 0 and isinstance(inner, (list, tuple)):
+                key += len(inner)
+            if key not in parts:
+                raise ArgumentError(f"{op}: there is nothing at index {path!r}")
+            inner = parts[key]
+            keys.append(key)
+        found.append(tuple(keys))
+    return found
+
+
+def is_below(path: Path, tops: list[Path]) -> bool:
+    """Whether a path begins with one of these."""
+    return any(path[: len(top)] == top for top in tops)
