@@ -9,6 +9,9 @@ from .container import Container
 from .errors import *  # noqa: F403
 from .gradients import *  # noqa: F403
 from .meta import *  # noqa: F403
+from .module import Module, State
+
+from . import nn  # isort: skip
 
 newaxis = None
 __array_api_version__ = "2025.12"

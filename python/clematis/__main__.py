@@ -1,5 +1,6 @@
 """The command line: `python -m clematis`, `clematis`."""
 
+import os
 import signal
 import sys
 
@@ -8,6 +9,8 @@ from ._clematis import run_command_line
 
 def main() -> None:
     """Runs the command line of the engine and exits with its code."""
+    # tensorflow tells its start-up to everyone.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # The work is done without the interpreter, which would hear of Ctrl-C only afterwards.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(run_command_line(["clematis", *sys.argv[1:]]))

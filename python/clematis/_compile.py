@@ -13,9 +13,9 @@ COMPILER = "torch._dynamo"
 
 # What returns no arrays, or takes functions: there the compiler goes back to Python.
 OUTSIDE = frozenset(
-    "allclose backends broadcast_shapes can_cast cond current_backend custom_vjp finfo grad hessian iinfo is_array isdtype jac"
-    " jvp leaves linearize map paths register_backend result_type run_command_line scan set_backend switch"
-    " value_and_grad vjp while_loop".split()
+    "allclose backends broadcast_shapes can_cast cond current_backend custom_vjp deserialize finfo get get_state grad hessian"
+    " iinfo is_array isdtype jac jvp key leaves linearize map multi_head_attention paths register_backend result_type"
+    " run_command_line scan seed set_backend set_state switch value_and_grad vjp while_loop".split()
 )
 
 
@@ -23,6 +23,8 @@ def allow() -> None:
     """Tells the compiler about our functions, which it then calls with its own stand-ins for arrays."""
     from torch.compiler import allow_in_graph
 
+    # Now: later a stand-in may be the first array of torch that we meet, and nothing can be loaded while it is used.
+    _core.backend("torch")
     for part in (_core, *(x for x in vars(_core).values() if isinstance(x, ModuleType))):
         for name, function in vars(part).items():
             if isinstance(function, BuiltinFunctionType) and name not in OUTSIDE and not name.startswith("_"):

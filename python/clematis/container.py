@@ -42,7 +42,14 @@ def _single(f: Callable[[Any], Any]) -> Any:
 
 
 class Container(_paths.Paths):
-    """A dict with attribute access, `"a/b/c"` paths and arithmetic; dicts inside become containers."""
+    """A dict with attribute access, `"a/b/c"` paths and arithmetic; dicts inside become containers.
+
+    >>> v = cm.Container(w=cm.asarray([1.0, 2.0]), layer={"b": cm.asarray([3.0])})
+    >>> v.layer.b is v["layer/b"]
+    True
+    >>> (v * 10).sum().to_dict()
+    {'w': Tensor(30.0, float32, native), 'layer': {'b': Tensor(30.0, float32, native)}}
+    """
 
     __slots__ = ()
     # NumPy's arrays leave `array + container` to us.
@@ -185,7 +192,11 @@ class Container(_paths.Paths):
         map_sequences: bool = False,
         inplace: bool = False,
     ) -> "Container":
-        """A container of `func(x)`, or of `func(x, path)` if it takes two, for every leaf or for some paths only."""
+        """A container of `func(x)`, or of `func(x, path)` if it takes two, for every leaf or for some paths only.
+
+        >>> cm.Container(a=1, b={"c": 2}).map(lambda x: x * 10, key_chains="b").to_dict()
+        {'a': 1, 'b': {'c': 20}}
+        """
         with_path = _leafwise.takes_two(func)
         tops = None if key_chains is None else _leafwise.chains(key_chains)
         gone: list[str] = []
@@ -212,7 +223,11 @@ class Container(_paths.Paths):
         return [path for path, _ in self._entries()]
 
     def at_key_chains(self, key_chains: Any) -> "Container":
-        """Only what is at these paths or below them."""
+        """Only what is at these paths or below them.
+
+        >>> cm.Container(a=1, b={"c": 2, "d": 3}).at_key_chains(["a", "b/c"]).paths()
+        ['a', 'b/c']
+        """
         tops = _leafwise.chains(key_chains)
         for top in tops:
             if top not in self:
@@ -232,7 +247,11 @@ class Container(_paths.Paths):
         return out
 
     def flatten(self, separator: str = "__") -> "Container":
-        """One level: `{"a": {"b": x}}` as `{"a__b": x}`."""
+        """One level: `{"a": {"b": x}}` as `{"a__b": x}`.
+
+        >>> cm.Container(a=1, b={"c": 2}).flatten().to_dict()
+        {'a': 1, 'b__c': 2}
+        """
         if "/" in separator:
             raise ArgumentError("flatten: a key cannot hold `/`, which parts the words of a path")
         return self._alike([(path.replace("/", separator), x) for path, x in self._entries()])
@@ -268,7 +287,11 @@ class Container(_paths.Paths):
         to_apply: bool = True,
         partial: bool = False,
     ) -> bool:
-        """Whether containers have the same keys and leaves: `a.identical(b)`, or `Container.identical([a, b, …])`."""
+        """Whether containers have the same keys and leaves: `a.identical(b)`, or `Container.identical([a, b, …])`.
+
+        >>> cm.Container(a=1, b=2).identical(cm.Container(a=1, b=3))
+        False
+        """
         all_of_them = list(self) if other is None and not isinstance(self, Container) else [self, other]
         if key_chains is not None:
             select = Container.at_key_chains if to_apply else Container.prune_key_chains

@@ -35,25 +35,46 @@ def _checked(value: Any) -> bool:
 
 
 def with_grads(*, with_grads: bool | None = None) -> bool:
-    """Whether modules keep gradients: what is given, else what was set last, else True."""
+    """Whether modules keep gradients: what is given, else what was set last, else True.
+
+    >>> cm.with_grads(), cm.with_grads(with_grads=False)
+    (True, False)
+    """
     if with_grads is not None:
         return _checked(with_grads)
     return with_grads_stack[-1] if with_grads_stack else True
 
 
 def set_with_grads(with_grads: bool) -> None:
-    """Sets whether modules keep gradients, until `unset_with_grads`."""
+    """Sets whether modules keep gradients, until `unset_with_grads`.
+
+    >>> cm.set_with_grads(False)
+    >>> cm.with_grads()
+    False
+    >>> cm.unset_with_grads()
+    """
     with_grads_stack.append(_checked(with_grads))
 
 
 def unset_with_grads() -> None:
-    """Takes the last setting back, if there is one."""
+    """Takes the last setting back, if there is one.
+
+    >>> cm.set_with_grads(False)
+    >>> cm.unset_with_grads()
+    >>> cm.with_grads()
+    True
+    """
     if with_grads_stack:
         with_grads_stack.pop()
 
 
 class GradientTracking:
-    """Sets whether modules keep gradients inside a `with` block."""
+    """Sets whether modules keep gradients inside a `with` block.
+
+    >>> with cm.GradientTracking(False):
+    ...     cm.with_grads()
+    False
+    """
 
     def __init__(self, with_grads: bool) -> None:
         self.with_grads = _checked(with_grads)
@@ -75,6 +96,10 @@ def bind_custom_gradient_function(
 
     Inputs, outputs and gradients are tuples where there are several. Higher derivatives differentiate the rule. On a
     framework's own arrays its autodiff uses the rule, too: `torch.autograd`, `jax.grad`, `tf.GradientTape`.
+
+    >>> square = cm.bind_custom_gradient_function(lambda x: x**2, lambda values, upstream: -upstream)
+    >>> cm.grad(square)(cm.asarray(3.0))
+    Tensor(-1.0, float32, native)
     """
     bound: Callable[..., Any] = _core.custom_vjp(func, custom_grad_func)
     return bound
@@ -99,6 +124,9 @@ def execute_with_gradients(
     in several places gets the whole gradient at each. What does not matter to the result has zeros, and so has every
     element whose gradient is no finite number. Index paths (`[[0], [1, "w"]]`) choose what is differentiated by and
     which results are. With `retain_grads` results and gradients can be differentiated again.
+
+    >>> cm.execute_with_gradients(lambda v: cm.sum(v["w"] ** 2), {"w": cm.asarray([1.0, 2.0])})
+    (Tensor(5.0, float32, native), {'w': Tensor([2.0, 4.0], float32, native)})
     """
     places = _chosen(xs, xs_grad_idxs)
     # Each array once, whatever the number of places that it stands in.

@@ -189,7 +189,13 @@ def fomaml_step(
     num_tasks: int | None = None,
     stop_gradients: bool = True,
 ) -> tuple[Any, ...]:
-    """A step of first-order MAML: the cost after the inner descent and its gradient there."""
+    """A step of first-order MAML: the cost after the inner descent and its gradient there.
+
+    >>> batch, variables = {"x": cm.asarray([1.0, 3.0])}, {"w": cm.asarray(0.0)}
+    >>> cost = lambda batch, v: cm.mean((v["w"] - batch["x"]) ** 2)
+    >>> cm.fomaml_step(batch, cost, None, variables, 1, 0.25, batched=False)
+    (Tensor(1.25, float32, native), {'w': Tensor(-2.0, float32, native)})
+    """
     s = _Settings(
         "fomaml_step", inner_cost_fn, outer_cost_fn, inner_grad_steps, inner_learning_rate, inner_optimization_step,
         False, inner_batch_fn, outer_batch_fn, average_across_steps, batched, inner_v, keep_inner_v,
@@ -213,7 +219,13 @@ def reptile_step(
     num_tasks: int | None = None,
     stop_gradients: bool = True,
 ) -> tuple[Any, ...]:
-    """A step of Reptile: the mean cost along the inner descent, and the mean gradient along it by the inner rate."""
+    """A step of Reptile: the mean cost along the inner descent, and the mean gradient along it by the inner rate.
+
+    >>> batch, variables = {"x": cm.asarray([1.0, 3.0])}, {"w": cm.asarray(0.0)}
+    >>> cost = lambda batch, v: cm.mean((v["w"] - batch["x"]) ** 2)
+    >>> cm.reptile_step(batch, cost, variables, 1, 0.25, batched=False)
+    (Tensor(3.125, float32, native), {'w': Tensor(-12.0, float32, native)})
+    """
     s = _Settings(
         "reptile_step", cost_fn, None, inner_grad_steps, inner_learning_rate, inner_optimization_step,
         average=True, batched=batched, return_inner_v=return_inner_v, stop_gradients=stop_gradients,
@@ -248,6 +260,11 @@ def maml_step(
     """A step of MAML: the cost after the inner descent, its gradient by the variables before it, and the rest.
 
     The rest is the variables at the end if `return_inner_v` asks for them, else an empty tuple.
+
+    >>> batch, variables = {"x": cm.asarray([1.0, 3.0])}, {"w": cm.asarray(0.0)}
+    >>> cost = lambda batch, v: cm.mean((v["w"] - batch["x"]) ** 2)
+    >>> cm.maml_step(batch, cost, None, variables, 1, 0.25, batched=False)
+    (Tensor(1.25, float32, native), {'w': Tensor(-1.0, float32, native)}, ())
     """
     s = _Settings(
         "maml_step", inner_cost_fn, outer_cost_fn, inner_grad_steps, inner_learning_rate, inner_optimization_step,

@@ -150,6 +150,20 @@ def test_torch_compile_with_sizes_that_change():
         torch.testing.assert_close(compiled(x), torch.softmax(x, dim=-1))
 
 
+def test_lists_beside_arrays(framework, make_raw):
+    x = make_raw(framework, [1.0, 2.0])
+    for out in (cm.add(x, [1.0, 2.0]), cm.add([1.0, 2.0], x), cm.matmul([[1.0, 0.0], [0.0, 1.0]], x)):
+        assert type(out) is type(x)
+    assert cm.asarray(cm.add([1.0, 2.0], x)).tolist() == [2.0, 4.0]
+
+
+def test_torch_compile_takes_lists():
+    import torch
+
+    compiled = torch.compile(lambda v: cm.add(v, [1.0, 2.0]), fullgraph=True)
+    assert compiled(torch.ones(2)).tolist() == [2.0, 3.0]
+
+
 def test_torch_stand_ins_pass():
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -158,7 +172,7 @@ def test_torch_stand_ins_pass():
         x = torch.empty(4, 3)
         y = cm.softmax(cm.add(x, 1.5), axis=-1)
         assert y.shape == (4, 3) and type(y).__name__ == "FakeTensor"
-    m = cm.layer_norm(torch.empty(4, 3, device="meta"))
+    m = cm.layer_norm(torch.empty(4, 3, device="meta"), -1)
     assert m.device.type == "meta" and m.shape == (4, 3)
 
 

@@ -32,12 +32,13 @@ KINDS = {
 # Functions that make tensors of no operand.
 MAKERS = {"arange", "asarray", "array", "empty", "eye", "fftfreq", "from_dlpack", "full", "linspace", "ones", "rfftfreq", "wrap",
           "zeros", "bits", "uniform", "normal", "randint", "bernoulli", "permutation"}
-RETURNS = {"allclose": "builtins.bool", "backends": "list[str]", "can_cast": "builtins.bool", "isdtype": "builtins.bool", "current_backend": "str",
+RETURNS = {"allclose": "builtins.bool", "backends": "list[str]", "can_cast": "builtins.bool", "is_array": "builtins.bool",
+           "isdtype": "builtins.bool", "current_backend": "str",
            "set_backend": "None", "register_backend": "None", "result_type": "DType", "run_command_line": "int",
            "broadcast_shapes": "tuple[int, ...]", "paths": "list[str]", "leaves": "list[Any]", "key": "Key"}
 SEVERAL = {"broadcast_arrays", "meshgrid", "nonzero", "split", "unstack"}
 ANY = {"concat", "stack", "einsum", "map", "grad", "value_and_grad", "jac", "hessian", "vjp", "jvp", "linearize", "lu", "qr", "svd",
-       "eig", "eigh", "slogdet", "top_k", "unique_all", "unique_counts", "unique_inverse", "finfo", "iinfo"}
+       "eig", "eigh", "slogdet", "top_k", "unique_all", "unique_counts", "unique_inverse", "finfo", "iinfo", "_method"}
 
 
 def parameter(p, generic):

@@ -38,6 +38,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "clematis-cli",
             "clematis-core",
             "clematis-native",
+            "clematis-nn",
         ],
     ),
     ("clematis-python", &["clematis-py"]),
@@ -58,6 +59,8 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/element.rs",
     "crates/native/src/parallel.rs",
     "crates/native/src/simd.rs",
+    // A C function that carries data, which PyO3 has no way to make.
+    "crates/py/src/callable.rs",
     // Capsules of C structures.
     "crates/py/src/dlpack.rs",
 ];

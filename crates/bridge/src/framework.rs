@@ -165,7 +165,7 @@ impl Framework {
     }
 
     /// Itself, as tensors know it.
-    pub(crate) fn as_backend(&self) -> Option<&'static dyn Backend> {
+    pub fn as_backend(&self) -> Option<&'static dyn Backend> {
         self.backend.get().copied()
     }
 

@@ -148,9 +148,12 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             let Some(entry) = table.get_item(name)? else {
                 return Ok(None);
             };
-            let (function, operands): (Bound<'_, PyAny>, usize) = entry.extract()?;
-            let function = function.unbind();
-            Ok(Some(Plain { function, operands }))
+            let entry = entry.cast_into::<PyTuple>()?;
+            Ok(Some(Plain {
+                function: entry.get_item(0)?.unbind(),
+                operands: entry.get_item(1)?.extract()?,
+                bare: entry.get_item(2).ok().map(Bound::unbind),
+            }))
         };
         let mut slots = Vec::with_capacity(Op::count());
         for (op, _) in Op::all() {

@@ -40,6 +40,8 @@ pub struct Plain {
     pub function: Py<PyAny>,
     /// How many of its first arguments are arrays.
     pub operands: usize,
+    /// What is called instead where no keywords are given.
+    pub bare: Option<Py<PyAny>>,
 }
 
 /// The element type that all operands have.
@@ -158,7 +160,11 @@ impl Framework {
         if !is_usual(loaded, common(loaded, &operands)?) {
             return None;
         }
-        self.called(loaded, &own.function, arguments, names)
+        let function = match &own.bare {
+            Some(bare) if names.is_none() => bare,
+            _ => &own.function,
+        };
+        self.called(loaded, function, arguments, names)
     }
 
     fn called<'py>(

@@ -37,9 +37,7 @@ NUMBERS = frozenset({
 
 
 def from_bytes(buffer, dtype_name, shape):
-    if 0 in shape:
-        return torch.empty(shape, dtype=DTYPES[dtype_name])
-    return torch.frombuffer(bytearray(buffer), dtype=DTYPES[dtype_name]).reshape(shape)
+    return special.from_bytes(buffer, DTYPES[dtype_name], shape)
 
 
 def to_bytes(x):
@@ -734,6 +732,8 @@ def attention(q, k, v, mask=None, *, scale, causal):
     if causal and mask is not None:
         lower = torch.ones((q.shape[-2], k.shape[-2]), dtype=torch.bool, device=q.device).tril()
         mask, causal = mask & lower if mask.dtype is torch.bool else torch.where(lower, mask, -math.inf), False
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        return NotImplemented  # the fused one has no second derivative
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
 
 
@@ -742,7 +742,7 @@ def conv_transpose(x, w, *, strides, padding, rhs_dilation, lhs_layout, rhs_layo
     if spatial not in _CONV_TRANSPOSE or x.dtype not in _INEXACT or 0 in x.shape or 0 in w.shape:
         return NotImplemented
     out = _CONV_TRANSPOSE[spatial](
-        x.permute(lhs_layout), w.permute(rhs_layout), None, strides, 0, 0, feature_groups, rhs_dilation)
+        x.permute(lhs_layout), w.permute(rhs_layout).contiguous(), None, strides, 0, 0, feature_groups, rhs_dilation)
     out = special.padded(out, 0, (0, 0) + tuple(-p[0] for p in padding), (0, 0) + tuple(-p[1] for p in padding), ())
     return out.permute(tuple(out_layout.index(a) for a in range(len(out_layout))))
 

@@ -560,6 +560,19 @@ def random_bits(key, *, dtype, shape):
     return torch.stack((a, b), -1).reshape(-1)[:words].to(dtype).reshape(shape)
 
 
+def from_bytes(buffer, dtype, shape):
+    if 0 in shape:
+        return torch.empty(shape, dtype=dtype)
+    x = torch.frombuffer(bytearray(buffer), dtype=dtype)
+    try:
+        return x.reshape(shape)
+    except Exception:
+        # A compiler has only stand-ins for arrays; it makes a constant of numbers.
+        with torch.utils._python_dispatch._disable_current_modes():
+            values = x.tolist()
+        return torch.tensor(values, dtype=dtype).reshape(shape)
+
+
 def is_traced(x):
     # Fake tensors of torch.compile are a class of their own, those of vmap and grad are wrapped.
     plain = type(x) is torch.Tensor or type(x) is torch.nn.Parameter

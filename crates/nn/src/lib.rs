@@ -8,6 +8,7 @@ pub mod init;
 pub mod linear;
 pub mod conv;
 pub mod dropout;
+pub mod functional;
 pub mod optim;
 
 pub use conv::Conv2d;

@@ -1,12 +1,17 @@
 //! The functions that Python sees, by family. Nothing is computed here: arguments are read, the core is called.
 
+pub mod conv;
 pub mod create;
 pub mod elementwise;
 pub mod fourier;
 pub mod index;
 pub mod info;
+pub mod layer;
 pub mod linalg;
+pub mod loss;
 pub mod neural;
+pub mod optimise;
+pub mod pool;
 pub mod random;
 pub mod reduce;
 pub mod shape;

@@ -4,6 +4,7 @@
 
 mod args;
 mod backend;
+mod callable;
 mod control;
 mod dlpack;
 mod dtype;
@@ -11,6 +12,7 @@ mod error;
 mod function;
 mod nest;
 mod operand;
+mod spread;
 mod tensor;
 mod transform;
 mod tree;
@@ -18,12 +20,21 @@ mod tree;
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
-/// Adds functions to a module by name.
+/// Adds functions to a module by name, with `out=` and nests.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! functions {
     ($module:expr; $($name:ident)*) => {
-        $($module.add_function(pyo3::wrap_pyfunction!($name, $module)?)?;)*
+        $($crate::callable::add($module, pyo3::wrap_pyfunction!($name, $module)?)?;)*
+    };
+}
+
+/// Adds functions to a module as they are: those that take functions, or no array.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! plain_functions {
+    ($module:expr; $($name:ident)*) => {
+        $($crate::callable::add_bare($module, pyo3::wrap_pyfunction!($name, $module)?)?;)*
     };
 }
 
@@ -32,7 +43,8 @@ macro_rules! functions {
 pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     use error::OrRaise;
     use function::{
-        create, elementwise, fourier, index, info, linalg, neural, random, reduce, shape,
+        conv, create, elementwise, fourier, index, info, layer, linalg, loss, neural, optimise,
+        pool, random, reduce, shape,
     };
     let py = m.py();
     clematis_bridge::install().or_raise()?;
@@ -46,6 +58,12 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     index::install(m)?;
     info::install(m)?;
     neural::install(m)?;
+    layer::install(m)?;
+    conv::install(m)?;
+    loss::install(m)?;
+    optimise::install(m)?;
+    pool::install(m)?;
+    random::install(m)?;
     transform::install(m)?;
     control::install(m)?;
     backend::install(m)?;
@@ -56,7 +74,7 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
             "_fft",
             fourier::install as fn(&Bound<'_, PyModule>) -> PyResult<()>,
         ),
-        ("_random", random::install),
+        ("_random", random::install_keyed),
         ("_tree", tree::install),
     ] {
         let part = PyModule::new(py, name)?;

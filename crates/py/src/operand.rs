@@ -239,6 +239,8 @@ pub struct Call<'py> {
     home: Option<&'static dyn Backend>,
     /// Where to compute if only NumPy's single numbers take part, which otherwise go along with their neighbours.
     alone: Option<&'static dyn Backend>,
+    /// Where an operand lives that was only looked at.
+    beside: Option<&'static dyn Backend>,
     size: usize,
 }
 
@@ -251,13 +253,20 @@ impl<'py> Call<'py> {
             raw: false,
             home: None,
             alone: None,
+            beside: None,
             size: 0,
         }
     }
 
     /// Takes an operand.
     pub fn take(&mut self, x: &Bound<'py, PyAny>) -> PyResult<Tensor> {
-        let found = operand(self.op, x)?;
+        let found = match self.home.or(self.beside) {
+            // A list becomes an array where its neighbours are.
+            Some(home) if x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>() => {
+                backend::with(home, || operand(self.op, x))?
+            }
+            _ => operand(self.op, x)?,
+        };
         if found.raw
             && let Some(number) = numpy_number(x, &found)?
         {
@@ -266,6 +275,15 @@ impl<'py> Call<'py> {
         }
         self.note(&found.tensor, found.raw);
         Ok(found.tensor)
+    }
+
+    /// Looks at an operand that is yet to be taken, in case that a list comes before it.
+    pub fn look(&mut self, x: &Bound<'py, PyAny>) {
+        let home = match x.cast::<PyTensor>() {
+            Ok(x) => x.try_borrow().ok().and_then(|x| x.tensor.backend()),
+            Err(_) => array::home(x).ok().flatten().and_then(|f| f.as_backend()),
+        };
+        self.beside = self.beside.or(home);
     }
 
     /// Takes an operand that may be left out.

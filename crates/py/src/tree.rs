@@ -1,6 +1,7 @@
-//! Nests of dicts, lists, tuples and dataclasses as trees of tensors.
+//! Nests of dicts, lists, tuples, dataclasses and modules as trees of tensors.
 //!
-//! A tensor, a framework's array or a Python number is a leaf; anything else that is no container is kept as it is.
+//! An object of another class is a node if it has `__tree_flatten__()`, which returns a nest of what is inside, and
+//! `__tree_unflatten__(nest)`, which returns an object like it with such a nest inside. A tensor, a framework's array or a Python number is a leaf; anything else that is no container is kept as it is.
 
 use crate::error::exception;
 use crate::operand::{Operand, give, numpy_number, try_operand};
@@ -8,6 +9,7 @@ use crate::tensor::PyTensor;
 use clematis_bridge::array;
 use clematis_core::tree::{Path, Role, Tree};
 use clematis_core::{Backend, Kind, Result, Tensor};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyModule, PyString, PyTuple, PyType};
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub enum Structure {
     Tuple(Py<PyType>, Vec<Structure>),
     /// A dataclass, by its fields.
     Fields(Py<PyAny>, Vec<(String, Structure)>),
+    /// An object that says itself what is inside.
+    Node(Py<PyAny>, Box<Structure>),
 }
 
 /// Leaves with the paths to them.
@@ -135,7 +139,15 @@ impl Flat {
             self.paths.push(self.at.join("."));
             return Ok(Structure::Leaf { raw: leaf.raw });
         }
-        if x.is_instance_of::<PyType>() || !x.hasattr("__dataclass_fields__")? {
+        if x.is_instance_of::<PyType>() {
+            return Ok(Structure::Other(x.clone().unbind()));
+        }
+        if x.get_type().hasattr(intern!(x.py(), "__tree_flatten__"))? {
+            let inside = x.call_method0(intern!(x.py(), "__tree_flatten__"))?;
+            let inside = Box::new(self.add(&inside, depth + 1)?);
+            return Ok(Structure::Node(x.clone().unbind(), inside));
+        }
+        if !x.hasattr("__dataclass_fields__")? {
             return Ok(Structure::Other(x.clone().unbind()));
         }
         let mut fields = Vec::new();
@@ -259,6 +271,10 @@ impl Structure {
                     Some(maker) => maker.bind(py).call1((out,)),
                 }
             }
+            Structure::Node(x, inside) => {
+                let inside = inside.fill(py, next, kinds)?;
+                x.bind(py).call_method1("__tree_unflatten__", (inside,))
+            }
             Structure::Fields(x, fields) => {
                 let changes = PyDict::new(py);
                 for (name, part) in fields {
@@ -285,6 +301,9 @@ enum Leaf {
 }
 
 /// Applies a function to each leaf of a nest, or to the leaves of several of the same structure.
+///
+///     >>> cm.tree.map(lambda x, y: x + y, {"a": cm.asarray([1, 2])}, {"a": 10})
+///     {'a': Tensor([11, 12], int32, native)}
 #[pyfunction]
 #[pyo3(name = "map", signature = (function, tree, /, *rest))]
 fn map_tree<'py>(
@@ -333,6 +352,7 @@ fn raws(structure: &Structure, out: &mut Vec<bool>) {
         }
         Structure::Dict(_, parts) => parts.iter().for_each(|(_, p)| raws(p, out)),
         Structure::Fields(_, parts) => parts.iter().for_each(|(_, p)| raws(p, out)),
+        Structure::Node(_, inside) => raws(inside, out),
     }
 }
 
@@ -352,6 +372,9 @@ fn objects<'py>(
 }
 
 /// The leaves of a nest, in order.
+///
+///     >>> cm.tree.leaves({"w": cm.asarray([1.0, 2.0]), "b": [3.0]})
+///     [Tensor([1.0, 2.0], float32, native), Tensor(3.0, float32, native)]
 #[pyfunction]
 #[pyo3(name = "leaves", signature = (tree, /))]
 fn leaves_of<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -360,6 +383,9 @@ fn leaves_of<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> 
 }
 
 /// The paths of the leaves of a nest, in order.
+///
+///     >>> cm.tree.paths({"w": cm.asarray([1.0, 2.0]), "b": [3.0]})
+///     ['w', 'b.0']
 #[pyfunction]
 #[pyo3(name = "paths", signature = (tree, /))]
 fn paths_of(tree: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
@@ -367,6 +393,9 @@ fn paths_of(tree: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 }
 
 /// Whether this is an array: a tensor, or a framework's own array or variable.
+///
+///     >>> cm.tree.is_array(cm.asarray([1])), cm.tree.is_array([1])
+///     (True, False)
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn is_array(x: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -25,7 +25,7 @@ macro_rules! unary {
             }
         )*
         fn add_unary(m: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(m.add_function(wrap_pyfunction!($name, m)?)?;)*
+            crate::functions!(m; $($name)*);
             Ok(())
         }
     };
@@ -42,12 +42,13 @@ macro_rules! binary {
                     return Ok(out);
                 }
                 let mut call = Call::new(x1.py(), stringify!($name));
+                call.look(x2);
                 let (x, y) = (call.take(x1)?, call.take(x2)?);
                 call.one(|| ops::binary(op, x, y))
             }
         )*
         fn add_binary(m: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(m.add_function(wrap_pyfunction!($name, m)?)?;)*
+            crate::functions!(m; $($name)*);
             Ok(())
         }
     };
@@ -64,12 +65,13 @@ macro_rules! compare {
                     return Ok(out);
                 }
                 let mut call = Call::new(x1.py(), stringify!($name));
+                call.look(x2);
                 let (x, y) = (call.take(x1)?, call.take(x2)?);
                 call.one(|| ops::compare(op, x, y))
             }
         )*
         fn add_compare(m: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(m.add_function(wrap_pyfunction!($name, m)?)?;)*
+            crate::functions!(m; $($name)*);
             Ok(())
         }
     };
@@ -115,6 +117,8 @@ fn where_<'py>(
     x2: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut call = Call::new(x1.py(), "where");
+    call.look(x1);
+    call.look(x2);
     let condition = call.take(condition)?;
     let (x, y) = (call.take(x1)?, call.take(x2)?);
     call.one(|| ops::where_(condition, x, y))
@@ -158,13 +162,19 @@ fn bitcast<'py>(x: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyResult<Bo
     call.one(|| ops::bitcast(x, to))
 }
 
-/// x as a constant to every derivative.
+/// x as a constant to every derivative. A variable of a framework's own autodiff gives a new one, unless
+/// `preserve_type` is false.
 #[pyfunction]
-#[pyo3(signature = (x, /))]
-fn stop_gradient<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+#[pyo3(signature = (x, /, *, preserve_type=true))]
+fn stop_gradient<'py>(x: &Bound<'py, PyAny>, preserve_type: bool) -> PyResult<Bound<'py, PyAny>> {
     let mut call = Call::new(x.py(), "stop_gradient");
-    let x = call.take(x)?;
-    call.one(|| ops::stop_gradient(x))
+    let own = call.take(x)?;
+    let out = call.one(|| ops::stop_gradient(own))?;
+    if preserve_type {
+        crate::transform::variable_like(x, out)
+    } else {
+        Ok(out)
+    }
 }
 
 /// The angle of a complex number.

@@ -91,6 +91,17 @@ impl PyTensor {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        // tensorflow would take the values of `array * tensor` for constants; refused here, it asks for our operator.
+        if let Repr::Traced { .. } = self.tensor.repr() {
+            return Err(exception(
+                Kind::Trace,
+                format!(
+                    "asarray: {} is being differentiated or traced, which other libraries do not see; \
+                     x.numpy() gives its values alone",
+                    self.tensor.spec()
+                ),
+            ));
+        }
         let x = self.numpy(py)?;
         let keywords = PyDict::new(py);
         keywords.set_item("dtype", dtype)?;

@@ -1,0 +1,203 @@
+//! Losses.
+
+use super::{common, float};
+use clematis_core::expr::{Expr, IntoExpr};
+use clematis_core::ops::{self, IntoAxes};
+use clematis_core::{DType, Result, Tensor, bail, ensure};
+
+/// What becomes of the single losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// They stay.
+    None,
+    /// They are added up.
+    Sum,
+    /// Their mean is taken.
+    Mean,
+}
+
+impl Reduction {
+    /// By its word.
+    pub fn from_word(op: &str, word: &str) -> Result<Self> {
+        Ok(match word {
+            "none" => Reduction::None,
+            "sum" => Reduction::Sum,
+            "mean" => Reduction::Mean,
+            _ => bail!(
+                Value,
+                "{op}: reduction is \"none\", \"sum\" or \"mean\", not \"{word}\""
+            ),
+        })
+    }
+
+    fn over(self, x: Expr, axes: impl IntoAxes) -> Expr {
+        match self {
+            Reduction::None => x,
+            Reduction::Sum => ops::sum(x, axes),
+            Reduction::Mean => ops::mean(x, axes),
+        }
+    }
+}
+
+/// Both as floats of one type wide enough, and the type that the result is to have.
+fn pair(x: impl IntoExpr, y: impl IntoExpr) -> Result<(Tensor, Tensor, DType)> {
+    let (x, y) = (x.into_expr().done()?, y.into_expr().done()?);
+    let met = common(&[&x, &y]);
+    let dtype = if met.is_inexact() { met } else { DType::FLOAT };
+    let wide = dtype.accumulator();
+    Ok((
+        ops::cast(&x, wide).done()?,
+        ops::cast(&y, wide).done()?,
+        dtype,
+    ))
+}
+
+/// Probabilities kept away from 0 and 1, whose logarithms have an end.
+fn clipped(op: &str, pred: &Tensor, epsilon: f64) -> Result<Tensor> {
+    ensure!(
+        (0.0..=0.5).contains(&epsilon),
+        Value,
+        "{op}: an epsilon of {epsilon} is not between 0 and 0.5"
+    );
+    ops::clamp(pred, epsilon, 1.0 - epsilon).done()
+}
+
+/// `-Σ true log(pred)` over an axis of probabilities.
+pub fn cross_entropy(
+    truth: impl IntoExpr,
+    pred: impl IntoExpr,
+    axis: i64,
+    epsilon: f64,
+    reduction: Reduction,
+) -> Expr {
+    let build = || -> Result<Tensor> {
+        let (truth, pred, dtype) = pair(truth, pred)?;
+        let pred = clipped("cross_entropy", &pred, epsilon)?;
+        ops::cast(-reduction.over(truth * ops::log(&pred), axis), dtype).done()
+    };
+    build().into()
+}
+
+/// The same where the truth is the number of a class.
+pub fn sparse_cross_entropy(
+    truth: impl IntoExpr,
+    pred: impl IntoExpr,
+    axis: i64,
+    epsilon: f64,
+    reduction: Reduction,
+) -> Expr {
+    let build = || -> Result<Tensor> {
+        let op = "sparse_cross_entropy";
+        let (truth, pred) = (truth.into_expr().done()?, pred.into_expr().done()?);
+        ensure!(
+            truth.dtype().is_int(),
+            DType,
+            "{op}: the numbers of classes are integers, not {}",
+            truth.spec()
+        );
+        let pred = float(&pred)?;
+        let at = pred.shape().axis(axis, op)?;
+        let rows = pred.shape().without(&[at]);
+        ensure!(
+            *truth.shape() == rows,
+            Shape,
+            "{op}: true {} for the rows of {} along axis {axis}",
+            truth.spec(),
+            pred.spec()
+        );
+        let depth = pred.shape().dims()[at];
+        let hot = ops::one_hot(&truth, depth, pred.dtype());
+        let hot = ops::move_axis(hot, -1, at as i64);
+        cross_entropy(hot, &pred, axis, epsilon, reduction).done()
+    };
+    build().into()
+}
+
+/// `-(true log(pred) + (1 - true) log(1 - pred))`.
+pub fn binary_cross_entropy(
+    truth: impl IntoExpr,
+    pred: impl IntoExpr,
+    epsilon: f64,
+    reduction: Reduction,
+) -> Expr {
+    let build = || -> Result<Tensor> {
+        let (truth, pred, dtype) = pair(truth, pred)?;
+        let pred = clipped("binary_cross_entropy", &pred, epsilon)?;
+        let loss = &truth * ops::log(&pred) + (1.0 - &truth) * ops::log1p(-&pred);
+        ops::cast(-reduction.over(loss, ..), dtype).done()
+    };
+    build().into()
+}
+
+/// The same of logits, without overflow; positive cases weigh `pos_weight`.
+pub fn binary_cross_entropy_with_logits(
+    truth: impl IntoExpr,
+    logits: impl IntoExpr,
+    pos_weight: Option<&Tensor>,
+    reduction: Reduction,
+) -> Expr {
+    let build = || -> Result<Tensor> {
+        let (truth, x, dtype) = pair(truth, logits)?;
+        let loss = match pos_weight {
+            Some(w) => {
+                let weight = (ops::cast(w, x.dtype()) - 1.0) * &truth + 1.0;
+                (1.0 - &truth) * &x + weight * ops::softplus(-&x)
+            }
+            None => (1.0 - &truth) * &x + ops::softplus(-&x),
+        };
+        ops::cast(reduction.over(loss, ..), dtype).done()
+    };
+    build().into()
+}
+
+/// `|pred - true|`.
+pub fn l1_loss(truth: impl IntoExpr, pred: impl IntoExpr, reduction: Reduction) -> Expr {
+    let build = || -> Result<Tensor> {
+        let (x, y, dtype) = pair(truth, pred)?;
+        ops::cast(reduction.over(ops::abs(x - y), ..), dtype).done()
+    };
+    build().into()
+}
+
+/// `(pred - true)²`.
+pub fn mse_loss(truth: impl IntoExpr, pred: impl IntoExpr, reduction: Reduction) -> Expr {
+    let build = || -> Result<Tensor> {
+        let (x, y, dtype) = pair(truth, pred)?;
+        ops::cast(reduction.over(ops::square(x - y), ..), dtype).done()
+    };
+    build().into()
+}
+
+/// Half the square up to `delta`, then straight.
+pub fn huber_loss(
+    truth: impl IntoExpr,
+    pred: impl IntoExpr,
+    delta: f64,
+    reduction: Reduction,
+) -> Expr {
+    let build = || -> Result<Tensor> {
+        ensure!(delta > 0.0, Value, "huber_loss: a delta of {delta}");
+        let (x, y, dtype) = pair(truth, pred)?;
+        ops::cast(reduction.over(ops::huber_loss(x, y, delta), ..), dtype).done()
+    };
+    build().into()
+}
+
+/// The same divided by `beta`, so that the slope is 1; a `beta` of 0 is `l1_loss`.
+pub fn smooth_l1_loss(
+    truth: impl IntoExpr,
+    pred: impl IntoExpr,
+    beta: f64,
+    reduction: Reduction,
+) -> Expr {
+    if beta == 0.0 {
+        return l1_loss(truth, pred, reduction);
+    }
+    let build = || -> Result<Tensor> {
+        ensure!(beta > 0.0, Value, "smooth_l1_loss: a beta of {beta}");
+        let (x, y, dtype) = pair(truth, pred)?;
+        let loss = ops::huber_loss(x, y, beta) / beta;
+        ops::cast(reduction.over(loss, ..), dtype).done()
+    };
+    build().into()
+}

@@ -1,0 +1,195 @@
+//! Steps of optimisers as formulas of one parameter.
+//!
+//! Halves are computed in f32 and rounded once, at the end. Norms are scaled, so that they neither overflow nor vanish,
+//! and their derivative at 0 is 0.
+
+use super::{common, is_traced, safe_sqrt};
+use clematis_core::expr::{Expr, IntoExpr};
+use clematis_core::{DType, Result, Shape, Tensor, ensure, ops};
+
+/// What keeps a quotient of norms finite.
+const SMALLEST: f64 = 1e-12;
+
+/// What Adam remembers, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Moments<'a> {
+    /// The running mean of gradients.
+    pub m: &'a Tensor,
+    /// The running mean of their squares.
+    pub v: &'a Tensor,
+    /// Which step this is, from 1: a number or a tensor of one element.
+    pub step: &'a Tensor,
+    /// The share of the old mean.
+    pub beta1: f64,
+    /// The share of the old mean of squares.
+    pub beta2: f64,
+    /// Added where something is divided by.
+    pub epsilon: f64,
+}
+
+/// The element type to compute in.
+fn wide(xs: &[&Tensor]) -> DType {
+    let met = common(xs).accumulator();
+    if met.is_inexact() { met } else { DType::FLOAT }
+}
+
+/// Operands that broadcast, or an error that names the function.
+fn fitting(op: &str, xs: &[&Tensor]) -> Result<()> {
+    let mut met = Shape::scalar();
+    for x in xs {
+        met = met.broadcast_with(x.shape(), op)?;
+    }
+    Ok(())
+}
+
+/// As the operand that it replaces was; integers and numbers become what was computed.
+fn like(x: impl IntoExpr, old: &Tensor) -> Result<Tensor> {
+    if old.dtype().is_inexact() && !old.is_weak() {
+        ops::cast(x, old.dtype()).done()
+    } else {
+        x.into_expr().done()
+    }
+}
+
+fn stopped(x: Result<Tensor>, stop: bool) -> Result<Tensor> {
+    match stop {
+        true => ops::stop_gradient(x).done(),
+        false => x,
+    }
+}
+
+/// `w - effective_grad lr`.
+pub fn optimizer_update(w: &Tensor, grad: &Tensor, lr: &Tensor, stop: bool) -> Expr {
+    descend("optimizer_update", w, grad, lr, stop).into()
+}
+
+/// The same under its other name.
+pub fn gradient_descent_update(w: &Tensor, grad: &Tensor, lr: &Tensor, stop: bool) -> Expr {
+    descend("gradient_descent_update", w, grad, lr, stop).into()
+}
+
+fn descend(op: &str, w: &Tensor, grad: &Tensor, lr: &Tensor, stop: bool) -> Result<Tensor> {
+    fitting(op, &[w, grad, lr])?;
+    let dtype = wide(&[w, grad, lr]);
+    let moved = ops::cast(w, dtype) - ops::cast(grad, dtype) * ops::cast(lr, dtype);
+    stopped(like(moved, w), stop)
+}
+
+/// Adam's step before the learning rate, the new mean and the new mean of squares.
+pub fn adam_step(grad: &Tensor, p: Moments<'_>) -> Result<[Tensor; 3]> {
+    fitting("adam_step", &[grad, p.m, p.v])?;
+    let dtype = wide(&[grad, p.m, p.v]);
+    let [delta, m, v] = adam(grad, p, dtype)?;
+    Ok([
+        like(delta, grad)?,
+        like(m, or(p.m, grad))?,
+        like(v, or(p.v, grad))?,
+    ])
+}
+
+/// The first unless it is a plain number.
+fn or<'a>(x: &'a Tensor, other: &'a Tensor) -> &'a Tensor {
+    if x.is_weak() { other } else { x }
+}
+
+/// The same in one element type, not rounded.
+fn adam(grad: &Tensor, p: Moments<'_>, dtype: DType) -> Result<[Tensor; 3]> {
+    let g = ops::cast(grad, dtype).done()?;
+    let (old_m, old_v) = (ops::cast(p.m, dtype), ops::cast(p.v, dtype));
+    let m = (old_m * p.beta1 + &g * (1.0 - p.beta1)).done()?;
+    let v = (old_v * p.beta2 + ops::square(&g) * (1.0 - p.beta2)).done()?;
+    let root = safe_sqrt(&v) + p.epsilon;
+    let delta = (&m * correction(p, dtype)? / root).done()?;
+    Ok([delta, m, v])
+}
+
+/// √(1 - beta2ᵗ) / (1 - beta1ᵗ + epsilon).
+fn correction(p: Moments<'_>, dtype: DType) -> Result<Tensor> {
+    ensure!(
+        p.step.shape().count_dim() == 1usize,
+        Shape,
+        "adam_step: the step {} is not one number",
+        p.step.spec()
+    );
+    if !is_traced(p.step) {
+        let t = p.step.item()?.as_f64();
+        let factor = (1.0 - p.beta2.powf(t)).max(0.0).sqrt() / (1.0 - p.beta1.powf(t) + p.epsilon);
+        return Ok(Tensor::scalar(factor, dtype));
+    }
+    let t = ops::reshape(ops::cast(p.step, dtype), ()).done()?;
+    let rest = |beta: f64| 1.0 - ops::pow(Tensor::scalar(beta, dtype), &t);
+    let above = rest(p.beta2).done()?;
+    (safe_sqrt(&above) / (rest(p.beta1) + p.epsilon)).done()
+}
+
+/// A step of Adam: the new parameter, mean and mean of squares.
+pub fn adam_update(
+    w: &Tensor,
+    grad: &Tensor,
+    lr: &Tensor,
+    p: Moments<'_>,
+    stop: bool,
+) -> Result<[Tensor; 3]> {
+    fitting("adam_update", &[w, grad, lr, p.m, p.v])?;
+    let dtype = wide(&[w, grad, lr, p.m, p.v]);
+    let [delta, m, v] = adam(grad, p, dtype)?;
+    let moved = ops::cast(w, dtype) - &delta * ops::cast(lr, dtype);
+    Ok([
+        stopped(like(moved, w), stop)?,
+        like(m, or(p.m, w))?,
+        like(v, or(p.v, w))?,
+    ])
+}
+
+/// A step against the gradient whose length follows that of the parameter.
+///
+/// The decay divides: it is the forerunner's formula, not that of the paper. A parameter of zeros stays as it is.
+pub fn lars_update(w: &Tensor, grad: &Tensor, lr: &Tensor, decay: f64, stop: bool) -> Expr {
+    let build = || -> Result<Tensor> {
+        fitting("lars_update", &[w, grad, lr])?;
+        let dtype = wide(&[w, grad, lr]);
+        let (wide_w, g) = (ops::cast(w, dtype).done()?, ops::cast(grad, dtype).done()?);
+        let own = ops::norm(&wide_w, ..).done()?;
+        // The direction first: the quotient of both lengths may be beyond all numbers.
+        let direction = &g / (ops::norm(&g, ..) + SMALLEST);
+        let rate = ops::cast(lr, dtype);
+        let moved = if decay > 0.0 {
+            let some = ops::greater(&own, 0.0);
+            let step = direction * (rate / decay);
+            &wide_w - ops::where_(some, step, 0.0)
+        } else {
+            &wide_w - direction * (rate * &own)
+        };
+        stopped(like(moved, w), stop)
+    };
+    build().into()
+}
+
+/// A step of Adam scaled by the ratio of the lengths of parameter and step: the new parameter and both means.
+#[allow(clippy::too_many_arguments)]
+pub fn lamb_update(
+    w: &Tensor,
+    grad: &Tensor,
+    lr: &Tensor,
+    p: Moments<'_>,
+    most: f64,
+    decay: f64,
+    stop: bool,
+) -> Result<[Tensor; 3]> {
+    fitting("lamb_update", &[w, grad, lr, p.m, p.v])?;
+    let dtype = wide(&[w, grad, lr, p.m, p.v]);
+    let [delta, m, v] = adam(grad, p, dtype)?;
+    let wide_w = ops::cast(w, dtype).done()?;
+    let step = if decay > 0.0 {
+        (&delta + &wide_w * decay).done()?
+    } else {
+        delta.clone()
+    };
+    let ratio = ops::norm(&wide_w, ..) / (ops::norm(&step, ..) + SMALLEST);
+    let moved = &wide_w - &delta * (ops::minimum(ratio, most) * ops::cast(lr, dtype));
+    Ok([
+        stopped(like(moved, w), stop)?,
+        like(m, or(p.m, w))?,
+        like(v, or(p.v, w))?,
+    ])
+}

@@ -1,0 +1,240 @@
+//! Pooling: the largest or the mean of sliding windows, and means to a given size.
+
+use super::float;
+use clematis_core::expr::Expr;
+use clematis_core::op::{Pads, Window, WindowKind};
+use clematis_core::ops::{self, Padding};
+use clematis_core::{Axes, Composite, Dim, Result, Shape, Tensor, ensure};
+
+/// How a window slides over spatial axes.
+#[derive(Clone, Debug)]
+pub struct Pooling {
+    /// The name of the function, for errors.
+    pub op: &'static str,
+    /// The window, one size per spatial axis.
+    pub kernel: Axes,
+    /// One per spatial axis.
+    pub strides: Axes,
+    /// At the ends of spatial axes; what is put there is never the largest.
+    pub padding: Padding,
+    /// Gaps in the window, one per spatial axis.
+    pub dilations: Axes,
+    /// Whether a window that only begins inside counts.
+    pub ceil_mode: bool,
+    /// Whether the channels are the second axis rather than the last.
+    pub channels_first: bool,
+}
+
+/// A window as all axes of the input see it.
+struct Placed {
+    size: Axes,
+    strides: Axes,
+    dilation: Axes,
+    /// What was asked for.
+    padding: Pads,
+    /// What a last window that only begins inside needs beyond that.
+    beyond: Option<Pads>,
+}
+
+impl Placed {
+    /// All padding together.
+    fn whole(&self) -> Pads {
+        match &self.beyond {
+            None => self.padding.clone(),
+            Some(beyond) => {
+                let pairs = self.padding.iter().zip(beyond);
+                pairs.map(|(a, b)| (a.0 + b.0, a.1 + b.1)).collect()
+            }
+        }
+    }
+}
+
+impl Pooling {
+    fn place(&self, x: &Tensor) -> Result<Placed> {
+        let (op, spatial) = (self.op, self.kernel.len());
+        let rank = spatial + 2;
+        ensure!(
+            x.rank() == rank,
+            Shape,
+            "{op}: the input {} has {} axes, not {rank}",
+            x.spec(),
+            x.rank()
+        );
+        for (what, list) in [
+            ("kernel sizes", &self.kernel),
+            ("strides", &self.strides),
+            ("dilations", &self.dilations),
+        ] {
+            ensure!(
+                list.len() == spatial && list.iter().all(|&n| n > 0),
+                Value,
+                "{op}: {what} {list:?} are not {spatial} positive numbers"
+            );
+        }
+        let first = if self.channels_first { 2 } else { 1 };
+        let none = (Dim::number(0), Dim::number(0));
+        let (mut padding, mut beyond) = (Pads::from_elem(none, rank), Pads::from_elem(none, rank));
+        let mut partial = false;
+        for i in 0..spatial {
+            let (size, stride) = (x.shape().dims()[first + i], Dim::from(self.strides[i]));
+            let span = Dim::from((self.kernel[i] - 1) * self.dilations[i] + 1);
+            let (low, high) = match &self.padding {
+                Padding::Valid => none,
+                Padding::Same => ops::same_padding(size, span, self.strides[i])?,
+                Padding::Each(pads) => {
+                    let (low, high) = pads.get(i).copied().unwrap_or((0, 0));
+                    ensure!(
+                        pads.len() == spatial,
+                        Shape,
+                        "{op}: {} paddings for {spatial} spatial axes",
+                        pads.len()
+                    );
+                    (low.into(), high.into())
+                }
+            };
+            let free = size + low + high - span;
+            let mut extra = Dim::number(0);
+            if self.ceil_mode {
+                let mut places = free.ceil_div(stride)? + Dim::number(1);
+                // A window that begins beyond the input has nothing in it.
+                let begins = (places - Dim::number(1)) * stride - size - low;
+                if begins.value().is_some_and(|v| v >= 0) {
+                    places = places - Dim::number(1);
+                }
+                extra = ((places - Dim::number(1)) * stride - free).max(extra);
+                partial |= extra != 0usize;
+            }
+            ensure!(
+                (free + extra).value().is_none_or(|v| v >= 0),
+                Shape,
+                "{op}: a window over {span} does not fit the {size} places of spatial axis {i}, padded by {low} and {high}"
+            );
+            padding[first + i] = (low, high);
+            beyond[first + i] = (Dim::number(0), extra);
+        }
+        let spread = |list: &Axes| -> Axes {
+            let at = |a: usize| a.checked_sub(first).and_then(|i| list.get(i)).copied();
+            (0..rank).map(|a| at(a).unwrap_or(1)).collect()
+        };
+        Ok(Placed {
+            size: spread(&self.kernel),
+            strides: spread(&self.strides),
+            dilation: spread(&self.dilations),
+            padding,
+            beyond: partial.then_some(beyond),
+        })
+    }
+}
+
+/// The largest of each window.
+pub fn max_pool(x: &Tensor, p: &Pooling) -> Expr {
+    let build = || -> Result<Tensor> {
+        let at = p.place(x)?;
+        let op = Composite::MaxPool {
+            padding: at.whole(),
+            size: at.size,
+            strides: at.strides,
+            dilation: at.dilation,
+        };
+        ops::call(op, &[x]).done()
+    };
+    build().into()
+}
+
+/// The mean of each window; padding counts as zeros if told so, and `divisor` stands for the number of places if given.
+pub fn avg_pool(x: &Tensor, p: &Pooling, count_padding: bool, divisor: Option<f64>) -> Expr {
+    let build = || -> Result<Tensor> {
+        let x = float(x)?;
+        let at = p.place(&x)?;
+        if let Some(divisor) = divisor {
+            ensure!(divisor != 0.0, Value, "{}: a divisor_override of 0", p.op);
+            let window = Window {
+                kind: WindowKind::Sum,
+                padding: at.whole(),
+                base_dilation: std::iter::repeat_n(1, x.rank()).collect(),
+                size: at.size,
+                strides: at.strides,
+                window_dilation: at.dilation,
+            };
+            return super::rounded_once(&x, |x| ops::reduce_window(&x, window) / divisor);
+        }
+        let mean = |x: &Tensor, padding: Pads, count_padding: bool| {
+            let op = Composite::AvgPool {
+                size: at.size.clone(),
+                strides: at.strides.clone(),
+                padding,
+                dilation: at.dilation.clone(),
+                count_padding,
+            };
+            ops::call(op, &[x])
+        };
+        match &at.beyond {
+            // What was asked for counts, what a last window needs beyond it does not.
+            Some(beyond) if count_padding => {
+                let (low, high): (Vec<Dim>, Vec<Dim>) = at.padding.iter().copied().unzip();
+                let x = ops::pad(&x, 0, &low, &high, &vec![0; x.rank()]).done()?;
+                mean(&x, beyond.clone(), false).done()
+            }
+            _ => mean(&x, at.whole(), count_padding).done(),
+        }
+    };
+    build().into()
+}
+
+/// Means over windows as even as they can be, so that the last axes come out with these sizes; channels stand before.
+pub fn adaptive_avg_pool(op: &str, x: &Tensor, sizes: &[Option<usize>]) -> Expr {
+    let build = || -> Result<Tensor> {
+        let spatial = sizes.len();
+        ensure!(
+            x.rank() > spatial,
+            Shape,
+            "{op}: {} has {} axes, not {} or {}",
+            x.spec(),
+            x.rank(),
+            spatial + 1,
+            spatial + 2
+        );
+        let x = float(x)?;
+        let first = x.rank() - spatial;
+        super::rounded_once(&x, |x| {
+            let axes = sizes.iter().enumerate();
+            axes.fold(Expr::from(Ok(x)), |x, (i, &size)| {
+                x.then(|x| to_size(op, &x, first + i, size))
+            })
+        })
+    };
+    build().into()
+}
+
+fn to_size(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Tensor> {
+    let own = x.shape().known_size(axis, op)?;
+    let size = size.unwrap_or(own);
+    ensure!(
+        size > 0 && own > 0,
+        Shape,
+        "{op}: {size} places from the {own} of axis {axis} of {}",
+        x.spec()
+    );
+    if size == own {
+        return Ok(x.clone());
+    }
+    if own % size == 0 {
+        let parts = x.shape().with(axis, size).insert(axis + 1, own / size);
+        return ops::mean(ops::reshape(x, &parts), axis + 1).done();
+    }
+    // Windows of different lengths: a product with their weights.
+    let mut weights = vec![0.0; own * size];
+    for place in 0..size {
+        let (start, end) = (place * own / size, ((place + 1) * own).div_ceil(size));
+        for at in start..end {
+            weights[at * size + place] = 1.0 / (end - start) as f64;
+        }
+    }
+    let make = || ops::from_slice(&weights, Shape::from_sizes(&[own, size]));
+    let weights = match x.backend() {
+        Some(home) => clematis_core::backend::with(home, make)?,
+        None => make()?,
+    };
+    let out = ops::tensordot(x, ops::cast(&weights, x.dtype()), &[axis as i64], &[0]);
+    ops::move_axis(out, -1, axis as i64).done()
+}

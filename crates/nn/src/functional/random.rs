@@ -1,0 +1,283 @@
+//! Draws whose parameters may be arrays.
+//!
+//! Uniform and normal numbers are made in two steps, the draw and what the parameters do to it: derivatives reach the
+//! parameters, and the draw can be made elsewhere.
+
+use super::common;
+use clematis_core::expr::Expr;
+use clematis_core::random::{self, Key};
+use clematis_core::{Category, DType, Result, Shape, Tensor, bail, ensure, ops};
+
+/// The float that a draw of this type is made in: halves are rounded once, integers cut.
+pub fn draw_dtype(op: &str, dtype: DType) -> Result<DType> {
+    match dtype {
+        DType::F64 | DType::I64 | DType::U64 => Ok(DType::F64),
+        d if d.is_complex() || d == DType::Bool => {
+            bail!(DType, "{op}: draws real numbers, not {d}")
+        }
+        _ => Ok(DType::F32),
+    }
+}
+
+/// The first value that breaks a rule, where values are at hand.
+fn offender(x: &Tensor, bad: impl Fn(f64) -> bool) -> Option<f64> {
+    match x.as_number() {
+        Some(v) => Some(v.as_f64()).filter(|&v| bad(v)),
+        None => {
+            let host = x.to_host().ok()?;
+            host.to_f64().into_iter().find(|&v| bad(v))
+        }
+    }
+}
+
+/// Both bounds in order, or an error that names them.
+fn ordered(op: &str, low: &Tensor, high: &Tensor) -> Result<()> {
+    let (Ok(a), Ok(b)) = (low.to_host(), high.to_host()) else {
+        return Ok(());
+    };
+    let (a, b) = (a.to_f64(), b.to_f64());
+    let n = a.len().max(b.len());
+    if a.is_empty() || b.is_empty() {
+        return Ok(());
+    }
+    for i in 0..n {
+        let (a, b) = (a[i % a.len()], b[i % b.len()]);
+        ensure!(a <= b, Value, "{op}: low {a} is not below high {b}");
+    }
+    Ok(())
+}
+
+/// The shape of a draw: as given, where both parameters are numbers, or that of the arrays among them.
+pub fn shape_of(
+    op: &str,
+    names: [&str; 2],
+    x: &Tensor,
+    y: &Tensor,
+    shape: Option<Shape>,
+) -> Result<Shape> {
+    let is_array = |t: &Tensor| t.as_number().is_none();
+    match (shape, is_array(x), is_array(y)) {
+        (Some(shape), false, false) => Ok(shape),
+        (Some(shape), _, _) => bail!(
+            Value,
+            "{op}: {} and {} are numbers where a shape is given, not {} and {} with {shape:?}",
+            names[0],
+            names[1],
+            x.spec(),
+            y.spec()
+        ),
+        (None, true, true) => {
+            ensure!(
+                x.shape() == y.shape(),
+                Shape,
+                "{op}: {} {} and {} {} differ in shape",
+                names[0],
+                x.spec(),
+                names[1],
+                y.spec()
+            );
+            Ok(x.shape().clone())
+        }
+        (None, true, false) => Ok(x.shape().clone()),
+        (None, false, _) => Ok(y.shape().clone()),
+    }
+}
+
+/// The shape of a draw whose parameters broadcast: to the given one, or to each other.
+pub fn broadcast_shape(op: &str, xs: &[&Tensor], shape: Option<Shape>) -> Result<Shape> {
+    let mut met = Shape::scalar();
+    for x in xs {
+        met = met.broadcast_with(x.shape(), op)?;
+    }
+    let Some(shape) = shape else {
+        return Ok(met);
+    };
+    let fits = met.broadcast(&shape).is_some_and(|s| s == shape);
+    ensure!(
+        fits,
+        Shape,
+        "{op}: parameters of shape {met:?} do not broadcast to {shape:?}"
+    );
+    Ok(shape)
+}
+
+/// The element type of a draw: as asked, else that of the first array of floats, else the default.
+pub fn float_dtype(xs: &[&Tensor], asked: Option<DType>) -> DType {
+    asked.unwrap_or_else(|| {
+        let arrays = xs.iter().filter(|x| x.as_number().is_none());
+        let mut floats = arrays.map(|x| x.dtype()).filter(|d| d.is_float());
+        floats.next().unwrap_or(DType::FLOAT)
+    })
+}
+
+/// Checks the bounds of `uniform` where they have values.
+pub fn check_uniform(low: &Tensor, high: &Tensor) -> Result<()> {
+    ordered("random_uniform", low, high)
+}
+
+/// Checks the parameters of `normal` where they have values.
+pub fn check_normal(std: &Tensor) -> Result<()> {
+    match offender(std, |v| v.is_nan() || v < 0.0) {
+        Some(v) => bail!(Value, "random_normal: std {v} is negative"),
+        None => Ok(()),
+    }
+}
+
+/// Uniform numbers on [0, 1).
+pub fn unit(key: &Key, shape: &Shape, dtype: DType) -> Expr {
+    key.words()
+        .then(|key| ops::bits::unit_uniform(&key, dtype, shape))
+}
+
+/// Normal numbers of mean 0 and deviation 1.
+pub fn standard_normal(key: &Key, shape: &Shape, dtype: DType) -> Expr {
+    random::normal(key, shape, 0.0, 1.0, dtype)
+}
+
+/// Numbers on [0, 1) moved to [low, high); equal bounds give the bound.
+pub fn to_uniform(unit: &Tensor, low: &Tensor, high: &Tensor, dtype: DType) -> Expr {
+    let build = || -> Result<Tensor> {
+        let wide = unit.dtype();
+        let at = |x: &Tensor, value: f64| x.as_number().is_some_and(|v| v.as_f64() == value);
+        if dtype == wide && at(low, 0.0) && at(high, 1.0) {
+            return Ok(unit.clone());
+        }
+        let (a, b) = (ops::cast(low, wide).done()?, ops::cast(high, wide).done()?);
+        let moved = ops::cast(unit * (&b - &a) + &a, dtype).done()?;
+        if !dtype.is_float() {
+            return Ok(moved);
+        }
+        // Rounding may give `high` itself; the float below it is as likely.
+        let (low, high) = (ops::cast(&a, dtype).done()?, ops::cast(&b, dtype).done()?);
+        let below = ops::maximum(ops::nextafter(&high, &low), &low);
+        let over = ops::logical_and(ops::greater_equal(&moved, &high), ops::greater(&b, &a));
+        ops::where_(over, ops::stop_gradient(below), &moved).done()
+    };
+    build().into()
+}
+
+/// Standard normal numbers moved to a mean and a deviation.
+pub fn to_normal(z: &Tensor, mean: &Tensor, std: &Tensor, dtype: DType) -> Expr {
+    let wide = z.dtype();
+    ops::cast(z * ops::cast(std, wide) + ops::cast(mean, wide), dtype)
+}
+
+/// Whole numbers in [low, high), of signed types; equal bounds give the bound.
+pub fn randint(key: &Key, shape: &Shape, low: &Tensor, high: &Tensor, dtype: DType) -> Expr {
+    let build = || -> Result<Tensor> {
+        for (what, d) in [
+            ("low", low.dtype()),
+            ("high", high.dtype()),
+            ("dtype", dtype),
+        ] {
+            ensure!(
+                d.is_signed_int(),
+                DType,
+                "randint: {what} is of a signed integer type, not {d}"
+            );
+        }
+        ordered("randint", low, high)?;
+        let bits = dtype.size() as u32 * 8;
+        let (least, most) = (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) as f64);
+        for x in [low, high] {
+            if let Some(v) = offender(x, |v| v < least as f64 || v > most) {
+                bail!(Value, "randint: {v} does not fit {dtype}");
+            }
+        }
+        if let (Some(a), Some(b)) = (low.as_number(), high.as_number()) {
+            let (a, b) = (a.as_i128() as i64, b.as_i128() as i64);
+            return random::randint(key, shape, a, b, dtype).done();
+        }
+        let (a, b) = (
+            ops::cast(low, DType::I64).done()?,
+            ops::cast(high, DType::I64),
+        );
+        // 64 random bits modulo the span: the bias is span / 2⁶⁴.
+        let span = ops::maximum(ops::cast(b - &a, DType::U64), Tensor::scalar(1, DType::U64));
+        let drawn = key.bits(DType::U64, shape) % span;
+        ops::cast(ops::cast(drawn, DType::I64) + &a, dtype).done()
+    };
+    build().into()
+}
+
+/// 1 with a probability, 0 without; the probability may be given by its logit.
+pub fn bernoulli(
+    key: &Key,
+    shape: &Shape,
+    probs: Option<&Tensor>,
+    logits: Option<&Tensor>,
+    dtype: DType,
+) -> Expr {
+    let build = || -> Result<Tensor> {
+        let p = match (probs, logits) {
+            (Some(p), None) => {
+                if let Some(v) = offender(p, |v| !(0.0..=1.0).contains(&v)) {
+                    bail!(Value, "bernoulli: a probability of {v}");
+                }
+                p.clone()
+            }
+            (None, Some(logits)) => {
+                if let Some(v) = offender(logits, f64::is_nan) {
+                    bail!(Value, "bernoulli: a logit of {v}");
+                }
+                ops::sigmoid(ops::cast(logits, compute(&[logits]))).done()?
+            }
+            _ => bail!(Value, "bernoulli: takes probs or logits, and not both"),
+        };
+        let wide = compute(&[&p]);
+        let p = ops::cast(&p, wide).done()?;
+        ops::cast(random::bernoulli(key, shape, &p), dtype).done()
+    };
+    build().into()
+}
+
+/// f64 where one of these is, else f32.
+fn compute(xs: &[&Tensor]) -> DType {
+    let met = common(xs);
+    let wide = met == DType::F64 && xs.iter().any(|x| !x.is_weak());
+    if wide { DType::F64 } else { DType::F32 }
+}
+
+/// Gamma by shape and rate.
+pub fn gamma(key: &Key, shape: &Shape, alpha: &Tensor, rate: &Tensor, dtype: DType) -> Expr {
+    let build = || -> Result<Tensor> {
+        if let Some(v) = offender(rate, |v| v.is_nan() || v <= 0.0) {
+            bail!(Value, "gamma: a rate of {v} is not positive");
+        }
+        let wide = draw_dtype("gamma", dtype)?;
+        let drawn = random::gamma(key, shape, alpha, wide);
+        ops::cast(drawn / ops::cast(rate, wide), dtype).done()
+    };
+    build().into()
+}
+
+/// Numbers of categories by weights (last axis), or even ones `[batch, population]`.
+pub fn multinomial(
+    key: &Key,
+    population: Option<usize>,
+    batch: usize,
+    weights: Option<&Tensor>,
+    count: usize,
+    replace: bool,
+    dtype: DType,
+) -> Expr {
+    let build = || -> Result<Tensor> {
+        ensure!(
+            dtype.category() == Category::Int,
+            DType,
+            "multinomial: draws integers, not {dtype}"
+        );
+        let weights = match (weights, population) {
+            (Some(w), _) => super::float(w)?,
+            (None, Some(n)) => ops::full(Shape::from_sizes(&[batch, n]), 1.0, DType::F32).done()?,
+            (None, None) => bail!(Value, "multinomial: needs a population_size or probs"),
+        };
+        ops::cast(random::multinomial(key, &weights, count, replace), dtype).done()
+    };
+    build().into()
+}
+
+/// Parts along an axis in the order of a permutation.
+pub fn reordered(x: &Tensor, order: &Tensor, axis: i64) -> Expr {
+    ops::take(x, order, axis)
+}

@@ -1,0 +1,45 @@
+//! The stream that draws without a key of their own are made from.
+//!
+//! One for the whole process: the n-th draw after a seed is the same whatever backend and thread makes it.
+
+use clematis_core::random::Key;
+use std::sync::{Mutex, MutexGuard};
+
+/// Where the stream stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// What it was seeded with.
+    pub seed: u64,
+    /// How many keys were taken since.
+    pub count: u64,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { seed: 0, count: 0 });
+
+fn locked() -> MutexGuard<'static, State> {
+    // Plain numbers: a panic elsewhere left them whole.
+    STATE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Begins anew.
+pub fn seed(seed: u64) {
+    *locked() = State { seed, count: 0 };
+}
+
+/// The key of the next draw.
+pub fn next_key() -> Key {
+    let mut state = locked();
+    let at = state.count;
+    state.count += 1;
+    Key::new(state.seed).fold_in(at)
+}
+
+/// Where it stands.
+pub fn state() -> State {
+    *locked()
+}
+
+/// Goes on from another place.
+pub fn set_state(state: State) {
+    *locked() = state;
+}

@@ -1,0 +1,169 @@
+//! Pooling.
+
+use crate::args::integers;
+use crate::error::{OrRaise, exception};
+use crate::function::conv::{counts, padding as read_padding};
+use crate::operand::Call;
+use clematis_core::Kind;
+use clematis_nn::functional::pool::{self, Pooling};
+use clematis_nn::functional::words;
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+
+type Object<'py> = Bound<'py, PyAny>;
+type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// What the functions have in common, as Python gives it.
+struct Words<'a, 'py> {
+    op: &'static str,
+    spatial: usize,
+    kernel: &'a Object<'py>,
+    strides: &'a Object<'py>,
+    padding: &'a Object<'py>,
+    dilation: Maybe<'a, 'py>,
+    ceil_mode: bool,
+    data_format: &'a str,
+}
+
+impl Words<'_, '_> {
+    fn read(&self) -> PyResult<Pooling> {
+        let (op, n) = (self.op, self.spatial);
+        Ok(Pooling {
+            op,
+            kernel: counts(op, "kernel sizes", Some(self.kernel), n)?,
+            strides: counts(op, "strides", Some(self.strides), n)?,
+            padding: read_padding(op, self.padding, n)?,
+            dilations: counts(op, "dilations", self.dilation, n)?,
+            ceil_mode: self.ceil_mode,
+            channels_first: words::channels_first(op, self.data_format, n).or_raise()?,
+        })
+    }
+}
+
+macro_rules! largest {
+    ($($(#[$doc:meta])* $name:ident $spatial:literal $format:literal $text:literal;)*) => { $(
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(
+            signature = (x, kernel, strides, padding, /, *, data_format=$format, dilation=None, ceil_mode=false),
+            text_signature = $text
+        )]
+        fn $name<'py>(
+            x: &Object<'py>,
+            kernel: &Object<'py>,
+            strides: &Object<'py>,
+            padding: &Object<'py>,
+            data_format: &str,
+            dilation: Maybe<'_, 'py>,
+            ceil_mode: bool,
+        ) -> PyResult<Object<'py>> {
+            let op = stringify!($name);
+            let mut call = Call::new(x.py(), op);
+            let x = call.take(x)?;
+            let p = Words { op, spatial: $spatial, kernel, strides, padding, dilation, ceil_mode, data_format }.read()?;
+            call.one(|| pool::max_pool(&x, &p))
+        }
+    )* };
+}
+largest! {
+    /// The largest of each window over one spatial axis.
+    max_pool1d 1 "NWC" "(x, kernel, strides, padding, /, *, data_format=\"NWC\", dilation=1, ceil_mode=False)";
+    /// The largest of each window over two spatial axes.
+    max_pool2d 2 "NHWC" "(x, kernel, strides, padding, /, *, data_format=\"NHWC\", dilation=1, ceil_mode=False)";
+    /// The largest of each window over three spatial axes.
+    max_pool3d 3 "NDHWC" "(x, kernel, strides, padding, /, *, data_format=\"NDHWC\", dilation=1, ceil_mode=False)";
+}
+
+macro_rules! means {
+    ($($(#[$doc:meta])* $name:ident $spatial:literal $format:literal;)*) => { $(
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (x, kernel, strides, padding, /, *, data_format=$format, count_include_pad=false,
+            ceil_mode=false, divisor_override=None))]
+        #[allow(clippy::too_many_arguments)]
+        fn $name<'py>(
+            x: &Object<'py>,
+            kernel: &Object<'py>,
+            strides: &Object<'py>,
+            padding: &Object<'py>,
+            data_format: &str,
+            count_include_pad: bool,
+            ceil_mode: bool,
+            divisor_override: Option<f64>,
+        ) -> PyResult<Object<'py>> {
+            let op = stringify!($name);
+            let mut call = Call::new(x.py(), op);
+            let x = call.take(x)?;
+            let p = Words { op, spatial: $spatial, kernel, strides, padding, dilation: None, ceil_mode, data_format }
+                .read()?;
+            call.one(|| pool::avg_pool(&x, &p, count_include_pad, divisor_override))
+        }
+    )* };
+}
+means! {
+    /// The mean of each window over one spatial axis; padding does not count unless told so.
+    avg_pool1d 1 "NWC";
+    /// The mean of each window over two spatial axes; padding does not count unless told so.
+    avg_pool2d 2 "NHWC";
+    /// The mean of each window over three spatial axes; padding does not count unless told so.
+    avg_pool3d 3 "NDHWC";
+}
+
+/// One size for all axes or one for each; `None` leaves an axis as it is.
+fn output_size(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Vec<Option<usize>>> {
+    let size = |x: &Object<'_>| -> PyResult<Option<usize>> {
+        if x.is_none() {
+            return Ok(None);
+        }
+        match integers(op, "output_size", x)?[..] {
+            [n] if n > 0 => Ok(Some(n as usize)),
+            _ => Err(exception(
+                Kind::Value,
+                format!("{op}: output_size is positive, not {x}"),
+            )),
+        }
+    };
+    let Ok(items) = x.try_iter() else {
+        return Ok(vec![size(x)?; spatial]);
+    };
+    let sizes = items.map(|x| size(&x?)).collect::<PyResult<Vec<_>>>()?;
+    match sizes.len() {
+        1 => Ok(vec![sizes[0]; spatial]),
+        n if n == spatial => Ok(sizes),
+        n => Err(exception(
+            Kind::Value,
+            format!("{op}: output_size has {n} sizes, not {spatial}"),
+        )),
+    }
+}
+
+macro_rules! adaptive {
+    ($($(#[$doc:meta])* $name:ident $spatial:literal;)*) => { $(
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (input, output_size))]
+        fn $name<'py>(input: &Object<'py>, output_size: &Object<'py>) -> PyResult<Object<'py>> {
+            let op = stringify!($name);
+            let mut call = Call::new(input.py(), op);
+            let x = call.take(input)?;
+            let sizes = self::output_size(op, output_size, $spatial)?;
+            call.one(|| pool::adaptive_avg_pool(op, &x, &sizes))
+        }
+    )* };
+}
+adaptive! {
+    /// Means over even windows, so that the last axis comes out with this size; channels stand before it.
+    adaptive_avg_pool1d 1;
+    /// Means over even windows, so that the last two axes come out with these sizes; channels stand before them.
+    adaptive_avg_pool2d 2;
+    /// Means over even windows, so that the last three axes come out with these sizes; channels stand before them.
+    adaptive_avg_pool3d 3;
+}
+
+/// Adds the functions to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::functions!(m;
+        max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d
+        adaptive_avg_pool3d);
+    Ok(())
+}

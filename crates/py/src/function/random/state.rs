@@ -1,0 +1,71 @@
+//! The stream that draws without a key of their own come from, as Python sees it.
+
+use super::source::seed_number;
+use crate::error::{OrRaise, exception};
+use crate::operand::{give, operand};
+use clematis_core::{Kind, backend, ops};
+use clematis_nn::functional::stream;
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+
+type Object<'py> = Bound<'py, PyAny>;
+type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// Begins the stream anew that draws without a key or a seed come from.
+#[pyfunction]
+#[pyo3(signature = (seed_value=None), text_signature = "(seed_value=0)")]
+fn seed(seed_value: Maybe<'_, '_>) -> PyResult<()> {
+    let number = match seed_value {
+        Some(seed) => seed_number("seed", seed)?,
+        None => 0,
+    };
+    stream::seed(number);
+    Ok(())
+}
+
+/// Where the stream stands, as four words that `set_state` takes.
+#[pyfunction]
+fn get_state(py: Python<'_>) -> PyResult<Object<'_>> {
+    let state = stream::state();
+    let words = [state.seed, state.count].map(|n| [(n >> 32) as u32, n as u32]);
+    let engine = backend::find("native").or_raise()?;
+    let words = words.as_flattened();
+    let made = backend::with(engine, || ops::from_slice(words, [4usize])).or_raise()?;
+    give(py, made, false)
+}
+
+/// Goes on from a place that `get_state` told.
+#[pyfunction]
+#[pyo3(signature = (state, /))]
+fn set_state(state: &Object<'_>) -> PyResult<()> {
+    let words = operand("set_state", state)?.tensor;
+    let host = words.to_host().or_raise()?;
+    if words.shape().count() != 4 || !words.dtype().is_int() {
+        return Err(exception(
+            Kind::Value,
+            format!("set_state: a state is four words, not {}", words.spec()),
+        ));
+    }
+    let word = |i: usize| {
+        host.get(i)
+            .map(|v| v.as_i128() as u64 & 0xFFFF_FFFF)
+            .or_raise()
+    };
+    stream::set_state(stream::State {
+        seed: word(0)? << 32 | word(1)?,
+        count: word(2)? << 32 | word(3)?,
+    });
+    Ok(())
+}
+
+/// Adds the function that stands in the main namespace too.
+pub fn install_seed(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::plain_functions!(m; seed);
+    Ok(())
+}
+
+/// Adds the functions to `random`.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::plain_functions!(m; seed get_state set_state);
+    Ok(())
+}
