@@ -206,7 +206,7 @@ fn wheel_sources() -> Result<Vec<PathBuf>, String> {
         files.extend(shell::files(
             &root.join(folder),
             &[
-                "rs", "py", "pyi", "toml", "html", "js", "css", "svg", "gz", "typed",
+                "rs", "py", "pyi", "toml", "html", "js", "css", "svg", "gz", "typed", "txt",
             ],
         )?);
     }

@@ -11,6 +11,9 @@ use std::cell::RefCell;
 type Object<'py> = Bound<'py, PyAny>;
 
 /// The names of the backends that are installed; none is imported for it.
+///
+///     >>> "native" in cm.backends()
+///     True
 #[pyfunction]
 fn backends(py: Python<'_>) -> Vec<&'static str> {
     core::all()
@@ -30,6 +33,9 @@ fn set_backend(py: Python<'_>, name: &str) -> PyResult<()> {
 }
 
 /// The name of the backend that new tensors are made on.
+///
+///     >>> cm.current_backend()
+///     'native'
 #[pyfunction]
 fn current_backend() -> PyResult<&'static str> {
     Ok(core::current().or_raise()?.name())
@@ -45,6 +51,10 @@ fn ready(py: Python<'_>, name: &str) -> PyResult<&'static dyn clematis_core::Bac
 }
 
 /// `with backend("torch"):` makes new tensors there.
+///
+///     >>> with cm.backend("numpy"):
+///     ...     cm.ones(2)
+///     Tensor([1.0, 1.0], float32, numpy)
 #[pyclass(frozen, name = "backend", module = "clematis")]
 struct Scope {
     name: String,

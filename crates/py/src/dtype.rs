@@ -7,6 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 
 /// The type of a tensor's elements.
+///
+///     >>> cm.DType("float32") == cm.float32
+///     True
 #[pyclass(frozen, name = "DType", module = "clematis")]
 #[derive(Clone, Copy)]
 pub struct PyDType(pub DType);

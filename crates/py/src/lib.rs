@@ -87,6 +87,9 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Runs the command line; returns the exit code.
+///
+///     >>> cm.run_command_line(["clematis", "--version"])
+///     0
 #[pyfunction]
 fn run_command_line(py: Python<'_>, args: Vec<String>) -> u8 {
     py.detach(|| clematis_cli::run_code(args.into_iter().map(Into::into)))

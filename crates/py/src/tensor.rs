@@ -16,6 +16,10 @@ use pyo3::types::{PyComplex, PyString, PyTuple};
 /// An array with an element type that lives on one backend.
 ///
 /// Made by `asarray`, `zeros`, … and by every function; never by calling this class.
+///
+///     >>> x = cm.asarray([1.0, 2.0])
+///     >>> x.shape, x.dtype, x.backend
+///     ((2,), clematis.float32, 'native')
 #[pyclass(name = "Tensor", module = "clematis")]
 pub struct PyTensor {
     /// The core's tensor; replaced by `x += y` and `x[i] = y`.

@@ -352,7 +352,7 @@ fn deserialize<'py>(
     }
 }
 
-/// An activation by its name; `None` is the linear one.
+/// An activation by its name; `None` is the one that changes nothing.
 #[pyfunction]
 #[pyo3(signature = (name, /, *, custom_objects=None))]
 fn get<'py>(
@@ -361,7 +361,7 @@ fn get<'py>(
     custom_objects: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Object<'py>> {
     match name {
-        None => py.import("clematis")?.getattr("linear"),
+        None => py.import("clematis")?.getattr("positive"),
         Some(_) => deserialize(py, name, custom_objects),
     }
 }

@@ -8,6 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 
 /// The source of a draw. Use a key once: split it for more.
+///
+///     >>> first, second = cm.random.key(0).split()
+///     >>> cm.random.permutation(first, 4)
+///     Tensor([1, 2, 0, 3], int64, native)
 #[pyclass(frozen, name = "Key", module = "clematis.random")]
 pub struct PyKey(pub Key);
 

@@ -24,6 +24,10 @@ fn seed(seed_value: Maybe<'_, '_>) -> PyResult<()> {
 }
 
 /// Where the stream stands, as four words that `set_state` takes.
+///
+///     >>> cm.random.seed(7)
+///     >>> cm.random.get_state()
+///     Tensor([0, 7, 0, 0], uint32, native)
 #[pyfunction]
 fn get_state(py: Python<'_>) -> PyResult<Object<'_>> {
     let state = stream::state();
