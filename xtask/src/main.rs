@@ -10,6 +10,7 @@ mod layers;
 mod lint;
 mod python;
 mod ratios;
+mod rows;
 mod setup;
 mod shell;
 mod sizes;
@@ -68,6 +69,11 @@ const VERBS: &[Verb] = &[
         name: "test",
         meaning: "everything CI runs: lint, every test and example in Rust and Python, the matrix; --all: all of it",
         run: test::run,
+    },
+    Verb {
+        name: "rows",
+        meaning: "the functional rows on every backend, and their dashboards; --full: all examples",
+        run: rows::run,
     },
     Verb {
         name: "bench",

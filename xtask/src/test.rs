@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failure, Outcome, lint, python, shell};
+use crate::{Failure, Outcome, lint, python, rows, shell};
 
 pub fn run(args: &[String]) -> Outcome {
     let all = match args {
@@ -70,7 +70,7 @@ fn tests(faults: &mut Vec<String>) -> Result<Count, String> {
     Ok(count)
 }
 
-/// The Python environment, its tests, and the matrix of ops and backends.
+/// The Python environment, its tests, the rows, and the matrix of ops and backends.
 fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
     python::set_up()?;
     let mut count = Count::default();
@@ -88,10 +88,16 @@ fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
         }
         Ok(())
     };
-    both("python", &["-m", "pytest", "python/tests"])?;
-    let out = ["--out", "target/check"];
+    let others = format!("--ignore={}", rows::TESTS);
+    both("python", &["-m", "pytest", "python/tests", &others])?;
+    let halves = rows::examples(false)?;
+    let out = ["--out", rows::OUT];
+    let cells = rows::files();
     if all {
-        both("clematis", &[&["check", "--fresh"], &out[..]].concat())?;
+        both(
+            "clematis",
+            &[&["check", "--fresh"], &out[..], &cells].concat(),
+        )?;
     } else {
         let quick = [
             "--backend",
@@ -120,7 +126,24 @@ fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
             "--dtype",
             "bool",
         ];
-        both("clematis", &[&["check"], &out[..], &slow].concat())?;
+        both(
+            "clematis",
+            &[&["check"], &out[..], &slow, &cells[..]].concat(),
+        )?;
+    }
+    for half in halves {
+        let found = half
+            .lines
+            .iter()
+            .rev()
+            .find_map(|line| Count::of_python(line));
+        count += found.unwrap_or_default();
+        if !half.good {
+            faults.push(format!("{} failed", half.name));
+            if found.is_none_or(|f| f.failed == 0) {
+                count.failed += 1;
+            }
+        }
     }
     match python::check_types() {
         Ok(()) => count.passed += 1,

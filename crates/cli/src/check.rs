@@ -6,6 +6,7 @@
 
 mod choice;
 mod progress;
+mod rows;
 mod store;
 mod summary;
 
@@ -47,6 +48,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     rows: Vec<PathBuf>,
 
+    /// Run the functional rows too, with all their examples; in a checkout, whose Python tests they are
+    #[arg(long, conflicts_with_all = ["filters", "dtype", "no_run"])]
+    full: bool,
+
     /// Forget the results that the folder has, those of an unfinished run included
     #[arg(long)]
     fresh: bool,
@@ -56,7 +61,7 @@ pub struct Args {
     no_run: bool,
 
     /// List the tests with their element types and numbers of cases, and run nothing
-    #[arg(long, conflicts_with_all = ["json", "rows", "fresh", "no_run"])]
+    #[arg(long, conflicts_with_all = ["json", "rows", "full", "fresh", "no_run"])]
     list: bool,
 
     /// Print one JSON object instead of text
@@ -77,12 +82,14 @@ fn dtype(text: &str) -> std::result::Result<DType, String> {
 fn asked(args: &Args) -> String {
     let backends = args.backend.iter().map(|name| format!("--backend {name}"));
     let dtypes = args.dtype.iter().map(|dtype| format!("--dtype {dtype}"));
+    let full = args.full.then(|| "--full".to_string());
     let words: Vec<String> = args
         .filters
         .iter()
         .cloned()
         .chain(backends)
         .chain(dtypes)
+        .chain(full)
         .collect();
     words.join(" ")
 }
@@ -94,12 +101,19 @@ pub fn run(args: &Args) -> Result<()> {
     if args.list {
         return terminal::say(&choice.list());
     }
-    let rows = read_rows(&args.rows)?;
+    let mut rows = rows::read(&args.rows)?;
     let chosen = |b: &&'static dyn Backend| {
         args.backend.is_empty() || args.backend.iter().any(|name| name == b.name())
     };
     let found = clematis::backend::all().into_iter().filter(chosen);
     let folder = Folder::open(&args.out, "the results", &store::FILES)?;
+    if args.full {
+        rows.extend(rows::full(
+            &folder.at(rows::FILE),
+            &args.backend,
+            args.json,
+        )?);
+    }
     let mut store = Store::open(folder, &units, args.fresh)?;
     let imported: Vec<_> = rows.iter().map(Cell::key).collect();
     store.import(rows)?;
@@ -190,16 +204,4 @@ fn backend_checked(
     }
     progress.backend_done();
     Ok(resumed)
-}
-
-/// Reads what other runners have found.
-fn read_rows(paths: &[PathBuf]) -> Result<Vec<Cell>> {
-    let mut rows = Vec::new();
-    for path in paths {
-        let wrong = |why: String| Error::new(format!("{}: {why}", path.display()));
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        rows.extend(Cell::read(&text).map_err(|error| wrong(error.to_string()))?);
-    }
-    Ok(rows)
 }

@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 /// The version of the core that results are found with.
 pub const CORE: &str = env!("CARGO_PKG_VERSION");
 
+/// The check of functions whose whole contract another runner tests: calls of every kind, values, derivatives. It tells
+/// their cells from those of an op or a named row of the same name, beside which they stand.
+pub const CONTRACT: &str = "contract";
+
 /// A table of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

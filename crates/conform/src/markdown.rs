@@ -1,7 +1,7 @@
 //! The matrix as Markdown: a file for each table, one row per test, one column per backend.
 
 use crate::cell::{Cell, Dashboard};
-use crate::matrix::{Matrix, Tally};
+use crate::matrix::{Line, Matrix, Tally};
 use crate::report::State;
 
 /// Folder and file names of the badges, with their contents; the tables refer to them.
@@ -45,7 +45,7 @@ fn badge(state: State) -> String {
 /// A table as a page.
 pub fn page(matrix: &Matrix, dashboard: Dashboard, order: &[&str], date: &str) -> String {
     let backends = matrix.backends(order);
-    let rows = matrix.rows(dashboard);
+    let parts = matrix.parts(dashboard);
     let mut out = format!("# {}\n\n", dashboard.title());
     let versions = backends.iter().map(|name| match matrix.version(name) {
         version if version.is_empty() => name.clone(),
@@ -56,32 +56,71 @@ pub fn page(matrix: &Matrix, dashboard: Dashboard, order: &[&str], date: &str) -
         "Written by `clematis check` on {date}, with {}.\n\n",
         versions.join(", ")
     );
-    if rows.is_empty() {
+    if parts.iter().all(Vec::is_empty) {
         out += "No test has a row here yet.\n";
         return out;
     }
-    let names: Vec<String> = backends.iter().map(|name| plain(name)).collect();
-    out += &format!("| test | {} |\n", names.join(" | "));
-    out += &format!("|---|{}\n", ":-:|".repeat(backends.len()));
+    out += "Below each word: how many examples were compared, and the worst error as a share of what is allowed.\n";
+    let both = parts.iter().all(|part| !part.is_empty());
     let mut notes = Vec::new();
-    for (row, by_backend) in &rows {
-        out += &format!("| `{}` |", plain(row));
-        for backend in &backends {
-            let cells = by_backend.get(backend.as_str());
-            let tally: Tally = cells.into_iter().flatten().copied().collect();
-            out += &match tally.state() {
-                State::None => " – |".to_string(),
-                state => format!(" ![{}]({}) |", word(state), badge_file(state)),
-            };
-            notes.extend(cells.into_iter().flatten().filter_map(|c| note(c)));
+    for (part, title) in parts.iter().zip(["Functions", "Ops and single checks"]) {
+        if part.is_empty() {
+            continue;
+        }
+        if both {
+            out += &format!("\n## {title}\n");
         }
         out += "\n";
+        out += &table(part, &backends);
+        let cells = part.iter().flat_map(|line| line.1.values().flatten());
+        notes.extend(cells.filter_map(|cell| note(cell)));
     }
     if !notes.is_empty() {
         out += "\n## Failures and limits\n\n";
         out += &notes.concat();
     }
     out
+}
+
+fn table(lines: &[Line<'_>], backends: &[String]) -> String {
+    let names: Vec<String> = backends.iter().map(|name| plain(name)).collect();
+    let mut out = format!("| test | {} |\n", names.join(" | "));
+    out += &format!("|---|{}\n", ":-:|".repeat(backends.len()));
+    for (row, by_backend) in lines {
+        out += &format!("| `{}` |", plain(row));
+        for backend in backends {
+            let cells = by_backend.get(backend.as_str());
+            let tally: Tally = cells.into_iter().flatten().copied().collect();
+            out += &match tally.state() {
+                State::None => " – |".to_string(),
+                state => format!(
+                    " ![{}]({}){} |",
+                    word(state),
+                    badge_file(state),
+                    found(&tally)
+                ),
+            };
+        }
+        out += "\n";
+    }
+    out
+}
+
+/// Examples and worst error, where there is something to tell.
+fn found(tally: &Tally) -> String {
+    match tally.cases {
+        0 => String::new(),
+        cases => format!("<br>{cases}, {} %", percent(tally.worst)),
+    }
+}
+
+/// A share that is not nothing is not shown as nothing.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p > 0.0 && p < 0.1 => "< 0.1".into(),
+        p if p < 1.0 => format!("{p:.1}"),
+        p => format!("{p:.0}"),
+    }
 }
 
 fn note(cell: &Cell) -> Option<String> {
@@ -132,6 +171,9 @@ mod tests {
             let mut cell = Cell::new(Dashboard::Layers, row, backend, state);
             cell.message = message.into();
             cell.version = "2.0".into();
+            if state == State::Passed {
+                (cell.cases, cell.worst) = (57, 0.251);
+            }
             matrix.add(cell);
         };
         add("test_conv2d", "native", State::Passed, "");
@@ -142,15 +184,29 @@ mod tests {
             "# Layers",
             "on 2026-01-02, with native 2.0, torch 2.0",
             "| test | native | torch |\n|---|:-:|:-:|\n",
-            "| `test_conv2d` | ![success](badges/success.svg) | ![failure](badges/failure.svg) |\n",
+            "| `test_conv2d` | ![success](badges/success.svg)<br>57, 25 % | ![failure](badges/failure.svg) |\n",
             "| `test_linear` | – | ![limit](badges/limit.svg) |\n",
             "- `test_conv2d` failure: torch, 1 \\| &lt;b&gt;2&lt;/b&gt; three\n",
             "- `test_linear` limit: torch, has none\n",
         ] {
             assert!(text.contains(wanted), "{wanted}\n{text}");
         }
+        assert!(!text.contains("## Functions"), "{text}");
+        let mut held = Cell::new(Dashboard::Layers, "test_conv2d", "torch", State::Passed);
+        held.check = crate::cell::CONTRACT.into();
+        matrix.add(held);
+        let text = page(&matrix, Dashboard::Layers, &["native"], "2026-01-02");
+        let (functions, others) = text.split_once("## Ops and single checks").unwrap();
+        assert!(functions.contains("## Functions") && functions.contains("`test_conv2d` |"));
+        assert!(!others.contains("`test_conv2d` |") && others.contains("`test_linear` |"));
         let other = page(&matrix, Dashboard::Random, &[], "x");
         assert!(other.contains("No test has a row here yet"), "{other}");
+    }
+
+    #[test]
+    fn a_small_error_is_not_none() {
+        let shown = [0.0, 1e-5, 0.004, 0.02, 0.256, 3.0].map(percent);
+        assert_eq!(shown, ["0.0", "< 0.1", "0.4", "2", "26", "300"]);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! All results, by table, test and backend.
 
-use crate::cell::{Cell, Dashboard, Key};
+use crate::cell::{CONTRACT, Cell, Dashboard, Key};
 use crate::report::State;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A test and its cells by backend.
+pub type Line<'a> = (&'a str, BTreeMap<&'a str, Vec<&'a Cell>>);
 
 /// All results. A newer one takes the place of the one before it.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +24,10 @@ pub struct Tally {
     pub failed: usize,
     /// How long they took.
     pub seconds: f64,
+    /// How many examples were compared.
+    pub cases: usize,
+    /// The worst error among them, as a share of what is allowed.
+    pub worst: f64,
 }
 
 impl Tally {
@@ -33,6 +40,8 @@ impl Tally {
             State::Failed => self.failed += 1,
         }
         self.seconds += cell.seconds;
+        self.cases += cell.cases;
+        self.worst = self.worst.max(cell.worst);
     }
 
     /// All that were checked.
@@ -102,6 +111,13 @@ impl Matrix {
         self.cells().filter(|c| c.backend == backend).collect()
     }
 
+    /// A table in two parts: first the functions that a runner holds to their contract, then ops and named rows.
+    pub fn parts(&self, dashboard: Dashboard) -> [Vec<Line<'_>>; 2] {
+        let held = |line: &Line<'_>| line.1.values().flatten().any(|c| c.check == CONTRACT);
+        let (first, second) = self.rows(dashboard).into_iter().partition(held);
+        [first, second]
+    }
+
     /// A table: each test with its cells by backend. Tests without anything to check are left out.
     pub fn rows(&self, dashboard: Dashboard) -> BTreeMap<&str, BTreeMap<&str, Vec<&Cell>>> {
         let mut rows: BTreeMap<&str, BTreeMap<&str, Vec<&Cell>>> = BTreeMap::new();
@@ -153,5 +169,31 @@ mod tests {
         assert_eq!((tally.state(), tally.cells()), (State::Limit, 2));
         tally.add(&cell("x", "y", State::Failed));
         assert_eq!(tally.state(), State::Failed);
+    }
+
+    #[test]
+    fn a_tally_has_all_examples_and_the_worst_error() {
+        let with = |cases, worst| Cell {
+            cases,
+            worst,
+            ..cell("x", "y", State::Passed)
+        };
+        let tally: Tally = [with(3, 0.5), with(4, 0.25)].iter().collect();
+        assert_eq!((tally.cases, tally.worst), (7, 0.5));
+    }
+
+    #[test]
+    fn functions_stand_before_ops_and_a_row_stands_once() {
+        let mut matrix = Matrix::default();
+        matrix.add(cell("test_add", "native", State::Passed));
+        matrix.add(cell("test_shuffle", "native", State::Passed));
+        let mut contract = cell("test_shuffle", "native", State::Passed);
+        contract.check = CONTRACT.into();
+        matrix.add(contract);
+        let [functions, ops] = matrix.parts(Dashboard::Ops);
+        let names = |lines: &[Line<'_>]| lines.iter().map(|l| l.0.to_string()).collect::<Vec<_>>();
+        assert_eq!(names(&functions), ["test_shuffle"]);
+        assert_eq!(names(&ops), ["test_add"]);
+        assert_eq!(functions[0].1["native"].len(), 2);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Each is a function that computes numbers on the current backend, and what those must be. On backends other than the
 //! native engine the numbers must also be the engine's: randomness is made of ops, so a seed means the same everywhere.
+//! A function whose contract the rows of the Python tests check too has its name here, so that it stands in one row.
 
 mod custom;
 mod random;

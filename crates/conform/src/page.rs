@@ -30,9 +30,10 @@ fn payload(matrix: &Matrix, history: &[Past], order: &[&str], date: &str) -> Val
     let dashboards: Vec<Value> = Dashboard::ALL
         .into_iter()
         .map(|dashboard| {
-            let rows = matrix.rows(dashboard);
-            let rows: Vec<Value> = rows
+            let rows: Vec<Value> = matrix
+                .parts(dashboard)
                 .iter()
+                .flatten()
                 .map(|(row, by_backend)| {
                     let cells: Vec<Value> = backends
                         .iter()

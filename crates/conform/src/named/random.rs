@@ -61,12 +61,12 @@ pub fn rows() -> Vec<Named> {
     };
     vec![
         named(
-            "test_uniform",
+            "test_random_uniform",
             || draw::uniform(&key(), [N], -1.0, 3.0, F32).done(),
             |x| moments(x, 1.0, 16.0 / 12.0, -1.0, 3.0),
         ),
         named(
-            "test_normal",
+            "test_random_normal",
             || draw::normal(&key(), [N], 2.0, 0.5, F32).done(),
             |x| moments(x, 2.0, 0.25, -2.0, 6.0),
         ),
@@ -140,11 +140,12 @@ pub fn rows() -> Vec<Named> {
             || draw::shuffle(&key(), counting(&[64])?).done(),
             |x| distinct(x, 64),
         ),
-        named(
-            "test_dropout",
-            || dropout(ops::full([N], 1.0, F32), &key(), 0.5).done(),
-            |x| moments(x, 1.0, 1.0, 0.0, 2.0),
-        ),
+        Named {
+            dashboard: Dashboard::Layers,
+            row: "test_dropout",
+            run: || dropout(ops::full([N], 1.0, F32), &key(), 0.5).done(),
+            judge: |x| moments(x, 1.0, 1.0, 0.0, 2.0),
+        },
         named(
             "test_bits",
             || key().bits(U32, [N]).done(),

@@ -1,0 +1,1 @@
+"""The functional rows: every function of the four dashboards, on every backend, held to one contract."""
