@@ -2,7 +2,7 @@
 
 from math import e, inf, nan, pi
 
-from . import _compile, errors, fft, linalg, random, tree
+from . import _compile, errors, fft, linalg, nn, random, tree
 from ._clematis import *  # noqa: F403
 from ._clematis import __array_namespace_info__, __version__
 from .container import Container
@@ -10,8 +10,6 @@ from .errors import *  # noqa: F403
 from .gradients import *  # noqa: F403
 from .meta import *  # noqa: F403
 from .module import Module, State
-
-from . import nn  # isort: skip
 
 newaxis = None
 __array_api_version__ = "2025.12"

@@ -101,7 +101,7 @@ def bind_custom_gradient_function(
     >>> cm.grad(square)(cm.asarray(3.0))
     Tensor(-1.0, float32, native)
     """
-    bound: Callable[..., Any] = _core.custom_vjp(func, custom_grad_func)
+    bound: Callable[..., Any] = _core.custom_vjp(func, custom_grad_func, name="bind_custom_gradient_function")
     return bound
 
 

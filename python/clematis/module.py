@@ -16,16 +16,29 @@ A tensor attribute is a parameter, `State(tensor)` is not trained, anything else
 """
 
 import functools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 from . import _clematis as _core
 from ._module import call as _call
-from ._module.build import MODES, as_container, check, ensure, is_built, label, release, settle, stored, take
+from ._module.build import (
+    MODES,
+    agree,
+    as_container,
+    check,
+    ensure,
+    finder,
+    is_built,
+    label,
+    release,
+    settle,
+    stored,
+    take,
+)
 from ._module.clone import clone
-from ._module.discover import State, bare, is_parameter, is_plain, refilled
-from ._module.info import NAME, Info, disturb, info_of, is_running, routed
-from ._module.inspection import Inspection
+from ._module.discover import State, bare, detached, is_parameter, is_plain, refilled
+from ._module.info import NAME, Info, add_parent, disturb, info_of, is_running, routed
+from ._module.roles import Roles
 from .container import Container
 from .errors import ArgumentError, StructureError
 
@@ -43,13 +56,16 @@ def _finished(init: Callable[..., None]) -> Callable[..., None]:
             init(self, *args, **kwargs)
         finally:
             info.constructing -= 1
-        if not info.constructing and info.mode == "on_init" and (info.wants_build or info.given is not None):
-            ensure(self, Module)
+        if not info.constructing and info.mode == "on_init":
+            # What is created is made when first asked for, unless our own initialiser was called.
+            creates = type(self)._create_variables is not _CREATE or type(self)._build is not _BUILD
+            if info.wants_build or info.given is not None or not creates:
+                ensure(self, Module)
 
     return __init__
 
 
-class Module(Inspection):
+class Module(Roles):
     """A function with parameters.
 
     Subclasses define `__call__` or `_forward`; they may define `_create_variables`, which returns a nest of new
@@ -57,7 +73,7 @@ class Module(Inspection):
     nowhere: `v` are variables to start with, `build_mode` is "on_init", "on_call" or "explicit".
     """
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> "Module":
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)
         self.__dict__[NAME] = Info()
         return self
@@ -162,10 +178,10 @@ class Module(Inspection):
 
     @v.setter
     def v(self, v: Any) -> None:
-        if isinstance(v, Module) and not v.v:
-            raise StructureError(f"{label(self)}: `v` is the container of all variables; give the attribute another name")
         info = info_of(self)
         if info.constructing:
+            if isinstance(v, Module):
+                raise StructureError(f"{label(self)}: `v` are all variables; give the attribute another name")
             info.given = as_container(self, v)
             return
         ensure(self, Module)
@@ -183,14 +199,14 @@ class Module(Inspection):
         held, key = info.held[name], bare(name)
         given = routed(self)
         values = given if given is not None else info.v
-        if not isinstance(held, _core.Tensor):
-            new = refilled(held, key, values, inplace=given is None)
-            if given is None:
-                info.held[name] = new
-            return new
-        if given is None and info.ties:
+        if given is None:
             settle(self)
-        return values[info.pruned.get(key, key)] if key not in values else values[key]
+        if not isinstance(held, _core.Tensor):
+            if given is not None:
+                return refilled(held, key, finder(info, values), inplace=False)
+            agree(info)
+            return info.held[name]
+        return finder(info, values)(key, held)
 
     def __getattr__(self, name: str) -> Any:
         info = self.__dict__.get(NAME)
@@ -208,9 +224,11 @@ class Module(Inspection):
         info = info_of(self)
         if isinstance(getattr(type(self), name, None), property):
             return object.__setattr__(self, name, value)
-        old = info.held.get(name)
-        if isinstance(old, _core.Tensor) and is_parameter(value) and info.fresh:
-            return self._replace(name, value)
+        if info.created is not None and dict.__contains__(info.created, name):
+            ensure(self, Module)
+            return self._replace(name, name, value)
+        if isinstance(info.held.get(name), _core.Tensor) and is_parameter(value) and info.fresh:
+            return self._replace(name, bare(name), value)
         before = self.__dict__.get(name)
         if isinstance(before, State) and isinstance(value, _core.Tensor):
             before.value = value
@@ -227,9 +245,11 @@ class Module(Inspection):
             disturb(self)
         return object.__setattr__(self, name, value)
 
-    def _replace(self, name: str, value: Any) -> None:
-        """Another value for a parameter that is there."""
-        info, key = info_of(self), bare(name)
+    def _replace(self, name: str, key: str, value: Any) -> None:
+        """Another value for a variable that is there."""
+        info = info_of(self)
+        if is_running(self) and isinstance(value, _core.Tensor):
+            value = detached(value)
         settle(self)
         path = info.pruned.get(key, key)
         check(self, key, info.v[path], value, home=True)
@@ -256,147 +276,36 @@ class Module(Inspection):
 
     def __getstate__(self) -> dict[str, Any]:
         info = info_of(self)
-        if info.fresh:
-            release(self, info)
+        release(self, info)
         own = {name: x for name, x in self.__dict__.items() if name != NAME}
         settings = {name: getattr(info, name) for name in Info.KEPT}
-        return {"attributes": {**own, **info.held}, "settings": settings, "created": info.created}
+        return {"attributes": {**own, **info.held}, "settings": settings, "created": info.created,
+                "children": [child.module for child in info.children]}  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        # A way back may have met this module, and told it its parent, before its state came.
+        parents = info_of(self).parents
         info = self.__dict__[NAME] = Info()
+        info.parents = parents
         self.__dict__.update(state["attributes"])
         for name, x in state["settings"].items():
             # Each copy has sets and dicts of its own.
             setattr(info, name, type(x)(x) if isinstance(x, (set, dict)) and not isinstance(x, Container) else x)
         created = state["created"]
         info.created = None if created is None else created.copy()
+        for child in state["children"]:
+            add_parent(child, self)
 
     def __tree_flatten__(self) -> Container:
         """What `cm.tree` and `cm.grad` see: the parameters that are not frozen."""
         return self.parameters()
 
-    def __tree_unflatten__(self, v: Container) -> "Module":
+    def __tree_unflatten__(self, v: Container) -> Any:
         return clone(self, v, Module)
 
-    # Roles and modes.
 
-    def modules(self) -> Iterator["Module"]:
-        """This module and all below it, each once."""
-        seen: set[int] = set()
-
-        def below(module: Any) -> Iterator[Any]:
-            if id(module) not in seen:
-                seen.add(id(module))
-                yield module
-                for child in ensure(module, Module).children:
-                    yield from below(child.module)
-
-        return below(self)
-
-    def parameters(self) -> Container:
-        """The variables that are trained: `v` without the frozen ones."""
-        v, frozen = self.v, _call.frozen_paths(self)
-        return v.prune_key_chains(frozen) if frozen else v
-
-    def buffers(self) -> Container:
-        """The tensors that are not trained, by their paths."""
-        found = Container()
-        ensure(self, Module)
-        for path, holder, key in _buffers(self, ""):
-            x = _inside(holder, key)
-            found[path] = x.value if isinstance(x, State) else x
-        return found
-
-    def freeze(self, path: str = "") -> "Module":
-        """Variables at a path or below it get no gradients and are no parameters, until `unfreeze`."""
-        leaves = ensure(self, Module).leaves
-        chosen = [leaf for leaf in leaves if not path or leaf == path or leaf.startswith(path + "/")]
-        if not chosen:
-            raise StructureError(f"{label(self)}: freeze: there is no `{path}` among {leaves}")
-        info_of(self).frozen.update(chosen)
-        return self
-
-    def unfreeze(self, path: str = "") -> "Module":
-        """Takes `freeze` back."""
-        for module in self.modules():
-            chain = "" if module is self else _path_below(self, module)
-            for leaf in list(info_of(module).frozen):
-                whole = f"{chain}/{leaf}" if chain else leaf
-                if not path or whole == path or whole.startswith(path + "/"):
-                    info_of(module).frozen.discard(leaf)
-        return self
-
-    @property
-    def training(self) -> bool:
-        """Whether this module is in training: dropout drops, running state moves."""
-        return info_of(self).training
-
-    @training.setter
-    def training(self, mode: bool) -> None:
-        info_of(self).training = bool(mode)
-
-    def train(self, mode: bool = True) -> "Module":
-        """Sets this module and all below it to training, or takes them out of it."""
-        for module in self.modules():
-            module.training = mode
-        return self
-
-    def eval(self) -> "Module":
-        """The opposite of `train`."""
-        return self.train(False)
-
-    def apply(self, function: Callable[["Module"], Any]) -> "Module":
-        """Calls a function with each module, this one last."""
-        for module in reversed(list(self.modules())):
-            function(module)
-        return self
-
-    def to(self, backend: str) -> "Module":
-        """Moves all variables and buffers to a backend."""
-        ensure(self, Module)
-        settle(self)
-        moved: dict[int, Any] = {}
-        for path in info_of(self).leaves:
-            x = stored(self)[path]
-            if _core._tree.is_array(x):
-                moved[id(x)] = _core.asarray(x).to(backend)
-        v = stored(self).map(lambda x: moved.get(id(x), x))
-        take(self, v, partial=False, checked=False)
-        for _, holder, key in _buffers(self, ""):
-            x = _inside(holder, key)
-            if isinstance(x, State):
-                x.value = x.value.to(backend)
-            elif isinstance(holder, (list, dict)):
-                holder[key] = x.to(backend)
-            elif not isinstance(holder, tuple):
-                holder.__dict__[key] = x.to(backend)
-        return self
-
-
-def _buffers(module: Any, chain: str) -> Iterator[tuple[str, Any, Any]]:
-    info = info_of(module)
-    for path, holder, key in info.buffers:
-        yield (f"{chain}/{path}" if chain else path), holder, key
-    for child in info.children:
-        yield from _buffers(child.module, f"{chain}/{child.chain}" if chain else child.chain)
-
-
-def _inside(holder: Any, key: Any) -> Any:
-    return holder[key] if isinstance(holder, (list, dict, tuple)) else getattr(holder, key)
-
-
-def _path_below(top: Any, module: Any) -> str:
-    for child in info_of(top).children:
-        if child.module is module:
-            return child.chain
-        below = _path_below(child.module, module)
-        if below:
-            return f"{child.chain}/{below}"
-    return ""
-
-
-_CREATE = Module._create_variables
+_CREATE, _BUILD = Module._create_variables, Module._build
 Module._kind = Module
 Module.__call__.is_base = True  # type: ignore[attr-defined]
 Module.__call__ = _call.wrapped(Module.__call__)  # type: ignore[method-assign]
-Module.__init__ = _finished(Module.__init__)  # type: ignore[method-assign, assignment]
+Module.__init__ = _finished(Module.__init__)  # type: ignore[method-assign]

@@ -570,7 +570,14 @@ def gelu(x, *, approximate):
 
 
 softmax = op(wide(lambda x, *, axis: jax.nn.softmax(x, axis)))
-log_softmax = op(wide(lambda x, *, axis: x - jax.nn.logsumexp(x, axis, keepdims=True)))
+@op
+@wide
+def log_softmax(x, *, axis):
+    top = jnp.max(x, axis, keepdims=True, initial=-jnp.inf)
+    moved = x - lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
+    return moved - jnp.log(jnp.sum(jnp.exp(moved), axis, keepdims=True))
+
+
 logsumexp = op(wide(lambda x, *, axes: jax.nn.logsumexp(x, axes)))
 mean = op(wide(lambda x, *, axes: jnp.mean(x, axes)))
 

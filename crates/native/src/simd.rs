@@ -204,6 +204,56 @@ stream_by!(
     _mm256_stream_si256
 );
 
+/// Elements that are computed before they are written past the caches: a whole line or more of the usual floats.
+const TOGETHER: usize = 16;
+
+multiversion! {
+    /// `out[i] = f(x[i], y[i])`, written past the caches straight from the registers. See [`stream`].
+    pub(crate) fn zip_streamed[T: bytemuck::Pod, F: Fn(T, T) -> T](out: &mut [T], x: &[T], y: &[T], f: F) {
+        let whole = out.len() / TOGETHER * TOGETHER;
+        let (lines, rest) = out.split_at_mut(whole);
+        #[cfg(target_arch = "x86_64")]
+        let is_streamed = level() >= Level::Avx2
+            && size_of::<T>() >= 4
+            && lines.as_ptr().cast::<u8>().align_offset(32) == 0;
+        let parts = lines.chunks_exact_mut(TOGETHER);
+        for ((out, x), y) in parts.zip(x.chunks_exact(TOGETHER)).zip(y.chunks_exact(TOGETHER)) {
+            let mut line = [x[0]; TOGETHER];
+            for (line, (&x, &y)) in line.iter_mut().zip(x.iter().zip(y)) {
+                *line = f(x, y);
+            }
+            #[cfg(target_arch = "x86_64")]
+            if is_streamed {
+                // SAFETY: level and alignment were looked at above; a chunk is as long as the line, a multiple of 32 bytes.
+                unsafe { stream_line(out, &line) };
+                continue;
+            }
+            out.copy_from_slice(&line);
+        }
+        for ((out, &x), &y) in rest.iter_mut().zip(&x[whole..]).zip(&y[whole..]) {
+            *out = f(x, y);
+        }
+    }
+}
+
+/// One piece past the caches.
+///
+/// # Safety
+/// The processor has AVX, and `to` is as long as the line and begins on a multiple of 32 bytes.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx")]
+unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; TOGETHER]) {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
+    for i in 0..size_of_val(line) / size_of::<__m256i>() {
+        // SAFETY: both have so many vectors, by what the caller promises.
+        unsafe {
+            let vector = _mm256_loadu_si256(line.as_ptr().cast::<__m256i>().add(i));
+            _mm256_stream_si256(to.as_mut_ptr().cast::<__m256i>().add(i), vector);
+        }
+    }
+}
+
 /// Makes what was streamed visible to other threads.
 pub(crate) fn stream_done() {
     // SAFETY: a fence touches no memory, and the base set of the target has it.

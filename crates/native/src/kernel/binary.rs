@@ -4,7 +4,7 @@ use super::map::{self, Cost, Row2};
 use crate::buffer::Buffer;
 use crate::element::Stored;
 use crate::math::{complex, double, integer::Integer, real, single};
-use crate::simd::multiversion;
+use crate::simd::{multiversion, zip_streamed};
 use clematis_core::op::{Binary, Compare};
 use clematis_core::{DType, Result, Spec, Tensor, bail};
 use half::{bf16, f16};
@@ -79,7 +79,7 @@ macro_rules! ordered {
 ordered! { u8 u16 u32 u64 i8 i16 i32 i64; f32 f64 }
 
 macro_rules! float_functions {
-    ($name:ident, $truth:ident, $t:ty, $math:ident, $real:path) => {
+    ($name:ident, $streamed:ident, $truth:ident, $t:ty, $math:ident, $real:path) => {
         fn $name(b: Binary) -> Chosen<$t, $t> {
             use $math as m;
             use $real as r;
@@ -120,6 +120,16 @@ macro_rules! float_functions {
             })
         }
 
+        fn $streamed(b: Binary) -> Option<Row2<$t, $t, $t>> {
+            Some(match b {
+                Binary::Add => |out, x, y| zip_streamed(out, x, y, |x, y| x + y),
+                Binary::Sub => |out, x, y| zip_streamed(out, x, y, |x, y| x - y),
+                Binary::Mul => |out, x, y| zip_streamed(out, x, y, |x, y| x * y),
+                Binary::Div => |out, x, y| zip_streamed(out, x, y, |x, y| x / y),
+                _ => return None,
+            })
+        }
+
         fn $truth(b: Binary) -> Chosen<$t, u8> {
             Some(match b {
                 Binary::LogicalAnd => light!(|x: $t, y: $t| u8::from((x != 0.0) & (y != 0.0))),
@@ -130,8 +140,8 @@ macro_rules! float_functions {
         }
     };
 }
-float_functions! { single_row, single_truth, f32, single, real::single }
-float_functions! { double_row, double_truth, f64, double, real::double }
+float_functions! { single_row, single_streamed, single_truth, f32, single, real::single }
+float_functions! { double_row, double_streamed, double_truth, f64, double, real::double }
 
 fn complex_row<T>(b: Binary) -> Chosen<Complex<T>, Complex<T>>
 where
@@ -214,6 +224,23 @@ fn bool_row(b: Binary) -> Chosen<u8, u8> {
     })
 }
 
+/// Runs an op whose operands and result together are more than the caches hold; None where it is to go the usual way.
+#[inline]
+fn streamed<T: Stored<Wide = T>>(
+    b: Binary,
+    f: Option<Row2<T, T, T>>,
+    operands: [&Tensor; 2],
+    out: &Spec,
+) -> Result<Option<Buffer>> {
+    match f {
+        Some(f) if out.bytes() > STREAMED => map::binary_streamed::<T>(b.name(), operands, out, f),
+        _ => Ok(None),
+    }
+}
+
+/// Bytes of a result below which nobody has to ask for the size of the caches.
+const STREAMED: usize = 1 << 20;
+
 /// Runs a binary op.
 #[inline]
 pub fn run(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
@@ -244,9 +271,15 @@ pub fn run(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
         DType::F16 => among!(f16: f16 = single_row(b), u8 = single_truth(b)),
         DType::BF16 => among!(bf16: bf16 = single_row(b), u8 = single_truth(b)),
         DType::F32 => {
+            if let Some(done) = streamed::<f32>(b, single_streamed(b), [x, y], out)? {
+                return Ok(done);
+            }
             among!(f32: f32 = single_row(b), u8 = single_truth(b), Complex<f32> = join::<f32>(b))
         }
         DType::F64 => {
+            if let Some(done) = streamed::<f64>(b, double_streamed(b), [x, y], out)? {
+                return Ok(done);
+            }
             among!(f64: f64 = double_row(b), u8 = double_truth(b), Complex<f64> = join::<f64>(b))
         }
         DType::C64 => {

@@ -402,6 +402,34 @@ pub fn binary<A: Stored, B: Stored, O: Stored>(
     Ok(Buffer::new(bytes))
 }
 
+/// Two operands that lie as the result does, and are with it more than the caches hold: `f` writes past them itself.
+pub fn binary_streamed<T: Stored<Wide = T>>(
+    op: &str,
+    [x, y]: [&Tensor; 2],
+    spec: &Spec,
+    f: Row2<T, T, T>,
+) -> Result<Option<Buffer>> {
+    let count = spec.shape.count();
+    let (mut one, mut two) = (None, None);
+    let (Some(x), Some(y)) = (
+        alike::<T>(x, &spec.shape, count, &mut one),
+        alike::<T>(y, &spec.shape, count, &mut two),
+    ) else {
+        return Ok(None);
+    };
+    if 3 * size_of_val(x) <= memory::cache() {
+        return Ok(None);
+    }
+    let mut bytes = memory::alloc(op, spec)?;
+    let out = bytes.as_mut_slice::<T>();
+    parallel::for_chunks_mut(out, Cost::Light.share(count), |start, out| {
+        let end = start + out.len();
+        f(out, &x[start..end], &y[start..end]);
+        simd::stream_done();
+    });
+    Ok(Some(Buffer::new(bytes)))
+}
+
 /// Copies a view in row-major order.
 pub fn copy<T: Stored>(view: &View<'_, T>, out: &mut [T]) {
     if let Some(slice) = view.dense() {

@@ -65,9 +65,9 @@ multiversion! {
             *x = *x * by;
         }
     }
-    fn shift[W: Float](out: &mut [W], x: &[W], by: W) {
+    fn shift_twice[W: Float](out: &mut [W], x: &[W], first: W, then: W) {
         for (out, &x) in out.iter_mut().zip(x) {
-            *out = x - by;
+            *out = (x - first) - then;
         }
     }
     fn squares[W: Float](out: &mut [W], x: &[W], mean: W) {
@@ -112,7 +112,8 @@ fn log_softmax_row<W: Float>(out: &mut [W], x: &[W]) {
     let pivot = pivot(x);
     W::shifted_exponentials(out, x, pivot);
     let total = W::total(out);
-    shift(out, x, pivot + total.logarithm());
+    // Their sum would round the logarithm away beside a large pivot.
+    shift_twice(out, x, pivot, total.logarithm());
 }
 
 /// The statistic by which a row is normalised.

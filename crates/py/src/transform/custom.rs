@@ -12,12 +12,15 @@ use std::sync::{Arc, Mutex};
 /// A function whose gradient is what another function says.
 #[pyclass(frozen, name = "CustomGradient", module = "clematis", dict)]
 struct CustomGradient {
+    name: String,
     forward: Py<PyAny>,
     backward: Py<PyAny>,
 }
 
 /// One call: the functions, and what its arguments and results look like.
 pub struct Shaped {
+    /// What the user called, for errors.
+    name: String,
     forward: Py<PyAny>,
     backward: Py<PyAny>,
     inputs: Structure,
@@ -90,7 +93,8 @@ impl Shaped {
             return Err(exception(
                 Kind::Value,
                 format!(
-                    "custom_vjp: the rule gives {} gradients for {} arguments",
+                    "{}: the rule gives {} gradients for {} arguments",
+                    self.name,
                     parts.len(),
                     self.counts.len()
                 ),
@@ -107,7 +111,8 @@ impl Shaped {
                 return Err(exception(
                     Kind::Value,
                     format!(
-                        "custom_vjp: the rule gives {} gradients for the {count} tensors of argument {i}",
+                        "{}: the rule gives {} gradients for the {count} tensors of argument {i}",
+                        self.name,
                         leaves.len()
                     ),
                 ));
@@ -118,7 +123,8 @@ impl Shaped {
                     return Err(exception(
                         Kind::Shape,
                         format!(
-                            "custom_vjp: the rule gives {} for an input of {}",
+                            "{}: the rule gives {} for an input of {}",
+                            self.name,
                             leaf.spec(),
                             x.spec()
                         ),
@@ -144,6 +150,7 @@ impl CustomGradient {
             .map(|x| Ok(flatten(&x)?.0.tensors.len()))
             .collect::<PyResult<_>>()?;
         let shaped = Arc::new(Shaped {
+            name: self.name.clone(),
             forward: self.forward.clone_ref(py),
             backward: self.backward.clone_ref(py),
             inputs,
@@ -174,18 +181,19 @@ impl CustomGradient {
 /// The function `forward` with the gradient that `backward((inputs, outputs), upstream)` says: one per argument of
 /// `forward`, or None for zeros. Tuples where there are several. Higher derivatives differentiate the rule.
 #[pyfunction]
-#[pyo3(signature = (forward, backward, /))]
-fn custom_vjp(forward: &Object<'_>, backward: &Object<'_>) -> PyResult<CustomGradient> {
+#[pyo3(signature = (forward, backward, /, *, name="custom_vjp"))]
+fn custom_vjp(forward: &Object<'_>, backward: &Object<'_>, name: &str) -> PyResult<CustomGradient> {
     for f in [forward, backward] {
         if !f.is_callable() {
             let class = f.get_type();
             return Err(exception(
                 Kind::DType,
-                format!("custom_vjp: a function was expected, not {}", class.name()?),
+                format!("{name}: a function was expected, not {}", class.name()?),
             ));
         }
     }
     Ok(CustomGradient {
+        name: name.into(),
         forward: forward.clone().unbind(),
         backward: backward.clone().unbind(),
     })

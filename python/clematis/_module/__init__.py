@@ -1,0 +1,1 @@
+"""What stands behind `clematis.Module`: how variables are found, built, routed and watched."""

@@ -1,0 +1,69 @@
+"""A module like another with other variables: what transforms call in its place."""
+
+from copy import copy
+from typing import Any
+
+from ..container import Container
+from .build import ensure, release, take
+from .discover import OBJECTS, is_parameter, is_plain, parts
+from .info import NAME, Info, info_of
+
+
+def clone(module: Any, values: Container, kind: type) -> Any:
+    """New modules with other variables; all else is shared, buffers as well, so that what a call changes is seen."""
+    ensure(module, kind)
+    new = _copied(module, {}, kind)
+    ensure(new, kind)
+    take(new, values, partial=True, checked=False)
+    return new
+
+
+def _copied(x: Any, known: dict[int, Any], kind: type) -> Any:
+    """Modules, and what leads to them, anew."""
+    if is_plain(x):
+        return x
+    if id(x) in known:
+        return known[id(x)]
+    if isinstance(x, kind):
+        new = known[id(x)] = object.__new__(type(x))
+        old = info_of(x)
+        release(x, old)
+        info = new.__dict__[NAME] = Info()
+        for name in Info.KEPT:
+            setattr(info, name, getattr(old, name))
+        info.frozen, info.order, info.passing = set(old.frozen), dict(old.order), set(old.passing)
+        info.created = None if old.created is None else old.created.copy()
+        for name, value in {**x.__dict__, **old.held}.items():
+            if name != NAME:
+                new.__dict__[name] = _copied(value, known, kind)
+        return new
+    if not _leads(x, kind, set()):
+        known[id(x)] = x
+        return x
+    inside = parts(x) or []
+    if isinstance(x, tuple):
+        items = [_copied(value, known, kind) for _, _, value in inside]
+        out: Any = type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+        known[id(x)] = out
+        return out
+    # It is known before its parts are, for they may lead back to it.
+    out = known[id(x)] = copy(x)
+    for _, key, value in inside:
+        new = _copied(value, known, kind)
+        if new is value:
+            continue
+        if isinstance(x, (list, dict)):
+            out[key] = new
+        else:
+            object.__setattr__(out, key, new)
+    return out
+
+
+def _leads(x: Any, kind: type, seen: set[int]) -> bool:
+    """Whether there is a module behind an object, or a parameter in a list, which each module fills for itself."""
+    if isinstance(x, kind):
+        return True
+    if is_plain(x) or id(x) in seen or len(seen) > OBJECTS:
+        return False
+    seen.add(id(x))
+    return any(is_parameter(value) or _leads(value, kind, seen) for _, _, value in parts(x) or ())
