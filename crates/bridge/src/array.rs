@@ -19,6 +19,22 @@ pub struct Foreign {
     pub home: &'static Framework,
 }
 
+/// The shape that a framework's array says it has.
+pub(crate) fn shape(x: &Bound<'_, PyAny>) -> PyResult<Shape> {
+    let shape = x.getattr(pyo3::intern!(x.py(), "shape"))?;
+    let dims = match shape.cast::<PyTuple>() {
+        Ok(sizes) => sizes
+            .iter_borrowed()
+            .map(|n| n.extract::<i64>().map(Dim::number))
+            .collect::<PyResult<SmallVec<[Dim; 6]>>>()?,
+        Err(_) => shape
+            .try_iter()?
+            .map(|n| n?.extract::<i64>().map(Dim::number))
+            .collect::<PyResult<SmallVec<[Dim; 6]>>>()?,
+    };
+    Ok(Shape::from_dims(dims))
+}
+
 /// The element type and shape that a framework's array says it has.
 pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spec> {
     let read = || -> PyResult<Option<(DType, Shape)>> {
@@ -35,18 +51,7 @@ pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spe
                 None => return Ok(None),
             },
         };
-        let shape = x.getattr(pyo3::intern!(py, "shape"))?;
-        let dims = match shape.cast::<PyTuple>() {
-            Ok(sizes) => sizes
-                .iter()
-                .map(|n| n.extract::<i64>().map(Dim::number))
-                .collect::<PyResult<SmallVec<[Dim; 6]>>>()?,
-            Err(_) => shape
-                .try_iter()?
-                .map(|n| n?.extract::<i64>().map(Dim::number))
-                .collect::<PyResult<SmallVec<[Dim; 6]>>>()?,
-        };
-        Ok(Some((dtype, Shape::from_dims(dims))))
+        Ok(Some((dtype, shape(x)?)))
     };
     match read() {
         Ok(Some((dtype, shape))) => Ok(Spec::new(dtype, shape)),

@@ -3,7 +3,7 @@
 //! Small calls spend their time around the op, so no tensor and no spec is made here. Whatever is unusual, and whatever the
 //! framework refuses, gives `None`: then the ordinary way does it, or says in our words why not.
 
-use crate::array::Foreign;
+use crate::array::{self, Foreign};
 use crate::call::Arguments;
 use crate::framework::Framework;
 use crate::load::Loaded;
@@ -165,6 +165,12 @@ impl Framework {
             _ => &own.function,
         };
         self.called(loaded, function, arguments, names)
+    }
+
+    /// A tensor of one of its arrays whose element type is known.
+    pub fn wrap_as(&'static self, x: Bound<'_, PyAny>, dtype: DType) -> Option<Tensor> {
+        let spec = Spec::new(dtype, array::shape(&x).ok()?);
+        Some(Tensor::concrete(spec, self.as_backend()?, self.data(x)))
     }
 
     fn called<'py>(

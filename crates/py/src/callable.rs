@@ -6,7 +6,8 @@
 //! data, is called by vectorcall, and still pickles by its name.
 #![allow(unsafe_code)]
 
-use crate::operand::plain_call;
+use crate::function::elementwise;
+use crate::operand::{Elementwise, direct, plain_call};
 use crate::spread;
 use clematis_bridge::plain;
 use pyo3::ffi::{self, PyObject};
@@ -36,6 +37,8 @@ struct Behind {
     object: *mut PyObject,
     /// Its place among the functions that frameworks may have as they are.
     plain: Option<usize>,
+    /// The op that it is on each element.
+    elementwise: Option<&'static Elementwise>,
 }
 
 /// The exception that says: an operand is a nest. Null until one is met.
@@ -141,6 +144,7 @@ fn add_with(
             owner,
             object: function.into_ptr(),
             plain: plain::NAMES.into_iter().position(|own| own == name),
+            elementwise: elementwise::named(&name).map(|e| &*Box::leak(Box::new(e))),
         });
         let made = ffi::PyCFunction_NewEx(method, state_holder.as_ptr(), module.as_ptr());
         Bound::from_owned_ptr_or_err(py, made)?
@@ -195,7 +199,14 @@ unsafe extern "C" fn call(
         if !names.is_null() && has_out(names) {
             return take_over((*behind).object, args, count, names);
         }
-        if let Some(place) = (*behind).plain
+        if let Some(own) = (*behind).elementwise {
+            if names.is_null()
+                && count as usize == own.count
+                && let Some(out) = elementwise_call(own, args)
+            {
+                return out;
+            }
+        } else if let Some(place) = (*behind).plain
             && let Some(out) = framework_call(place, args, count, names)
         {
             return out;
@@ -224,6 +235,26 @@ unsafe extern "C" fn bare_call(
     unsafe {
         let behind = ffi::PyModule_GetState(slf).cast::<Behind>();
         ((*behind).call)((*behind).owner, args, count, names)
+    }
+}
+
+/// An op on each element of operands that need no conversion; null where it raised.
+unsafe fn elementwise_call(own: &Elementwise, args: *const *mut PyObject) -> Option<*mut PyObject> {
+    // SAFETY: as in `call`: Python holds itself attached and the arguments alive until this returns.
+    unsafe {
+        let py = Python::assume_attached();
+        let all = std::slice::from_raw_parts(args, own.count);
+        let all: SmallVec<[&Bound<'_, PyAny>; 2]> =
+            all.iter().map(|x| Bound::ref_from_ptr(py, x)).collect();
+        // A panic must not cross into Python; the ordinary way catches its own.
+        match catch_unwind(AssertUnwindSafe(|| direct(&own.op, own.takes, &all))) {
+            Ok(Ok(out)) => out.map(Bound::into_ptr),
+            Ok(Err(e)) => {
+                e.restore(py);
+                Some(std::ptr::null_mut())
+            }
+            Err(_) => None,
+        }
     }
 }
 

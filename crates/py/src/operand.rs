@@ -127,6 +127,16 @@ pub fn operand(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Operand> {
     ))
 }
 
+/// An op on each element, and what is known of it beforehand.
+pub struct Elementwise {
+    /// The op.
+    pub op: Op,
+    /// The element types for which the function is nothing but the op.
+    pub takes: Takes,
+    /// How many operands it has.
+    pub count: usize,
+}
+
 /// An elementwise op on operands that need no conversion: tensors of one element type, or one framework's own arrays.
 ///
 /// `None` for anything else, which goes the ordinary way. Small calls spend their time around the op, so this path makes
@@ -214,7 +224,10 @@ pub fn plain_call<'py>(
         let framework = array::home(first).ok()??;
         return framework.plain(place, arguments, names);
     };
-    let framework = x.try_borrow().ok()?.tensor.data::<Foreign>()?.home;
+    let (framework, dtype) = {
+        let x = &x.try_borrow().ok()?.tensor;
+        (x.data::<Foreign>()?.home, x.dtype())
+    };
     let py = first.py();
     let arrays = arguments.iter().map(|x| match x.cast::<PyTensor>() {
         Ok(x) => {
@@ -227,7 +240,8 @@ pub fn plain_call<'py>(
     let arrays: SmallVec<[Bound<'py, PyAny>; 4]> = arrays.collect::<Option<_>>()?;
     let arrays: SmallVec<[&Bound<'py, PyAny>; 4]> = arrays.iter().collect();
     let out = framework.plain(place, &arrays, names)?;
-    let out = framework.wrap(&out).ok()?;
+    // What frameworks have as it is keeps the element type.
+    let out = framework.wrap_as(out, dtype)?;
     Some(PyTensor::bound(py, out).ok()?.into_any())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dtype::{self, PyDType};
 use crate::error::OrRaise;
-use crate::operand::{Call, direct};
+use crate::operand::{Call, Elementwise};
 use clematis_core::op::{Binary, Compare, Unary};
 use clematis_core::{Op, Tensor, ops};
 use pyo3::prelude::*;
@@ -16,9 +16,6 @@ macro_rules! unary {
             #[pyo3(signature = (x, /))]
             fn $name<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let op = Unary::$variant;
-                if let Some(out) = direct(&Op::Unary(op), ops::unary_alone(op), &[x])? {
-                    return Ok(out);
-                }
                 let mut call = Call::new(x.py(), stringify!($name));
                 let x = call.take(x)?;
                 call.one(|| ops::unary(op, x))
@@ -27,6 +24,12 @@ macro_rules! unary {
         fn add_unary(m: &Bound<'_, PyModule>) -> PyResult<()> {
             crate::functions!(m; $($name)*);
             Ok(())
+        }
+        fn unary_named(name: &str) -> Option<Unary> {
+            match name {
+                $(stringify!($name) => Some(Unary::$variant),)*
+                _ => None,
+            }
         }
     };
 }
@@ -38,9 +41,6 @@ macro_rules! binary {
             #[pyo3(signature = (x1, x2, /))]
             fn $name<'py>(x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let op = Binary::$variant;
-                if let Some(out) = direct(&Op::Binary(op), ops::binary_alone(op), &[x1, x2])? {
-                    return Ok(out);
-                }
                 let mut call = Call::new(x1.py(), stringify!($name));
                 call.look(x2);
                 let (x, y) = (call.take(x1)?, call.take(x2)?);
@@ -50,6 +50,12 @@ macro_rules! binary {
         fn add_binary(m: &Bound<'_, PyModule>) -> PyResult<()> {
             crate::functions!(m; $($name)*);
             Ok(())
+        }
+        fn binary_named(name: &str) -> Option<Binary> {
+            match name {
+                $(stringify!($name) => Some(Binary::$variant),)*
+                _ => None,
+            }
         }
     };
 }
@@ -61,9 +67,6 @@ macro_rules! compare {
             #[pyo3(signature = (x1, x2, /))]
             fn $name<'py>(x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let op = Compare::$variant;
-                if let Some(out) = direct(&Op::Compare(op), op.takes(), &[x1, x2])? {
-                    return Ok(out);
-                }
                 let mut call = Call::new(x1.py(), stringify!($name));
                 call.look(x2);
                 let (x, y) = (call.take(x1)?, call.take(x2)?);
@@ -74,11 +77,29 @@ macro_rules! compare {
             crate::functions!(m; $($name)*);
             Ok(())
         }
+        fn compare_named(name: &str) -> Option<Compare> {
+            match name {
+                $(stringify!($name) => Some(Compare::$variant),)*
+                _ => None,
+            }
+        }
     };
 }
 clematis_core::for_each_unary!(unary);
 clematis_core::for_each_binary!(binary);
 clematis_core::for_each_compare!(compare);
+
+/// The op that a function of this name is, if it is one on each element.
+pub fn named(name: &str) -> Option<Elementwise> {
+    let made = |op, takes, count| Elementwise { op, takes, count };
+    if let Some(op) = unary_named(name) {
+        return Some(made(Op::Unary(op), ops::unary_alone(op), 1));
+    }
+    if let Some(op) = binary_named(name) {
+        return Some(made(Op::Binary(op), ops::binary_alone(op), 2));
+    }
+    compare_named(name).map(|op| made(Op::Compare(op), op.takes(), 2))
+}
 
 /// The Array API's names where the core has shorter ones.
 const ALIASES: &[(&str, &str)] = &[
