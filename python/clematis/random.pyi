@@ -11,11 +11,25 @@ from ._clematis import DType, Tensor
 __all__ = [
     "Key",
     "bernoulli",
+    "beta",
     "bits",
+    "categorical",
+    "dirichlet",
+    "exponential",
+    "gamma",
+    "get_state",
+    "gumbel",
     "key",
+    "laplace",
+    "multinomial",
     "normal",
     "permutation",
+    "poisson",
     "randint",
+    "seed",
+    "set_state",
+    "shuffle",
+    "truncated_normal",
     "uniform",
 ]
 
@@ -26,22 +40,153 @@ class Key:
     def words(self, /) -> Any: ...
 
 def bernoulli(key: Any, shape: int | Sequence[int] | None = None, *, p: Any = 0.5) -> Tensor:
-    """True with a probability."""
+    """True with a probability.
+
+>>> cm.bernoulli(0.5, shape=(4,), seed=1)
+Tensor([1.0, 1.0, 1.0, 0.0], float32, native)
+>>> cm.random.bernoulli(cm.random.key(1), (4,), p=0.5)
+Tensor([ true,  true,  true, false], bool, native)"""
+
+def beta(key: Any, a: Any, b: Any, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
+    """Beta numbers by both parameters.
+
+>>> cm.beta(2.0, 3.0, shape=(2,), seed=1)
+Tensor([0.475944, 0.331999], float32, native)
+>>> cm.random.beta(cm.random.key(1), 2.0, 3.0, (2,))
+Tensor([0.475944, 0.331999], float32, native)"""
 
 def bits(key: Any, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Tensor:
-    """Random bits as unsigned integers."""
+    """Random bits as unsigned integers.
+
+>>> cm.random.bits(cm.random.key(0), (2,))
+Tensor([1797259609, 2579123966], uint32, native)"""
+
+def categorical(key: Any, logits: Any, /) -> Any:
+    """One category per row of logits, which stand along the last axis.
+
+>>> logits = cm.asarray([[0.0, -cm.inf, -cm.inf], [-cm.inf, -cm.inf, 0.0]])
+>>> cm.random.categorical(cm.random.key(0), logits)
+Tensor([0, 2], int64, native)"""
+
+def dirichlet(key: Any, alpha: Any, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
+    """So many vectors that sum to one, by parameters for each of their places.
+
+>>> cm.dirichlet(cm.asarray([1.0, 2.0, 3.0]), seed=1)
+Tensor([0.310278, 0.124119, 0.565603], float32, native)
+>>> cm.random.dirichlet(cm.random.key(1), cm.asarray([1.0, 2.0, 3.0]))
+Tensor([0.310278, 0.124119, 0.565603], float32, native)"""
+
+def exponential(key: Any, rate: Any, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
+    """Exponential numbers of a rate.
+
+>>> cm.random.exponential(cm.random.key(0), 2.0, (2,))
+Tensor([0.271035,  0.45877], float32, native)"""
+
+def gamma(key: Any, alpha: Any, rate: Any = None, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
+    """Gamma numbers by shape (alpha) and rate.
+
+>>> cm.gamma(2.0, 1.0, shape=(2,), seed=1)
+Tensor([ 3.77787, 0.892618], float32, native)
+>>> cm.random.gamma(cm.random.key(1), 2.0, 1.0, (2,))
+Tensor([ 3.77787, 0.892618], float32, native)"""
+
+def get_state() -> Any:
+    """Where the stream stands, as four words that `set_state` takes.
+
+>>> cm.random.seed(7)
+>>> cm.random.get_state()
+Tensor([0, 7, 0, 0], uint32, native)"""
+
+def gumbel(key: Any, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
+    """Gumbel numbers.
+
+>>> cm.random.gumbel(cm.random.key(0), (2,))
+Tensor([0.137906, 0.673356], float32, native)"""
 
 def key(seed: Any, /) -> Key:
-    """The key of a seed."""
+    """The key of a seed.
+
+>>> cm.random.key(7)
+Key(0x00000000, 0x00000007)
+>>> cm.random.key(7).split()
+(Key(0xd817648b, 0x74864d80), Key(0x0ba028bf, 0xf22056bf))"""
+
+def laplace(key: Any, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
+    """Laplace numbers of mean 0 and scale 1.
+
+>>> cm.random.laplace(cm.random.key(0), (2,))
+Tensor([-0.178034,  0.224392], float32, native)"""
+
+def multinomial(key: Any, weights: Any, count: Any, /, *, replace: Any = True) -> Any:
+    """So many categories per row of weights, which stand along the last axis, with or without putting them back.
+
+>>> cm.multinomial(5, 3, replace=False, seed=1)
+Tensor([[3, 4, 2]], int64, native)
+>>> cm.random.multinomial(cm.random.key(1), cm.asarray([0.0, 1.0, 0.0]), 3)
+Tensor([1, 1, 1], int64, native)"""
 
 def normal(key: Any, shape: int | Sequence[int] | None = None, *, mean: Any = 0.0, std: Any = 1.0, dtype: Any = None) -> Tensor:
-    """Normal numbers."""
+    """Normal numbers.
+
+>>> cm.random.normal(cm.random.key(0), (2,), mean=10.0)
+Tensor([9.79416, 10.2546], float32, native)"""
 
 def permutation(key: Any, n: Any, /) -> Tensor:
-    """The numbers 0 … n-1 in random order."""
+    """The numbers 0 … n-1 in random order.
+
+>>> cm.random.permutation(cm.random.key(0), 5)
+Tensor([1, 0, 4, 3, 2], int64, native)"""
+
+def poisson(key: Any, rate: Any, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
+    """Poisson numbers of a rate.
+
+>>> cm.poisson(3.0, shape=(4,), seed=1)
+Tensor([3.0, 4.0, 5.0, 4.0], float32, native)
+>>> cm.random.poisson(cm.random.key(1), 3.0, (4,))
+Tensor([3.0, 4.0, 5.0, 4.0], float32, native)"""
 
 def randint(key: Any, shape: int | Sequence[int] | None = None, *, low: Any = 0, high: Any, dtype: Any = None) -> Tensor:
-    """Integers in [low, high)."""
+    """Integers in [low, high).
+
+>>> cm.randint(0, 10, shape=(4,), seed=1)
+Tensor([4, 4, 9, 6], int64, native)
+>>> cm.random.randint(cm.random.key(1), (4,), low=0, high=10)
+Tensor([4, 4, 9, 6], int64, native)"""
+
+def seed(seed_value: Any = 0) -> Any:
+    """Begins the stream anew that draws without a key or a seed come from.
+
+>>> cm.seed(0)
+>>> first = cm.random_uniform(shape=(2,))
+>>> cm.random.seed(0)
+>>> cm.all(cm.random_uniform(shape=(2,)) == first)
+Tensor(true, bool, native)"""
+
+def set_state(state: Any, /) -> Any:
+    """Goes on from a place that `get_state` told.
+
+>>> state = cm.random.get_state()
+>>> first = cm.random_uniform(shape=(2,))
+>>> cm.random.set_state(state)
+>>> cm.all(cm.random_uniform(shape=(2,)) == first)
+Tensor(true, bool, native)"""
+
+def shuffle(key: Any, x: Any, /) -> Any:
+    """Rows in random order.
+
+>>> cm.shuffle(cm.asarray([1, 2, 3, 4]), seed=4)
+Tensor([4, 1, 2, 3], int32, native)
+>>> cm.random.shuffle(cm.random.key(4), cm.asarray([1, 2, 3, 4]))
+Tensor([4, 1, 2, 3], int32, native)"""
+
+def truncated_normal(key: Any, shape: int | Sequence[int] | None = None, *, low: Any = ..., high: Any = 2.0, dtype: Any = None) -> Any:
+    """Normal numbers cut to [low, high].
+
+>>> cm.random.truncated_normal(cm.random.key(0), (2,), low=-1.0, high=1.0)
+Tensor([-0.139996,  0.172835], float32, native)"""
 
 def uniform(key: Any, shape: int | Sequence[int] | None = None, *, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Tensor:
-    """Uniform numbers in [low, high)."""
+    """Uniform numbers in [low, high).
+
+>>> cm.random.uniform(cm.random.key(0), (2,))
+Tensor([0.418457, 0.600499], float32, native)"""

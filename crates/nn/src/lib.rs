@@ -10,6 +10,7 @@ pub mod conv;
 pub mod dropout;
 pub mod functional;
 pub mod optim;
+pub mod checkpoint;
 
 pub use conv::Conv2d;
 pub use dropout::Dropout;

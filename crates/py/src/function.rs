@@ -1,5 +1,6 @@
 //! The functions that Python sees, by family. Nothing is computed here: arguments are read, the core is called.
 
+pub mod checkpoint;
 pub mod conv;
 pub mod create;
 pub mod elementwise;

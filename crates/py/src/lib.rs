@@ -43,8 +43,8 @@ macro_rules! plain_functions {
 pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     use error::OrRaise;
     use function::{
-        conv, create, elementwise, fourier, index, info, layer, linalg, loss, neural, optimise,
-        pool, random, reduce, shape,
+        checkpoint, conv, create, elementwise, fourier, index, info, layer, linalg, loss, neural,
+        optimise, pool, random, reduce, shape,
     };
     let py = m.py();
     clematis_bridge::install().or_raise()?;
@@ -66,6 +66,7 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     random::install(m)?;
     transform::install(m)?;
     control::install(m)?;
+    checkpoint::install(m)?;
     backend::install(m)?;
     m.add_function(wrap_pyfunction!(tensor::_restore, m)?)?;
     m.add_function(wrap_pyfunction!(run_command_line, m)?)?;

@@ -1,0 +1,154 @@
+//! Reading a checkpoint that anybody may have written.
+//!
+//! Nothing is believed before it is checked against the size of the file, so tensors never take more memory than the file
+//! has bytes. Bytes are read to where the tensor will have them.
+
+use super::header::{FRONT, Header, LONGEST};
+use super::nest::{Nest, shorten};
+use super::sum::Sum;
+use clematis_core::host::Bytes;
+use clematis_core::{DType, Error, Host, Kind, Result, Spec, ensure};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// How much of a tensor that nobody wants is read at once; a multiple of a word.
+const CHUNK: usize = 1 << 20;
+
+/// A file whose header was read and found good.
+pub struct Reader {
+    path: PathBuf,
+    file: File,
+    data: u64,
+    header: Header,
+    places: HashMap<String, usize>,
+}
+
+impl Reader {
+    /// Opens a file and checks all that it says of itself.
+    pub fn open(path: impl AsRef<Path>) -> Result<Reader> {
+        let path = path.as_ref();
+        let failed = |e: io::Error| failed(path, e);
+        let refused = |e: Error| refused(path, e.message());
+        // A pipe or a device would be waited for without end.
+        let kind = fs::metadata(path).map_err(failed)?;
+        if !kind.is_file() {
+            return Err(self::refused(path, "it is no file"));
+        }
+        let mut file = File::open(path).map_err(failed)?;
+        let len = file.metadata().map_err(failed)?.len();
+        if len < FRONT {
+            return Err(self::refused(path, &format!("it has only {len} bytes")));
+        }
+        let mut front = [0; FRONT as usize];
+        file.read_exact(&mut front).map_err(failed)?;
+        let size = u64::from_le_bytes(front);
+        if size > LONGEST || size > len - FRONT {
+            let message = format!(
+                "a header of {size} bytes in a file of {len}: it is cut off, or no checkpoint"
+            );
+            return Err(self::refused(path, &message));
+        }
+        let mut text = vec![0; size as usize];
+        file.read_exact(&mut text).map_err(failed)?;
+        let data = FRONT + size;
+        let header = Header::parse(&text, len - data).map_err(refused)?;
+        let places = header
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(i, e)| (e.name.clone(), i))
+            .collect();
+        Ok(Reader {
+            path: path.into(),
+            file,
+            data,
+            header,
+            places,
+        })
+    }
+
+    /// How its tensors nest, with the plain values between them.
+    pub fn structure(&self) -> &Nest {
+        &self.header.structure
+    }
+
+    /// The same, to keep.
+    pub fn into_structure(self) -> Nest {
+        self.header.structure
+    }
+
+    /// What the tensor at a path is.
+    pub fn spec(&self, name: &str) -> Option<&Spec> {
+        let place = *self.places.get(name)?;
+        Some(&self.header.entries[place].spec)
+    }
+
+    /// Every tensor, in the order of the file.
+    pub fn specs(&self) -> impl Iterator<Item = (&str, &Spec)> {
+        self.header
+            .entries
+            .iter()
+            .map(|e| (e.name.as_str(), &e.spec))
+    }
+
+    /// Reads the tensors that are wanted; all the file's bytes are looked at, for the checksum is over them all.
+    pub fn read(&mut self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, Host)>> {
+        let path = &self.path;
+        let file = &mut self.file;
+        let failed = |e: io::Error| failed(path, e);
+        file.seek(SeekFrom::Start(self.data)).map_err(failed)?;
+        let mut out = Vec::new();
+        let mut sum = Sum::new();
+        for e in &self.header.entries {
+            let len = (e.end - e.start) as usize;
+            if !wanted(&e.name) {
+                let mut chunk = vec![0; len.min(CHUNK)];
+                let mut left = len;
+                while left > 0 {
+                    let part = &mut chunk[..left.min(CHUNK)];
+                    file.read_exact(part).map_err(failed)?;
+                    sum.add(part);
+                    left -= part.len();
+                }
+                continue;
+            }
+            let mut bytes = Bytes::zeroed(len)?;
+            file.read_exact(bytes.as_mut_slice::<u8>())
+                .map_err(failed)?;
+            sum.add(bytes.as_slice());
+            if e.spec.dtype == DType::Bool && bytes.as_slice::<u8>().iter().any(|&b| b > 1) {
+                let message = format!(
+                    "tensor `{}`: a truth value that is neither 0 nor 1",
+                    shorten(&e.name)
+                );
+                return Err(refused(path, &message));
+            }
+            out.push((e.name.clone(), Host::new(e.spec.clone(), bytes)?));
+        }
+        if let Some(own) = self.header.sum {
+            ensure!(
+                own == sum.done(),
+                Io,
+                "load: {}: the data are damaged: their checksum is wrong",
+                path.display()
+            );
+        }
+        Ok(out)
+    }
+}
+
+#[cold]
+fn failed(path: &Path, e: io::Error) -> Error {
+    let what = match e.kind() {
+        io::ErrorKind::UnexpectedEof => "it ended early".to_owned(),
+        _ => e.to_string(),
+    };
+    Error::new(Kind::Io, format!("load: {}: {what}", path.display())).with_source(e)
+}
+
+#[cold]
+fn refused(path: &Path, message: &str) -> Error {
+    Error::new(Kind::Io, format!("load: {}: {message}", path.display()))
+}

@@ -1,0 +1,459 @@
+//! Nests in files: `save` and `load`.
+//!
+//! Arrays go to the file as tensors; numbers, text, truth values and `None` go to its metadata with the structure. Other
+//! objects are refused: a file never names code, so nothing in it is ever run.
+
+use crate::error::{OrRaise, exception};
+use crate::operand::{give, try_operand};
+use crate::tree::{self, Structure};
+use clematis_bridge::array;
+use clematis_core::{Kind, Tensor, backend, ops};
+use clematis_nn::checkpoint::{self, DEPTH, Difference, Key, Nest, Reader};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyModule, PyString, PyTuple, PyType,
+};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// A nest on its way to a file.
+#[derive(Default)]
+struct Saved {
+    tensors: Vec<(String, Tensor)>,
+    at: Vec<String>,
+}
+
+impl Saved {
+    fn add(&mut self, x: &Object<'_>) -> PyResult<Nest> {
+        if self.at.len() > DEPTH {
+            return Err(self.refused(&format!("the tree is nested deeper than {DEPTH}")));
+        }
+        if let Some(plain) = plain(x).map_err(|what| self.refused(&what))? {
+            return Ok(plain);
+        }
+        if let Ok(dict) = x.cast::<PyDict>() {
+            let mut parts = Vec::with_capacity(dict.len());
+            for (key, value) in dict.iter() {
+                let key = self.key(&key)?;
+                let part = self.within(key.to_string(), &value)?;
+                parts.push((key, part));
+            }
+            return Ok(Nest::Dict(parts));
+        }
+        if let Ok(list) = x.cast::<PyList>() {
+            return Ok(Nest::List(self.items(list.iter())?));
+        }
+        if let Ok(tuple) = x.cast::<PyTuple>() {
+            return Ok(Nest::Tuple(self.items(tuple.iter())?));
+        }
+        if let Some(leaf) = try_operand(x)? {
+            self.tensors.push((self.at.join("."), leaf.tensor));
+            return Ok(Nest::Tensor);
+        }
+        let py = x.py();
+        if !x.is_instance_of::<PyType>() {
+            if x.get_type().hasattr(intern!(py, "__tree_flatten__"))? {
+                let inside = x.call_method0(intern!(py, "__tree_flatten__"))?;
+                return self.add(&inside);
+            }
+            if x.hasattr(intern!(py, "__dataclass_fields__"))? {
+                let mut parts = Vec::new();
+                for name in x.getattr("__dataclass_fields__")?.try_iter()? {
+                    let name = name?.cast_into::<PyString>()?;
+                    let value = x.getattr(&name)?;
+                    let key = self.key(name.as_any())?;
+                    let part = self.within(key.to_string(), &value)?;
+                    parts.push((key, part));
+                }
+                return Ok(Nest::Dict(parts));
+            }
+        }
+        let class = x.get_type();
+        let class = class.name()?;
+        Err(self.refused(&format!("an object of class {class} cannot be saved")))
+    }
+
+    fn items<'py>(&mut self, items: impl Iterator<Item = Object<'py>>) -> PyResult<Vec<Nest>> {
+        items
+            .enumerate()
+            .map(|(i, x)| self.within(i.to_string(), &x))
+            .collect()
+    }
+
+    fn within(&mut self, name: String, x: &Object<'_>) -> PyResult<Nest> {
+        self.at.push(name);
+        let out = self.add(x);
+        self.at.pop();
+        out
+    }
+
+    fn key(&self, key: &Object<'_>) -> PyResult<Key> {
+        match plain(key).map_err(|what| self.refused(&what))? {
+            Some(Nest::Text(text)) => Ok(Key::Text(text)),
+            Some(Nest::Int(v)) => Ok(Key::Int(v)),
+            Some(Nest::Bool(v)) => Ok(Key::Bool(v)),
+            Some(Nest::Nothing) => Ok(Key::Nothing),
+            _ => Err(self.refused(&format!(
+                "a key of class {} cannot be saved",
+                key.get_type().name()?
+            ))),
+        }
+    }
+
+    fn refused(&self, what: &str) -> PyErr {
+        exception(
+            Kind::Io,
+            format!("save: at `{}`: {what}", self.at.join(".")),
+        )
+    }
+}
+
+/// A number, text, a truth value or `None`; `None` for anything else, an error for text that is none.
+fn plain(x: &Object<'_>) -> Result<Option<Nest>, String> {
+    if x.is_none() {
+        return Ok(Some(Nest::Nothing));
+    }
+    if let Ok(v) = x.cast::<PyBool>() {
+        return Ok(Some(Nest::Bool(v.is_true())));
+    }
+    if let Ok(text) = x.cast::<PyString>() {
+        return match text.extract::<String>() {
+            Ok(text) => Ok(Some(Nest::Text(text))),
+            Err(_) => Err("text that is not Unicode cannot be saved".into()),
+        };
+    }
+    // NumPy's float64 is one of float's subclasses, and an array.
+    let is_array = || array::home(x).is_ok_and(|home| home.is_some());
+    if x.cast::<PyInt>().is_ok() && (x.cast_exact::<PyInt>().is_ok() || !is_array()) {
+        return match x.extract::<i64>() {
+            Ok(v) => Ok(Some(Nest::Int(v))),
+            // Of a subclass, `str` may say anything.
+            Err(_) => match x.call_method1("__format__", ("d",)) {
+                Ok(digits) => Ok(Some(Nest::BigInt(digits.to_string()))),
+                Err(_) => Err("an integer of so many digits cannot be saved".into()),
+            },
+        };
+    }
+    if let Ok(v) = x.cast::<PyFloat>()
+        && (x.cast_exact::<PyFloat>().is_ok() || !is_array())
+    {
+        return Ok(Some(Nest::Float(v.value())));
+    }
+    if let Ok(v) = x.cast::<PyComplex>()
+        && (x.cast_exact::<PyComplex>().is_ok() || !is_array())
+    {
+        return Ok(Some(Nest::Complex(v.real(), v.imag())));
+    }
+    Ok(None)
+}
+
+/// Writes a nest of arrays and plain values to a file.
+///
+/// The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, text, truth values and
+/// `None` are kept in its metadata. It is written beside the old one and renamed, so that a file of this name is always
+/// whole. Modules and dataclasses are saved as dicts of what they hold.
+#[pyfunction]
+#[pyo3(signature = (path, tree, /))]
+fn save(py: Python<'_>, path: PathBuf, tree: &Object<'_>) -> PyResult<()> {
+    let mut saved = Saved::default();
+    let structure = saved.add(tree)?;
+    py.detach(|| checkpoint::save_nest(&path, &structure, &saved.tensors))
+        .or_raise()
+}
+
+/// Reads a file that `save` wrote, or any safetensors file, onto the current backend.
+///
+/// With `like`, a nest of arrays, the result is one like it: names, shapes and element types must be the same, and all
+/// differences are told in one CheckpointError. With `strict=False` what differs is left as it is in `like`, and the result
+/// is a pair of the nest and a dict of what was skipped, by path.
+#[pyfunction]
+#[pyo3(signature = (path, /, like=None, *, strict=true))]
+fn load<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    like: Option<&Object<'py>>,
+    strict: bool,
+) -> PyResult<Object<'py>> {
+    let file = py.detach(|| Reader::open(&path)).or_raise()?;
+    let (tree, skipped) = match like {
+        Some(like) => fill(py, file, &path, like, strict)?,
+        None => (alone(py, file)?, Vec::new()),
+    };
+    if strict {
+        return Ok(tree);
+    }
+    let told = PyDict::new(py);
+    for Difference { path, what } in skipped {
+        told.set_item(path, what)?;
+    }
+    Ok(PyTuple::new(py, [tree, told.into_any()])?.into_any())
+}
+
+/// The nest that a file tells of.
+fn alone(py: Python<'_>, mut file: Reader) -> PyResult<Object<'_>> {
+    let mut tensors = HashMap::new();
+    for (name, host) in py.detach(|| file.read(|_| true)).or_raise()? {
+        tensors.insert(name, ops::from_host(host).or_raise()?);
+    }
+    decode(py, file.structure(), &mut String::new(), true, &mut tensors)
+}
+
+fn decode<'py>(
+    py: Python<'py>,
+    nest: &Nest,
+    at: &mut String,
+    is_root: bool,
+    tensors: &mut HashMap<String, Tensor>,
+) -> PyResult<Object<'py>> {
+    let mut part = |name: &dyn std::fmt::Display, inside: &Nest| {
+        let len = at.len();
+        if !is_root {
+            at.push('.');
+        }
+        at.push_str(&name.to_string());
+        let out = decode(py, inside, at, false, tensors);
+        at.truncate(len);
+        out
+    };
+    Ok(match nest {
+        Nest::List(items) => {
+            let items = items.iter().enumerate().map(|(i, x)| part(&i, x));
+            PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        Nest::Tuple(items) => {
+            let items = items.iter().enumerate().map(|(i, x)| part(&i, x));
+            PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        Nest::Dict(items) => {
+            let out = PyDict::new(py);
+            for (key, x) in items {
+                let value = part(key, x)?;
+                match key {
+                    Key::Text(v) => out.set_item(v, value)?,
+                    Key::Int(v) => out.set_item(v, value)?,
+                    Key::Bool(v) => out.set_item(v, value)?,
+                    Key::Nothing => out.set_item(py.None(), value)?,
+                }
+            }
+            out.into_any()
+        }
+        Nest::Tensor => match tensors.remove(at.as_str()) {
+            Some(x) => give(py, x, false)?,
+            None => return Err(exception(Kind::Internal, "load: a tensor is missing")),
+        },
+        other => value(py, other)?,
+    })
+}
+
+/// A plain value as Python has it.
+fn value<'py>(py: Python<'py>, nest: &Nest) -> PyResult<Object<'py>> {
+    Ok(match nest {
+        Nest::Bool(v) => PyBool::new(py, *v).to_owned().into_any(),
+        Nest::Int(v) => v.into_pyobject(py)?.into_any(),
+        // Python refuses thousands of digits, for reading them takes long.
+        Nest::BigInt(digits) => py.get_type::<PyInt>().call1((digits,)).map_err(|_| {
+            exception(
+                Kind::Io,
+                format!("load: an integer of {} digits", digits.len()),
+            )
+        })?,
+        Nest::Float(v) => PyFloat::new(py, *v).into_any(),
+        Nest::Complex(re, im) => PyComplex::from_doubles(py, *re, *im).into_any(),
+        Nest::Text(text) => PyString::new(py, text).into_any(),
+        _ => py.None().into_bound(py),
+    })
+}
+
+/// How a difference calls a plain value: by Python's name of its class.
+fn class(nest: &Nest) -> &'static str {
+    match nest {
+        Nest::Nothing => "None",
+        Nest::Bool(_) => "bool",
+        Nest::Int(_) | Nest::BigInt(_) => "int",
+        Nest::Float(_) => "float",
+        Nest::Complex(..) => "complex",
+        Nest::Text(_) => "str",
+        Nest::List(_) | Nest::Tuple(_) | Nest::Dict(_) | Nest::Tensor => "a nest",
+    }
+}
+
+/// What a leaf of `like` is.
+enum Wanted {
+    Tensor(Tensor, bool),
+    Plain(Nest),
+    /// Something that no file holds; it stays.
+    Other,
+}
+
+/// A leaf of `like` with its path and the object itself.
+struct Place<'py> {
+    path: String,
+    wanted: Wanted,
+    now: Object<'py>,
+}
+
+/// A nest like another, with what a file has.
+fn fill<'py>(
+    py: Python<'py>,
+    mut file: Reader,
+    path: &std::path::Path,
+    like: &Object<'py>,
+    strict: bool,
+) -> PyResult<(Object<'py>, Vec<Difference>)> {
+    let mut places = Vec::new();
+    let structure = look(like, &mut Vec::new(), &mut places)?;
+    let differences = compare(&file, &places);
+    if strict && !differences.is_empty() {
+        return Err(crate::error::raise(Difference::error(path, &differences)));
+    }
+    let skipped: HashSet<&str> = differences.iter().map(|d| d.path.as_str()).collect();
+    let is_wanted = |place: &Place<'_>| !skipped.contains(place.path.as_str());
+    let names: HashSet<&str> = places
+        .iter()
+        .filter(|p| matches!(p.wanted, Wanted::Tensor(..)) && is_wanted(p))
+        .map(|p| p.path.as_str())
+        .collect();
+    let read = py.detach(|| file.read(|name| names.contains(name)));
+    let mut hosts: HashMap<_, _> = read.or_raise()?.into_iter().collect();
+    let mut values = HashMap::new();
+    file.structure().walk(&mut |path, leaf| {
+        if *leaf != Nest::Tensor {
+            values.insert(path.to_owned(), leaf.clone());
+        }
+    });
+    let mut leaves = Vec::with_capacity(places.len());
+    for place in &places {
+        let new = match &place.wanted {
+            Wanted::Other => None,
+            _ if !is_wanted(place) => None,
+            Wanted::Plain(_) => values.get(&place.path).map(|v| value(py, v)).transpose()?,
+            Wanted::Tensor(old, raw) => match (hosts.remove(&place.path), old.backend()) {
+                (Some(host), Some(home)) => {
+                    let x = backend::with(home, || ops::from_host(host)).or_raise()?;
+                    Some(give(py, x, *raw)?)
+                }
+                (Some(host), None) => Some(give(py, ops::from_host(host).or_raise()?, *raw)?),
+                (None, _) => None,
+            },
+        };
+        leaves.push(new.unwrap_or_else(|| place.now.clone()));
+    }
+    Ok((structure.build_from(py, leaves)?, differences))
+}
+
+/// Takes `like` apart as `cm.tree` does, but with every plain value and object as a leaf.
+fn look<'py>(
+    x: &Object<'py>,
+    at: &mut Vec<String>,
+    places: &mut Vec<Place<'py>>,
+) -> PyResult<Structure> {
+    let (_, mut structure) = tree::flatten(x)?;
+    relabel(&mut structure, x, at, places)?;
+    Ok(structure)
+}
+
+fn relabel<'py>(
+    structure: &mut Structure,
+    x: &Object<'py>,
+    at: &mut Vec<String>,
+    places: &mut Vec<Place<'py>>,
+) -> PyResult<()> {
+    let py = x.py();
+    let mut part = |name: String, inside: &mut Structure, x: &Object<'py>| {
+        at.push(name);
+        let out = relabel(inside, x, at, places);
+        at.pop();
+        out
+    };
+    match structure {
+        Structure::List(parts) | Structure::Tuple(_, parts) => {
+            for (i, inside) in parts.iter_mut().enumerate() {
+                part(i.to_string(), inside, &x.get_item(i)?)?;
+            }
+        }
+        Structure::Dict(_, parts) => {
+            // As `tree` reads it: a class of dict's may have a way of its own to look a key up.
+            let dict = x.cast::<PyDict>()?;
+            let items = dict.iter();
+            for ((key, inside), (_, value)) in parts.iter_mut().zip(items) {
+                part(key.bind(py).to_string(), inside, &value)?;
+            }
+        }
+        Structure::Fields(_, parts) => {
+            for (name, inside) in parts {
+                let value = x.getattr(name.as_str())?;
+                part(name.clone(), inside, &value)?;
+            }
+        }
+        Structure::Node(_, inside) => {
+            let value = x.call_method0(intern!(py, "__tree_flatten__"))?;
+            relabel(inside, &value, at, places)?;
+        }
+        Structure::Leaf { .. } | Structure::Other(_) => {
+            let wanted = match plain(x) {
+                Ok(Some(nest)) => Wanted::Plain(nest),
+                _ => match try_operand(x)? {
+                    Some(leaf) => Wanted::Tensor(leaf.tensor, leaf.raw),
+                    None => Wanted::Other,
+                },
+            };
+            places.push(Place {
+                path: at.join("."),
+                wanted,
+                now: x.clone(),
+            });
+            *structure = Structure::Leaf { raw: false };
+        }
+    }
+    Ok(())
+}
+
+/// All that the leaves of `like` and those of a file do not have in common.
+fn compare(file: &Reader, places: &[Place<'_>]) -> Vec<Difference> {
+    let mut found: HashMap<String, String> = HashMap::new();
+    let mut order = Vec::new();
+    let mut out = Vec::new();
+    file.structure().walk(&mut |path, leaf| {
+        let what = match (leaf, file.spec(path)) {
+            (Nest::Tensor, Some(spec)) => spec.to_string(),
+            _ => class(leaf).to_owned(),
+        };
+        match found.insert(path.to_owned(), what) {
+            None => order.push(path.to_owned()),
+            Some(_) => out.push(Difference::twice(path, "file")),
+        }
+    });
+    let mut seen = HashSet::new();
+    for place in places {
+        if !seen.insert(place.path.as_str()) {
+            out.push(Difference::twice(&place.path, "tree"));
+            continue;
+        }
+        let own = match &place.wanted {
+            Wanted::Tensor(x, _) => x.spec().to_string(),
+            Wanted::Plain(nest) => class(nest).to_owned(),
+            Wanted::Other => continue,
+        };
+        let there = found.get(&place.path);
+        if there != Some(&own) {
+            let there = there.map(String::as_str);
+            out.push(Difference::new(&place.path, Some(&own), there));
+        }
+    }
+    for path in &order {
+        if !seen.contains(path.as_str()) {
+            let there = found.get(path).map(String::as_str);
+            out.push(Difference::new(path, None, there));
+        }
+    }
+    out
+}
+
+/// Adds the functions to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::plain_functions!(m; save load);
+    Ok(())
+}
