@@ -71,6 +71,17 @@ class Module(Roles):
     Subclasses define `__call__` or `_forward`; they may define `_create_variables`, which returns a nest of new
     variables, and `_build`, which makes sub-modules late. Calling this initialiser is allowed anywhere and needed
     nowhere: `v` are variables to start with, `build_mode` is "on_init", "on_call" or "explicit".
+
+    >>> class Scale(cm.Module):
+    ...     def __init__(self):
+    ...         self.by = cm.asarray([2.0, 3.0])
+    ...     def __call__(self, x):
+    ...         return x * self.by
+    >>> net = Scale()
+    >>> net(1.0)
+    Tensor([2.0, 3.0], float32, native)
+    >>> cm.grad(lambda v: cm.sum(net(5.0, v=v)))(net.v).by
+    Tensor([5.0, 5.0], float32, native)
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

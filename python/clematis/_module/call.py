@@ -25,8 +25,7 @@ WORDS = frozenset(
 )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=4096)
-def _words(function: Callable[..., Any]) -> frozenset[str]:
+def _find_words(function: Callable[..., Any]) -> frozenset[str]:
     """The words that are not the function's own."""
     # Slow to import, and needed by calls with keywords alone.
     import inspect
@@ -35,6 +34,9 @@ def _words(function: Callable[..., Any]) -> frozenset[str]:
         return WORDS - set(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return WORDS
+
+
+_words: Callable[[Callable[..., Any]], frozenset[str]] = functools.lru_cache(maxsize=4096)(_find_words)
 
 
 def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,13 +22,17 @@ OBJECTS = 20_000
 SLASH = "\0"
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
-_CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+_CODE: tuple[type, ...] = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 # These hold no modules of ours, but may hold very much.
 _FRAMEWORKS = ("numpy", "torch", "jax", "jaxlib", "tensorflow", "keras", "flax", "haiku", "logging", "threading")
 
 
 class State:
-    """A tensor that belongs to a module and is not trained, as a running mean."""
+    """A tensor that belongs to a module and is not trained, as a running mean.
+
+    >>> cm.State([0.0, 0.0]).value
+    Tensor([0.0, 0.0], float32, native)
+    """
 
     __slots__ = ("__weakref__", "_value")
 
