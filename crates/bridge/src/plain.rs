@@ -148,10 +148,10 @@ impl Framework {
         if self.is_checked() || arguments.len() - named < own.operands {
             return None;
         }
-        let class = first.get_type();
+        let class = first.get_type_ptr();
         let mut operands: SmallVec<[&Bound<'py, PyAny>; 4]> = SmallVec::new();
         for (i, x) in arguments.iter().enumerate() {
-            if x.get_type().is(&class) {
+            if x.get_type_ptr() == class {
                 operands.push(x);
             } else if i < own.operands {
                 return None;

@@ -206,8 +206,8 @@ fn raw_direct<'py>(
     let Some(framework) = array::home(operands[0]).or_raise()? else {
         return Ok(None);
     };
-    let class = operands[0].get_type();
-    if operands.iter().any(|x| !x.get_type().is(&class)) {
+    let class = operands[0].get_type_ptr();
+    if operands.iter().any(|x| x.get_type_ptr() != class) {
         return Ok(None);
     }
     Ok(framework.elementwise(op, takes, operands))
