@@ -152,7 +152,15 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             Ok(Some(Plain {
                 function: entry.get_item(0)?.unbind(),
                 operands: entry.get_item(1)?.extract()?,
-                bare: entry.get_item(2).ok().map(Bound::unbind),
+                more: match entry.get_item(2) {
+                    Ok(more) => more.extract()?,
+                    Err(_) => 0,
+                },
+                keywords: match entry.get_item(3) {
+                    Ok(words) => words.extract()?,
+                    Err(_) => Vec::new(),
+                },
+                bare: entry.get_item(4).ok().map(Bound::unbind),
             }))
         };
         let mut slots = Vec::with_capacity(Op::count());

@@ -40,8 +40,21 @@ pub struct Plain {
     pub function: Py<PyAny>,
     /// How many of its first arguments are arrays.
     pub operands: usize,
+    /// How many arguments that are no arrays follow them by position.
+    pub more: usize,
+    /// The keywords that it takes; others go the ordinary way, which refuses them.
+    pub keywords: Vec<String>,
     /// What is called instead where no keywords are given.
     pub bare: Option<Py<PyAny>>,
+}
+
+impl Plain {
+    fn takes(&self, names: &Bound<'_, PyTuple>) -> bool {
+        names.iter_borrowed().all(|name| {
+            let known = |own: &String| name.eq(own.as_str()).unwrap_or(false);
+            self.keywords.iter().any(known)
+        })
+    }
 }
 
 /// The element type that all operands have.
@@ -145,7 +158,10 @@ impl Framework {
         let loaded = self.loaded(first.py()).ok()?;
         let own = loaded.plain.get(place)?.as_ref()?;
         let named = names.map_or(0, |names| names.len());
-        if self.is_checked() || arguments.len() - named < own.operands {
+        if self.is_checked()
+            || arguments.len() - named != own.operands + own.more
+            || names.is_some_and(|names| !own.takes(names))
+        {
             return None;
         }
         let class = first.get_type_ptr();

@@ -322,10 +322,9 @@ def full(*, value, dtype, shape):
 def _index(i):
     """As signed integers that hold sizes; larger ones stay beyond every size."""
     if kind(i) == "u" and i.dtype.itemsize >= 4:
-        wide = I64 if jax.config.jax_enable_x64 else I32
-        most = jnp.asarray(np.iinfo(wide).max, np.uint64 if wide == I64 else np.uint32)
-        return lax.min(i.astype(most.dtype), most).astype(wide)
-    return i if i.dtype == I64 else i.astype(I32)
+        return lax.min(i, jnp.asarray(np.iinfo(I32).max, i.dtype)).astype(I32)
+    # In 32 bits: the framework's own derivative runs where 64 have not been asked for.
+    return lax.clamp(np.int64(-2**31), i, np.int64(2**31 - 1)).astype(I32) if i.dtype == I64 else i.astype(I32)
 
 
 def _start(start):

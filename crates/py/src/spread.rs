@@ -136,9 +136,42 @@ pub fn spread<'py>(
         });
     }
     let mut names = Vec::new();
+    let mut out = None;
     for (key, x) in kwargs.into_iter().flatten() {
-        names.push(key.cast_into::<PyString>()?);
-        arguments.push(Argument::One(x));
+        let key = key.cast_into::<PyString>()?;
+        let word = key.to_string();
+        arguments.push(match word.as_str() {
+            word if WHOLE.contains(&word) => Argument::Whole(x),
+            "out" => {
+                out = Some(x.clone()).filter(|x| !x.is_none());
+                Argument::Whole(x)
+            }
+            _ => Argument::One(x),
+        });
+        names.push(key);
+    }
+    if let Some(out) = &out {
+        let mut spreads = false;
+        for x in &arguments {
+            spreads |= x.first_nest()?.is_some();
+        }
+        if spreads && !is_nest(out)? {
+            return Err(exception(
+                Kind::Structure,
+                format!(
+                    "{name}: out is {} beside a nest of arguments",
+                    out.get_type()
+                ),
+            ));
+        }
+        if spreads {
+            // One place for each leaf; without nests several places are those of several results.
+            for (argument, key) in arguments.iter_mut().skip(args.len()).zip(&names) {
+                if *key == "out" {
+                    *argument = Argument::One(out.clone());
+                }
+            }
+        }
     }
     let call = Call {
         function,
@@ -147,19 +180,36 @@ pub fn spread<'py>(
         count: args.len(),
     };
     // A nest that was given to be filled is itself the result.
-    let out = kwargs.and_then(|k| k.get_item("out").transpose());
-    let out = out.transpose()?;
+    let filled = call_fills(&arguments, &call.names, args.len());
     match call.each(arguments, "", 0)? {
-        Given::One(x) => match out {
-            Some(out) if is_nest(&out)? => Ok(out),
+        Given::One(x) => match (out, filled) {
+            (Some(out), true) => Ok(out),
             _ => Ok(x),
         },
         Given::Several(parts) => Ok(PyTuple::new(function.py(), parts)?.into_any()),
     }
 }
 
+/// Whether `out` is a nest that is filled leaf by leaf.
+fn call_fills(arguments: &[Argument<'_>], names: &[Bound<'_, PyString>], count: usize) -> bool {
+    let mut named = arguments[count..].iter().zip(names);
+    named.any(|(x, name)| *name == "out" && matches!(x, Argument::One(_)))
+}
+
+/// Keywords whose nests are meant as they are: what a function of the user's is called with.
+const WHOLE: [&str; 6] = [
+    "to_q_fn",
+    "to_kv_fn",
+    "to_out_fn",
+    "to_q_v",
+    "to_kv_v",
+    "to_out_v",
+];
+
 #[derive(Clone)]
 enum Argument<'py> {
+    /// Not to be looked into.
+    Whole(Object<'py>),
     One(Object<'py>),
     /// A list of arrays, or of nests of the same structure.
     List(Vec<Object<'py>>),
@@ -168,6 +218,7 @@ enum Argument<'py> {
 impl<'py> Argument<'py> {
     fn first_nest(&self) -> PyResult<Option<Object<'py>>> {
         match self {
+            Argument::Whole(_) => Ok(None),
             Argument::One(x) => Ok(is_nest(x)?.then(|| x.clone())),
             Argument::List(items) => {
                 for x in items {
@@ -183,6 +234,7 @@ impl<'py> Argument<'py> {
     fn part(&self, f: &dyn Fn(&Object<'py>) -> PyResult<Object<'py>>) -> PyResult<Self> {
         let part = |x: &Object<'py>| if is_nest(x)? { f(x) } else { Ok(x.clone()) };
         Ok(match self {
+            Argument::Whole(x) => Argument::Whole(x.clone()),
             Argument::One(x) => Argument::One(part(x)?),
             Argument::List(items) => {
                 Argument::List(items.iter().map(part).collect::<PyResult<_>>()?)
@@ -301,7 +353,7 @@ impl<'py> Call<'_, 'py> {
         let mut out = None;
         for (i, x) in arguments.into_iter().enumerate() {
             let x = match x {
-                Argument::One(x) => x,
+                Argument::Whole(x) | Argument::One(x) => x,
                 Argument::List(items) => PyList::new(py, items)?.into_any(),
             };
             match i.checked_sub(self.count) {
@@ -373,11 +425,15 @@ fn rebuilt<'py>(
         for (key, part) in keys.iter().zip(parts) {
             out.set_item(key, part)?;
         }
-        return if class.is(py.get_type::<PyDict>()) {
-            Ok(out.into_any())
-        } else {
-            class.call1((out,))
-        };
+        if class.is(py.get_type::<PyDict>()) {
+            return Ok(out.into_any());
+        }
+        // A class of its own may be made in another way: then a copy gets other parts.
+        return class.call1((&out,)).or_else(|_| {
+            let copy = py.import("copy")?.call_method1("copy", (nest,))?;
+            copy.call_method1("update", (out,))?;
+            Ok(copy)
+        });
     }
     if nest.is_instance_of::<PyList>() {
         return Ok(PyList::new(py, parts)?.into_any());

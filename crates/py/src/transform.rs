@@ -39,7 +39,8 @@ impl Which {
             Which::One(i) => std::slice::from_ref(i),
             Which::Several(list) => list,
         };
-        list.iter()
+        let places: Vec<usize> = list
+            .iter()
             .map(|&i| {
                 let at = if i < 0 { i + count as i64 } else { i };
                 usize::try_from(at)
@@ -52,7 +53,17 @@ impl Which {
                         )
                     })
             })
-            .collect()
+            .collect::<PyResult<_>>()?;
+        let mut seen = places.clone();
+        seen.sort_unstable();
+        seen.dedup();
+        if seen.len() != places.len() {
+            return Err(exception(
+                Kind::Value,
+                format!("{op}: argnums {list:?} name an argument twice"),
+            ));
+        }
+        Ok(places)
     }
 
     /// The chosen arguments as one nest.
@@ -244,12 +255,21 @@ fn jacobian<'py>(
     run: impl Fn(&Leaves) -> PyResult<Object<'py>>,
 ) -> PyResult<Object<'py>> {
     let shape = RefCell::new(None);
-    let rows = autodiff::jac_tree(noted(py, &shape, run), leaves, reverse).or_raise()?;
+    let mut rows = autodiff::jac_tree(noted(py, &shape, &run), leaves, reverse);
+    if reverse.is_none() && is_one_way(&rows) {
+        rows = autodiff::jac_tree(noted(py, &shape, &run), leaves, Some(true));
+    }
+    let rows = rows.or_raise()?;
     let rows = rows
         .iter()
         .map(|row| structure.build(py, row, false))
         .collect::<PyResult<Vec<_>>>()?;
     taken(shape)?.build_from(py, rows)
+}
+
+/// Whether a function with a rule of the user's was met, which says nothing of the forward mode.
+fn is_one_way<T>(out: &Result<T>) -> bool {
+    out.as_ref().is_err_and(|e| e.kind() == Kind::Diff)
 }
 
 fn hessian_of<'py>(
@@ -261,8 +281,11 @@ fn hessian_of<'py>(
     let value = |xs: &Leaves| -> Result<Tensor> {
         called(py, run(xs).and_then(|out| loss("hessian", &out)))
     };
-    let gradient = autodiff::grad(value);
-    let rows = autodiff::jac_tree(gradient, leaves, Some(false)).or_raise()?;
+    let mut rows = autodiff::jac_tree(autodiff::grad(&value), leaves, Some(false));
+    if is_one_way(&rows) {
+        rows = autodiff::jac_tree(autodiff::grad(&value), leaves, Some(true));
+    }
+    let rows = rows.or_raise()?;
     let rows = rows
         .iter()
         .map(|row| structure.build(py, row, false))

@@ -254,6 +254,7 @@ pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: boo
                 Value,
                 "multinomial: {count} of {population} without putting back"
             );
+            check_enough(&weights, population, count)?;
             let noise = gumbel(key, logits.shape(), wide);
             let (_, places) = ops::top_k(&(&logits + noise).done()?, count)?;
             return Ok(places);
@@ -271,6 +272,22 @@ pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: boo
         let places = ops::searchsorted(&sums, &u, true).done()?;
         ops::minimum(places, population as i64 - 1).done()
     })
+}
+
+/// Without putting back, each draw needs a weight of its own; checked where values are at hand.
+fn check_enough(weights: &Tensor, population: usize, count: usize) -> Result<()> {
+    let Ok(host) = weights.to_host() else {
+        return Ok(());
+    };
+    for row in host.to_f64().chunks(population.max(1)) {
+        let some = row.iter().filter(|v| **v > 0.0).count();
+        ensure!(
+            count <= some,
+            Value,
+            "multinomial: {count} without putting back of {some} categories with a weight"
+        );
+    }
+    Ok(())
 }
 
 /// Weights must not be negative, and one of each row must be positive; checked where values are at hand.
@@ -336,7 +353,9 @@ fn positive(op: &str, what: &str, x: &Tensor) -> Result<()> {
     let Ok(host) = x.to_host() else {
         return Ok(());
     };
-    match host.to_f64().into_iter().find(|v| v.is_nan() || *v <= 0.0) {
+    let wrong = |v: &f64| v.is_nan() || *v <= 0.0 || v.is_infinite();
+    match host.to_f64().into_iter().find(wrong) {
+        Some(v) if v == f64::INFINITY => bail!(Value, "{op}: a {what} of {v} is not finite"),
         Some(v) => bail!(Value, "{op}: a {what} of {v} is not positive"),
         None => Ok(()),
     }

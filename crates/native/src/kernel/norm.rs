@@ -4,7 +4,7 @@
 //! reductions. Halves are computed as f32. Rows that do not lie in one run are copied into the result first.
 
 use super::map::{self, Cost};
-use super::reduce::{Max, Sum, fold_slice};
+use super::reduce::{Sum, fold_slice};
 use super::unary::each;
 use crate::buffer::{self, Buffer};
 use crate::element::Stored;
@@ -26,8 +26,6 @@ pub trait Float: Stored<Wide = Self> + num_traits::Float {
     fn logarithm(self) -> Self;
     /// The sum of a row.
     fn total(row: &[Self]) -> Self;
-    /// The largest of a row; NaN wins.
-    fn largest(row: &[Self]) -> Self;
     /// Writes `e^(x - shift)`.
     fn shifted_exponentials(out: &mut [Self], x: &[Self], shift: Self);
     /// Rounded from f64.
@@ -43,9 +41,6 @@ macro_rules! float {
             }
             fn total(row: &[Self]) -> Self {
                 fold_slice(row, Sum)
-            }
-            fn largest(row: &[Self]) -> Self {
-                fold_slice(row, Max)
             }
             fn shifted_exponentials(out: &mut [Self], x: &[Self], shift: Self) {
                 each(out, x, |x: $t| $math::exp(x - shift));
@@ -92,9 +87,27 @@ multiversion! {
     }
 }
 
+multiversion! {
+    /// The largest number of a row; NaN is passed over, since it comes back with the sum.
+    fn top[W: Float](row: &[W]) -> W {
+        let mut tops = [W::neg_infinity(); LANES];
+        let parts = row.chunks_exact(LANES);
+        let rest = parts.remainder();
+        for part in parts {
+            for (top, &x) in tops.iter_mut().zip(part) {
+                *top = if x > *top { x } else { *top };
+            }
+        }
+        rest.iter().chain(&tops).fold(W::neg_infinity(), |top, &x| if x > top { x } else { top })
+    }
+}
+
+/// Numbers that are compared side by side.
+const LANES: usize = 64;
+
 /// The largest, or 0 where that would turn differences into NaN.
 fn pivot<W: Float>(row: &[W]) -> W {
-    let largest = W::largest(row);
+    let largest = top(row);
     if largest.is_infinite() {
         W::zero()
     } else {

@@ -141,6 +141,16 @@ pub fn adam_update(
     ])
 }
 
+/// The largest size of an element as a constant, or 1 where there is none but zeros.
+fn largest(x: &Tensor) -> Result<Tensor> {
+    if x.shape().count_dim() == 0usize {
+        return ops::full_like(&ops::sum(x, ..).done()?, 1.0).done();
+    }
+    let most = ops::stop_gradient(ops::max(ops::abs(x), ..)).done()?;
+    let usable = ops::greater(&most, 0.0).done()?;
+    ops::where_(usable, &most, 1.0).done()
+}
+
 /// A step against the gradient whose length follows that of the parameter.
 ///
 /// The decay divides: it is the forerunner's formula, not that of the paper. A parameter of zeros stays as it is.
@@ -149,16 +159,19 @@ pub fn lars_update(w: &Tensor, grad: &Tensor, lr: &Tensor, decay: f64, stop: boo
         fitting("lars_update", &[w, grad, lr])?;
         let dtype = wide(&[w, grad, lr]);
         let (wide_w, g) = (ops::cast(w, dtype).done()?, ops::cast(grad, dtype).done()?);
-        let own = ops::norm(&wide_w, ..).done()?;
-        // The direction first: the quotient of both lengths may be beyond all numbers.
-        let direction = &g / (ops::norm(&g, ..) + SMALLEST);
+        // Lengths in units of the largest element: near the limit of the type they are beyond all numbers themselves.
+        let (unit_w, unit_g) = (largest(&wide_w)?, largest(&g)?);
+        let own = ops::norm(&wide_w / &unit_w, ..).done()?;
+        let scaled = (&g / &unit_g).done()?;
+        let direction =
+            &scaled / (ops::norm(&scaled, ..) + ops::full_like(&unit_g, SMALLEST) / &unit_g);
         let rate = ops::cast(lr, dtype);
         let moved = if decay > 0.0 {
             let some = ops::greater(&own, 0.0);
             let step = direction * (rate / decay);
             &wide_w - ops::where_(some, step, 0.0)
         } else {
-            &wide_w - direction * (rate * &own)
+            &wide_w - direction * (rate * &own) * &unit_w
         };
         stopped(like(moved, w), stop)
     };

@@ -241,8 +241,8 @@ fn compute(xs: &[&Tensor]) -> DType {
 /// Gamma by shape and rate.
 pub fn gamma(key: &Key, shape: &Shape, alpha: &Tensor, rate: &Tensor, dtype: DType) -> Expr {
     let build = || -> Result<Tensor> {
-        if let Some(v) = offender(rate, |v| v.is_nan() || v <= 0.0) {
-            bail!(Value, "gamma: a rate of {v} is not positive");
+        if let Some(v) = offender(rate, |v| v.is_nan() || v <= 0.0 || v.is_infinite()) {
+            bail!(Value, "gamma: a rate of {v} is not positive and finite");
         }
         let wide = draw_dtype("gamma", dtype)?;
         let drawn = random::gamma(key, shape, alpha, wide);

@@ -1,8 +1,9 @@
 //! Keys.
 
 use super::source::seed_number;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, exception};
 use crate::tensor::PyTensor;
+use clematis_core::Kind;
 use clematis_core::random::Key;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
@@ -19,7 +20,16 @@ pub struct PyKey(pub Key);
 impl PyKey {
     /// So many new keys, two unless told otherwise.
     #[pyo3(signature = (n=2, /))]
-    fn split<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyTuple>> {
+    fn split<'py>(&self, py: Python<'py>, n: i64) -> PyResult<Bound<'py, PyTuple>> {
+        let n = match usize::try_from(n) {
+            Ok(n) if n <= MOST => n,
+            _ => {
+                return Err(exception(
+                    Kind::Value,
+                    format!("split: {n} keys; from 0 to {MOST} can be made at once"),
+                ));
+            }
+        };
         let keys = self
             .0
             .split_n(n)
@@ -40,11 +50,55 @@ impl PyKey {
         Ok(PyTensor { tensor })
     }
 
+    fn __eq__(&self, other: &PyKey) -> PyResult<bool> {
+        let words = |key: &PyKey| key.0.words().done().and_then(|w| w.to_vec::<u32>());
+        Ok(words(self).or_raise()? == words(other).or_raise()?)
+    }
+
+    fn __hash__(&self) -> PyResult<u64> {
+        let words = self.0.words().done().and_then(|w| w.to_vec::<u32>());
+        let words = words.or_raise()?;
+        Ok(u64::from(words[0]) << 32 | u64::from(words[1]))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Vec<u32>,))> {
+        let words = self.0.words().done().and_then(|w| w.to_vec::<u32>());
+        let make = py
+            .import("clematis")?
+            .getattr("random")?
+            .getattr("_restored")?;
+        Ok((make, (words.or_raise()?,)))
+    }
+
+    fn __deepcopy__(slf: Bound<'_, Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf.unbind()
+    }
+
     fn __repr__(&self) -> String {
         match self.0.words().done().and_then(|w| w.to_vec::<u32>()) {
             Ok(words) => format!("Key({:#010x}, {:#010x})", words[0], words[1]),
             Err(_) => "Key(traced)".into(),
         }
+    }
+}
+
+/// The most keys that one split makes.
+const MOST: usize = 1 << 24;
+
+/// A key of its two words, for pickles.
+#[pyfunction]
+#[pyo3(signature = (words, /))]
+fn _restored(words: Vec<u32>) -> PyResult<PyKey> {
+    match words[..] {
+        [_, _] => {
+            let words =
+                clematis_core::ops::from_slice(&words, clematis_core::Shape::from_sizes(&[2]));
+            Ok(PyKey(Key::from_tensor(words)))
+        }
+        _ => Err(exception(
+            Kind::Value,
+            format!("a key has two words, not {}", words.len()),
+        )),
     }
 }
 
@@ -58,6 +112,6 @@ fn key(seed: &Bound<'_, PyAny>) -> PyResult<PyKey> {
 /// Adds the class and the function that makes one.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyKey>()?;
-    crate::plain_functions!(m; key);
+    crate::plain_functions!(m; key _restored);
     Ok(())
 }
