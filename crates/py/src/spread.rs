@@ -141,7 +141,7 @@ pub fn spread<'py>(
         let key = key.cast_into::<PyString>()?;
         let word = key.to_string();
         arguments.push(match word.as_str() {
-            word if WHOLE.contains(&word) => Argument::Whole(x),
+            word if LOOSE.contains(&word) => Argument::Loose(x),
             "out" => {
                 out = Some(x.clone()).filter(|x| !x.is_none());
                 Argument::Whole(x)
@@ -196,20 +196,15 @@ fn call_fills(arguments: &[Argument<'_>], names: &[Bound<'_, PyString>], count: 
     named.any(|(x, name)| *name == "out" && matches!(x, Argument::One(_)))
 }
 
-/// Keywords whose nests are meant as they are: what a function of the user's is called with.
-const WHOLE: [&str; 6] = [
-    "to_q_fn",
-    "to_kv_fn",
-    "to_out_fn",
-    "to_q_v",
-    "to_kv_v",
-    "to_out_v",
-];
+/// Keywords for what a function of the user's is called with: spread where it is made like the data, else meant as it is.
+const LOOSE: [&str; 3] = ["to_q_v", "to_kv_v", "to_out_v"];
 
 #[derive(Clone)]
 enum Argument<'py> {
     /// Not to be looked into.
     Whole(Object<'py>),
+    /// Spread where it has the same parts as another.
+    Loose(Object<'py>),
     One(Object<'py>),
     /// A list of arrays, or of nests of the same structure.
     List(Vec<Object<'py>>),
@@ -218,7 +213,7 @@ enum Argument<'py> {
 impl<'py> Argument<'py> {
     fn first_nest(&self) -> PyResult<Option<Object<'py>>> {
         match self {
-            Argument::Whole(_) => Ok(None),
+            Argument::Whole(_) | Argument::Loose(_) => Ok(None),
             Argument::One(x) => Ok(is_nest(x)?.then(|| x.clone())),
             Argument::List(items) => {
                 for x in items {
@@ -231,10 +226,25 @@ impl<'py> Argument<'py> {
         }
     }
 
-    fn part(&self, f: &dyn Fn(&Object<'py>) -> PyResult<Object<'py>>) -> PyResult<Self> {
+    fn part(
+        &self,
+        nest: &[Object<'py>],
+        f: &dyn Fn(&Object<'py>) -> PyResult<Object<'py>>,
+    ) -> PyResult<Self> {
         let part = |x: &Object<'py>| if is_nest(x)? { f(x) } else { Ok(x.clone()) };
         Ok(match self {
             Argument::Whole(x) => Argument::Whole(x.clone()),
+            Argument::Loose(x) => {
+                let mut alike = is_nest(x)?;
+                if alike {
+                    let own = keys(x)?;
+                    alike = own.len() == nest.len();
+                    for key in nest {
+                        alike = alike && has(&own, key)?;
+                    }
+                }
+                Argument::Loose(if alike { f(x)? } else { x.clone() })
+            }
             Argument::One(x) => Argument::One(part(x)?),
             Argument::List(items) => {
                 Argument::List(items.iter().map(part).collect::<PyResult<_>>()?)
@@ -290,7 +300,7 @@ impl<'py> Call<'_, 'py> {
             let part = |x: &Object<'py>| self.child(x, &nest, key, keys.len(), &at);
             let inner = arguments
                 .iter()
-                .map(|x| x.part(&part))
+                .map(|x| x.part(&keys, &part))
                 .collect::<PyResult<_>>()?;
             // What holds no array stays as it is.
             let own = child(&nest, key)?;
@@ -353,7 +363,7 @@ impl<'py> Call<'_, 'py> {
         let mut out = None;
         for (i, x) in arguments.into_iter().enumerate() {
             let x = match x {
-                Argument::Whole(x) | Argument::One(x) => x,
+                Argument::Whole(x) | Argument::Loose(x) | Argument::One(x) => x,
                 Argument::List(items) => PyList::new(py, items)?.into_any(),
             };
             match i.checked_sub(self.count) {
