@@ -4,7 +4,7 @@ import numpy as np
 
 
 def _plain_linear(x, w, *, bias=None):
-    if w.ndim != 2 or bias is not None and (type(bias) is not np.ndarray or bias.shape != w.shape[:1]):
+    if w.ndim != 2 or bias is not None and (type(bias) is not np.ndarray or bias.ndim != 1 or len(bias) != len(w)):
         return None
     return np.matmul(x, w.T) if bias is None else np.matmul(x, w.T) + bias
 
