@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 type Object<'py> = Bound<'py, PyAny>;
 
 /// Functions whose first argument is a list of arrays: a list of nests is there a nest of lists.
-const OF_LISTS: [&str; 4] = ["concat", "stack", "block_diag", "unstack"];
+const OF_LISTS: [&str; 2] = ["concat", "stack"];
 
 /// The deepest nest that is followed; a list that holds itself has no end.
 const DEPTH: usize = 200;
