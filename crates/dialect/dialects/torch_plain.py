@@ -26,7 +26,7 @@ def _plain_log_softmax(x, *, axis=None):
 
 
 def _plain_linear(x, w, *, bias=None):
-    if w.dim() != 2 or bias is not None and (type(bias) is not torch.Tensor or bias.dim() != 1 or len(bias) != len(w)):
+    if w.dim() != 2 or bias is not None and (type(bias) is not torch.Tensor or bias.dim() != 1 or bias.size(0) != w.size(0)):
         return None
     return F.linear(x, w, bias)
 
