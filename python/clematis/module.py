@@ -36,9 +36,10 @@ from ._module.build import (
     take,
 )
 from ._module.clone import clone
+from ._module.convert import Converted
 from ._module.discover import State, bare, detached, is_parameter, is_plain, refilled
 from ._module.info import NAME, Info, add_parent, disturb, info_of, is_running, routed
-from ._module.roles import Roles
+from ._module.storage import Storage
 from .container import Container
 from .errors import ArgumentError, StructureError
 
@@ -65,7 +66,7 @@ def _finished(init: Callable[..., None]) -> Callable[..., None]:
     return __init__
 
 
-class Module(Roles):
+class Module(Storage, Converted):
     """A function with parameters.
 
     Subclasses define `__call__` or `_forward`; they may define `_create_variables`, which returns a nest of new
@@ -310,6 +311,10 @@ class Module(Roles):
     def __tree_flatten__(self) -> Container:
         """What `cm.tree` and `cm.grad` see: the parameters that are not frozen."""
         return self.parameters()
+
+    def __tree_whole__(self) -> Container:
+        """What a checkpoint holds: all variables, and the buffers."""
+        return self._whole()
 
     def __tree_unflatten__(self, v: Container) -> Any:
         return clone(self, v, Module)

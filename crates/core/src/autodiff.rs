@@ -46,7 +46,11 @@ fn check_inputs(op: &str, x: &impl Tree) -> Result<Vec<Tensor>> {
         ensure!(
             role != Role::Param || leaf.dtype().is_inexact(),
             DType,
-            "{op}: `{path}` is {}, and only floats and complex numbers have derivatives",
+            "{op}: {} is {}, and only floats and complex numbers have derivatives",
+            match path.to_string() {
+                alone if alone.is_empty() => "the argument".to_string(),
+                path => format!("`{path}`"),
+            },
             leaf.spec()
         );
         leaves.push(ops::materialize(&leaf)?);

@@ -1,45 +1,211 @@
-//! The convolution layer.
+//! Convolutions and their transposes over one, two or three spatial axes.
 
+use crate::functional::conv::{Sliding, conv, conv_transpose, depthwise_conv2d};
 use crate::init;
+use crate::linear::positive;
 use crate::module::Module;
-use clematis_core::ops::{self, ConvOptions};
+use clematis_core::expr::Expr;
+use clematis_core::ops::Padding;
 use clematis_core::random::Key;
-use clematis_core::{Result, Tensor};
+use clematis_core::{Result, Shape, Tensor, ensure};
 use clematis_derive::Tree;
 
-/// A convolution over two spatial axes, channels last.
+/// A convolution over `N` spatial axes.
 #[derive(Clone, Debug, Tree)]
-pub struct Conv2d {
-    /// `[height, width, in channels / groups, out channels]`.
+pub struct Conv<const N: usize> {
+    /// `[spatial…, inputs / groups, outputs]`.
     pub w: Tensor,
-    /// `[out channels]`.
+    /// As wide as the result's channels, 1 elsewhere.
     pub b: Option<Tensor>,
-    /// Strides, padding, dilation, groups.
+    /// Strides, padding, dilation, groups, layout.
     #[tree(skip)]
-    pub options: ConvOptions,
+    pub sliding: Sliding,
 }
 
-impl Conv2d {
-    /// Stride 1, same padding.
-    pub fn new(inputs: usize, outputs: usize, size: [usize; 2], key: &Key) -> Result<Self> {
-        Ok(Conv2d {
-            w: init::he_normal(
-                [size[0], size[1], inputs, outputs],
-                size[0] * size[1] * inputs,
-                key,
-            )?,
-            b: Some(init::zeros([outputs])?),
-            options: ConvOptions::new(2),
+/// The transpose of a convolution over `N` spatial axes.
+#[derive(Clone, Debug, Tree)]
+pub struct ConvTranspose<const N: usize> {
+    /// `[spatial…, inputs, outputs / groups]`.
+    pub w: Tensor,
+    /// As wide as the result's channels, 1 elsewhere.
+    pub b: Option<Tensor>,
+    /// Strides, padding, dilation, groups, layout.
+    #[tree(skip)]
+    pub sliding: Sliding,
+    /// The sizes of the result where several would do.
+    #[tree(skip)]
+    pub output_shape: Option<Vec<i64>>,
+}
+
+/// A convolution over one axis.
+pub type Conv1d = Conv<1>;
+/// A convolution over two axes.
+pub type Conv2d = Conv<2>;
+/// A convolution over three axes.
+pub type Conv3d = Conv<3>;
+/// The transpose of a convolution over one axis.
+pub type Conv1dTranspose = ConvTranspose<1>;
+/// The transpose of a convolution over two axes.
+pub type Conv2dTranspose = ConvTranspose<2>;
+/// The transpose of a convolution over three axes.
+pub type Conv3dTranspose = ConvTranspose<3>;
+
+/// Stride 1, same padding, channels last.
+fn usual(op: &'static str, spatial: usize) -> Sliding {
+    Sliding {
+        padding: Padding::Same,
+        ..Sliding::new(op, spatial)
+    }
+}
+
+/// The filter and the bias: the filter ends with `inner` and `outer` channels.
+fn parameters(
+    layer: &str,
+    channels: [usize; 2],
+    size: &[usize],
+    sliding: &Sliding,
+    ends: &[usize],
+    key: &Key,
+) -> Result<(Tensor, Tensor)> {
+    let [inputs, outputs] = channels;
+    let field: usize = size.iter().product();
+    positive(
+        layer,
+        &[
+            ("inputs", inputs),
+            ("outputs", outputs),
+            ("the size of the filter", field),
+        ],
+    )?;
+    let groups = sliding.groups.max(1);
+    for (what, n) in [("input", inputs), ("output", outputs)] {
+        ensure!(
+            n.is_multiple_of(groups),
+            Value,
+            "{layer}: {n} {what} channels do not divide into {groups} groups"
+        );
+    }
+    let shape: Vec<usize> = size.iter().chain(ends).copied().collect();
+    let (w, _) = key.split();
+    let fans = (field * inputs / groups, field * outputs / groups);
+    let w = init::glorot_uniform(Shape::from_sizes(&shape), fans.0, fans.1, &w)?;
+    let mut along = vec![1; size.len() + 2];
+    along[if sliding.channels_first {
+        1
+    } else {
+        size.len() + 1
+    }] = outputs;
+    Ok((w, init::zeros(Shape::from_sizes(&along))?))
+}
+
+fn biased(y: Expr, b: Option<&Tensor>) -> Result<Tensor> {
+    match b {
+        Some(b) => (y + b).done(),
+        None => y.done(),
+    }
+}
+
+impl<const N: usize> Conv<N> {
+    /// Stride 1, same padding, channels last.
+    pub fn new(inputs: usize, outputs: usize, size: [usize; N], key: &Key) -> Result<Self> {
+        Self::with(inputs, outputs, size, usual("conv", N), key)
+    }
+
+    /// With all that a convolution may be told.
+    pub fn with(
+        inputs: usize,
+        outputs: usize,
+        size: [usize; N],
+        sliding: Sliding,
+        key: &Key,
+    ) -> Result<Self> {
+        let ends = [inputs / sliding.groups.max(1), outputs];
+        let (w, b) = parameters("Conv", [inputs, outputs], &size, &sliding, &ends, key)?;
+        Ok(Conv {
+            w,
+            b: Some(b),
+            sliding,
         })
     }
 }
 
-impl Module for Conv2d {
+impl<const N: usize> Module for Conv<N> {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let y = ops::conv(x, &self.w, &self.options);
-        match &self.b {
-            Some(b) => (y + b).done(),
-            None => y.done(),
-        }
+        biased(conv(x, &self.w, None, &self.sliding), self.b.as_ref())
+    }
+}
+
+impl<const N: usize> ConvTranspose<N> {
+    /// Stride 1, same padding, channels last.
+    pub fn new(inputs: usize, outputs: usize, size: [usize; N], key: &Key) -> Result<Self> {
+        Self::with(inputs, outputs, size, usual("conv_transpose", N), key)
+    }
+
+    /// With all that a convolution may be told.
+    pub fn with(
+        inputs: usize,
+        outputs: usize,
+        size: [usize; N],
+        sliding: Sliding,
+        key: &Key,
+    ) -> Result<Self> {
+        let ends = [inputs, outputs / sliding.groups.max(1)];
+        let layer = "ConvTranspose";
+        let (w, b) = parameters(layer, [inputs, outputs], &size, &sliding, &ends, key)?;
+        Ok(ConvTranspose {
+            w,
+            b: Some(b),
+            sliding,
+            output_shape: None,
+        })
+    }
+}
+
+impl<const N: usize> Module for ConvTranspose<N> {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let sizes = self.output_shape.as_deref();
+        let y = conv_transpose(x, &self.w, None, sizes, &self.sliding);
+        biased(y, self.b.as_ref())
+    }
+}
+
+/// Each channel with a filter of its own.
+#[derive(Clone, Debug, Tree)]
+pub struct DepthwiseConv2d {
+    /// `[height, width, channels]`.
+    pub w: Tensor,
+    /// As wide as the channels, 1 elsewhere.
+    pub b: Option<Tensor>,
+    /// Strides, padding, dilation, layout.
+    #[tree(skip)]
+    pub sliding: Sliding,
+}
+
+impl DepthwiseConv2d {
+    /// Stride 1, same padding, channels last.
+    pub fn new(channels: usize, size: [usize; 2], key: &Key) -> Result<Self> {
+        Self::with(channels, size, usual("depthwise_conv2d", 2), key)
+    }
+
+    /// With all that a convolution may be told; groups are of no account.
+    pub fn with(channels: usize, size: [usize; 2], sliding: Sliding, key: &Key) -> Result<Self> {
+        let grouped = Sliding {
+            groups: channels.max(1),
+            ..sliding.clone()
+        };
+        let ends = [channels];
+        let layer = "DepthwiseConv2d";
+        let (w, b) = parameters(layer, [channels; 2], &size, &grouped, &ends, key)?;
+        Ok(DepthwiseConv2d {
+            w,
+            b: Some(b),
+            sliding,
+        })
+    }
+}
+
+impl Module for DepthwiseConv2d {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        biased(depthwise_conv2d(x, &self.w, &self.sliding), self.b.as_ref())
     }
 }

@@ -4,22 +4,30 @@
 //! under the same names reads its arguments and comes here.
 
 pub mod activation;
+pub mod adaptive;
+pub mod arrange;
 pub mod attention;
+pub mod bilinear;
 pub mod conv;
 pub mod dropout;
+pub mod gated;
 pub mod linear;
+pub mod logits;
 pub mod loss;
 pub mod norm;
 pub mod optimise;
+pub mod orthogonal;
 pub mod pool;
 pub mod random;
 pub mod recurrent;
+pub mod step;
+pub mod running;
 pub mod stream;
 pub mod words;
 
 use clematis_core::expr::Expr;
 use clematis_core::ops;
-use clematis_core::{DType, Repr, Result, Tensor};
+use clematis_core::{DType, Repr, Result, Tensor, bail};
 
 /// The element type that all of these meet in.
 pub fn common(xs: &[&Tensor]) -> DType {
@@ -50,6 +58,24 @@ fn rounded_once(x: &Tensor, f: impl FnOnce(Tensor) -> Expr) -> Result<Tensor> {
             ops::cast(f(ops::cast(x, DType::F32).done()?), half).done()
         }
         _ => f(x.clone()).done(),
+    }
+}
+
+/// Whether values can be read now: not those of what we, or a framework itself, only trace.
+pub fn has_values(x: &Tensor) -> bool {
+    let x = x.lowest();
+    match x.repr() {
+        Repr::Scalar { .. } => true,
+        Repr::Concrete { backend, .. } => backend.has_values(x),
+        Repr::Traced { .. } => false,
+    }
+}
+
+/// An error where one of these is complex.
+fn real(op: &str, xs: &[&Tensor]) -> Result<()> {
+    match xs.iter().find(|x| x.dtype().is_complex()) {
+        Some(x) => bail!(DType, "{op}: takes real numbers, not {}", x.spec()),
+        None => Ok(()),
     }
 }
 

@@ -4,16 +4,38 @@
 //! backend.
 
 pub mod module;
+pub mod cost;
 pub mod init;
+pub mod stack;
 pub mod linear;
 pub mod conv;
+pub mod recurrent;
+pub mod norm;
+pub mod activation;
+pub mod pool;
 pub mod dropout;
+pub mod sequential;
+pub mod attention;
+pub mod transformer;
 pub mod functional;
 pub mod optim;
+pub mod schedule;
 pub mod checkpoint;
 
-pub use conv::Conv2d;
+pub use activation::{Activation, PRelu};
+pub use attention::{Looking, MultiHeadAttention};
+pub use conv::{
+    Conv, Conv1d, Conv1dTranspose, Conv2d, Conv2dTranspose, Conv3d, Conv3dTranspose, ConvTranspose,
+    DepthwiseConv2d,
+};
 pub use dropout::Dropout;
-pub use linear::Linear;
+pub use linear::{Bilinear, Embedding, Linear};
 pub use module::{Module, parameter_count};
-pub use optim::{Adam, Optimizer, Sgd};
+pub use norm::{BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RmsNorm};
+pub use optim::{Adagrad, Adam, AdamW, Lamb, Lars, Lion, LossScale, Optimizer, RmsProp, Sgd};
+pub use pool::{AdaptivePool, AvgPool, GlobalPool, MaxPool};
+pub use recurrent::{Cell, Recurrent, RecurrentOptions, Run};
+pub use schedule::Schedule;
+pub use sequential::{Flatten, Layer, Sequential};
+pub use stack::Stack;
+pub use transformer::{Sight, Transformer, TransformerLayer, TransformerOptions};

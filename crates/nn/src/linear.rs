@@ -1,10 +1,23 @@
-//! The linear layer.
+//! Products with matrices, and rows of a table.
 
+use crate::functional::bilinear as pairs;
 use crate::init;
 use crate::module::Module;
 use clematis_core::random::Key;
-use clematis_core::{Result, Tensor, ops};
+use clematis_core::{Result, Tensor, ensure, ops};
 use clematis_derive::Tree;
+
+/// Sizes that are not 0.
+pub(crate) fn positive(layer: &str, sizes: &[(&str, usize)]) -> Result<()> {
+    for (name, size) in sizes {
+        ensure!(
+            *size > 0,
+            Value,
+            "{layer}: {name} is at least 1, not {size}"
+        );
+    }
+    Ok(())
+}
 
 /// `y = x wᵀ + b` over the last axis.
 #[derive(Clone, Debug, Tree)]
@@ -16,19 +29,85 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Uniform within 1/√inputs, as in torch.
+    /// Weights uniform after Glorot, no bias to begin with.
     pub fn new(inputs: usize, outputs: usize, key: &Key) -> Result<Self> {
-        let (w, b) = key.split();
-        let bound = (inputs.max(1) as f64).sqrt().recip();
+        positive("Linear", &[("inputs", inputs), ("outputs", outputs)])?;
+        // The second key is the bias's, which needs none.
+        let (w, _) = key.split();
         Ok(Linear {
-            w: init::uniform([outputs, inputs], bound, &w)?,
-            b: Some(init::uniform([outputs], bound, &b)?),
+            w: init::glorot_uniform([outputs, inputs], inputs, outputs, &w)?,
+            b: Some(init::zeros([outputs])?),
         })
+    }
+
+    /// The same without a bias.
+    pub fn without_bias(self) -> Self {
+        Linear { b: None, ..self }
     }
 }
 
 impl Module for Linear {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         ops::linear(x, &self.w, self.b.as_ref()).done()
+    }
+}
+
+/// `y = x1 w x2 + b` over the last axes.
+#[derive(Clone, Debug, Tree)]
+pub struct Bilinear {
+    /// `[outputs, first inputs, second inputs]`.
+    pub w: Tensor,
+    /// `[outputs]`.
+    pub b: Option<Tensor>,
+}
+
+impl Bilinear {
+    /// Weights uniform after Glorot, no bias to begin with.
+    pub fn new(first: usize, second: usize, outputs: usize, key: &Key) -> Result<Self> {
+        positive(
+            "Bilinear",
+            &[("first", first), ("second", second), ("outputs", outputs)],
+        )?;
+        let (w, _) = key.split();
+        Ok(Bilinear {
+            w: init::glorot_uniform([outputs, first, second], first * second, outputs, &w)?,
+            b: Some(init::zeros([outputs])?),
+        })
+    }
+
+    /// Of two inputs.
+    pub fn forward(&self, x1: &Tensor, x2: &Tensor) -> Result<Tensor> {
+        pairs::bilinear(x1, x2, &self.w, self.b.as_ref()).done()
+    }
+}
+
+/// Rows of a table by their numbers.
+#[derive(Clone, Debug, Tree)]
+pub struct Embedding {
+    /// `[rows, features]`.
+    pub w: Tensor,
+    /// The row that stands for nothing: it gives zeros and is not trained.
+    #[tree(skip)]
+    pub padding: Option<i64>,
+    /// Longer rows are shortened to this.
+    #[tree(skip)]
+    pub max_norm: Option<f64>,
+}
+
+impl Embedding {
+    /// Rows uniform after Glorot.
+    pub fn new(rows: usize, features: usize, key: &Key) -> Result<Self> {
+        positive("Embedding", &[("rows", rows), ("features", features)])?;
+        Ok(Embedding {
+            w: init::glorot_uniform([rows, features], rows, features, &key.split().0)?,
+            padding: None,
+            max_norm: None,
+        })
+    }
+}
+
+impl Module for Embedding {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        pairs::padded_embedding(&self.w, x, self.max_norm, self.padding).done()
     }
 }

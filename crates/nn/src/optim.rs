@@ -1,71 +1,120 @@
 //! Optimisers: one formula over the leaves of a tree.
+//!
+//! The formulas are those of `functional::step`; here are the numbers that they are used with, and the walk over a tree.
+//! Parameters and state change together or, on an error, not at all.
 
-mod adam;
-mod sgd;
+mod accumulate;
+mod clip;
+mod rules;
+mod scale;
+mod state;
 
-pub use adam::{Adam, AdamState};
-pub use sgd::{Sgd, SgdState};
+pub use accumulate::Accumulate;
+pub use clip::{clip_by_global_norm, clip_by_value, global_norm};
+pub use rules::{Adagrad, Adam, AdamW, Lamb, Lars, Lion, RmsProp, Sgd};
+pub use scale::LossScale;
+pub use state::State;
 
+use crate::functional::step::{Rule, Step};
+use crate::schedule::Schedule;
 use clematis_core::tree::{self, Path, Role, Tree};
-use clematis_core::{Result, Tensor, bail, ensure};
+use clematis_core::{Result, Tensor, bail};
+use std::collections::HashSet;
 
 /// A rule that moves parameters against their gradients.
 pub trait Optimizer {
-    /// What it remembers between steps.
-    type State: Tree;
+    /// The formula with its numbers.
+    fn rule(&self) -> Rule;
+
+    /// The learning rate by step.
+    fn lr(&self) -> &Schedule;
+
     /// The state before the first step.
-    fn init(&self, params: &dyn Tree) -> Result<Self::State>;
-    /// One step; parameters and state change together or, on an error, not at all.
-    fn step(&self, params: &mut dyn Tree, grads: &dyn Tree, state: &mut Self::State) -> Result<()>;
+    fn init(&self, params: &dyn Tree) -> Result<State> {
+        self.rule().check()?;
+        self.lr().check()?;
+        State::zeros(self.rule(), &trained(params))
+    }
+
+    /// One step.
+    fn step(&self, params: &mut dyn Tree, grads: &dyn Tree, state: &mut State) -> Result<()> {
+        let rule = self.rule();
+        rule.check()?;
+        self.lr().check()?;
+        let (own, slopes) = (trained(params), trained(grads));
+        alike(rule.name(), &own, &slopes)?;
+        state.check(rule, &own)?;
+        let mut next = State {
+            steps: state.steps + 1,
+            moments: Vec::with_capacity(own.len()),
+        };
+        let mut leaves = tree::leaves(params);
+        for ((leaf, slope), known) in own.iter().zip(&slopes).zip(&state.moments) {
+            let slots: Vec<_> = known.slots.iter().cloned().map(Some).collect();
+            let (moved, slots) = rule.step(Step {
+                path: &leaf.path,
+                param: &leaf.tensor,
+                grad: &slope.tensor,
+                slots: &slots,
+                lr: self.lr().at(state.steps),
+                count: next.steps,
+                stop: true,
+            })?;
+            leaves[leaf.place] = moved;
+            next.moments.push(known.with(slots));
+        }
+        put(params, leaves);
+        *state = next;
+        Ok(())
+    }
 }
 
-/// The trained leaves of a tree with their places among all leaves.
-fn trained(params: &dyn Tree) -> Vec<(usize, String, Tensor)> {
+/// A leaf that is trained, with its place among all leaves.
+struct Trained {
+    place: usize,
+    path: String,
+    tensor: Tensor,
+}
+
+fn trained(params: &dyn Tree) -> Vec<Trained> {
     let all = tree::entries(params).into_iter().enumerate();
     all.filter(|(_, (_, role, _))| *role == Role::Param)
-        .map(|(i, (path, _, x))| (i, path, x))
+        .map(|(place, (path, _, tensor))| Trained {
+            place,
+            path,
+            tensor,
+        })
         .collect()
 }
 
-/// Zeros like each trained leaf.
-fn zeros(params: &dyn Tree) -> Result<Vec<Tensor>> {
-    trained(params)
+/// Parameters and gradients have the same paths; everything else is told by path.
+fn alike(name: &str, own: &[Trained], slopes: &[Trained]) -> Result<()> {
+    let paths =
+        |all: &[Trained]| -> HashSet<String> { all.iter().map(|leaf| leaf.path.clone()).collect() };
+    if own
         .iter()
-        .map(|(_, _, x)| clematis_core::ops::zeros_like(x).done())
-        .collect()
+        .map(|x| &x.path)
+        .eq(slopes.iter().map(|x| &x.path))
+    {
+        return Ok(());
+    }
+    let (have, given) = (paths(own), paths(slopes));
+    let mut message = format!("{name}: parameters and gradients are not made alike:");
+    for leaf in own.iter().filter(|leaf| !given.contains(&leaf.path)) {
+        message.push_str(&format!("\n  `{}` has no gradient", leaf.path));
+    }
+    for leaf in slopes.iter().filter(|leaf| !have.contains(&leaf.path)) {
+        message.push_str(&format!("\n  `{}` is no parameter", leaf.path));
+    }
+    bail!(Structure, "{message}")
 }
 
-/// New values for the trained leaves from a function of (leaf, gradient, which one), put in all at once.
-fn update(
-    params: &mut dyn Tree,
-    grads: &dyn Tree,
-    mut f: impl FnMut(&Tensor, &Tensor, usize) -> Result<Tensor>,
-) -> Result<()> {
-    let (own, slopes) = (trained(params), trained(grads));
-    ensure!(
-        own.len() == slopes.len(),
-        Value,
-        "step: {} gradients for {} parameters",
-        slopes.len(),
-        own.len()
-    );
-    let mut leaves = tree::leaves(params);
-    for (n, ((place, path, x), (_, other, g))) in own.iter().zip(&slopes).enumerate() {
-        if path != other || x.shape() != g.shape() {
-            bail!(
-                Value,
-                "step: parameter `{path}` {} meets gradient `{other}` {}",
-                x.spec(),
-                g.spec()
-            );
-        }
-        leaves[*place] = f(x, g, n).map_err(|e| e.note(format!("at {path}")))?;
-    }
+/// Other leaves for a tree, in its order.
+fn put(params: &mut dyn Tree, leaves: Vec<Tensor>) {
     let mut next = leaves.into_iter();
     params.visit_mut(&mut Path::default(), &mut |_, _, x| {
         if let Some(new) = next.next() {
             *x = new;
         }
     });
-    Ok(())
 }

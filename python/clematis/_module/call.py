@@ -13,6 +13,7 @@ from ..container import Container
 from ..errors import ClematisError, StructureError
 from ..gradients import with_grads as gradients_wanted
 from .build import ensure, fitted, is_built, label, settle, stored
+from .hooks import after, before
 from .info import RUNNING, Frame, Info, info_of, routed
 from .track import Tracker
 
@@ -83,12 +84,15 @@ def run(module: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
     frame.tracker = tracker
     token = RUNNING.set(frame)
     try:
+        if info.hooks:
+            args, kwargs = before(module, info.hooks, args, kwargs)
         if tracker is None:
-            return function(module, *args, **kwargs)
-        with tracker.during(module):
             ret = function(module, *args, **kwargs)
-            tracker.returned(module, ret)
-        return ret
+        else:
+            with tracker.during(module):
+                ret = function(module, *args, **kwargs)
+                tracker.returned(module, ret)
+        return after(module, info.hooks, args, kwargs, ret) if info.hooks else ret
     except ClematisError as e:
         # The innermost module is the one to be named.
         if not getattr(e, "_has_place", False):

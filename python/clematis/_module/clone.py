@@ -5,26 +5,36 @@ from typing import Any
 
 from ..container import Container
 from .build import ensure, release, take
-from .discover import OBJECTS, is_parameter, is_plain, parts
+from .discover import OBJECTS, State, is_parameter, is_plain, parts
 from .info import NAME, Info, info_of
+from .roles import put_buffers
 
 
 def clone(module: Any, values: Container, kind: type) -> Any:
-    """New modules with other variables; all else is shared, buffers as well, so that what a call changes is seen."""
-    ensure(module, kind)
-    new = _copied(module, {}, kind)
+    """New modules with other variables; all else is shared, buffers as well, so that what a call changes is seen.
+
+    Buffers that are among the values are new too.
+    """
+    info = ensure(module, kind)
+    paths = [] if values.paths() == info.leaves else [path for path in module.buffers().paths() if path in values]
+    new = _copied(module, {}, (kind, State) if paths else (kind,))
     ensure(new, kind)
-    take(new, values, partial=True, checked=False)
+    take(new, values.prune_key_chains(paths) if paths else values, partial=True, checked=False)
+    if paths:
+        put_buffers(new, values)
     return new
 
 
-def _copied(x: Any, known: dict[int, Any], kind: type) -> Any:
+def _copied(x: Any, known: dict[int, Any], kinds: tuple[type, ...]) -> Any:
     """Modules, and what leads to them, anew."""
     if is_plain(x):
         return x
     if id(x) in known:
         return known[id(x)]
-    if isinstance(x, kind):
+    if isinstance(x, State) and State in kinds:
+        known[id(x)] = State(x.value)
+        return known[id(x)]
+    if isinstance(x, kinds[0]):
         new = known[id(x)] = object.__new__(type(x))
         old = info_of(x)
         release(x, old)
@@ -35,21 +45,21 @@ def _copied(x: Any, known: dict[int, Any], kind: type) -> Any:
         info.created = None if old.created is None else old.created.copy()
         for name, value in {**x.__dict__, **old.held}.items():
             if name != NAME:
-                new.__dict__[name] = _copied(value, known, kind)
+                new.__dict__[name] = _copied(value, known, kinds)
         return new
-    if not _leads(x, kind, set()):
+    if not _leads(x, kinds, set()):
         known[id(x)] = x
         return x
     inside = parts(x) or []
     if isinstance(x, tuple):
-        items = [_copied(value, known, kind) for _, _, value in inside]
+        items = [_copied(value, known, kinds) for _, _, value in inside]
         out: Any = type(x)(*items) if hasattr(x, "_fields") else tuple(items)
         known[id(x)] = out
         return out
     # It is known before its parts are, for they may lead back to it.
     out = known[id(x)] = copy(x)
     for _, key, value in inside:
-        new = _copied(value, known, kind)
+        new = _copied(value, known, kinds)
         if new is value:
             continue
         if isinstance(x, (list, dict)):
@@ -59,11 +69,11 @@ def _copied(x: Any, known: dict[int, Any], kind: type) -> Any:
     return out
 
 
-def _leads(x: Any, kind: type, seen: set[int]) -> bool:
+def _leads(x: Any, kinds: tuple[type, ...], seen: set[int]) -> bool:
     """Whether there is a module behind an object, or a parameter in a list, which each module fills for itself."""
-    if isinstance(x, kind):
+    if isinstance(x, kinds):
         return True
     if is_plain(x) or id(x) in seen or len(seen) > OBJECTS:
         return False
     seen.add(id(x))
-    return any(is_parameter(value) or _leads(value, kind, seen) for _, _, value in parts(x) or ())
+    return any(is_parameter(value) or _leads(value, kinds, seen) for _, _, value in parts(x) or ())

@@ -7,6 +7,7 @@ is below it.
 
 import types
 from collections.abc import Callable
+from contextvars import ContextVar
 from copy import copy
 from typing import Any
 
@@ -53,13 +54,26 @@ class State:
         return f"State({self._value!r})"
 
 
+# Whether calls are recorded as a program, in which new state is one more result.
+RECORDING: ContextVar[bool] = ContextVar("RECORDING", default=False)
+
+
 def detached(x: Any) -> Any:
     """The same numbers without a past."""
+    if RECORDING.get():
+        return x
+    if x.backend == "native":
+        return _host_copy(x)
     try:
-        return _core.asarray(x.native) if x.backend != "native" else _host_copy(x)
+        native = x.native
     except TraceError:
         # While a derivative is taken there is no array, but there are numbers.
         return _host_copy(x)
+    if type(native).__name__.endswith(("Tracer", "SymbolicTensor")):
+        raise TraceError(f"{x.backend} traces: a module's state cannot move now; call it outside, or after eval()")
+    # numpy's arrays would go to the backend that is current.
+    with _core.backend(x.backend):
+        return _core.asarray(native)
 
 
 def _host_copy(x: Any) -> Any:
@@ -123,6 +137,10 @@ class Found:
                 continue
             before = self.count()
             self.attribute = name
+            if name == getattr(module, "_at_root", None):
+                for word, key, value in parts(own[name]) or ():
+                    self.follow(value, word, own[name], key, 1)
+                continue
             self.follow(own[name], bare(name), module, name, 0)
             if self.count() > before:
                 other = names.setdefault(bare(name), name)

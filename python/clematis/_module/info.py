@@ -53,6 +53,8 @@ class Info:
         self.partial = False
         self.store = True
         self.training = True
+        # What is called before and after each call.
+        self.hooks: tuple[Any, ...] = ()
         self.frozen: set[str] = set()
         # Attributes in the order of their first assignment; those that hold variables are kept here.
         self.order: dict[str, None] = {}
@@ -87,7 +89,7 @@ class Info:
     # What goes along with a copy; the rest is found again.
     KEPT = (
         "mode", "device", "dtype", "options", "args", "kwargs", "given", "partial", "store", "training", "frozen",
-        "order", "passing", "wants_build",
+        "order", "passing", "wants_build", "hooks",
     )  # fmt: skip
 
 

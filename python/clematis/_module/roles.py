@@ -98,15 +98,22 @@ class Roles(Inspection):
                 moved[id(x)] = _core.asarray(x).to(backend)
         v = stored(self).map(lambda x: moved.get(id(x), x))
         take(self, v, partial=False, checked=False)
-        for _, holder, key in _buffers(self, ""):
-            x = _inside(holder, key)
-            if isinstance(x, State):
-                x.value = x.value.to(backend)
-            elif isinstance(holder, (list, dict)):
-                holder[key] = x.to(backend)
-            elif not isinstance(holder, tuple):
-                holder.__dict__[key] = x.to(backend)
+        put_buffers(self, self.buffers().map(lambda x: x.to(backend)))
         return self
+
+
+def put_buffers(module: Any, values: Container) -> None:
+    """Other values for those buffers that are among them."""
+    for path, holder, key in _buffers(module, ""):
+        if path not in values:
+            continue
+        x = _inside(holder, key)
+        if isinstance(x, State):
+            x.value = values[path]
+        elif isinstance(holder, (list, dict)):
+            holder[key] = values[path]
+        elif not isinstance(holder, tuple):
+            holder.__dict__[key] = values[path]
 
 
 def _buffers(module: Any, chain: str) -> Iterator[tuple[str, Any, Any]]:

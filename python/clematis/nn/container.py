@@ -1,14 +1,20 @@
-"""Modules made of modules."""
+"""Modules made of modules, and those that change no number."""
 
 from collections.abc import Iterator
 from typing import Any
 
+from .. import _clematis as _core
 from ..errors import ArgumentError
-from ..module import Module
+from ._base import Layer
 
 
-class Sequential(Module):
-    """One after the other; functions without parameters may stand among them."""
+class Sequential(Layer):
+    """One after the other; functions without parameters may stand among them.
+
+    >>> net = cm.nn.Sequential(cm.nn.Linear(3, 4), cm.relu, cm.nn.Linear(4, 2))
+    >>> net(cm.ones((5, 3))).shape
+    (5, 2)
+    """
 
     def __init__(self, *sub_modules: Any, **options: Any) -> None:
         for x in sub_modules:
@@ -33,3 +39,29 @@ class Sequential(Module):
 
     def __getitem__(self, at: int) -> Any:
         return self._submodules[at]
+
+
+class Identity(Layer):
+    """What comes in.
+
+    >>> cm.nn.Identity()(cm.asarray([1.0]))
+    Tensor([1.0], float32, native)
+    """
+
+    def _forward(self, x: Any) -> Any:
+        return x
+
+
+class Flatten(Layer):
+    """The axes from `start_axis` to `end_axis` as one.
+
+    >>> cm.nn.Flatten()(cm.ones((2, 3, 4))).shape
+    (2, 12)
+    """
+
+    def __init__(self, start_axis: int = 1, end_axis: int = -1, **options: Any) -> None:
+        self.start_axis, self.end_axis = start_axis, end_axis
+        super().__init__(**options)
+
+    def _forward(self, x: Any) -> Any:
+        return _core.flatten(x, start_dim=self.start_axis, end_dim=self.end_axis)

@@ -26,7 +26,11 @@ def _checked(op: str, mode: str) -> str:
 
 
 class Constant:
-    """The same number everywhere."""
+    """The same number everywhere.
+
+    >>> cm.nn.Constant(0.5).create_variables((2,))
+    Tensor([0.5, 0.5], float32, native)
+    """
 
     def __init__(self, constant: float) -> None:
         self.constant = constant
@@ -40,21 +44,33 @@ class Constant:
 
 
 class Zeros(Constant):
-    """Zeros."""
+    """Zeros.
+
+    >>> cm.nn.Zeros().create_variables((2,))
+    Tensor([0.0, 0.0], float32, native)
+    """
 
     def __init__(self) -> None:
         super().__init__(0.0)
 
 
 class Ones(Constant):
-    """Ones."""
+    """Ones.
+
+    >>> cm.nn.Ones().create_variables((2,))
+    Tensor([1.0, 1.0], float32, native)
+    """
 
     def __init__(self) -> None:
         super().__init__(1.0)
 
 
 class Uniform:
-    """Uniform between plus and minus `gain * (numerator / fan) ** power`."""
+    """Uniform between plus and minus `gain * (numerator / fan) ** power`.
+
+    >>> cm.nn.Uniform(1, "fan_in", 0.5, 1).create_variables((2, 6), fan_in=6, key=cm.random.key(0)).shape
+    (2, 6)
+    """
 
     def __init__(self, numerator: float, fan_mode: str, power: float, gain: float) -> None:
         self.numerator, self.power, self.gain = numerator, power, gain
@@ -73,28 +89,162 @@ class Uniform:
 
 
 class GlorotUniform(Uniform):
-    """Uniform within `sqrt(6 / (fan_in + fan_out))`."""
+    """Uniform within `sqrt(6 / (fan_in + fan_out))`.
+
+    >>> cm.nn.GlorotUniform().create_variables((2, 6), fan_in=6, fan_out=2, key=cm.random.key(0)).shape
+    (2, 6)
+    """
 
     def __init__(self) -> None:
         super().__init__(6, "fan_sum", 0.5, 1)
 
 
 class FirstLayerSiren(Uniform):
-    """For the first layer of a network of sines."""
+    """For the first layer of a network of sines.
+
+    >>> cm.nn.FirstLayerSiren().create_variables((2, 6), fan_in=6, key=cm.random.key(0)).shape
+    (2, 6)
+    """
 
     def __init__(self) -> None:
         super().__init__(1, "fan_in", 1, 1)
 
 
 class Siren(Uniform):
-    """For the other layers of a network of sines."""
+    """For the other layers of a network of sines.
+
+    >>> cm.nn.Siren().create_variables((2, 6), fan_in=6, key=cm.random.key(0)).shape
+    (2, 6)
+    """
 
     def __init__(self, w0: float = 30) -> None:
         super().__init__(6, "fan_in", 0.5, 1 / w0)
 
 
+class KaimingUniform(Uniform):
+    """Uniform within `sqrt(6 / ((1 + negative_slope ** 2) * fan))`.
+
+    >>> cm.nn.KaimingUniform().create_variables((2, 6), fan_in=6, key=cm.random.key(0)).shape
+    (2, 6)
+    """
+
+    def __init__(self, fan_mode: str = "fan_in", negative_slope: float = 0.0) -> None:
+        super().__init__(6 / (1 + negative_slope**2), fan_mode, 0.5, 1)
+
+
+class LecunUniform(Uniform):
+    """Uniform within `sqrt(3 / fan_in)`.
+
+    >>> cm.nn.LecunUniform().create_variables((2, 6), fan_in=6, key=cm.random.key(0)).shape
+    (2, 6)
+    """
+
+    def __init__(self) -> None:
+        super().__init__(3, "fan_in", 0.5, 1)
+
+
+class Normal:
+    """Normal with a mean and a standard deviation.
+
+    >>> cm.nn.Normal(std=0.02).create_variables((2, 6), key=cm.random.key(0)).shape
+    (2, 6)
+    """
+
+    def __init__(self, mean: float = 0.0, std: float = 1.0) -> None:
+        if not std >= 0:
+            raise ArgumentError(f"{type(self).__name__}: std is not negative, not {std}")
+        self.mean, self.std = mean, std
+
+    def _std(self, fan_in: int | None, fan_out: int | None) -> float:
+        return self.std
+
+    def create_variables(
+        self, var_shape: Sequence[int], device: Any = None, fan_out: int | None = None, fan_in: int | None = None,
+        dtype: Any = None, *, key: Any = None,
+    ) -> Any:  # fmt: skip
+        """A new tensor, drawn with a key or from the implicit stream."""
+        std, dtype = self._std(fan_in, fan_out), dtype or _core.float32
+        return _core.random_normal(mean=self.mean, std=std, shape=tuple(var_shape), device=device, dtype=dtype, key=key)
+
+
+class TruncatedNormal(Normal):
+    """Normal, drawn anew beyond two standard deviations.
+
+    >>> cm.nn.TruncatedNormal(std=0.02).create_variables((2, 6), key=cm.random.key(0)).shape
+    (2, 6)
+    """
+
+    def create_variables(
+        self, var_shape: Sequence[int], device: Any = None, fan_out: int | None = None, fan_in: int | None = None,
+        dtype: Any = None, *, key: Any = None,
+    ) -> Any:  # fmt: skip
+        """A new tensor, drawn with a key or from the implicit stream."""
+        if key is None:
+            key = _core._random.key(int(_core.randint(0, 2**31 - 1)))
+        std, dtype = self._std(fan_in, fan_out), dtype or _core.float32
+        drawn = _core._random.truncated_normal(key, tuple(var_shape), low=-2.0, high=2.0, dtype=dtype)
+        return _core.asarray(drawn * std + self.mean, device=device)
+
+
+class Orthogonal:
+    """Columns, or rows, at right angles and of length `gain`; all axes but the last are taken as one.
+
+    >>> w = cm.nn.Orthogonal().create_variables((3, 2), key=cm.random.key(0))
+    >>> cm.allclose(w.T @ w, cm.eye(2), atol=1e-6)
+    True
+    """
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain = gain
+
+    def create_variables(
+        self, var_shape: Sequence[int], device: Any = None, fan_out: int | None = None, fan_in: int | None = None,
+        dtype: Any = None, *, key: Any = None,
+    ) -> Any:  # fmt: skip
+        """A new tensor, drawn with a key or from the implicit stream."""
+        shape, dtype = tuple(var_shape), dtype or _core.float32
+        return _core.random_orthogonal(shape=shape, gain=self.gain, device=device, dtype=dtype, key=key)
+
+
+class _FanNormal(Normal):
+    """Normal with variance `numerator / fan`."""
+
+    def __init__(self, numerator: float, fan_mode: str) -> None:
+        super().__init__()
+        self.numerator, self.fan_mode = numerator, _checked(type(self).__name__, fan_mode)
+
+    def _std(self, fan_in: int | None, fan_out: int | None) -> float:
+        return (self.numerator / _fan(type(self).__name__, self.fan_mode, fan_in, fan_out)) ** 0.5
+
+
+class GlorotNormal(_FanNormal):
+    """Normal with variance `2 / (fan_in + fan_out)`.
+
+    >>> cm.nn.GlorotNormal().create_variables((2, 6), fan_in=6, fan_out=2, key=cm.random.key(0)).shape
+    (2, 6)
+    """
+
+    def __init__(self) -> None:
+        super().__init__(2, "fan_sum")
+
+
+class LecunNormal(_FanNormal):
+    """Normal with variance `1 / fan_in`.
+
+    >>> cm.nn.LecunNormal().create_variables((2, 6), fan_in=6, key=cm.random.key(0)).shape
+    (2, 6)
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1, "fan_in")
+
+
 class KaimingNormal:
-    """Normal with variance `2 / ((1 + negative_slope ** 2) * fan)`."""
+    """Normal with variance `2 / ((1 + negative_slope ** 2) * fan)`.
+
+    >>> cm.nn.KaimingNormal().create_variables((2, 6), fan_in=6, key=cm.random.key(0)).shape
+    (2, 6)
+    """
 
     def __init__(self, mean: float = 0, fan_mode: str = "fan_in") -> None:
         self.mean, self.fan_mode = mean, _checked("KaimingNormal", fan_mode)

@@ -9,36 +9,40 @@ use crate::ops::{self, Ops};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// x minus its largest element; a row of -inf keeps its values instead of becoming NaN.
-fn shifted(x: &Tensor, axes: &Axes) -> Result<(Tensor, Tensor)> {
+/// The largest elements along some axes, which stay as axes of 1; zeros where there are none.
+fn tops(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
     if axes.iter().any(|&a| x.shape().dims()[a] == 0usize) {
-        return Ok((x.clone(), ops::keepdims(x, list, ops::sum).done()?));
+        return ops::keepdims(x, list, ops::sum).done();
     }
-    let top = ops::keepdims(x, list, ops::max).stop_gradient().done()?;
-    let top = ops::where_(ops::isinf(&top), 0.0, &top).cast(x.dtype());
-    // An infinite top stays as it is: inf - inf would be NaN where the limit is 1 or 0.
-    let top = top.done()?;
-    Ok(((x - &top).done()?, top))
+    ops::keepdims(x, list, ops::max).stop_gradient().done()
+}
+
+/// x minus its largest element along an axis. If that is infinite the row becomes NaN, as frameworks have it.
+fn shifted(x: &Tensor, axis: usize) -> Result<Tensor> {
+    (x - tops(x, &[axis].into())?).done()
 }
 
 /// exp(x), scaled to sum to one along an axis.
 pub fn softmax(x: &Tensor, axis: usize) -> Result<Tensor> {
-    let (x, _) = shifted(x, &[axis].into())?;
-    let e = x.exp().done()?;
+    let e = shifted(x, axis)?.exp().done()?;
     (&e / e.sum_keepdims(axis)).done()
 }
 
 /// log(softmax(x)).
 pub fn log_softmax(x: &Tensor, axis: usize) -> Result<Tensor> {
-    let (x, _) = shifted(x, &[axis].into())?;
+    let x = shifted(x, axis)?;
     (&x - x.exp().sum_keepdims(axis).log()).done()
 }
 
 /// log of the sum of exp(x).
 pub fn logsumexp(x: &Tensor, axes: &Axes) -> Result<Tensor> {
-    let (moved, top) = shifted(x, axes)?;
-    let sum = moved.exp().sum(axes).log();
+    let top = tops(x, axes)?;
+    // inf - inf would be NaN where the sum is infinite, or 0 where all are -inf.
+    let top = ops::where_(ops::isinf(&top), 0.0, &top)
+        .cast(x.dtype())
+        .done()?;
+    let sum = (x - &top).exp().sum(axes).log();
     (sum + top.reshape(x.shape().without(axes))).done()
 }
 

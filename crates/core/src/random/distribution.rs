@@ -349,12 +349,17 @@ pub fn gamma(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: DTyp
     draw().into()
 }
 
+/// Values where they are at hand; a plain number as it was given, not as an element type would round it.
+fn values(x: &Tensor) -> Vec<f64> {
+    match x.as_number() {
+        Some(v) => vec![v.as_f64()],
+        None => x.to_host().map(|host| host.to_f64()).unwrap_or_default(),
+    }
+}
+
 fn positive(op: &str, what: &str, x: &Tensor) -> Result<()> {
-    let Ok(host) = x.to_host() else {
-        return Ok(());
-    };
     let wrong = |v: &f64| v.is_nan() || *v <= 0.0 || v.is_infinite();
-    match host.to_f64().into_iter().find(wrong) {
+    match values(x).into_iter().find(wrong) {
         Some(v) if v == f64::INFINITY => bail!(Value, "{op}: a {what} of {v} is not finite"),
         Some(v) => bail!(Value, "{op}: a {what} of {v} is not positive"),
         None => Ok(()),
@@ -400,6 +405,18 @@ fn log_gamma_draw(key: &Key, shape: &Shape, alpha: &Tensor, dtype: DType) -> Res
     ops::where_(&small, &out.0[0] + ops::log(u) / alpha, &out.0[0]).done()
 }
 
+/// Parameters that share a draw, whose largest is `most`.
+///
+/// Where all are next to nothing their logarithms would be infinite. Only ratios matter then, so they are scaled alike.
+fn usable(alpha: &Tensor, most: &Tensor) -> Result<Tensor> {
+    let (tiny, by, least) = match alpha.dtype() {
+        DType::F64 => (1e-280, 1e100, 1e-300),
+        _ => (1e-30, 1e15, 1e-37),
+    };
+    let scale = ops::where_(ops::less(most, tiny), by, ops::full_like(most, 1.0));
+    ops::maximum(alpha * scale, least).done()
+}
+
 /// Beta with these parameters.
 pub fn beta(
     key: &Key,
@@ -416,18 +433,11 @@ pub fn beta(
         let (a, b) = (a.into_expr().done()?, b.into_expr().done()?);
         positive("beta", "parameter", &a)?;
         positive("beta", "parameter", &b)?;
-        let x = log_gamma_draw(
-            &ka,
-            &shape,
-            &ops::broadcast_to(a.cast(wide), &shape).done()?,
-            wide,
-        )?;
-        let y = log_gamma_draw(
-            &kb,
-            &shape,
-            &ops::broadcast_to(b.cast(wide), &shape).done()?,
-            wide,
-        )?;
+        let a = ops::broadcast_to(a.cast(wide), &shape).done()?;
+        let b = ops::broadcast_to(b.cast(wide), &shape).done()?;
+        let most = ops::maximum(&a, &b).done()?;
+        let x = log_gamma_draw(&ka, &shape, &usable(&a, &most)?, wide)?;
+        let y = log_gamma_draw(&kb, &shape, &usable(&b, &most)?, wide)?;
         // x / (x + y) from logarithms, so that tiny parameters do not give 0 / 0.
         ops::sigmoid(x - y).cast(dtype).done()
     };
@@ -447,12 +457,14 @@ pub fn dirichlet(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: 
         );
         positive("dirichlet", "parameter", &alpha)?;
         let whole = shape_of(shape)?.join(alpha.shape());
-        let log = log_gamma_draw(
-            key,
-            &whole,
-            &ops::broadcast_to(alpha.cast(wide), &whole).done()?,
-            wide,
-        )?;
+        let alpha = ops::broadcast_to(alpha.cast(wide), &whole).done()?;
+        let alpha = match alpha.shape().dims().last() {
+            Some(&n) if n != 0usize => {
+                usable(&alpha, &ops::keepdims(&alpha, -1, ops::max).done()?)?
+            }
+            _ => alpha,
+        };
+        let log = log_gamma_draw(key, &whole, &alpha, wide)?;
         ops::softmax(log, -1).cast(dtype).done()
     };
     draw().into()
@@ -463,16 +475,19 @@ pub fn poisson(key: &Key, shape: impl IntoShape, rate: impl IntoExpr, dtype: DTy
     let draw = || -> Result<Tensor> {
         let shape = shape_of(shape)?;
         let rate = rate.into_expr().done()?;
-        if let Ok(host) = rate.to_host()
-            && let Some(v) = host.to_f64().into_iter().find(|v| v.is_nan() || *v < 0.0)
-        {
-            bail!(Value, "poisson: a rate of {v}");
-        }
-        let wide = if rate.dtype() == DType::F64 && !rate.is_weak() {
-            DType::F64
+        let (wide, most) = if rate.dtype() == DType::F64 && !rate.is_weak() {
+            (DType::F64, f64::MAX)
         } else {
-            DType::F32
+            (DType::F32, f64::from(f32::MAX))
         };
+        match values(&rate)
+            .into_iter()
+            .find(|v| !(0.0..=most).contains(v))
+        {
+            Some(v) if v > most => bail!(Value, "poisson: a rate of {v} is not finite in {wide}"),
+            Some(v) => bail!(Value, "poisson: a rate of {v} is negative or no number"),
+            None => {}
+        }
         let rate = ops::broadcast_to(rate.cast(wide), &shape).done()?;
         let (small_key, large_key) = key.split();
         let large = ops::greater_equal(&rate, 10.0).done()?;

@@ -116,17 +116,18 @@ fn pivot<W: Float>(row: &[W]) -> W {
 }
 
 fn softmax_row<W: Float>(out: &mut [W], x: &[W]) {
-    W::shifted_exponentials(out, x, pivot(x));
+    // An infinite largest makes the row NaN, as the expansion does.
+    W::shifted_exponentials(out, x, top(x));
     let total = W::total(out);
     scale(out, W::one() / total);
 }
 
 fn log_softmax_row<W: Float>(out: &mut [W], x: &[W]) {
-    let pivot = pivot(x);
-    W::shifted_exponentials(out, x, pivot);
+    let largest = top(x);
+    W::shifted_exponentials(out, x, largest);
     let total = W::total(out);
-    // Their sum would round the logarithm away beside a large pivot.
-    shift_twice(out, x, pivot, total.logarithm());
+    // Their sum would round the logarithm away beside a large number.
+    shift_twice(out, x, largest, total.logarithm());
 }
 
 /// The statistic by which a row is normalised.

@@ -62,3 +62,11 @@ pub fn logit(x: impl IntoExpr, eps: Option<f64>) -> Expr {
         })
     })
 }
+
+/// The first half of the last axis times `gelu` of the second.
+pub fn geglu(x: impl IntoExpr) -> Expr {
+    x.into_expr().then(|x| -> Result<Tensor> {
+        let (own, gate) = super::attention::halves("geglu", &float(&x)?)?;
+        (own * ops::gelu(gate, false)).done()
+    })
+}

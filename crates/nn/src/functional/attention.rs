@@ -1,6 +1,6 @@
 //! Attention.
 
-use super::common;
+use super::{common, real};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, ensure, ops};
 
@@ -52,12 +52,8 @@ fn attend(
         last(v, 2),
         v.spec()
     );
+    real(op, &[q, k, v, scale])?;
     let met = common(&[q, k, v]);
-    ensure!(
-        !met.is_complex(),
-        DType,
-        "{op}: takes real numbers, not {met}"
-    );
     let dtype = if met.is_float() { met } else { DType::F64 };
     let batch_of = |x: &Tensor| Shape::from_dims(x.shape().dims()[..x.rank() - 2].iter().copied());
     let batch = batch_of(q)

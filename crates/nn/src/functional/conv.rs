@@ -3,7 +3,7 @@
 //! Filters do not follow the layout of the data: they are `[spatial…, in / groups, out]`, transposed ones
 //! `[spatial…, in, out / groups]`, unless they are asked for with the channels first.
 
-use super::common;
+use super::{common, words};
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::op::{Conv, Pads};
 use clematis_core::ops::{self, Padding};
@@ -90,17 +90,7 @@ impl Sliding {
             ("dilations", &self.dilations),
             ("x_dilations", &self.x_dilations),
         ] {
-            ensure!(
-                list.len() == spatial,
-                Shape,
-                "{op}: {} {what} for {spatial} spatial axes",
-                list.len()
-            );
-            ensure!(
-                list.iter().all(|&n| n > 0),
-                Value,
-                "{op}: {what} {list:?} are not all positive"
-            );
+            words::counts(op, what, list, spatial)?;
         }
         ensure!(self.groups > 0, Value, "{op}: feature_group_count 0");
         Ok(())
@@ -178,6 +168,7 @@ fn forward(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, p: &Sliding) -> Result
                 ),
             },
         };
+        words::places(p.op, i, size, low, high)?;
         ensure!(
             (size + low + high - span).value().is_none_or(|v| v >= 0),
             Shape,
@@ -268,9 +259,8 @@ fn backward(
             Padding::Valid => false,
             Padding::Each(_) => bail!(
                 Value,
-                "{}: the padding of a transposed convolution is SAME or VALID, not {:?}",
-                p.op,
-                p.padding
+                "{}: the padding of a transposed convolution is \"SAME\" or \"VALID\", not numbers",
+                p.op
             ),
         };
         let usual = match same {
@@ -288,6 +278,7 @@ fn backward(
             p.op,
             x.spec()
         );
+        words::places(p.op, i, length, Dim::number(0), Dim::number(0))?;
         // The convolution with this padding and stride must lead from the result back to the input.
         let back = match same {
             true => length.ceil_div(stride)?,

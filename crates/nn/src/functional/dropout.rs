@@ -13,12 +13,55 @@ pub fn probability(op: &str, p: f64) -> Result<f64> {
     Ok(p)
 }
 
+/// How likely an element is dropped.
+#[derive(Clone, Debug)]
+pub enum Probability {
+    /// A number between 0 and 1.
+    Known(f64),
+    /// A tensor of one element that is traced.
+    Traced(Tensor),
+}
+
+impl Probability {
+    /// Reads a tensor of one element; what is traced is checked as far as there are values.
+    pub fn of(op: &str, p: &Tensor) -> Result<Probability> {
+        super::real(op, &[p])?;
+        ensure!(
+            p.shape().count_dim() == 1usize,
+            Shape,
+            "{op}: prob {} is not one number",
+            p.spec()
+        );
+        if super::has_values(p) {
+            let value = probability(op, p.lowest().item()?.as_f64())?;
+            if !super::is_traced(p) {
+                return Ok(Probability::Known(value));
+            }
+        }
+        Ok(Probability::Traced(ops::reshape(p, ()).done()?))
+    }
+
+    /// Whether nothing can be dropped.
+    pub fn is_zero(&self) -> bool {
+        matches!(self, Probability::Known(p) if *p == 0.0)
+    }
+
+    /// As a tensor, for comparisons.
+    pub fn tensor(&self) -> Tensor {
+        match self {
+            Probability::Known(p) => Tensor::number(*p),
+            Probability::Traced(p) => p.clone(),
+        }
+    }
+}
+
 /// The shape of the mask: each entry is a size of `x`, 1 for a value shared along that axis, or left open.
 pub fn noise_shape(op: &str, x: &Tensor, noise: &[Option<i64>]) -> Result<Shape> {
     ensure!(
         noise.len() == x.rank(),
         Shape,
-        "{op}: noise_shape {noise:?} for {}",
+        "{op}: noise_shape {} for {}",
+        shown(noise),
         x.spec()
     );
     let dims = x.shape().dims();
@@ -28,12 +71,21 @@ pub fn noise_shape(op: &str, x: &Tensor, noise: &[Option<i64>]) -> Result<Shape>
         ensure!(
             size == own || size == 1usize,
             Shape,
-            "{op}: noise_shape {noise:?} for {}: {size} is neither {own} nor 1",
+            "{op}: noise_shape {} for {}: {size} is neither {own} nor 1",
+            shown(noise),
             x.spec()
         );
         out.push(size);
     }
     Ok(Shape::from_dims(out))
+}
+
+fn shown(noise: &[Option<i64>]) -> String {
+    let text = |n: &Option<i64>| n.map_or("None".to_string(), |n| n.to_string());
+    format!(
+        "[{}]",
+        noise.iter().map(text).collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// The mask's shape that drops whole channels of `[batch, spatial…, channels]`; the batch may be left out.
@@ -60,15 +112,37 @@ pub fn channel_noise(op: &str, x: &Tensor, spatial: usize, channels_first: bool)
 }
 
 /// `x` where the mask holds, 0 elsewhere; scaled up by what is kept of 1 - `prob` if told so.
-pub fn dropout(x: impl IntoExpr, keep: impl IntoExpr, prob: f64, scale: bool) -> Expr {
+pub fn dropout(
+    x: impl IntoExpr,
+    keep: impl IntoExpr,
+    prob: impl Into<Probability>,
+    scale: bool,
+) -> Expr {
+    let prob = prob.into();
     x.into_expr().then(|x| {
-        if !scale || prob >= 1.0 {
+        let all = matches!(prob, Probability::Known(p) if p >= 1.0);
+        if !scale || all {
             // A number without a home would not be the zero of an integer type.
             return ops::where_(keep, &x, ops::cast(0, x.dtype())).done();
         }
         let x = super::float(&x)?;
-        super::rounded_once(&x, |x| ops::where_(keep, &x * (1.0 / (1.0 - prob)), 0.0))
+        super::rounded_once(&x, |x| match &prob {
+            Probability::Known(p) => ops::where_(keep, &x * (1.0 / (1.0 - p)), 0.0),
+            Probability::Traced(p) => {
+                // Where all is dropped the mask has the last word, so any divisor will do.
+                (1.0 - ops::cast(p, x.dtype())).then(|rest| {
+                    let some = ops::greater(&rest, 0.0);
+                    ops::where_(keep, &x / ops::where_(some, &rest, 1.0), 0.0)
+                })
+            }
+        })
     })
+}
+
+impl From<f64> for Probability {
+    fn from(p: f64) -> Self {
+        Probability::Known(p)
+    }
 }
 
 /// The element type of the draw, unless told.

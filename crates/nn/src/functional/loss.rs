@@ -1,6 +1,6 @@
 //! Losses.
 
-use super::{common, float};
+use super::{common, float, real};
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::ops::{self, IntoAxes};
 use clematis_core::{DType, Result, Tensor, bail, ensure};
@@ -40,8 +40,9 @@ impl Reduction {
 }
 
 /// Both as floats of one type wide enough, and the type that the result is to have.
-fn pair(x: impl IntoExpr, y: impl IntoExpr) -> Result<(Tensor, Tensor, DType)> {
+fn pair(op: &str, x: impl IntoExpr, y: impl IntoExpr) -> Result<(Tensor, Tensor, DType)> {
     let (x, y) = (x.into_expr().done()?, y.into_expr().done()?);
+    x.shape().broadcast_with(y.shape(), op)?;
     let met = common(&[&x, &y]);
     let dtype = if met.is_inexact() { met } else { DType::FLOAT };
     let wide = dtype.accumulator();
@@ -71,7 +72,8 @@ pub fn cross_entropy(
     reduction: Reduction,
 ) -> Expr {
     let build = || -> Result<Tensor> {
-        let (truth, pred, dtype) = pair(truth, pred)?;
+        let (truth, pred, dtype) = pair("cross_entropy", truth, pred)?;
+        real("cross_entropy", &[&truth, &pred])?;
         let pred = clipped("cross_entropy", &pred, epsilon)?;
         ops::cast(-reduction.over(truth * ops::log(&pred), axis), dtype).done()
     };
@@ -95,6 +97,7 @@ pub fn sparse_cross_entropy(
             "{op}: the numbers of classes are integers, not {}",
             truth.spec()
         );
+        real(op, &[&pred])?;
         let pred = float(&pred)?;
         let at = pred.shape().axis(axis, op)?;
         let rows = pred.shape().without(&[at]);
@@ -121,7 +124,8 @@ pub fn binary_cross_entropy(
     reduction: Reduction,
 ) -> Expr {
     let build = || -> Result<Tensor> {
-        let (truth, pred, dtype) = pair(truth, pred)?;
+        let (truth, pred, dtype) = pair("binary_cross_entropy", truth, pred)?;
+        real("binary_cross_entropy", &[&truth, &pred])?;
         let pred = clipped("binary_cross_entropy", &pred, epsilon)?;
         let loss = &truth * ops::log(&pred) + (1.0 - &truth) * ops::log1p(-&pred);
         ops::cast(-reduction.over(loss, ..), dtype).done()
@@ -137,7 +141,8 @@ pub fn binary_cross_entropy_with_logits(
     reduction: Reduction,
 ) -> Expr {
     let build = || -> Result<Tensor> {
-        let (truth, x, dtype) = pair(truth, logits)?;
+        let (truth, x, dtype) = pair("binary_cross_entropy_with_logits", truth, logits)?;
+        real("binary_cross_entropy_with_logits", &[&truth, &x])?;
         let loss = match pos_weight {
             Some(w) => {
                 let weight = (ops::cast(w, x.dtype()) - 1.0) * &truth + 1.0;
@@ -153,7 +158,7 @@ pub fn binary_cross_entropy_with_logits(
 /// `|pred - true|`.
 pub fn l1_loss(truth: impl IntoExpr, pred: impl IntoExpr, reduction: Reduction) -> Expr {
     let build = || -> Result<Tensor> {
-        let (x, y, dtype) = pair(truth, pred)?;
+        let (x, y, dtype) = pair("l1_loss", truth, pred)?;
         ops::cast(reduction.over(ops::abs(x - y), ..), dtype).done()
     };
     build().into()
@@ -162,7 +167,7 @@ pub fn l1_loss(truth: impl IntoExpr, pred: impl IntoExpr, reduction: Reduction) 
 /// `(pred - true)²`.
 pub fn mse_loss(truth: impl IntoExpr, pred: impl IntoExpr, reduction: Reduction) -> Expr {
     let build = || -> Result<Tensor> {
-        let (x, y, dtype) = pair(truth, pred)?;
+        let (x, y, dtype) = pair("mse_loss", truth, pred)?;
         ops::cast(reduction.over(ops::square(x - y), ..), dtype).done()
     };
     build().into()
@@ -177,7 +182,7 @@ pub fn huber_loss(
 ) -> Expr {
     let build = || -> Result<Tensor> {
         ensure!(delta > 0.0, Value, "huber_loss: a delta of {delta}");
-        let (x, y, dtype) = pair(truth, pred)?;
+        let (x, y, dtype) = pair("huber_loss", truth, pred)?;
         ops::cast(reduction.over(ops::huber_loss(x, y, delta), ..), dtype).done()
     };
     build().into()
@@ -195,7 +200,7 @@ pub fn smooth_l1_loss(
     }
     let build = || -> Result<Tensor> {
         ensure!(beta > 0.0, Value, "smooth_l1_loss: a beta of {beta}");
-        let (x, y, dtype) = pair(truth, pred)?;
+        let (x, y, dtype) = pair("smooth_l1_loss", truth, pred)?;
         let loss = ops::huber_loss(x, y, beta) / beta;
         ops::cast(reduction.over(loss, ..), dtype).done()
     };

@@ -17,7 +17,7 @@ pub fn channels_second(op: &str, word: &str) -> Result<bool> {
 }
 
 /// The axis of the channels.
-fn channel_axis(op: &str, x: &Tensor, second: bool) -> Result<usize> {
+pub(super) fn channel_axis(op: &str, x: &Tensor, second: bool) -> Result<usize> {
     ensure!(
         x.rank() >= 2,
         Shape,
@@ -94,7 +94,13 @@ fn affine(y: Expr, scale: Option<&Tensor>, bias: Option<&Tensor>, like: &Tensor)
 }
 
 /// One number per channel.
-fn per_channel(op: &str, what: &str, x: &Tensor, t: Option<&Tensor>, axis: usize) -> Result<()> {
+pub(super) fn per_channel(
+    op: &str,
+    what: &str,
+    x: &Tensor,
+    t: Option<&Tensor>,
+    axis: usize,
+) -> Result<()> {
     let channels = x.shape().dims()[axis];
     if let Some(t) = t {
         ensure!(
@@ -109,7 +115,7 @@ fn per_channel(op: &str, what: &str, x: &Tensor, t: Option<&Tensor>, axis: usize
 }
 
 /// A vector over channels as `x` sees it.
-fn along(v: &Tensor, axis: usize, rank: usize) -> Expr {
+pub(super) fn along(v: &Tensor, axis: usize, rank: usize) -> Expr {
     let size = v.shape().count_dim();
     let dims = (0..rank).map(|a| if a == axis { size } else { Dim::number(1) });
     ops::reshape(v, Shape::from_dims(dims))

@@ -3,7 +3,7 @@
 //! Halves are computed in f32 and rounded once, at the end. Norms are scaled, so that they neither overflow nor vanish,
 //! and their derivative at 0 is 0.
 
-use super::{common, is_traced, safe_sqrt};
+use super::{common, has_values, is_traced, real, safe_sqrt};
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{DType, Result, Shape, Tensor, ensure, ops};
 
@@ -70,6 +70,9 @@ pub fn gradient_descent_update(w: &Tensor, grad: &Tensor, lr: &Tensor, stop: boo
 
 fn descend(op: &str, w: &Tensor, grad: &Tensor, lr: &Tensor, stop: bool) -> Result<Tensor> {
     fitting(op, &[w, grad, lr])?;
+    if !w.dtype().is_complex() {
+        real(op, &[grad, lr])?;
+    }
     let dtype = wide(&[w, grad, lr]);
     let moved = ops::cast(w, dtype) - ops::cast(grad, dtype) * ops::cast(lr, dtype);
     stopped(like(moved, w), stop)
@@ -78,6 +81,7 @@ fn descend(op: &str, w: &Tensor, grad: &Tensor, lr: &Tensor, stop: bool) -> Resu
 /// Adam's step before the learning rate, the new mean and the new mean of squares.
 pub fn adam_step(grad: &Tensor, p: Moments<'_>) -> Result<[Tensor; 3]> {
     fitting("adam_step", &[grad, p.m, p.v])?;
+    real("adam_step", &[grad, p.m, p.v, p.step])?;
     let dtype = wide(&[grad, p.m, p.v]);
     let [delta, m, v] = adam(grad, p, dtype)?;
     Ok([
@@ -111,7 +115,7 @@ fn correction(p: Moments<'_>, dtype: DType) -> Result<Tensor> {
         "adam_step: the step {} is not one number",
         p.step.spec()
     );
-    if !is_traced(p.step) {
+    if !is_traced(p.step) && has_values(p.step) {
         let t = p.step.item()?.as_f64();
         let factor = (1.0 - p.beta2.powf(t)).max(0.0).sqrt() / (1.0 - p.beta1.powf(t) + p.epsilon);
         return Ok(Tensor::scalar(factor, dtype));
@@ -131,6 +135,7 @@ pub fn adam_update(
     stop: bool,
 ) -> Result<[Tensor; 3]> {
     fitting("adam_update", &[w, grad, lr, p.m, p.v])?;
+    real("adam_update", &[w, grad, lr, p.m, p.v, p.step])?;
     let dtype = wide(&[w, grad, lr, p.m, p.v]);
     let [delta, m, v] = adam(grad, p, dtype)?;
     let moved = ops::cast(w, dtype) - &delta * ops::cast(lr, dtype);
@@ -157,6 +162,7 @@ fn largest(x: &Tensor) -> Result<Tensor> {
 pub fn lars_update(w: &Tensor, grad: &Tensor, lr: &Tensor, decay: f64, stop: bool) -> Expr {
     let build = || -> Result<Tensor> {
         fitting("lars_update", &[w, grad, lr])?;
+        real("lars_update", &[w, grad, lr])?;
         let dtype = wide(&[w, grad, lr]);
         let (wide_w, g) = (ops::cast(w, dtype).done()?, ops::cast(grad, dtype).done()?);
         // Lengths in units of the largest element: near the limit of the type they are beyond all numbers themselves.
@@ -190,6 +196,7 @@ pub fn lamb_update(
     stop: bool,
 ) -> Result<[Tensor; 3]> {
     fitting("lamb_update", &[w, grad, lr, p.m, p.v])?;
+    real("lamb_update", &[w, grad, lr, p.m, p.v, p.step])?;
     let dtype = wide(&[w, grad, lr, p.m, p.v]);
     let [delta, m, v] = adam(grad, p, dtype)?;
     let wide_w = ops::cast(w, dtype).done()?;

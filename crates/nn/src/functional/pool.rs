@@ -1,6 +1,6 @@
 //! Pooling: the largest or the mean of sliding windows, and means to a given size.
 
-use super::float;
+use super::{float, words};
 use clematis_core::expr::Expr;
 use clematis_core::op::{Pads, Window, WindowKind};
 use clematis_core::ops::{self, Padding};
@@ -65,11 +65,7 @@ impl Pooling {
             ("strides", &self.strides),
             ("dilations", &self.dilations),
         ] {
-            ensure!(
-                list.len() == spatial && list.iter().all(|&n| n > 0),
-                Value,
-                "{op}: {what} {list:?} are not {spatial} positive numbers"
-            );
+            words::counts(op, what, list, spatial)?;
         }
         let first = if self.channels_first { 2 } else { 1 };
         let none = (Dim::number(0), Dim::number(0));
@@ -92,6 +88,7 @@ impl Pooling {
                     (low.into(), high.into())
                 }
             };
+            words::places(op, i, size, low, high)?;
             let free = size + low + high - span;
             let mut extra = Dim::number(0);
             if self.ceil_mode {

@@ -30,21 +30,47 @@ fn offender(x: &Tensor, bad: impl Fn(f64) -> bool) -> Option<f64> {
     }
 }
 
+/// The values of both bounds in pairs, where they are at hand.
+fn bounds(low: &Tensor, high: &Tensor) -> Vec<(f64, f64)> {
+    let values = |x: &Tensor| match x.as_number() {
+        Some(v) => vec![v.as_f64()],
+        None => x.to_host().map(|host| host.to_f64()).unwrap_or_default(),
+    };
+    let (a, b) = (values(low), values(high));
+    if a.is_empty() || b.is_empty() {
+        return Vec::new();
+    }
+    let pair = |i: usize| (a[i % a.len()], b[i % b.len()]);
+    (0..a.len().max(b.len())).map(pair).collect()
+}
+
 /// Both bounds in order, or an error that names them.
 fn ordered(op: &str, low: &Tensor, high: &Tensor) -> Result<()> {
-    let (Ok(a), Ok(b)) = (low.to_host(), high.to_host()) else {
-        return Ok(());
-    };
-    let (a, b) = (a.to_f64(), b.to_f64());
-    let n = a.len().max(b.len());
-    if a.is_empty() || b.is_empty() {
-        return Ok(());
-    }
-    for i in 0..n {
-        let (a, b) = (a[i % a.len()], b[i % b.len()]);
+    for (a, b) in bounds(low, high) {
         ensure!(a <= b, Value, "{op}: low {a} is not below high {b}");
     }
     Ok(())
+}
+
+/// The range of an element type.
+fn range(dtype: DType) -> (f64, f64) {
+    let bits = dtype.size() as i32 * 8;
+    match dtype {
+        DType::F16 => (-65504.0, 65504.0),
+        DType::BF16 => (-BF16_MAX, BF16_MAX),
+        DType::F64 => (f64::MIN, f64::MAX),
+        d if d.is_signed_int() => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)),
+        d if d.is_int() => (0.0, 2f64.powi(bits)),
+        _ => (f64::from(f32::MIN), f64::from(f32::MAX)),
+    }
+}
+
+/// (2 - 2⁻⁷) 2¹²⁷.
+const BF16_MAX: f64 = 3.389_531_389_251_535_5e38;
+
+/// An error where a parameter is complex.
+pub fn real_parameters(op: &str, xs: &[&Tensor]) -> Result<()> {
+    super::real(op, xs)
 }
 
 /// The shape of a draw: as given, where both parameters are numbers, or that of the arrays among them.
@@ -55,6 +81,7 @@ pub fn shape_of(
     y: &Tensor,
     shape: Option<Shape>,
 ) -> Result<Shape> {
+    super::real(op, &[x, y])?;
     let is_array = |t: &Tensor| t.as_number().is_none();
     match (shape, is_array(x), is_array(y)) {
         (Some(shape), false, false) => Ok(shape),
@@ -85,6 +112,7 @@ pub fn shape_of(
 
 /// The shape of a draw whose parameters broadcast: to the given one, or to each other.
 pub fn broadcast_shape(op: &str, xs: &[&Tensor], shape: Option<Shape>) -> Result<Shape> {
+    super::real(op, xs)?;
     let mut met = Shape::scalar();
     for x in xs {
         met = met.broadcast_with(x.shape(), op)?;
@@ -110,15 +138,25 @@ pub fn float_dtype(xs: &[&Tensor], asked: Option<DType>) -> DType {
     })
 }
 
-/// Checks the bounds of `uniform` where they have values.
-pub fn check_uniform(low: &Tensor, high: &Tensor) -> Result<()> {
-    ordered("random_uniform", low, high)
+/// Checks the bounds of uniform numbers of this type where they have values.
+pub fn check_uniform(op: &str, low: &Tensor, high: &Tensor, dtype: DType) -> Result<()> {
+    ordered(op, low, high)?;
+    let (least, most) = range(dtype);
+    for (a, b) in bounds(low, high) {
+        ensure!(
+            least <= a && b <= most,
+            Value,
+            "{op}: low {a} and high {b} are not within the range of {dtype}"
+        );
+    }
+    Ok(())
 }
 
-/// Checks the parameters of `normal` where they have values.
-pub fn check_normal(std: &Tensor) -> Result<()> {
-    match offender(std, |v| v.is_nan() || v < 0.0) {
-        Some(v) => bail!(Value, "random_normal: std {v} is negative"),
+/// Checks the parameters of normal numbers where they have values.
+pub fn check_normal(op: &str, std: &Tensor) -> Result<()> {
+    match offender(std, |v| !(v >= 0.0 && v.is_finite())) {
+        Some(v) if v < 0.0 => bail!(Value, "{op}: std {v} is negative"),
+        Some(v) => bail!(Value, "{op}: std {v} is not finite"),
         None => Ok(()),
     }
 }
@@ -142,8 +180,15 @@ pub fn to_uniform(unit: &Tensor, low: &Tensor, high: &Tensor, dtype: DType) -> E
         if dtype == wide && at(low, 0.0) && at(high, 1.0) {
             return Ok(unit.clone());
         }
+        let (_, most) = range(wide);
+        let is_far = bounds(low, high).iter().any(|(a, b)| b - a > most);
         let (a, b) = (ops::cast(low, wide).done()?, ops::cast(high, wide).done()?);
-        let moved = ops::cast(unit * (&b - &a) + &a, dtype).done()?;
+        // The way from one end of the type to the other is no number of it.
+        let moved = match is_far {
+            true => unit * &b + (1.0 - unit) * &a,
+            false => unit * (&b - &a) + &a,
+        };
+        let moved = ops::cast(moved, dtype).done()?;
         if !dtype.is_float() {
             return Ok(moved);
         }
@@ -268,7 +313,10 @@ pub fn multinomial(
             "multinomial: draws integers, not {dtype}"
         );
         let weights = match (weights, population) {
-            (Some(w), _) => super::float(w)?,
+            (Some(w), _) => {
+                super::real("multinomial", &[w])?;
+                super::float(w)?
+            }
             (None, Some(n)) => ops::full(Shape::from_sizes(&[batch, n]), 1.0, DType::F32).done()?,
             (None, None) => bail!(Value, "multinomial: needs a population_size or probs"),
         };

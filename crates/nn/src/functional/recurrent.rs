@@ -50,6 +50,7 @@ pub fn lstm_update(
     }
     let mut all = vec![x, h, c, kernel, recurrent_kernel];
     all.extend([bias, recurrent_bias].into_iter().flatten());
+    super::real(op, &all)?;
     let met = common(&all);
     let dtype = if met.is_float() { met } else { DType::FLOAT };
     // Halves would be rounded at each of the steps.

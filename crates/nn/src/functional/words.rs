@@ -1,7 +1,7 @@
 //! The words for layouts and padding.
 
 use clematis_core::ops::Padding;
-use clematis_core::{Result, bail, ensure};
+use clematis_core::{Dim, Result, bail, ensure};
 
 /// Whether a word for the layout of data puts the channels before the spatial axes.
 pub fn channels_first(op: &str, word: &str, spatial: usize) -> Result<bool> {
@@ -31,6 +31,36 @@ pub fn one_of(op: &str, what: &str, word: &str, known: [&str; 2]) -> Result<bool
         known[1]
     );
     Ok(true)
+}
+
+/// The most that a window counts: strides, gaps, paddings and places. Some frameworks have no more bits for them.
+const MOST: i64 = i32::MAX as i64;
+
+/// Counts of a window, one per spatial axis: positive, and none beyond 31 bits.
+pub fn counts(op: &str, what: &str, list: &[usize], spatial: usize) -> Result<()> {
+    ensure!(
+        list.len() == spatial,
+        Shape,
+        "{op}: {} {what} for {spatial} spatial axes",
+        list.len()
+    );
+    ensure!(
+        list.iter().all(|&n| n > 0 && n as u64 <= MOST as u64),
+        Value,
+        "{op}: {what} {list:?} are not all from 1 to {MOST}"
+    );
+    Ok(())
+}
+
+/// The places that a window slides over on a spatial axis, padding included: none beyond 31 bits.
+pub fn places(op: &str, axis: usize, size: Dim, low: Dim, high: Dim) -> Result<()> {
+    let fits = |x: Dim| x.value().is_none_or(|n| n <= MOST);
+    ensure!(
+        fits(low) && fits(high) && fits(size) && fits(size + low + high),
+        Value,
+        "{op}: spatial axis {axis} has {size} places, padded by {low} and {high}, and at most {MOST} can be slid over"
+    );
+    Ok(())
 }
 
 /// Padding by a word.

@@ -1,0 +1,179 @@
+//! The formulas of the rules, in one element type.
+
+use super::Rule;
+use crate::functional::safe_sqrt;
+use clematis_core::expr::{Expr, IntoExpr};
+use clematis_core::{Result, Tensor, bail, ops};
+
+impl Rule {
+    /// The new parameter; the moments change in their places.
+    pub(super) fn formula(
+        &self,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &mut [Tensor],
+        lr: f64,
+        t: f64,
+    ) -> Result<Tensor> {
+        match (*self, slots) {
+            (
+                Rule::Sgd {
+                    momentum,
+                    nesterov,
+                    weight_decay,
+                },
+                slots,
+            ) => {
+                let g = decayed(g, w, weight_decay)?;
+                let [velocity] = slots else {
+                    return (w - g * lr).done();
+                };
+                *velocity = (&*velocity * momentum + &g).done()?;
+                match nesterov {
+                    true => (w - (g + &*velocity * momentum) * lr).done(),
+                    false => (w - &*velocity * lr).done(),
+                }
+            }
+            (
+                Rule::Adam {
+                    beta1,
+                    beta2,
+                    epsilon,
+                    weight_decay,
+                    decoupled,
+                },
+                [mean, square],
+            ) => {
+                let g = decayed(g, w, if decoupled { 0.0 } else { weight_decay })?;
+                averages(&g, mean, square, beta1, beta2)?;
+                // Both means start at zero and are scaled up by what is missing.
+                let (c1, c2) = (1.0 - beta1.powf(t), 1.0 - beta2.powf(t));
+                let root = safe_sqrt(square) / c2.sqrt() + epsilon;
+                let step = &*mean / root * (lr / c1);
+                match decoupled && weight_decay != 0.0 {
+                    true => (w * (1.0 - lr * weight_decay) - step).done(),
+                    false => (w - step).done(),
+                }
+            }
+            (
+                Rule::Lars {
+                    momentum,
+                    weight_decay,
+                    trust,
+                },
+                slots,
+            ) => {
+                let (own, slope) = (ops::norm(w, ..).done()?, ops::norm(g, ..).done()?);
+                let below = &slope + &own * weight_decay;
+                let ratio = ratio(&own, &slope, &own * trust, below)?;
+                let step = (decayed(g, w, weight_decay)? * (ratio * lr)).done()?;
+                let [velocity] = slots else {
+                    return (w - step).done();
+                };
+                *velocity = (&*velocity * momentum + step).done()?;
+                (w - &*velocity).done()
+            }
+            (
+                Rule::Lamb {
+                    beta1,
+                    beta2,
+                    epsilon,
+                    weight_decay,
+                    most,
+                },
+                [mean, square],
+            ) => {
+                averages(g, mean, square, beta1, beta2)?;
+                let (c1, c2) = (1.0 - beta1.powf(t), 1.0 - beta2.powf(t));
+                let root = safe_sqrt(square) / c2.sqrt() + epsilon;
+                let step = decayed(&(&*mean / root / c1).done()?, w, weight_decay)?;
+                let (own, length) = (ops::norm(w, ..).done()?, ops::norm(&step, ..).done()?);
+                let ratio = ratio(&own, &length, &own, &length)?;
+                (w - step * (ops::minimum(ratio, most) * lr)).done()
+            }
+            (
+                Rule::RmsProp {
+                    alpha,
+                    epsilon,
+                    momentum,
+                    centered,
+                    weight_decay,
+                },
+                [square, rest @ ..],
+            ) => {
+                let g = decayed(g, w, weight_decay)?;
+                *square = (&*square * alpha + ops::square(&g) * (1.0 - alpha)).done()?;
+                let (root, rest) = match (centered, rest) {
+                    (true, [mean, rest @ ..]) => {
+                        *mean = (&*mean * alpha + &g * (1.0 - alpha)).done()?;
+                        // Rounding can bring the difference below zero.
+                        let spread = (&*square - ops::square(&*mean)).done()?;
+                        (safe_sqrt(&spread), rest)
+                    }
+                    (_, rest) => (safe_sqrt(square), rest),
+                };
+                let step = (&g / (root + epsilon)).done()?;
+                let [velocity] = rest else {
+                    return (w - step * lr).done();
+                };
+                *velocity = (&*velocity * momentum + step).done()?;
+                (w - &*velocity * lr).done()
+            }
+            (
+                Rule::Adagrad {
+                    epsilon,
+                    weight_decay,
+                },
+                [square],
+            ) => {
+                let g = decayed(g, w, weight_decay)?;
+                *square = (&*square + ops::square(&g)).done()?;
+                (w - g / (safe_sqrt(square) + epsilon) * lr).done()
+            }
+            (
+                Rule::Lion {
+                    beta1,
+                    beta2,
+                    weight_decay,
+                },
+                [mean],
+            ) => {
+                let step = ops::sign(&*mean * beta1 + g * (1.0 - beta1));
+                *mean = (&*mean * beta2 + g * (1.0 - beta2)).done()?;
+                match weight_decay != 0.0 {
+                    true => (w * (1.0 - lr * weight_decay) - step * lr).done(),
+                    false => (w - step * lr).done(),
+                }
+            }
+            _ => bail!(Internal, "{}: moments are missing", self.name()),
+        }
+    }
+}
+
+/// The gradient with a share of the parameter.
+fn decayed(g: &Tensor, w: &Tensor, decay: f64) -> Result<Tensor> {
+    if decay == 0.0 {
+        return Ok(g.clone());
+    }
+    (g + w * decay).done()
+}
+
+/// The new mean of gradients and the new mean of their squares.
+fn averages(
+    g: &Tensor,
+    mean: &mut Tensor,
+    square: &mut Tensor,
+    beta1: f64,
+    beta2: f64,
+) -> Result<()> {
+    *mean = (&*mean * beta1 + g * (1.0 - beta1)).done()?;
+    *square = (&*square * beta2 + ops::square(g) * (1.0 - beta2)).done()?;
+    Ok(())
+}
+
+/// A quotient of lengths, 1 where one of two lengths is 0: a parameter of zeros has to move somehow.
+fn ratio(one: &Tensor, two: &Tensor, above: impl IntoExpr, below: impl IntoExpr) -> Result<Expr> {
+    let some = ops::logical_and(ops::greater(one, 0.0), ops::greater(two, 0.0)).done()?;
+    let below = ops::where_(&some, below, 1.0);
+    Ok(ops::where_(&some, above.into_expr() / below, 1.0))
+}

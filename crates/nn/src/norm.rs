@@ -1,0 +1,251 @@
+//! Normalisations. Channels are last unless told otherwise.
+
+use crate::functional::norm;
+use crate::functional::running::{self, Moved};
+use crate::init;
+use crate::linear::positive;
+use crate::module::Module;
+use clematis_core::tree::State;
+use clematis_core::{Result, Shape, Tensor, ensure, ops};
+use clematis_derive::Tree;
+
+/// What keeps a division from one by 0.
+const EPSILON: f64 = 1e-5;
+
+/// Normalised over the last axes, then `x weight + bias`.
+#[derive(Clone, Debug, Tree)]
+pub struct LayerNorm {
+    /// As the last axes.
+    pub weight: Option<Tensor>,
+    /// As the last axes.
+    pub bias: Option<Tensor>,
+    /// The sizes of the last axes.
+    #[tree(skip)]
+    pub sizes: Vec<usize>,
+    /// What keeps a division from one by 0.
+    #[tree(skip)]
+    pub epsilon: f64,
+}
+
+fn check_last(layer: &str, x: &Tensor, sizes: &[usize]) -> Result<()> {
+    let n = x.rank().saturating_sub(sizes.len());
+    let fits =
+        x.rank() >= sizes.len() && x.shape().dims()[n..].iter().zip(sizes).all(|(a, b)| a == b);
+    ensure!(
+        fits,
+        Shape,
+        "{layer}: the last axes of {} are not {sizes:?}",
+        x.spec()
+    );
+    Ok(())
+}
+
+impl LayerNorm {
+    /// Over last axes of these sizes.
+    pub fn new(sizes: &[usize]) -> Result<Self> {
+        ensure!(!sizes.is_empty(), Value, "LayerNorm: no axes to normalise");
+        Ok(LayerNorm {
+            weight: Some(init::ones(Shape::from_sizes(sizes))?),
+            bias: Some(init::zeros(Shape::from_sizes(sizes))?),
+            sizes: sizes.to_vec(),
+            epsilon: EPSILON,
+        })
+    }
+}
+
+impl Module for LayerNorm {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        check_last("LayerNorm", x, &self.sizes)?;
+        let axes: Vec<i64> = (-(self.sizes.len() as i64)..0).collect();
+        let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
+        norm::layer_norm(x, &axes, weight, bias, self.epsilon, 1.0).done()
+    }
+}
+
+/// Divided by the root mean square over the last axes, then multiplied by `weight`.
+#[derive(Clone, Debug, Tree)]
+pub struct RmsNorm {
+    /// As the last axes.
+    pub weight: Option<Tensor>,
+    /// The sizes of the last axes.
+    #[tree(skip)]
+    pub sizes: Vec<usize>,
+    /// What keeps a division from one by 0.
+    #[tree(skip)]
+    pub epsilon: f64,
+}
+
+impl RmsNorm {
+    /// Over last axes of these sizes.
+    pub fn new(sizes: &[usize]) -> Result<Self> {
+        ensure!(!sizes.is_empty(), Value, "RmsNorm: no axes to normalise");
+        Ok(RmsNorm {
+            weight: Some(init::ones(Shape::from_sizes(sizes))?),
+            sizes: sizes.to_vec(),
+            epsilon: EPSILON,
+        })
+    }
+}
+
+impl Module for RmsNorm {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        check_last("RmsNorm", x, &self.sizes)?;
+        let axis = -(self.sizes.len() as i64);
+        ops::rms_norm(x, self.weight.as_ref(), axis, self.epsilon).done()
+    }
+}
+
+/// Normalised within groups of channels of each sample.
+#[derive(Clone, Debug, Tree)]
+pub struct GroupNorm {
+    /// One per channel.
+    pub weight: Option<Tensor>,
+    /// One per channel.
+    pub bias: Option<Tensor>,
+    /// How many groups.
+    #[tree(skip)]
+    pub groups: usize,
+    /// Whether the channels are the second axis rather than the last.
+    #[tree(skip)]
+    pub channels_second: bool,
+    /// What keeps a division from one by 0.
+    #[tree(skip)]
+    pub epsilon: f64,
+}
+
+impl GroupNorm {
+    /// So many groups of so many channels.
+    pub fn new(groups: usize, channels: usize) -> Result<Self> {
+        positive("GroupNorm", &[("groups", groups), ("channels", channels)])?;
+        ensure!(
+            channels.is_multiple_of(groups),
+            Value,
+            "GroupNorm: {channels} channels do not divide into {groups} groups"
+        );
+        Ok(GroupNorm {
+            weight: Some(init::ones([channels])?),
+            bias: Some(init::zeros([channels])?),
+            groups,
+            channels_second: false,
+            epsilon: EPSILON,
+        })
+    }
+}
+
+impl Module for GroupNorm {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
+        norm::group_norm(
+            x,
+            self.groups,
+            weight,
+            bias,
+            self.epsilon,
+            self.channels_second,
+        )
+        .done()
+    }
+}
+
+/// Normalised per sample and channel.
+#[derive(Clone, Debug, Tree)]
+pub struct InstanceNorm {
+    /// One per channel.
+    pub weight: Option<Tensor>,
+    /// One per channel.
+    pub bias: Option<Tensor>,
+    /// Whether the channels are the second axis rather than the last.
+    #[tree(skip)]
+    pub channels_second: bool,
+    /// What keeps a division from one by 0.
+    #[tree(skip)]
+    pub epsilon: f64,
+}
+
+impl InstanceNorm {
+    /// Of so many channels.
+    pub fn new(channels: usize) -> Result<Self> {
+        positive("InstanceNorm", &[("channels", channels)])?;
+        Ok(InstanceNorm {
+            weight: Some(init::ones([channels])?),
+            bias: Some(init::zeros([channels])?),
+            channels_second: false,
+            epsilon: EPSILON,
+        })
+    }
+}
+
+impl Module for InstanceNorm {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
+        let found = norm::instance_norm(x, weight, bias, self.epsilon, self.channels_second)?;
+        Ok(found.out)
+    }
+}
+
+/// Normalised per channel: `forward` by running statistics, `train` by the batch.
+#[derive(Clone, Debug, Tree)]
+pub struct BatchNorm {
+    /// One per channel.
+    pub weight: Option<Tensor>,
+    /// One per channel.
+    pub bias: Option<Tensor>,
+    /// Kept, not trained.
+    pub running_mean: State,
+    /// Kept, not trained; unbiased.
+    pub running_var: State,
+    /// The weight of a batch in the running statistics.
+    #[tree(skip)]
+    pub momentum: f64,
+    /// Whether the channels are the second axis rather than the last.
+    #[tree(skip)]
+    pub channels_second: bool,
+    /// What keeps a division from one by 0.
+    #[tree(skip)]
+    pub epsilon: f64,
+}
+
+impl BatchNorm {
+    /// Of so many channels.
+    pub fn new(channels: usize) -> Result<Self> {
+        positive("BatchNorm", &[("channels", channels)])?;
+        Ok(BatchNorm {
+            weight: Some(init::ones([channels])?),
+            bias: Some(init::zeros([channels])?),
+            running_mean: State(init::zeros([channels])?),
+            running_var: State(init::ones([channels])?),
+            momentum: 0.1,
+            channels_second: false,
+            epsilon: EPSILON,
+        })
+    }
+
+    /// By the statistics of the batch. What they move the running ones to stands beside the result: inside a derivative
+    /// it is handed out with the loss, then given to `keep`.
+    pub fn train(&self, x: &Tensor) -> Result<Moved> {
+        running::batch_norm_update(
+            x,
+            Some(&self.running_mean.0),
+            Some(&self.running_var.0),
+            self.bias.as_ref(),
+            self.weight.as_ref(),
+            self.momentum,
+            self.epsilon,
+            self.channels_second,
+        )
+    }
+
+    /// Takes new running statistics.
+    pub fn keep(&mut self, mean: Tensor, variance: Tensor) {
+        (self.running_mean, self.running_var) = (State(mean), State(variance));
+    }
+}
+
+impl Module for BatchNorm {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (mean, variance) = (&self.running_mean.0, &self.running_var.0);
+        let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
+        let (epsilon, second) = (self.epsilon, self.channels_second);
+        norm::batch_norm(x, mean, variance, bias, weight, false, epsilon, second).done()
+    }
+}

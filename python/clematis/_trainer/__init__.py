@@ -1,0 +1,1 @@
+"""The parts of `cm.Trainer`: checkpoints, logs, the progress bar."""

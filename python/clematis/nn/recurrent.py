@@ -1,0 +1,225 @@
+"""Layers that go along time: [batch, time, channels] in, [batch, time, channels] out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _clematis as _core
+from ..errors import ArgumentError, ShapeError
+from ._base import GLOROT, ZEROS, Layer, choice, count, keys
+
+_WAYS = ("", "reverse_")
+
+
+class _Recurrent(Layer):
+    """Layers on top of each other, each in one direction or in both.
+
+    Kernels are `input/layer_0/w` and `recurrent/layer_0/w`, biases beside them are `b`; those of the other direction
+    begin with `reverse_`.
+    """
+
+    # How many gates stand side by side in a kernel, and how many tensors are a state.
+    _gates, _states = 1, 1
+
+    def __init__(
+        self, input_channels: Any, output_channels: Any, *, weight_initializer: Any, bias_initializer: Any,
+        with_bias: bool, num_layers: Any, bidirectional: bool, return_sequence: bool, return_state: bool,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        self.input_channels = count(self, "input_channels", input_channels)
+        self.output_channels = count(self, "output_channels", output_channels)
+        self.num_layers, self.with_bias = count(self, "num_layers", num_layers), with_bias
+        self.bidirectional, self.return_sequence, self.return_state = bidirectional, return_sequence, return_state
+        self._initializers = (weight_initializer, bias_initializer)
+        super().__init__(**options)
+
+    @property
+    def _ways(self) -> Sequence[str]:
+        return _WAYS if self.bidirectional else _WAYS[:1]
+
+    def _create_variables(self, *, device: Any = None, dtype: Any = None) -> dict[str, Any]:
+        m = self.output_channels
+        made: dict[str, Any] = {}
+        for_w, for_b = self._initializers
+        kinds = [way + kind for way in _WAYS for kind in ("input", "recurrent")]
+        for kind, key in zip(kinds, self._take_keys(len(kinds)), strict=True):
+            if kind.startswith("reverse_") and not self.bidirectional:
+                continue
+            layers: dict[str, Any] = {}
+            made[kind] = layers
+            for i, layer_key in enumerate(keys(key, self.num_layers)):
+                below = m * len(self._ways) if i else self.input_channels
+                n, wide = m if kind.endswith("recurrent") else below, m * self._gates
+                w_key, b_key = keys(layer_key, 2)
+                layers[f"layer_{i}"] = part = {}
+                part["w"] = for_w.create_variables((n, wide), device, wide, n, dtype, key=w_key)
+                if self.with_bias:
+                    part["b"] = for_b.create_variables((wide,), device, wide, n, dtype, key=b_key)
+        return made
+
+    def get_initial_state(self, batch_shape: Sequence[int], dtype: Any = None) -> Any:
+        """Zeros for each layer and direction."""
+        shape, like = (*batch_shape, self.output_channels), _core.asarray(self.v["input/layer_0/w"])
+        n = self.num_layers * len(self._ways)
+        with _core.backend(like.backend):
+            zeros = [[_core.zeros(shape, dtype=dtype or like.dtype) for _ in range(n)] for _ in range(self._states)]
+        return tuple(zeros) if self._states > 1 else zeros[0]
+
+    def _given_state(self, x: Any, initial_state: Any) -> list[list[Any]]:
+        """The states that were given, or zeros: for each tensor of a state, one per layer and direction."""
+        n = self.num_layers * len(self._ways)
+        if initial_state is None:
+            return [[0.0] * n for _ in range(self._states)]
+        state = initial_state if self._states > 1 else [initial_state]
+        if not isinstance(state, (list, tuple)) or len(state) != self._states:
+            raise ArgumentError(f"{type(self).__name__}: an initial state is {self._states} lists of {n} arrays each")
+        for part in state:
+            if len(part) != n:
+                raise ArgumentError(f"{type(self).__name__}: an initial state of {len(part)} arrays, not {n}")
+        return [list(part) for part in state]
+
+    def _steps(self, x: Any, state: list[Any], kernels: list[Any], biases: dict[str, Any]) -> tuple[Any, list[Any]]:
+        """All hidden states of one layer, and what the last state has besides the last of them."""
+        raise NotImplementedError
+
+    def _forward(self, inputs: Any, initial_state: Any = None) -> Any:
+        v, x = self.v, inputs
+        if len(x.shape) < 2 or x.shape[-1] != self.input_channels:
+            raise ShapeError(
+                f"{type(self).__name__}: inputs are [batch, time, {self.input_channels}], not {tuple(x.shape)}"
+            )
+        before = self._given_state(x, initial_state)
+        after: list[list[Any]] = [[] for _ in range(self._states)]
+        ends: list[Any] = []
+        for i in range(self.num_layers):
+            outs, ends = [], []
+            for way in self._ways:
+                place = len(after[0])
+                own, inner = v[f"{way}input/layer_{i}"], v[f"{way}recurrent/layer_{i}"]
+                biases = {"bias": own["b"], "recurrent_bias": inner["b"]} if self.with_bias else {}
+                states, kernels = [part[place] for part in before], [own["w"], inner["w"]]
+                hs, rest = self._steps(_core.flip(x, axis=-2) if way else x, states, kernels, biases)
+                ends.append(hs[..., -1, :])
+                for part, last in zip(after, [ends[-1], *rest], strict=True):
+                    part.append(last)
+                outs.append(_core.flip(hs, axis=-2) if way else hs)
+            x = outs[0] if len(outs) == 1 else _core.concat(outs, axis=-1)
+        if not self.return_sequence:
+            x = ends[0] if len(ends) == 1 else _core.concat(ends, axis=-1)
+        if not self.return_state:
+            return x
+        return x, (tuple(after) if self._states > 1 else after[0])
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory; gates stand in the order input, forget, cell, output.
+
+    Returns the hidden states of the last layer (only the last of them unless `return_sequence`), and with
+    `return_state` the last states of all layers: `h, (hs, cs)`.
+
+    >>> layer = cm.nn.LSTM(3, 4, num_layers=2, key=cm.random.key(0))
+    >>> h, (hs, cs) = layer(cm.ones((2, 5, 3)))
+    >>> h.shape, len(hs), cs[1].shape
+    ((2, 5, 4), 2, (2, 4))
+    """
+
+    _gates, _states = 4, 2
+
+    def __init__(
+        self,
+        input_channels: int,
+        output_channels: int,
+        /,
+        *,
+        weight_initializer: Any = GLOROT,
+        bias_initializer: Any = ZEROS,
+        with_bias: bool = False,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        return_sequence: bool = True,
+        return_state: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            input_channels, output_channels, weight_initializer=weight_initializer, bias_initializer=bias_initializer,
+            with_bias=with_bias, num_layers=num_layers, bidirectional=bidirectional, return_sequence=return_sequence,
+            return_state=return_state, **options,
+        )  # fmt: skip
+
+    def _steps(self, x: Any, state: list[Any], kernels: list[Any], biases: dict[str, Any]) -> tuple[Any, list[Any]]:
+        hs, c = _core.lstm_update(x, *state, *kernels, **biases)
+        return hs, [c]
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units; gates stand in the order reset, update, new.
+
+    Returns the hidden states of the last layer, and with `return_state` the last states of all layers.
+
+    >>> layer = cm.nn.GRU(3, 4, bidirectional=True, key=cm.random.key(0))
+    >>> h, hs = layer(cm.ones((2, 5, 3)))
+    >>> h.shape, len(hs)
+    ((2, 5, 8), 2)
+    """
+
+    _gates = 3
+
+    def __init__(
+        self,
+        input_channels: int,
+        output_channels: int,
+        /,
+        *,
+        weight_initializer: Any = GLOROT,
+        bias_initializer: Any = ZEROS,
+        with_bias: bool = True,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        return_sequence: bool = True,
+        return_state: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            input_channels, output_channels, weight_initializer=weight_initializer, bias_initializer=bias_initializer,
+            with_bias=with_bias, num_layers=num_layers, bidirectional=bidirectional, return_sequence=return_sequence,
+            return_state=return_state, **options,
+        )  # fmt: skip
+
+    def _steps(self, x: Any, state: list[Any], kernels: list[Any], biases: dict[str, Any]) -> tuple[Any, list[Any]]:
+        return _core.gru_update(x, *state, *kernels, **biases), []
+
+
+class RNN(_Recurrent):
+    """`h = tanh(x · w + h · u + b)`, or with `nonlinearity="relu"`.
+
+    Returns the hidden states of the last layer, and with `return_state` the last states of all layers.
+
+    >>> layer = cm.nn.RNN(3, 4, return_state=False, key=cm.random.key(0))
+    >>> layer(cm.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    def __init__(
+        self,
+        input_channels: int,
+        output_channels: int,
+        /,
+        *,
+        nonlinearity: str = "tanh",
+        weight_initializer: Any = GLOROT,
+        bias_initializer: Any = ZEROS,
+        with_bias: bool = True,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        return_sequence: bool = True,
+        return_state: bool = True,
+        **options: Any,
+    ) -> None:
+        self.nonlinearity = choice(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
+        super().__init__(
+            input_channels, output_channels, weight_initializer=weight_initializer, bias_initializer=bias_initializer,
+            with_bias=with_bias, num_layers=num_layers, bidirectional=bidirectional, return_sequence=return_sequence,
+            return_state=return_state, **options,
+        )  # fmt: skip
+
+    def _steps(self, x: Any, state: list[Any], kernels: list[Any], biases: dict[str, Any]) -> tuple[Any, list[Any]]:
+        return _core.rnn_update(x, *state, *kernels, **biases, nonlinearity=self.nonlinearity), []
