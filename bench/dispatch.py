@@ -10,7 +10,9 @@ import sys
 import timeit
 
 FRAMEWORKS = ("numpy", "torch", "jax", "tensorflow")
-ROUNDS = int(os.environ.get("ROUNDS", "40"))
+ROUNDS = int(os.environ.get("ROUNDS", "800"))
+# Seconds of one round: short, so that on a busy machine some rounds run undisturbed.
+ROUND = 0.0005
 
 
 def raw(name):
@@ -93,7 +95,7 @@ def measure(contenders):
     for label, (expression, names) in contenders.items():
         timer = timeit.Timer(expression, globals=names)
         number, took = timer.autorange()
-        timers[label] = (timer, max(1, int(number * 0.01 / max(took, 1e-9))))
+        timers[label] = (timer, max(1, int(number * ROUND / max(took, 1e-9))))
         best[label] = float("inf")
     for _ in range(ROUNDS):
         for label, (timer, number) in timers.items():

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from ._clematis import run_command_line
+from ._clematis import _run_command_line
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # The work is done without the interpreter, which would hear of Ctrl-C only afterwards.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(run_command_line(["clematis", *sys.argv[1:]]))
+    sys.exit(_run_command_line(["clematis", *sys.argv[1:]]))
 
 
 if __name__ == "__main__":

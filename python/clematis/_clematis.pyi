@@ -226,6 +226,15 @@ __all__ = [
     "lp_normalize",
     "deserialize",
     "get",
+    "bilinear",
+    "geglu",
+    "gru_update",
+    "rnn_update",
+    "batch_norm_update",
+    "flatten",
+    "causal_mask",
+    "cross_entropy_with_logits",
+    "random_orthogonal",
     "linear",
     "embedding",
     "scaled_dot_product_attention",
@@ -259,6 +268,12 @@ __all__ = [
     "adam_update",
     "lars_update",
     "lamb_update",
+    "_schedule_at",
+    "_optim_slots",
+    "_optim_step",
+    "_scaled",
+    "_summed",
+    "_next_scale",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -268,6 +283,11 @@ __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "global_avg_pool",
+    "global_max_pool",
     "random_uniform",
     "random_normal",
     "multinomial",
@@ -287,7 +307,9 @@ __all__ = [
     "jvp",
     "linearize",
     "_method",
+    "_derivative",
     "custom_vjp",
+    "_custom_gradient",
     "cond",
     "switch",
     "while_loop",
@@ -295,6 +317,14 @@ __all__ = [
     "map",
     "save",
     "load",
+    "_Graph",
+    "_import_program",
+    "_next_key",
+    "_import_rules",
+    "_trace_call",
+    "_dialect",
+    "_lower",
+    "_flops",
     "backend",
     "backends",
     "set_backend",
@@ -302,7 +332,7 @@ __all__ = [
     "register_backend",
     "_backend_facts",
     "_restore",
-    "run_command_line",
+    "_run_command_line",
     "_fft",
     "_random",
     "_tree",
@@ -429,6 +459,16 @@ class Tensor:
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any: ...
     def tolist(self, /) -> Any: ...
 
+@final
+class _Graph:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+    def bound(self, /, name: str, size: Any) -> Any: ...
+    def inputs(self, /) -> Any: ...
+    def ops(self, /) -> Any: ...
+    def outputs(self, /) -> Any: ...
+    def text(self, /) -> Any: ...
+    def updates(self, /) -> Any: ...
+
 def __array_namespace_info__() -> Any:
     """The namespace's answers to questions about itself."""
 
@@ -437,17 +477,70 @@ __version__: str
 def _backend_facts() -> Any:
     """What each backend is: name, version, what it says of itself, and why it cannot be used if so."""
 
+def _custom_gradient(forward: Any, backward: Any, name: str, /) -> Any:
+    """The same by position, for pickles."""
+
+def _derivative(f: Callable[..., Any], argnums: Any, name: str, has_aux: Any, reverse: Any, /) -> Any:
+    """A derivative by its name, for pickles."""
+
+def _dialect(name: str) -> Any:
+    """The module of a framework's functions, named after the ops."""
+
 _fft: ModuleType
+
+def _flops(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The operations of `f(args, kwargs)`, found by a trace without values."""
+
+def _import_program(text: Any, framework: Any) -> Any:
+    """Makes a graph of a program that a reader has written down: the graph, its constants, and whether it takes a key."""
+
+def _import_rules(framework: Any) -> Any:
+    """The names of the ops that a reader may leave as they are."""
 
 _linalg: ModuleType
 
+def _lower(graph: Any, framework_name: Any, name: str, refuses: Any) -> Any:
+    """A graph as source: a function `name(ops, *inputs)` of a framework's functions; `refuses` may decline their arguments."""
+
 def _method(x: Any, name: str, /) -> Any:
     """A function of the library bound to a nest as tensors have it bound to themselves."""
+
+def _next_key() -> Any:
+    """The words of the next key of the implicit stream."""
+
+def _next_scale(scale: Any, growth: Any, backoff: Any, every: Any, good: Any, finite: Any, /) -> Any:
+    """The scale of a loss, and the number of good steps, after a step whose gradients were finite or not."""
+
+def _optim_slots(name: str, settings: Any, /) -> Any:
+    """The names of what an optimiser remembers of each parameter; its numbers are checked."""
+
+def _optim_step(name: str, groups: Any, leaves: Any, stop: Any, /) -> Any:
+    """A step of many parameters: the new ones and their new moments, or an error and nothing is changed.
+
+`groups` are pairs of a learning rate and a dict of numbers; `leaves` are tuples of a path, a parameter, its gradient,
+a list of moments or None, the number of its group, and which step of it this is, from 1."""
 
 _random: ModuleType
 
 def _restore(home: Any, dtype: Any, shape: int | Sequence[int], bytes: Any) -> Any:
     """A tensor from what `pickle` kept of it; on the engine if its backend is not there."""
+
+def _run_command_line(args: Any) -> Any:
+    """Runs the command line; returns the exit code."""
+
+def _scaled(tree: Any, factor: Any, /) -> Any:
+    """Every leaf times a number; halves become f32."""
+
+def _schedule_at(what: Any, step: Any, /) -> Any:
+    """The value of a schedule at a step; its numbers are checked."""
+
+def _summed(one: Any, two: Any, /) -> Any:
+    """The sums of leaves at the same paths; halves become f32."""
+
+def _trace_call(f: Callable[..., Any], held: Any, inputs: Any) -> Any:
+    """Records `f(held, inputs)`, which returns results and new values of what is held.
+
+The graph, the values of its last inputs, and how many keys stand before those."""
 
 _tree: ModuleType
 
@@ -497,25 +590,44 @@ def adam_update(w: Any, dcdw: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any,
 >>> w
 Tensor([0.9, 2.1], float32, native)"""
 
-def adaptive_avg_pool1d(input: Any, output_size: Any, *, out: Any = None) -> Any:
-    """Means over even windows, so that the last axis comes out with this size; channels stand before it.
+def adaptive_avg_pool1d(input: Any, output_size: Any, *, data_format: Any = None, out: Any = None) -> Any:
+    """Means over even windows, so that the spatial axis comes out with this size; channels stand before it unless told so.
 
 >>> cm.adaptive_avg_pool1d(cm.asarray([[1.0, 2.0, 3.0, 4.0]]), 2)
 Tensor([[1.5, 3.5]], float32, native)"""
 
-def adaptive_avg_pool2d(input: Any, output_size: Any, *, out: Any = None) -> Any:
-    """Means over even windows, so that the last two axes come out with these sizes; channels stand before them.
+def adaptive_avg_pool2d(input: Any, output_size: Any, *, data_format: Any = None, out: Any = None) -> Any:
+    """Means over even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
 
 >>> x = cm.asarray([[[1.0, 2.0], [3.0, 4.0]]])
 >>> cm.adaptive_avg_pool2d(x, (1, 2))
 Tensor([[[2.0, 3.0]]], float32, native)"""
 
-def adaptive_avg_pool3d(input: Any, output_size: Any, *, out: Any = None) -> Any:
-    """Means over even windows, so that the last three axes come out with these sizes; channels stand before them.
+def adaptive_avg_pool3d(input: Any, output_size: Any, *, data_format: Any = None, out: Any = None) -> Any:
+    """Means over even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
 
 >>> x = cm.reshape(cm.arange(8.0), (1, 2, 2, 2))
 >>> cm.adaptive_avg_pool3d(x, (1, 1, 2))
 Tensor([[[[3.0, 4.0]]]], float32, native)"""
+
+def adaptive_max_pool1d(input: Any, output_size: Any, *, data_format: Any = None, out: Any = None) -> Any:
+    """The largest of even windows, so that the spatial axis comes out with this size; channels stand before it unless told so.
+
+>>> cm.adaptive_max_pool1d(cm.asarray([[1.0, 2.0, 3.0, 4.0]]), 2)
+Tensor([[2.0, 4.0]], float32, native)"""
+
+def adaptive_max_pool2d(input: Any, output_size: Any, *, data_format: Any = None, out: Any = None) -> Any:
+    """The largest of even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+
+>>> x = cm.asarray([[[1.0, 2.0], [3.0, 4.0]]])
+>>> cm.adaptive_max_pool2d(x, (1, 2))
+Tensor([[[3.0, 4.0]]], float32, native)"""
+
+def adaptive_max_pool3d(input: Any, output_size: Any, *, data_format: Any = None, out: Any = None) -> Any:
+    """The largest of even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+
+>>> cm.adaptive_max_pool3d(cm.ones((1, 2, 2, 2)), 1)
+Tensor([[[[1.0]]]], float32, native)"""
 
 def add(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """x + y, wrapping for integers, or for bool
@@ -527,7 +639,7 @@ def all(x: _T | builtins.complex, /, *, axis: int | Sequence[int] | None = None,
     """Whether none is zero.
 
 >>> cm.all(cm.asarray([[True, True], [True, False]]), axis=1)
-Tensor([ true, false], bool, native)"""
+Tensor([ True, False], bool, native)"""
 
 def allclose(x: Any, y: Any, /, *, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False, out: Any = None) -> builtins.bool:
     """Whether all elements are close.
@@ -545,7 +657,7 @@ def any(x: _T | builtins.complex, /, *, axis: int | Sequence[int] | None = None,
     """Whether one is not zero.
 
 >>> cm.any(cm.asarray([[False, False], [True, False]]), axis=1)
-Tensor([false,  true], bool, native)"""
+Tensor([False,  True], bool, native)"""
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, out: Any = None) -> Tensor:
     """From `start` by `step` up to, but not including, `stop`.
@@ -556,7 +668,7 @@ Tensor([0, 1, 2, 3], int32, native)
 Tensor([ 1.0, 1.25,  1.5, 1.75], float32, native)"""
 
 def arctan2(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """the angle of the point (y, x), counted from the x axis
+    """the angle of the point that lies the second to the right and the first up
 
 >>> cm.atan2(cm.asarray([1.0, 1.0]), cm.asarray([0.0, -1.0]))
 Tensor([ 1.5708, 2.35619], float32, native)"""
@@ -624,7 +736,7 @@ def atan(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 Tensor([     0.0, 0.785398], float32, native)"""
 
 def atan2(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """the angle of the point (y, x), counted from the x axis
+    """the angle of the point that lies the second to the right and the first up
 
 >>> cm.atan2(cm.asarray([1.0, 1.0]), cm.asarray([0.0, -1.0]))
 Tensor([ 1.5708, 2.35619], float32, native)"""
@@ -635,14 +747,14 @@ def atanh(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 >>> cm.atanh(cm.asarray([0.0, 0.5]))
 Tensor([     0.0, 0.549306], float32, native)"""
 
-def avg_pool1d(x: _T | builtins.complex, kernel: Any, strides: Any, padding: Any, /, *, data_format: Any = ..., count_include_pad: Any = False, ceil_mode: Any = False, divisor_override: Any = None, out: Any = None) -> _T:
+def avg_pool1d(x: _T | builtins.complex, kernel: Any, strides: Any, padding: Any, /, *, data_format: Any = 'NWC', count_include_pad: Any = False, ceil_mode: Any = False, divisor_override: Any = None, out: Any = None) -> _T:
     """The mean of each window over one spatial axis; padding does not count unless told so.
 
 >>> x = cm.asarray([[[1.0], [2.0], [3.0], [6.0]]])
 >>> cm.avg_pool1d(x, 2, 2, "VALID")[0, :, 0]
 Tensor([1.5, 4.5], float32, native)"""
 
-def avg_pool2d(x: _T | builtins.complex, kernel: Any, strides: Any, padding: Any, /, *, data_format: Any = ..., count_include_pad: Any = False, ceil_mode: Any = False, divisor_override: Any = None, out: Any = None) -> _T:
+def avg_pool2d(x: _T | builtins.complex, kernel: Any, strides: Any, padding: Any, /, *, data_format: Any = 'NHWC', count_include_pad: Any = False, ceil_mode: Any = False, divisor_override: Any = None, out: Any = None) -> _T:
     """The mean of each window over two spatial axes; padding does not count unless told so.
 
 >>> x = cm.reshape(cm.arange(16.0), (1, 4, 4, 1))
@@ -650,7 +762,7 @@ def avg_pool2d(x: _T | builtins.complex, kernel: Any, strides: Any, padding: Any
 Tensor([[ 2.5,  4.5],
         [10.5, 12.5]], float32, native)"""
 
-def avg_pool3d(x: _T | builtins.complex, kernel: Any, strides: Any, padding: Any, /, *, data_format: Any = ..., count_include_pad: Any = False, ceil_mode: Any = False, divisor_override: Any = None, out: Any = None) -> _T:
+def avg_pool3d(x: _T | builtins.complex, kernel: Any, strides: Any, padding: Any, /, *, data_format: Any = 'NDHWC', count_include_pad: Any = False, ceil_mode: Any = False, divisor_override: Any = None, out: Any = None) -> _T:
     """The mean of each window over three spatial axes; padding does not count unless told so.
 
 >>> x = cm.reshape(cm.arange(8.0), (1, 2, 2, 2, 1))
@@ -678,13 +790,22 @@ def batch_norm(x: _T | builtins.complex, mean: Any, variance: Any, /, *, offset:
 Tensor([[-1.0, -1.0],
         [ 1.0,  1.0]], float32, native)"""
 
+def batch_norm_update(x: _T | builtins.complex, mean: Any = None, variance: Any = None, /, *, offset: Any = None, scale: Any = None, momentum: Any = 0.1, eps: Any = 1e-05, data_format: Any = 'NSC', out: Any = None) -> _T:
+    """Normalised per channel by the statistics of the batch; the result, and the running mean and variance moved towards them.
+
+`momentum` is the weight of the new value; the running variance is unbiased. Channels are last unless told so.
+
+>>> y, mean, var = cm.batch_norm_update(cm.asarray([[1.0], [3.0]]), cm.zeros((1,)), cm.ones((1,)), momentum=0.5)
+>>> mean, var
+(Tensor([1.0], float32, native), Tensor([1.5], float32, native))"""
+
 def bernoulli(probs: Any = None, *, logits: Any = None, shape: int | Sequence[int] | None = None, device: Any = None, dtype: Any = None, seed: Any = None, key: Any = None, out: Any = None) -> Tensor:
     """1 with a probability, or with that of a logit; 0 else.
 
 >>> cm.bernoulli(0.5, shape=(4,), seed=1)
 Tensor([1.0, 1.0, 1.0, 0.0], float32, native)
 >>> cm.random.bernoulli(cm.random.key(1), (4,), p=0.5)
-Tensor([ true,  true,  true, false], bool, native)"""
+Tensor([ True,  True,  True, False], bool, native)"""
 
 def beta(a: _T | builtins.complex, b: _T | builtins.complex, /, *, shape: int | Sequence[int] | None = None, device: Any = None, dtype: Any = None, seed: Any = None, key: Any = None, out: Any = None) -> _T:
     """Beta by both parameters.
@@ -696,8 +817,14 @@ Tensor([0.475944, 0.331999], float32, native)"""
 
 bfloat16: DType
 
+def bilinear(x1: _T | builtins.complex, x2: _T | builtins.complex, weight: Any, /, *, bias: Any = None, out: Any = None) -> _T:
+    """x1 weight x2 + bias over the last axes; a weight is [out, in1, in2].
+
+>>> cm.bilinear(cm.asarray([1.0, 2.0]), cm.asarray([3.0]), cm.ones((1, 2, 1)))
+Tensor([9.0], float32, native)"""
+
 def binary_cross_entropy(true: Any, pred: Any, /, *, epsilon: Any = 1e-07, reduction: Any = 'none', out: Any = None) -> Any:
-    """-(true log(pred) + (1 - true) log(1 - pred)).
+    """The cross-entropy of two cases: -(true log(pred) + (1 - true) log(1 - pred)) of each element.
 
 >>> cm.binary_cross_entropy(cm.asarray([1.0, 0.0]), cm.asarray([0.9, 0.5]))
 Tensor([0.105361, 0.693147], float32, native)"""
@@ -785,6 +912,13 @@ def can_cast(from_: Any, to: Any, /) -> builtins.bool:
 >>> cm.can_cast(cm.int32, cm.int64), cm.can_cast(cm.float64, cm.float32)
 (True, False)"""
 
+def causal_mask(queries: Any, keys: Any = None, /, *, mask: Any = None, out: Any = None) -> Any:
+    """True where a query may look at a key: not behind it, and where the mask is not 0. Both are [..., places, features].
+
+>>> cm.causal_mask(cm.ones((2, 4)))
+Tensor([[ True, False],
+        [ True,  True]], bool, native)"""
+
 def cbrt(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """the real cube root
 
@@ -809,7 +943,7 @@ def complex(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any
     """x + iy
 
 >>> cm.complex(cm.asarray([1.0, 0.0]), cm.asarray([2.0, -1.0]))
-Tensor([1.0+2.0i, 0.0-1.0i], complex64, native)"""
+Tensor([1.0+2.0j, 0.0-1.0j], complex64, native)"""
 
 complex128: DType
 
@@ -831,7 +965,7 @@ def conj(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """the complex conjugate
 
 >>> cm.conj(cm.asarray([1 + 2j]))
-Tensor([1.0-2.0i], complex64, native)"""
+Tensor([1.0-2.0j], complex64, native)"""
 
 def conv(x: _T | builtins.complex, filters: Any, strides: Any, padding: Any, /, *, transpose: Any = False, dims: Any = 2, output_shape: Any = None, data_format: Any = 'channel_last', filter_format: Any = 'channel_last', feature_group_count: Any = 1, x_dilations: Any = 1, dilations: Any = 1, bias: Any = None, out: Any = None) -> _T:
     """A convolution over one, two or three spatial axes, or its transpose.
@@ -927,11 +1061,20 @@ def count_nonzero(x: _T | builtins.complex, /, *, axis: int | Sequence[int] | No
 Tensor([1, 2], int64, native)"""
 
 def cross_entropy(true: Any, pred: Any, /, *, axis: int | Sequence[int] | None = -1, epsilon: Any = 1e-07, reduction: Any = 'sum', out: Any = None) -> Any:
-    """-Σ true log(pred) over an axis of probabilities.
+    """The cross-entropy of probabilities: -true log(pred), summed over the axis of classes, or as `reduction` says. `pred` is
+kept within [epsilon, 1 - epsilon], so that logarithms have an end.
 
 >>> true, pred = cm.asarray([[0.0, 1.0], [1.0, 0.0]]), cm.asarray([[0.25, 0.75], [0.5, 0.5]])
 >>> cm.cross_entropy(true, pred)
 Tensor([0.287682, 0.693147], float32, native)"""
+
+def cross_entropy_with_logits(true: Any, pred: Any, /, *, axis: int | Sequence[int] | None = -1, reduction: Any = 'mean', out: Any = None) -> Any:
+    """-Σ true log(softmax(pred)) over an axis. The truth is probabilities, or numbers of classes without that axis.
+
+There is one loss per row; `reduction` says what becomes of the rows.
+
+>>> cm.cross_entropy_with_logits(cm.asarray([1]), cm.asarray([[0.0, 0.0]]))
+Tensor(0.693147, float32, native)"""
 
 def cumulative_logsumexp(x: _T | builtins.complex, /, *, axis: int | Sequence[int] | None = None, dtype: Any = None, include_initial: Any = False, out: Any = None) -> _T:
     """log of the sum of exp(x) up to each element.
@@ -1034,21 +1177,21 @@ def dropout(x: _T | builtins.complex, prob: Any, /, *, scale: Any = True, dtype:
 >>> cm.dropout(cm.ones((6,)), 0.5, seed=0)
 Tensor([0.0, 2.0, 0.0, 2.0, 2.0, 2.0], float32, native)"""
 
-def dropout1d(x: _T | builtins.complex, prob: Any, /, *, training: Any = True, data_format: Any = ..., seed: Any = None, key: Any = None, out: Any = None) -> _T:
+def dropout1d(x: _T | builtins.complex, prob: Any, /, *, training: Any = True, data_format: Any = 'NWC', seed: Any = None, key: Any = None, out: Any = None) -> _T:
     """Zeroes whole channels of one spatial axis.
 
 >>> cm.dropout1d(cm.ones((1, 2, 4)), 0.5, seed=0)
 Tensor([[[0.0, 2.0, 0.0, 2.0],
          [0.0, 2.0, 0.0, 2.0]]], float32, native)"""
 
-def dropout2d(x: _T | builtins.complex, prob: Any, /, *, training: Any = True, data_format: Any = ..., seed: Any = None, key: Any = None, out: Any = None) -> _T:
+def dropout2d(x: _T | builtins.complex, prob: Any, /, *, training: Any = True, data_format: Any = 'NHWC', seed: Any = None, key: Any = None, out: Any = None) -> _T:
     """Zeroes whole channels of two spatial axes.
 
 >>> cm.dropout2d(cm.ones((1, 1, 2, 4)), 0.5, seed=0)
 Tensor([[[[0.0, 2.0, 0.0, 2.0],
           [0.0, 2.0, 0.0, 2.0]]]], float32, native)"""
 
-def dropout3d(x: _T | builtins.complex, prob: Any, /, *, training: Any = True, data_format: Any = ..., seed: Any = None, key: Any = None, out: Any = None) -> _T:
+def dropout3d(x: _T | builtins.complex, prob: Any, /, *, training: Any = True, data_format: Any = 'NDHWC', seed: Any = None, key: Any = None, out: Any = None) -> _T:
     """Zeroes whole channels of three spatial axes.
 
 >>> cm.dropout3d(cm.ones((1, 1, 1, 2, 4)), 0.5, seed=0)[0, 0]
@@ -1067,8 +1210,8 @@ def elu(x: _T | builtins.complex, /, *, alpha: Any = 1.0, out: Any = None) -> _T
 >>> cm.elu(cm.asarray([-1.0, 2.0]))
 Tensor([-0.632121,       2.0], float32, native)"""
 
-def embedding(weights: Any, indices: Any, /, *, max_norm: Any = None, out: Any = None) -> Any:
-    """Rows of a table; longer ones than `max_norm` are shortened to it.
+def embedding(weights: Any, indices: Any, /, *, max_norm: Any = None, padding_idx: Any = None, out: Any = None) -> Any:
+    """Rows of a table; longer ones than `max_norm` are shortened to it, the row `padding_idx` is zeros.
 
 >>> table = cm.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 >>> cm.embedding(table, cm.asarray([2, 0]))
@@ -1093,7 +1236,7 @@ def equal(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any =
     """x = y; NaN equals nothing
 
 >>> cm.equal(cm.asarray([1, 2]), 2)
-Tensor([false,  true], bool, native)"""
+Tensor([False,  True], bool, native)"""
 
 def erf(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """the Gauss error function
@@ -1149,6 +1292,12 @@ def finfo(type: Any, /) -> Any:
 
 >>> cm.finfo(cm.float32).bits, cm.finfo("float16").max
 (32, 65504.0)"""
+
+def flatten(x: _T | builtins.complex, /, *, start_dim: Any = 0, end_dim: Any = -1, out: Any = None) -> _T:
+    """The axes from start_dim to end_dim as one.
+
+>>> cm.flatten(cm.ones((2, 3, 4)), start_dim=1).shape
+(2, 12)"""
 
 def flip(x: _T | builtins.complex, /, *, axis: int | Sequence[int] | None = None, out: Any = None) -> _T:
     """Back to front along axes.
@@ -1207,6 +1356,12 @@ Tensor([ 3.77787, 0.892618], float32, native)
 >>> cm.random.gamma(cm.random.key(1), 2.0, 1.0, (2,))
 Tensor([ 3.77787, 0.892618], float32, native)"""
 
+def geglu(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
+    """The first half of the last axis times gelu of the second.
+
+>>> cm.geglu(cm.asarray([3.0, 0.0]))
+Tensor([0.0], float32, native)"""
+
 def gelu(x: _T | builtins.complex, /, *, approximate: Any = False, out: Any = None) -> _T:
     """x times the normal distribution function of x, or its tanh approximation.
 
@@ -1219,8 +1374,23 @@ def get(name: str, /, *, custom_objects: Any = None) -> Any:
 >>> cm.get("relu")(cm.asarray([-1.0, 2.0]))
 Tensor([0.0, 2.0], float32, native)"""
 
+def global_avg_pool(x: _T | builtins.complex, /, *, data_format: Any = 'NSC', keepdims: builtins.bool = False, out: Any = None) -> _T:
+    """The mean over all spatial axes.
+
+>>> cm.global_avg_pool(cm.asarray([[[1.0], [3.0]]]))
+Tensor([[2.0]], float32, native)"""
+
+def global_max_pool(x: _T | builtins.complex, /, *, data_format: Any = 'NSC', keepdims: builtins.bool = False, out: Any = None) -> _T:
+    """The largest over all spatial axes.
+
+>>> cm.global_max_pool(cm.asarray([[[1.0], [3.0]]]))
+Tensor([[3.0]], float32, native)"""
+
 def grad(f: Callable[..., Any], /, argnums: Any = None, *, has_aux: Any = False) -> Any:
     """The gradient of a function with one real result, by one argument (the first) or several.
+
+Values may be read to choose a way (`if x > 0`), but a number that `float(x)` or `x.item()` gives is a constant: nothing
+is differentiated through it. What the result does not depend on has a gradient of zeros. A list of numbers is an array.
 
 >>> cm.grad(lambda x: cm.sum(x**2))(cm.asarray([1.0, 2.0]))
 Tensor([2.0, 4.0], float32, native)"""
@@ -1235,19 +1405,26 @@ def greater(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any
     """x > y
 
 >>> cm.greater(cm.asarray([1, 2, 3]), 2)
-Tensor([false, false,  true], bool, native)"""
+Tensor([False, False,  True], bool, native)"""
 
 def greater_equal(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """x ≥ y
 
 >>> cm.greater_equal(cm.asarray([1, 2, 3]), 2)
-Tensor([false,  true,  true], bool, native)"""
+Tensor([False,  True,  True], bool, native)"""
 
 def group_norm(x: _T | builtins.complex, num_groups: Any = 1, /, *, offset: Any = None, scale: Any = None, eps: Any = 1e-05, data_format: Any = 'NCS', out: Any = None) -> _T:
     """Normalised within groups of channels; channels are axis 1.
 
 >>> cm.group_norm(cm.asarray([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
 Tensor([[-1.0,  1.0, -1.0,  1.0]], float32, native)"""
+
+def gru_update(x: _T | builtins.complex, init_h: Any, kernel: Any, recurrent_kernel: Any, /, *, bias: Any = None, recurrent_bias: Any = None, out: Any = None) -> _T:
+    """A gated recurrent unit over time: all hidden states. Gates stand in the order reset, update, new.
+
+>>> h = cm.gru_update(cm.ones((1, 3, 2)), cm.zeros((1, 4)), cm.ones((2, 12)), cm.ones((4, 12)))
+>>> h.shape
+(1, 3, 4)"""
 
 def hard_sigmoid(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """relu6(x + 3) / 6.
@@ -1269,7 +1446,7 @@ Tensor([[4.0, 2.0],
         [2.0, 0.0]], float32, native)"""
 
 def huber_loss(true: Any, pred: Any, /, *, delta: Any = 1.0, reduction: Any = 'mean', out: Any = None) -> Any:
-    """Half the square of the difference up to `delta`, then straight.
+    """Half the square of the difference where that is up to `delta`, a straight line of slope `delta` beyond.
 
 >>> cm.huber_loss(cm.asarray([0.0, 0.0]), cm.asarray([0.5, 3.0]), reduction="none")
 Tensor([0.125,   2.5], float32, native)"""
@@ -1313,7 +1490,7 @@ def isclose(x: _T | builtins.complex, y: _T | builtins.complex, /, *, rtol: Any 
     """Whether |x - y| <= atol + rtol |y|, element by element.
 
 >>> cm.isclose(cm.asarray([1.0, 2.0]), cm.asarray([1.0, 2.1]))
-Tensor([ true, false], bool, native)"""
+Tensor([ True, False], bool, native)"""
 
 def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     """Whether a type is of a kind: a type, a name of a kind, or a tuple of them.
@@ -1325,25 +1502,25 @@ def isfinite(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """whether it is neither infinite nor NaN
 
 >>> cm.isfinite(cm.asarray([1.0, cm.inf, cm.nan]))
-Tensor([ true, false, false], bool, native)"""
+Tensor([ True, False, False], bool, native)"""
 
 def isin(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, invert: Any = False, out: Any = None) -> _T:
     """Whether each element stands among others.
 
 >>> cm.isin(cm.asarray([1, 2, 3]), cm.asarray([3, 1]))
-Tensor([ true, false,  true], bool, native)"""
+Tensor([ True, False,  True], bool, native)"""
 
 def isinf(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """whether it is infinite
 
 >>> cm.isinf(cm.asarray([1.0, -cm.inf, cm.nan]))
-Tensor([false,  true, false], bool, native)"""
+Tensor([False,  True, False], bool, native)"""
 
 def isnan(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """whether it is not a number
 
 >>> cm.isnan(cm.asarray([1.0, cm.inf, cm.nan]))
-Tensor([false, false,  true], bool, native)"""
+Tensor([False, False,  True], bool, native)"""
 
 def jac(f: Callable[..., Any], /, argnums: Any = None, *, mode: Any = None) -> Any:
     """The matrix of derivatives: the output nest outside, the input nest inside. Mode is `forward`, `reverse` or None.
@@ -1407,13 +1584,13 @@ def less(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = 
     """x < y
 
 >>> cm.less(cm.asarray([1, 2, 3]), 2)
-Tensor([ true, false, false], bool, native)"""
+Tensor([ True, False, False], bool, native)"""
 
 def less_equal(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """x ≤ y
 
 >>> cm.less_equal(cm.asarray([1, 2, 3]), 2)
-Tensor([ true,  true, false], bool, native)"""
+Tensor([ True,  True, False], bool, native)"""
 
 def lgamma(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """log |gamma(x)|
@@ -1501,25 +1678,25 @@ def logical_and(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out:
     """whether both are not zero
 
 >>> cm.logical_and(cm.asarray([True, True, False]), cm.asarray([True, False, False]))
-Tensor([ true, false, false], bool, native)"""
+Tensor([ True, False, False], bool, native)"""
 
 def logical_not(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """whether it is zero
 
 >>> cm.logical_not(cm.asarray([True, False]))
-Tensor([false,  true], bool, native)"""
+Tensor([False,  True], bool, native)"""
 
 def logical_or(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """whether one is not zero
 
 >>> cm.logical_or(cm.asarray([True, True, False]), cm.asarray([True, False, False]))
-Tensor([ true,  true, false], bool, native)"""
+Tensor([ True,  True, False], bool, native)"""
 
 def logical_xor(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """whether exactly one is not zero
 
 >>> cm.logical_xor(cm.asarray([True, True, False]), cm.asarray([True, False, False]))
-Tensor([false,  true, false], bool, native)"""
+Tensor([False,  True, False], bool, native)"""
 
 def logit(x: _T | builtins.complex, /, *, eps: Any = None, out: Any = None) -> _T:
     """log(x / (1 - x)); x is first held between eps and 1 - eps if that is given.
@@ -1704,7 +1881,7 @@ def nextafter(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: A
     """the float after x towards y
 
 >>> cm.nextafter(cm.asarray([1.0]), 2.0) > 1
-Tensor([true], bool, native)"""
+Tensor([True], bool, native)"""
 
 def nonzero(x: Any, /, *, out: Any = None) -> tuple[Any, ...]:
     """The places of the elements that are not zero, one tensor per axis.
@@ -1716,7 +1893,7 @@ def not_equal(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: A
     """x ≠ y
 
 >>> cm.not_equal(cm.asarray([1, 2]), 2)
-Tensor([ true, false], bool, native)"""
+Tensor([ True, False], bool, native)"""
 
 def one_hot(indices: Any, depth: Any, /, *, dtype: Any = None, out: Any = None) -> Any:
     """1 at the index along a new last axis, 0 elsewhere.
@@ -1773,7 +1950,7 @@ Tensor([3.0, 4.0, 5.0, 4.0], float32, native)
 Tensor([3.0, 4.0, 5.0, 4.0], float32, native)"""
 
 def polygamma(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """the x-th derivative of digamma at y, for whole x
+    """the derivative of digamma at the second, of the order that the first says, a whole number
 
 >>> cm.polygamma(1, cm.asarray([1.0, 2.0]))
 Tensor([ 1.64493, 0.644934], float32, native)"""
@@ -1821,6 +1998,13 @@ def random_normal(*, mean: Any = 0.0, std: Any = 1.0, shape: int | Sequence[int]
 
 >>> cm.random_normal(mean=10.0, shape=(2,), seed=0)
 Tensor([9.79416, 10.2546], float32, native)"""
+
+def random_orthogonal(*, shape: int | Sequence[int], gain: Any = 1.0, device: Any = None, dtype: Any = None, seed: Any = None, key: Any = None) -> Any:
+    """A matrix whose columns, or rows, are at right angles and of length `gain`; all axes but the last are one.
+
+>>> q = cm.random_orthogonal(shape=(3, 2), key=cm.random.key(0))
+>>> cm.allclose(q.T @ q, cm.eye(2), atol=1e-6)
+True"""
 
 def random_uniform(*, low: Any = 0.0, high: Any = 1.0, shape: int | Sequence[int] | None = None, device: Any = None, dtype: Any = None, seed: Any = None, key: Any = None, out: Any = None) -> Any:
     """Uniform numbers in [low, high).
@@ -1888,11 +2072,18 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 >>> cm.result_type(cm.int32, cm.float32), cm.result_type(cm.asarray([1.0]), 2)
 (clematis.float32, clematis.float32)"""
 
-def rms_norm(x: _T | builtins.complex, /, scale: Any = None, *, axis: int | Sequence[int] | None = ..., epsilon: Any = 1e-05, out: Any = None) -> _T:
+def rms_norm(x: _T | builtins.complex, /, scale: Any = None, *, axis: int | Sequence[int] | None = -1, epsilon: Any = 1e-05, out: Any = None) -> _T:
     """Divided by the root mean square over the last axes from `axis` on, then scaled.
 
 >>> cm.rms_norm(cm.asarray([3.0, 4.0, 0.0, 0.0]))
 Tensor([1.2, 1.6, 0.0, 0.0], float32, native)"""
+
+def rnn_update(x: _T | builtins.complex, init_h: Any, kernel: Any, recurrent_kernel: Any, /, *, bias: Any = None, recurrent_bias: Any = None, nonlinearity: Any = 'tanh', out: Any = None) -> _T:
+    """A plain recurrent layer over time: all hidden states. The nonlinearity is "tanh" or "relu".
+
+>>> cm.rnn_update(cm.zeros((1, 2, 1)), cm.ones((1, 1)), cm.ones((1, 1)), cm.ones((1, 1)), nonlinearity="relu")
+Tensor([[[1.0],
+         [1.0]]], float32, native)"""
 
 def roll(x: _T | builtins.complex, /, shift: Any, *, axis: int | Sequence[int] | None = None, out: Any = None) -> _T:
     """Moved along axes; what falls off one end comes in at the other.
@@ -1911,12 +2102,6 @@ def rsqrt(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 
 >>> cm.rsqrt(cm.asarray([4.0, 16.0]))
 Tensor([ 0.5, 0.25], float32, native)"""
-
-def run_command_line(args: Any) -> int:
-    """Runs the command line; returns the exit code.
-
->>> cm.run_command_line(["clematis", "--version"])
-0"""
 
 def save(path: Any, tree: Any, /) -> Any:
     """Writes a nest of arrays and plain values to a file.
@@ -1961,7 +2146,7 @@ def seed(seed_value: Any = 0) -> Any:
 >>> first = cm.random_uniform(shape=(2,))
 >>> cm.random.seed(0)
 >>> cm.all(cm.random_uniform(shape=(2,)) == first)
-Tensor(true, bool, native)"""
+Tensor(True, bool, native)"""
 
 def selu(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """elu with the constants that keep mean and variance.
@@ -2012,7 +2197,7 @@ def signbit(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """whether the sign bit is set
 
 >>> cm.signbit(cm.asarray([-0.0, 0.0]))
-Tensor([ true, false], bool, native)"""
+Tensor([ True, False], bool, native)"""
 
 def silu(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """x sigmoid(x).
@@ -2033,7 +2218,7 @@ def sinh(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 Tensor([   0.0, 1.1752], float32, native)"""
 
 def smooth_l1_loss(input: Any, target: Any, /, *, beta: Any = 1.0, reduction: Any = 'mean', out: Any = None) -> Any:
-    """The same divided by `beta`, so that the slope is 1.
+    """The square of the difference by 2 beta where that is below `beta`, the difference less beta / 2 beyond: the slope there is 1.
 
 >>> cm.smooth_l1_loss(cm.asarray([0.0, 0.0]), cm.asarray([0.5, 3.0]), reduction="none")
 Tensor([0.125,   2.5], float32, native)"""
@@ -2059,7 +2244,7 @@ Tensor([1.0, 2.0, 3.0], float32, native)
 Tensor([3.0, 2.0, 1.0], float32, native)"""
 
 def sparse_cross_entropy(true: Any, pred: Any, /, *, axis: int | Sequence[int] | None = -1, epsilon: Any = 1e-07, reduction: Any = 'sum', out: Any = None) -> Any:
-    """The cross-entropy where the truth is the number of a class.
+    """The cross-entropy of probabilities where `true` holds the number of the class: -log(pred) there.
 
 >>> cm.sparse_cross_entropy(cm.asarray([1, 0]), cm.asarray([[0.25, 0.75], [0.5, 0.5]]))
 Tensor([0.287682, 0.693147], float32, native)"""

@@ -14,10 +14,10 @@ COMPILER = "torch._dynamo"
 # What returns no arrays, takes functions, or draws, which the engine does: there the compiler goes back to Python.
 OUTSIDE = frozenset(
     "bernoulli beta bits categorical dirichlet dropout dropout1d dropout2d dropout3d exponential gamma gumbel laplace multinomial"
-    " normal permutation poisson randint random_normal random_uniform shuffle truncated_normal uniform"
+    " normal permutation poisson randint random_normal random_orthogonal random_uniform shuffle truncated_normal uniform"
     " allclose backends broadcast_shapes can_cast cond current_backend custom_vjp deserialize finfo get get_state grad hessian"
     " iinfo is_array isdtype jac jvp key leaves linearize map multi_head_attention paths register_backend result_type"
-    " run_command_line scan seed set_backend set_state switch value_and_grad vjp while_loop".split()
+    " scan seed set_backend set_state switch value_and_grad vjp while_loop".split()
 )
 
 

@@ -1,7 +1,8 @@
-"""Nests of dicts, lists, tuples and dataclasses, walked in Python where leaves must stay the objects that they are."""
+"""Nests of dicts, lists, tuples, dataclasses and modules, walked in Python where leaves must stay what they are."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any, TypeAlias
 
 from .errors import ArgumentError
@@ -18,9 +19,19 @@ def children(nest: Any) -> list[tuple[Any, Any]] | None:
         return list(dict.items(nest))
     if isinstance(nest, (list, tuple)):
         return list(enumerate(nest))
+    if hasattr(type(nest), "__tree_flatten__"):
+        return children(nest.__tree_flatten__())
     if hasattr(type(nest), "__dataclass_fields__"):
-        return [(name, getattr(nest, name)) for name in type(nest).__dataclass_fields__]
+        return [(name, getattr(nest, name)) for name in field_names(nest)]
     return None
+
+
+def field_names(nest: Any) -> list[str]:
+    """The fields of a dataclass that hold something."""
+    # Slow to import; whoever has made one has paid for it.
+    import dataclasses
+
+    return [field.name for field in dataclasses.fields(nest) if hasattr(nest, field.name)]
 
 
 def entries(nest: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -55,15 +66,18 @@ def like(nest: Any, parts: list[tuple[Any, Any]]) -> Any:
     if isinstance(nest, tuple):
         values = [part for _, part in parts]
         return kind(*values) if hasattr(kind, "_fields") else tuple(values)
+    if hasattr(kind, "__tree_flatten__"):
+        return nest.__tree_unflatten__(like(nest.__tree_flatten__(), parts))
     return changed(nest, parts)
 
 
 def changed(nest: Any, parts: list[tuple[str, Any]]) -> Any:
-    """A dataclass with other values in some fields."""
-    # Slow to import; whoever has made one has paid for it.
-    import dataclasses
-
-    return dataclasses.replace(nest, **dict(parts))
+    """A dataclass with other values in some fields; it is not made anew, so `__init__` need not take them."""
+    out = copy(nest)
+    for name, part in parts:
+        # Frozen ones allow no other way.
+        object.__setattr__(out, name, part)
+    return out
 
 
 def kept(nest: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
@@ -79,13 +93,25 @@ def kept(nest: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
         return like(nest, inner)
     if isinstance(nest, (list, tuple)):
         return [part for _, part in inner]
+    if hasattr(type(nest), "__tree_flatten__"):
+        return like(nest.__tree_flatten__(), inner)
     return changed(nest, inner)
 
 
+def is_list_of_numbers(x: Any) -> bool:
+    """Whether this stands for an array: lists of numbers all the way down."""
+    if type(x) not in (list, tuple) or not x:
+        return False
+    return all(is_list_of_numbers(part) or isinstance(part, (int, float, complex)) for part in x)
+
+
 def within(op: str, nest: Any, paths: Any) -> list[Path]:
-    """Paths given as lists of keys, checked against a nest."""
+    """Paths given as lists of keys, or as one key each, checked against a nest."""
+    if isinstance(paths, str) or not isinstance(paths, Iterable):
+        raise ArgumentError(f'{op}: indices are a list of paths such as [[0], [1, "w"]], not {paths!r}')
     found: list[Path] = []
     for path in paths:
+        path = path if isinstance(path, (str, list, tuple)) else [path]
         keys: list[Any] = []
         inner = nest
         for key in path.split("/") if isinstance(path, str) else path:

@@ -123,12 +123,23 @@ class Container(_paths.Paths):
         def part(x: Any) -> Any:
             return select(x, chains) if isinstance(x, Container) else x
 
+        place = kwargs.get("out")
         out = _core._method(part(self), name)(*map(part, args), **{key: part(x) for key, x in kwargs.items()})
-        if prune_unapplied:
-            return out
         if isinstance(out, tuple):
-            return tuple(self.set_at_key_chains(x) for x in out)
-        return self.set_at_key_chains(out)
+            # A place alone is for the first of several results.
+            places = [*(place if isinstance(place, tuple) else (place,)), *(None for _ in out)]
+            return tuple(self._placed(x, to, prune_unapplied) for x, to in zip(out, places, strict=False))
+        return self._placed(out, place, prune_unapplied)
+
+    def _placed(self, out: "Container", place: Any, prune_unapplied: bool) -> "Container":
+        """Results for some leaves beside the leaves that had none, in the container that was given for them."""
+        whole = out if prune_unapplied else self.set_at_key_chains(out)
+        if not isinstance(place, Container):
+            return whole
+        for path in set(place.paths()) - set(whole.paths()):
+            del place[path]
+        place.update(whole._entries())
+        return place
 
     def _attribute(self, name: str) -> Any:
         """An attribute of each array; of methods, what they return."""

@@ -29,7 +29,7 @@ def fft(x: _T | builtins.complex, /, *, n: Any = None, axis: int | Sequence[int]
     """The discrete Fourier transform along an axis.
 
 >>> cm.fft.fft(cm.asarray([1.0, 0.0, -1.0, 0.0]))
-Tensor([0.0+0.0i, 2.0+0.0i, 0.0+0.0i, 2.0+0.0i], complex64, native)"""
+Tensor([0.0+0.0j, 2.0+0.0j, 0.0+0.0j, 2.0+0.0j], complex64, native)"""
 
 def fftfreq(n: Any, /, *, d: Any = 1.0, dtype: Any = None, device: Any = None, out: Any = None) -> Tensor:
     """The frequencies of a spectrum.
@@ -41,8 +41,8 @@ def fftn(x: _T | builtins.complex, /, *, s: Any = None, axes: int | Sequence[int
     """The transform over several axes.
 
 >>> cm.fft.fftn(cm.asarray([[1.0, 2.0], [3.0, 4.0]]))
-Tensor([[10.0+0.0i, -2.0+0.0i],
-        [-4.0+0.0i,  0.0+0.0i]], complex64, native)"""
+Tensor([[10.0+0.0j, -2.0+0.0j],
+        [-4.0+0.0j,  0.0+0.0j]], complex64, native)"""
 
 def fftshift(x: _T | builtins.complex, /, *, axes: int | Sequence[int] | None = None, out: Any = None) -> _T:
     """The zero frequency moved to the middle.
@@ -60,14 +60,14 @@ def ifft(x: _T | builtins.complex, /, *, n: Any = None, axis: int | Sequence[int
     """The inverse transform along an axis.
 
 >>> cm.fft.ifft(cm.asarray([0, 2, 0, 2], dtype="complex64"))
-Tensor([ 1.0+0.0i,  0.0+0.0i, -1.0+0.0i,  0.0+0.0i], complex64, native)"""
+Tensor([ 1.0+0.0j,  0.0+0.0j, -1.0+0.0j,  0.0+0.0j], complex64, native)"""
 
 def ifftn(x: _T | builtins.complex, /, *, s: Any = None, axes: int | Sequence[int] | None = None, norm: Any = 'backward', out: Any = None) -> _T:
     """The inverse transform over several axes.
 
 >>> cm.fft.ifftn(cm.fft.fftn(cm.asarray([[1.0, 2.0], [3.0, 4.0]])))
-Tensor([[1.0+0.0i, 2.0+0.0i],
-        [3.0+0.0i, 4.0+0.0i]], complex64, native)"""
+Tensor([[1.0+0.0j, 2.0+0.0j],
+        [3.0+0.0j, 4.0+0.0j]], complex64, native)"""
 
 def ifftshift(x: _T | builtins.complex, /, *, axes: int | Sequence[int] | None = None, out: Any = None) -> _T:
     """The zero frequency moved back to the front.
@@ -98,7 +98,7 @@ def rfft(x: _T | builtins.complex, /, *, n: Any = None, axis: int | Sequence[int
     """The non-negative half of the spectrum of real numbers.
 
 >>> cm.fft.rfft(cm.asarray([1.0, 2.0, 3.0, 4.0]))
-Tensor([10.0+0.0i, -2.0+2.0i, -2.0+0.0i], complex64, native)"""
+Tensor([10.0+0.0j, -2.0+2.0j, -2.0+0.0j], complex64, native)"""
 
 def rfftfreq(n: Any, /, *, d: Any = 1.0, dtype: Any = None, device: Any = None, out: Any = None) -> Tensor:
     """The frequencies of a halved spectrum.
@@ -110,5 +110,5 @@ def rfftn(x: _T | builtins.complex, /, *, s: Any = None, axes: int | Sequence[in
     """The halved spectrum of real numbers over several axes.
 
 >>> cm.fft.rfftn(cm.asarray([[1.0, 2.0], [3.0, 4.0]]))
-Tensor([[10.0+0.0i, -2.0+0.0i],
-        [-4.0+0.0i,  0.0+0.0i]], complex64, native)"""
+Tensor([[10.0+0.0j, -2.0+0.0j],
+        [-4.0+0.0j,  0.0+0.0j]], complex64, native)"""

@@ -89,9 +89,7 @@ class GradientTracking:
         unset_with_grads()
 
 
-def bind_custom_gradient_function(
-    func: Callable[..., Any], custom_grad_func: Callable[..., Any]
-) -> Callable[..., Any]:
+def bind_custom_gradient_function(func: Callable[..., Any], custom_grad_func: Callable[..., Any]) -> Callable[..., Any]:
     """The function with another gradient: `custom_grad_func((inputs, outputs), upstream)` gives one for each input.
 
     Inputs, outputs and gradients are tuples where there are several. Higher derivatives differentiate the rule. On a
@@ -123,11 +121,13 @@ def execute_with_gradients(
     several results they are a Container of such nests by the index of the result: `"0"`, `"1_b"`. An array that stands
     in several places gets the whole gradient at each. What does not matter to the result has zeros, and so has every
     element whose gradient is no finite number. Index paths (`[[0], [1, "w"]]`) choose what is differentiated by and
-    which results are. With `retain_grads` results and gradients can be differentiated again.
+    which results are. With `retain_grads` results and gradients can be differentiated again. A list of numbers is an
+    array. A module stands for its parameters: the function gets one like it, and the gradients are a Container.
 
     >>> cm.execute_with_gradients(lambda v: cm.sum(v["w"] ** 2), {"w": cm.asarray([1.0, 2.0])})
     (Tensor(5.0, float32, native), {'w': Tensor([2.0, 4.0], float32, native)})
     """
+    xs = _core.asarray(xs) if _nest.is_list_of_numbers(xs) else xs
     places = _chosen(xs, xs_grad_idxs)
     # Each array once, whatever the number of places that it stands in.
     numbers: dict[int, int] = {}
@@ -189,7 +189,8 @@ def _tops(nest: Any, indices: Sequence[Any] | None) -> list[_nest.Path] | None:
     if indices is None:
         return None
     # `[[0]]` is what older programs say for all of an array or a container.
-    if list(map(list, indices)) == [[0]] and (_is_array(nest) or isinstance(nest, dict) and 0 not in dict.keys(nest)):
+    first = isinstance(indices, (list, tuple)) and len(indices) == 1 and indices[0] in ([0], (0,))
+    if first and (_is_array(nest) or isinstance(nest, dict) and 0 not in dict.keys(nest)):
         return None
     return _nest.within(_OP, nest, indices)
 

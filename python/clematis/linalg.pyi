@@ -67,7 +67,7 @@ def eig(x: Any, /, *, out: Any = None) -> Any:
 
 >>> values, vectors = cm.linalg.eig(cm.asarray([[2.0, 0.0], [0.0, 3.0]]))
 >>> values
-Tensor([2.0+0.0i, 3.0+0.0i], complex64, native)"""
+Tensor([2.0+0.0j, 3.0+0.0j], complex64, native)"""
 
 def eigh(x: Any, /, *, out: Any = None) -> Any:
     """Eigenvalues, rising, and vectors of a Hermitian matrix.
@@ -80,7 +80,7 @@ def eigvals(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """The eigenvalues of any square matrix, complex.
 
 >>> cm.linalg.eigvals(cm.asarray([[0.0, -1.0], [1.0, 0.0]]))
-Tensor([0.0+1.0i, 0.0-1.0i], complex64, native)"""
+Tensor([0.0+1.0j, 0.0-1.0j], complex64, native)"""
 
 def eigvalsh(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """The eigenvalues of a Hermitian matrix, rising.

@@ -25,18 +25,18 @@ Choice: TypeAlias = bool | Literal["all", "first"]
 
 
 class _Settings(NamedTuple):
-    """What the three methods have in common, and where they differ."""
+    """What the three methods have in common, by the names of their arguments, and where they differ."""
 
     op: str
-    inner_cost: Cost
-    outer_cost: Cost | None
-    steps: int
-    rate: Any
-    optimise: Step
+    inner_cost_fn: Cost
+    inner_grad_steps: int
+    inner_learning_rate: Any
+    inner_optimization_step: Step
+    outer_cost_fn: Cost | None = None
     second_order: bool = False
-    inner_batch: Callable[[Any], Any] | None = None
-    outer_batch: Callable[[Any], Any] | None = None
-    average: bool = False
+    inner_batch_fn: Callable[[Any], Any] | None = None
+    outer_batch_fn: Callable[[Any], Any] | None = None
+    average_across_steps: bool = False
     batched: bool = True
     inner_v: Any = None
     keep_inner_v: bool = True
@@ -45,13 +45,15 @@ class _Settings(NamedTuple):
     return_inner_v: Choice = False
     stop_gradients: bool = True
 
-    def checked(self) -> "_Settings":
-        """Itself, if it makes sense."""
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
-            raise ArgumentError(f"{self.op}: inner_grad_steps is a whole number from 1 on, not {self.steps!r}")
-        if self.return_inner_v not in (False, True, "all", "first"):
-            wrong = repr(self.return_inner_v)
-            raise ArgumentError(f'{self.op}: return_inner_v is False, True, "all" or "first", not {wrong}')
+    @classmethod
+    def of(cls, op: str, given: dict[str, Any], **more: Any) -> "_Settings":
+        """Those among the arguments of a function, checked."""
+        self = cls(op, **{name: x for name, x in {**given, **more}.items() if name in cls._fields})
+        steps, choice = self.inner_grad_steps, self.return_inner_v
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise ArgumentError(f"{op}: inner_grad_steps is a whole number from 1 on, not {steps!r}")
+        if choice not in (False, True, "all", "first"):
+            raise ArgumentError(f'{op}: return_inner_v is False, True, "all" or "first", not {choice!r}')
         return self
 
 
@@ -81,9 +83,9 @@ def _task(
     s: _Settings, batch: Any, variables: Container, tasks: int, inner_v: Any, outer_v: Any
 ) -> tuple[Any, Any, Any]:
     """Descends for one task, or for all at once: cost, gradient (None for second order) and variables at the end."""
-    inner = batch if s.inner_batch is None else s.inner_batch(batch)
-    outer = batch if s.outer_batch is None else s.outer_batch(batch)
-    outer_cost = s.inner_cost if s.outer_cost is None else s.outer_cost
+    inner = batch if s.inner_batch_fn is None else s.inner_batch_fn(batch)
+    outer = batch if s.outer_batch_fn is None else s.outer_batch_fn(batch)
+    outer_cost = s.inner_cost_fn if s.outer_cost_fn is None else s.outer_cost_fn
     scale = tasks if s.batched else 1
     costs, gradients = [], []
 
@@ -97,19 +99,20 @@ def _task(
         gradients.append(g)
 
     # Then the gradient of the descent is the one to be noted.
-    is_same = not s.second_order and inner is outer and s.outer_cost is None and inner_v is None and outer_v is None
-    for _ in range(s.steps):
+    is_same = not s.second_order and inner is outer and s.outer_cost_fn is None and inner_v is None and outer_v is None
+    for _ in range(s.inner_grad_steps):
         part = _part(variables, inner_v, s.keep_inner_v)
-        value, g = _gradients(s.inner_cost, inner, variables, part, scale, s.second_order)
-        if s.average and is_same:
+        value, g = _gradients(s.inner_cost_fn, inner, variables, part, scale, s.second_order)
+        if s.average_across_steps and is_same:
             costs.append(value)
             gradients.append(g)
-        elif s.average:
+        elif s.average_across_steps:
             look(outer_cost, outer)
-        moved = s.optimise(part, g, s.rate, stop_gradients=s.stop_gradients and not s.second_order)
+        stop = s.stop_gradients and not s.second_order
+        moved = s.inner_optimization_step(part, g, s.inner_learning_rate, stop_gradients=stop)
         variables = variables.set_at_key_chains(moved)
     look(outer_cost, outer)
-    count = len(costs) if s.average else 1
+    count = len(costs) if s.average_across_steps else 1
     gradient = None if s.second_order else _sum(gradients[-count:]) / count
     return _sum(costs[-count:]) / count, gradient, variables
 
@@ -196,11 +199,7 @@ def fomaml_step(
     >>> cm.fomaml_step(batch, cost, None, variables, 1, 0.25, batched=False)
     (Tensor(1.25, float32, native), {'w': Tensor(-2.0, float32, native)})
     """
-    s = _Settings(
-        "fomaml_step", inner_cost_fn, outer_cost_fn, inner_grad_steps, inner_learning_rate, inner_optimization_step,
-        False, inner_batch_fn, outer_batch_fn, average_across_steps, batched, inner_v, keep_inner_v,
-        outer_v, keep_outer_v, return_inner_v, stop_gradients,
-    ).checked()  # fmt: skip
+    s = _Settings.of("fomaml_step", locals())
     own, v, tasks = _begin(s.op, batch, variables, num_tasks)
     return _end(variables, s, *_tasks(s, own, v, tasks))
 
@@ -219,17 +218,18 @@ def reptile_step(
     num_tasks: int | None = None,
     stop_gradients: bool = True,
 ) -> tuple[Any, ...]:
-    """A step of Reptile: the mean cost along the inner descent, and the mean gradient along it by the inner rate.
+    """A step of Reptile: the mean cost along the inner descent, and the mean gradient there divided by the inner rate.
+
+    Costs and gradients are those before each of the `inner_grad_steps` steps and after the last. A descent along what
+    comes out moves the variables towards where the inner descents end. `cost_fn(batch, variables)` gives the cost of a
+    task; with `return_inner_v` the variables at the end come out, too.
 
     >>> batch, variables = {"x": cm.asarray([1.0, 3.0])}, {"w": cm.asarray(0.0)}
     >>> cost = lambda batch, v: cm.mean((v["w"] - batch["x"]) ** 2)
     >>> cm.reptile_step(batch, cost, variables, 1, 0.25, batched=False)
     (Tensor(3.125, float32, native), {'w': Tensor(-12.0, float32, native)})
     """
-    s = _Settings(
-        "reptile_step", cost_fn, None, inner_grad_steps, inner_learning_rate, inner_optimization_step,
-        average=True, batched=batched, return_inner_v=return_inner_v, stop_gradients=stop_gradients,
-    ).checked()  # fmt: skip
+    s = _Settings.of("reptile_step", locals(), inner_cost_fn=cost_fn, average_across_steps=True)
     own, v, tasks = _begin(s.op, batch, variables, num_tasks)
     cost, gradient, moved = _tasks(s, own, v, tasks)
     return _end(variables, s, cost, gradient / inner_learning_rate, moved)
@@ -266,11 +266,7 @@ def maml_step(
     >>> cm.maml_step(batch, cost, None, variables, 1, 0.25, batched=False)
     (Tensor(1.25, float32, native), {'w': Tensor(-1.0, float32, native)}, ())
     """
-    s = _Settings(
-        "maml_step", inner_cost_fn, outer_cost_fn, inner_grad_steps, inner_learning_rate, inner_optimization_step,
-        True, inner_batch_fn, outer_batch_fn, average_across_steps, batched, inner_v, keep_inner_v,
-        outer_v, keep_outer_v, return_inner_v, stop_gradients,
-    ).checked()  # fmt: skip
+    s = _Settings.of("maml_step", locals(), second_order=True)
     own, v, tasks = _begin(s.op, batch, variables, num_tasks)
 
     def whole(part: Container) -> tuple[Any, Any]:
@@ -278,9 +274,7 @@ def maml_step(
         return cost, moved
 
     part = _part(v, outer_v, keep_outer_v)
-    (cost, moved), gradients = execute_with_gradients(
-        whole, part, retain_grads=not stop_gradients, ret_grad_idxs=[[0]]
-    )
+    (cost, moved), gradients = execute_with_gradients(whole, part, retain_grads=not stop_gradients, ret_grad_idxs=[[0]])
     gradient = gradients["0"]
     gradient = gradient.sum(axis=0) if batched else gradient
     gradient = gradient if isinstance(variables, Container) else gradient.to_dict()

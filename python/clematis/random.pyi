@@ -55,7 +55,7 @@ def bernoulli(key: Any, shape: int | Sequence[int] | None = None, *, p: Any = 0.
 >>> cm.bernoulli(0.5, shape=(4,), seed=1)
 Tensor([1.0, 1.0, 1.0, 0.0], float32, native)
 >>> cm.random.bernoulli(cm.random.key(1), (4,), p=0.5)
-Tensor([ true,  true,  true, false], bool, native)"""
+Tensor([ True,  True,  True, False], bool, native)"""
 
 def beta(key: Any, a: Any, b: Any, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
     """Beta numbers by both parameters.
@@ -170,7 +170,7 @@ def seed(seed_value: Any = 0) -> Any:
 >>> first = cm.random_uniform(shape=(2,))
 >>> cm.random.seed(0)
 >>> cm.all(cm.random_uniform(shape=(2,)) == first)
-Tensor(true, bool, native)"""
+Tensor(True, bool, native)"""
 
 def set_state(state: Any, /) -> Any:
     """Goes on from a place that `get_state` told.
@@ -179,7 +179,7 @@ def set_state(state: Any, /) -> Any:
 >>> first = cm.random_uniform(shape=(2,))
 >>> cm.random.set_state(state)
 >>> cm.all(cm.random_uniform(shape=(2,)) == first)
-Tensor(true, bool, native)"""
+Tensor(True, bool, native)"""
 
 def shuffle(key: Any, x: Any, /) -> Any:
     """Rows in random order.
@@ -189,7 +189,7 @@ Tensor([4, 1, 2, 3], int32, native)
 >>> cm.random.shuffle(cm.random.key(4), cm.asarray([1, 2, 3, 4]))
 Tensor([4, 1, 2, 3], int32, native)"""
 
-def truncated_normal(key: Any, shape: int | Sequence[int] | None = None, *, low: Any = ..., high: Any = 2.0, dtype: Any = None) -> Any:
+def truncated_normal(key: Any, shape: int | Sequence[int] | None = None, *, low: Any = -2.0, high: Any = 2.0, dtype: Any = None) -> Any:
     """Normal numbers cut to [low, high].
 
 >>> cm.random.truncated_normal(cm.random.key(0), (2,), low=-1.0, high=1.0)

@@ -7,7 +7,10 @@ import types
 import clematis as cm
 import pytest
 
-SPACES = {"cm": cm, "cm.linalg": cm.linalg, "cm.fft": cm.fft, "cm.random": cm.random, "cm.tree": cm.tree}
+SPACES = {
+    "cm": cm, "cm.linalg": cm.linalg, "cm.fft": cm.fft, "cm.random": cm.random, "cm.tree": cm.tree, "cm.nn": cm.nn,
+    "cm.optim": cm.optim, "cm.optim.schedules": cm.optim.schedules, "cm.data": cm.data,
+}  # fmt: skip
 
 
 def is_public(name, value):
@@ -19,8 +22,9 @@ def is_public(name, value):
 def public():
     """Each function and class with the name that users write."""
     for space, module in SPACES.items():
+        known = getattr(module, "__all__", None)
         for name, value in sorted(vars(module).items()):
-            if is_public(name, value):
+            if is_public(name, value) and (known is None or name in known):
                 yield pytest.param(space, value, id=f"{space}.{name}")
 
 

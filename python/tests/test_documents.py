@@ -17,6 +17,6 @@ def examples():
             yield pytest.param(block.group(1), id=f"{path.relative_to(ROOT)}:{line}")
 
 
-@pytest.mark.parametrize("source", examples())
+@pytest.mark.parametrize("source", list(examples()))
 def test_an_example_runs(source):
     exec(compile(source, "example", "exec"), {})

@@ -261,9 +261,9 @@ def test_tensorflow_functions(name):
 def test_tensorflow_without_shapes_says_so(name):
     import tensorflow as tf
 
-    signature = [tf.TensorSpec([None, 3], tf.float32)]
+    signature = [tf.TensorSpec(None, tf.float32)]
     f = tf.function(lambda v: cm.softmax(v, axis=-1), input_signature=signature, autograph=False)
-    with pytest.raises(cm.UnsupportedError, match="tensorflow does not know the shape yet: .*None"):
+    with pytest.raises(cm.UnsupportedError, match="tensorflow does not know yet how many axes there are"):
         f(raw(name, X))
 
 

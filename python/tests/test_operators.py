@@ -259,7 +259,7 @@ def test_what_a_tensor_says_of_itself(backend):
 def test_readable(backend):
     assert repr(cm.asarray(X)) == f"Tensor([[1.5, 2.0],\n        [3.0, 4.5]], float32, {backend})"
     assert repr(cm.asarray(2)) == f"Tensor(2, int32, {backend})"
-    assert repr(cm.asarray([True, False])) == f"Tensor([ true, false], bool, {backend})"
+    assert repr(cm.asarray([True, False])) == f"Tensor([ True, False], bool, {backend})"
     long = repr(cm.zeros((2000,)))
     assert "…" in long and len(long) < 100
     assert repr(cm.zeros((0, 3))).endswith(f"float32, {backend})")

@@ -34,7 +34,7 @@ MAKERS = {"arange", "asarray", "array", "empty", "eye", "fftfreq", "from_dlpack"
           "zeros", "bits", "uniform", "normal", "randint", "bernoulli", "permutation"}
 RETURNS = {"allclose": "builtins.bool", "backends": "list[str]", "can_cast": "builtins.bool", "is_array": "builtins.bool",
            "isdtype": "builtins.bool", "current_backend": "str",
-           "set_backend": "None", "register_backend": "None", "result_type": "DType", "run_command_line": "int",
+           "set_backend": "None", "register_backend": "None", "result_type": "DType",
            "broadcast_shapes": "tuple[int, ...]", "paths": "list[str]", "leaves": "list[Any]", "key": "Key"}
 SEVERAL = {"broadcast_arrays", "meshgrid", "nonzero", "split", "unstack"}
 ANY = {"concat", "stack", "einsum", "map", "grad", "value_and_grad", "jac", "hessian", "vjp", "jvp", "linearize", "lu", "qr", "svd",

@@ -21,6 +21,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clematis-dialect", &[]),
     ("clematis-bridge", &["clematis-core", "clematis-dialect"]),
     ("clematis-conform", &["clematis-core"]),
+    ("clematis-convert", &["clematis-core", "clematis-nn"]),
     (
         "clematis",
         &[
@@ -36,6 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
         &[
             "clematis-bridge",
             "clematis-cli",
+            "clematis-convert",
             "clematis-core",
             "clematis-native",
             "clematis-nn",
@@ -52,6 +54,8 @@ const RESERVED: &[(&str, &[&str])] = &[("pyo3", &["clematis-bridge", "clematis-p
 const UNSAFE: &[&str] = &[
     // Vectorcall, which PyO3 does not offer under the stable interface of 3.11.
     "crates/bridge/src/call.rs",
+    // Arrays of numpy and torch read in C.
+    "crates/bridge/src/peek.rs",
     "crates/core/src/host.rs",
     // Calls a peer's kernel directly, to measure beside ours.
     "crates/native/examples/bench_kernels.rs",
@@ -63,6 +67,8 @@ const UNSAFE: &[&str] = &[
     "crates/py/src/callable.rs",
     // Capsules of C structures.
     "crates/py/src/dlpack.rs",
+    // The tensor inside a Python object, read where it lies.
+    "crates/py/src/tensor/object.rs",
 ];
 
 pub fn run() -> Outcome {

@@ -18,6 +18,14 @@ pub fn keywords(py: Python<'_>, loaded: &Loaded, op: &Op) -> Result<Option<Keywo
     }
     let mut values = Vec::with_capacity(attrs.len());
     for (name, attr) in &attrs {
+        let rest;
+        let attr = match (op, attr) {
+            (Op::Reshape(_), Attr::List(sizes)) => {
+                rest = with_rest(sizes);
+                rest.as_ref().unwrap_or(attr)
+            }
+            _ => attr,
+        };
         match value(py, loaded, attr) {
             Ok(v) => values.push(v.unbind()),
             Err(Wrong::Dim) => bail!(
@@ -39,6 +47,19 @@ pub fn keywords(py: Python<'_>, loaded: &Loaded, op: &Op) -> Result<Option<Keywo
         names: names.unbind(),
         values,
     }))
+}
+
+/// Sizes of which one is not known yet: to frameworks, -1 is what is left by the others.
+fn with_rest(sizes: &[Attr]) -> Option<Attr> {
+    let unknown = |size: &&Attr| matches!(size, Attr::Dim(_));
+    if sizes.iter().filter(unknown).count() != 1 {
+        return None;
+    }
+    let size = |size: &Attr| match size {
+        Attr::Dim(_) => Attr::Int(-1),
+        known => known.clone(),
+    };
+    Some(Attr::List(sizes.iter().map(size).collect()))
 }
 
 enum Wrong {

@@ -3,12 +3,16 @@
 use crate::error::failed;
 use crate::framework::Framework;
 use crate::load::Loaded;
+use crate::peek::Reader;
 use clematis_core::{DType, Dim, Result, Shape, Spec, Tensor, bail};
+use pyo3::Borrowed;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A framework's array.
@@ -20,16 +24,37 @@ pub struct Foreign {
 }
 
 /// The shape that a framework's array says it has.
+///
+/// A size that a compiled function of tensorflow does not know yet goes by a name, one for each place: batches of several
+/// arrays are then taken to be of one size, which tensorflow looks at when it runs.
 pub(crate) fn shape(x: &Bound<'_, PyAny>) -> PyResult<Shape> {
-    let shape = x.getattr(pyo3::intern!(x.py(), "shape"))?;
+    let size = |(axis, n): (usize, PyResult<Borrowed<'_, '_, PyAny>>)| -> PyResult<Dim> {
+        let n = n?;
+        if n.is_none() {
+            let unknown = Dim::symbol(&format!("unknown_{axis}"));
+            return unknown.map_err(|e| PyValueError::new_err(e.to_string()));
+        }
+        n.extract::<i64>().map(Dim::number)
+    };
+    let mut shape = x.getattr(pyo3::intern!(x.py(), "shape"))?;
+    if shape.cast::<PyTuple>().is_err()
+        && let Some(own) = shape.getattr_opt(pyo3::intern!(x.py(), "_dims"))?
+        && own.cast::<PyTuple>().is_ok()
+    {
+        // tensorflow's shape holds a tuple; to iterate over it takes longer than all the rest.
+        shape = own;
+    }
     let dims = match shape.cast::<PyTuple>() {
         Ok(sizes) => sizes
             .iter_borrowed()
-            .map(|n| n.extract::<i64>().map(Dim::number))
+            .map(Ok)
+            .enumerate()
+            .map(size)
             .collect::<PyResult<SmallVec<[Dim; 6]>>>()?,
         Err(_) => shape
             .try_iter()?
-            .map(|n| n?.extract::<i64>().map(Dim::number))
+            .enumerate()
+            .map(|(axis, n)| size((axis, Ok(n?.as_borrowed()))))
             .collect::<PyResult<SmallVec<[Dim; 6]>>>()?,
     };
     Ok(Shape::from_dims(dims))
@@ -65,10 +90,10 @@ pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spe
             )
         }
         Err(e) => match x.getattr("shape").map(|s| s.to_string()) {
-            // A compiled function of tensorflow that was given no sizes.
-            Ok(shape) if shape.contains("None") || shape.contains("unknown") => bail!(
+            // A compiled function of tensorflow that was given no shape.
+            Ok(shape) if shape.contains("unknown") => bail!(
                 Unsupported,
-                "asarray: {} does not know the shape yet: {shape}; give its function whole shapes",
+                "asarray: {} does not know yet how many axes there are; give its function a shape, with None for a size",
                 loaded.name
             ),
             _ => Err(failed(py, "asarray", e)),
@@ -88,11 +113,30 @@ struct Classes {
 
 /// Whose arrays the instances of a class are.
 #[derive(Clone, Copy)]
-struct Belongs {
-    framework: &'static Framework,
+pub(crate) struct Belongs {
+    pub(crate) framework: &'static Framework,
     /// The method that gives the array, where they only hold one.
     method: Option<&'static str>,
+    /// How they are read without a call of Python.
+    pub(crate) reader: Reader,
+    /// Whether those that cannot be read so may be no plain arrays, which the framework's dialect knows.
+    pub(crate) asked: bool,
 }
+
+/// A class met before.
+struct Met {
+    /// Its address; 0 while there is none.
+    class: AtomicUsize,
+    belongs: OnceLock<Belongs>,
+}
+
+/// The first classes that were met, for all threads and without a table of hashes: few programs have more. None ever leaves.
+static MET: [Met; 12] = [const {
+    Met {
+        class: AtomicUsize::new(0),
+        belongs: OnceLock::new(),
+    }
+}; 12];
 
 /// How variables, which hold an array, are asked for it.
 const HOLDERS: [(&str, &str); 3] = [
@@ -113,25 +157,41 @@ pub fn home(x: &Bound<'_, PyAny>) -> Result<Option<&'static Framework>> {
 
 /// A tensor of a framework's array or variable; `None` if it is neither.
 pub fn tensor(x: &Bound<'_, PyAny>) -> Result<Option<Tensor>> {
-    match belongs(x)? {
-        None => Ok(None),
-        Some(Belongs {
-            framework,
-            method: None,
-        }) => framework.wrap(x).map(Some),
-        Some(Belongs {
-            framework,
-            method: Some(method),
-        }) => {
-            let held = x
-                .call_method0(method)
-                .map_err(|e| failed(x.py(), "asarray", e))?;
-            framework.wrap(&held).map(Some)
-        }
+    let Some(own) = belongs(x)? else {
+        return Ok(None);
+    };
+    let Some(method) = own.method else {
+        return own.framework.wrap_seen(x, own.reader, own.asked).map(Some);
+    };
+    let held = x
+        .call_method0(method)
+        .map_err(|e| failed(x.py(), "asarray", e))?;
+    own.framework.wrap(&held).map(Some)
+}
+
+/// Whose array this is, if it is one and its class has been met.
+#[inline]
+pub(crate) fn met(x: &Bound<'_, PyAny>) -> Option<&'static Belongs> {
+    let class = x.get_type_ptr() as usize;
+    let found = MET
+        .iter()
+        .find(|met| met.class.load(Ordering::Acquire) == class)?;
+    found.belongs.get()
+}
+
+/// Whose array this is, if it is one.
+#[inline]
+pub(crate) fn owner(x: &Bound<'_, PyAny>) -> Option<Belongs> {
+    match met(x) {
+        Some(own) => Some(*own),
+        None => belongs(x).ok()?.filter(|own| own.method.is_none()),
     }
 }
 
 fn belongs(x: &Bound<'_, PyAny>) -> Result<Option<Belongs>> {
+    if let Some(known) = met(x) {
+        return Ok(Some(*known));
+    }
     let class = x.get_type();
     let address = class.as_ptr() as usize;
     let added = ADDED.load(Ordering::Relaxed);
@@ -143,6 +203,11 @@ fn belongs(x: &Bound<'_, PyAny>) -> Result<Option<Belongs>> {
         return Ok(found);
     }
     let found = search(x, &class).map_err(|e| failed(x.py(), "asarray", e))?;
+    if let Some(own) = found
+        && own.method.is_none()
+    {
+        note(&class, own);
+    }
     CLASSES.with_borrow_mut(|c| {
         if c.added != added {
             c.known.clear();
@@ -153,15 +218,32 @@ fn belongs(x: &Bound<'_, PyAny>) -> Result<Option<Belongs>> {
     Ok(found)
 }
 
+/// Remembers a class for all threads while there is room. A later framework cannot claim it: earlier ones come first.
+fn note(class: &Bound<'_, PyType>, own: Belongs) {
+    for met in &MET {
+        // The value first: who sees the address must find it.
+        if met.class.load(Ordering::Acquire) == 0 && met.belongs.set(own).is_ok() {
+            // Kept for ever, so that its address is not given to another.
+            let address = class.clone().into_ptr() as usize;
+            met.class.store(address, Ordering::Release);
+            return;
+        }
+    }
+}
+
 fn search(x: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Option<Belongs>> {
     let py = x.py();
     for framework in Framework::all() {
         if let Some(loaded) = framework.ready(py, class)?
             && x.is_instance(loaded.arrays.bind(py))?
         {
+            let first = loaded.arrays.bind(py).get_item(0)?;
+            let reader = Reader::find(class, &loaded.dtypes);
             return Ok(Some(Belongs {
                 framework,
                 method: None,
+                reader,
+                asked: !matches!(reader, Reader::Structure) && x.is_instance(&first)?,
             }));
         }
     }
@@ -170,8 +252,12 @@ fn search(x: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Option<Be
             && let Some(framework) = Framework::find(name)
             && framework.loaded(py).is_ok()
         {
-            let method = Some(method);
-            return Ok(Some(Belongs { framework, method }));
+            return Ok(Some(Belongs {
+                framework,
+                method: Some(method),
+                reader: Reader::None,
+                asked: false,
+            }));
         }
     }
     Ok(None)

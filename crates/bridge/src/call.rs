@@ -1,9 +1,10 @@
 //! Calling Python by vectorcall: the arguments stay on the stack, no tuple and no dict is made.
 //!
 //! PyO3 offers vectorcall from abi3-py312 on; libpython has exported the function since 3.9, so it is declared here and one wheel
-//! serves 3.11 and later. The only file of the bridge with `unsafe`.
+//! serves 3.11 and later.
 #![allow(unsafe_code)]
 
+use pyo3::Borrowed;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -27,6 +28,27 @@ pub struct Keywords {
     pub names: Py<PyTuple>,
     /// Their values, in the same order.
     pub values: Vec<Py<PyAny>>,
+}
+
+/// Calls a function with arguments by position; `None` where it raised, and what it raised is forgotten.
+///
+/// For calls that are made again in another way if they fail.
+#[inline]
+pub fn attempt<'py>(
+    py: Python<'py>,
+    f: &Py<PyAny>,
+    arguments: &[Borrowed<'_, 'py, PyAny>],
+) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: the interpreter is attached (`py`); a borrowed object is a pointer and nothing else, and outlives the call.
+    unsafe {
+        let slots = arguments.as_ptr().cast::<*mut PyObject>();
+        let out = PyObject_Vectorcall(f.as_ptr(), slots, arguments.len(), std::ptr::null_mut());
+        if out.is_null() {
+            pyo3::ffi::PyErr_Clear();
+            return None;
+        }
+        Some(Bound::from_owned_ptr(py, out))
+    }
 }
 
 /// The arguments of one call, borrowed from whoever owns them.
@@ -54,28 +76,6 @@ impl<'a, 'py> Arguments<'a, 'py> {
     /// One more, that lives in this call.
     pub fn push_bound(&mut self, x: &'a Bound<'py, PyAny>) {
         self.slots.push(x.as_ptr());
-    }
-
-    /// Calls a function with them, the last of which go by these names.
-    pub fn call_named(
-        self,
-        py: Python<'py>,
-        f: &Py<PyAny>,
-        names: Option<&Bound<'py, PyTuple>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let named = names.map_or(0, |names| names.len());
-        let names = names.map_or(std::ptr::null_mut(), |names| names.as_ptr());
-        let count = self.slots.len() - 1 - named;
-        // SAFETY: as in `call`.
-        unsafe {
-            let result = PyObject_Vectorcall(
-                f.as_ptr(),
-                self.slots.as_ptr().add(1),
-                count | ARGUMENTS_OFFSET,
-                names,
-            );
-            Bound::from_owned_ptr_or_err(py, result)
-        }
     }
 
     /// Calls a function with them, and with keywords.

@@ -5,6 +5,7 @@ use crate::array::{self, Foreign};
 use crate::call::{Arguments, Keywords};
 use crate::error::{failed, foreign};
 use crate::load::{self, Loaded};
+use crate::peek::Reader;
 use crate::plain::is_usual;
 use clematis_core::tensor::Data;
 use clematis_core::{
@@ -14,7 +15,7 @@ use clematis_core::{
 use clematis_dialect::{DIALECTS, Dialect};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyModule, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyModule, PyString, PyTuple, PyType};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -148,12 +149,44 @@ impl Framework {
 
     /// A tensor of one of its arrays.
     pub fn wrap(&'static self, x: &Bound<'_, PyAny>) -> Result<Tensor> {
-        let loaded = self.loaded(x.py())?;
-        let spec = array::spec(x.py(), loaded, x)?;
+        match array::met(x) {
+            Some(own) => self.wrap_seen(x, own.reader, false),
+            None => self.wrap_seen(x, Reader::None, false),
+        }
+    }
+
+    /// The same where it is known how its class is read, and whether it may be something else than a plain array.
+    pub(crate) fn wrap_seen(
+        &'static self,
+        x: &Bound<'_, PyAny>,
+        reader: Reader,
+        asked: bool,
+    ) -> Result<Tensor> {
+        let py = x.py();
+        let loaded = self.loaded(py)?;
         let Some(home) = self.backend.get() else {
             bail!(Internal, "{}: is not among the backends", self.name);
         };
-        Ok(Tensor::concrete(spec, *home, self.data(x.clone())))
+        if let Some(spec) = reader.spec(&loaded.dtypes, x) {
+            return Ok(Tensor::concrete(spec, *home, self.data(x.clone())));
+        }
+        let own = match &loaded.plain_array {
+            Some(f) if asked => self.plain_array(f, x)?,
+            _ => x.clone(),
+        };
+        let spec = array::spec(py, loaded, &own)?;
+        Ok(Tensor::concrete(spec, *home, self.data(own)))
+    }
+
+    /// What the framework's dialect takes one of its objects for: a plain array, or a text that says why it is none.
+    fn plain_array<'py>(&self, f: &Py<PyAny>, x: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
+        let py = x.py();
+        let own = f.bind(py).call1((x,));
+        let own = own.map_err(|e| failed(py, "asarray", e))?;
+        match own.cast::<PyString>() {
+            Ok(why) => bail!(DType, "asarray: {} has {why}", self.name),
+            Err(_) => Ok(own),
+        }
     }
 
     /// One of its arrays as a tensor's data.
@@ -412,10 +445,12 @@ impl Framework {
 
 /// Whether jax has to be asked for it.
 fn is_wide(spec: &Spec) -> bool {
-    matches!(
-        spec.dtype,
-        DType::U64 | DType::I64 | DType::F64 | DType::C128
-    )
+    is_wide_type(spec.dtype)
+}
+
+/// The same for an element type.
+pub(crate) fn is_wide_type(dtype: DType) -> bool {
+    matches!(dtype, DType::U64 | DType::I64 | DType::F64 | DType::C128)
 }
 
 #[cold]

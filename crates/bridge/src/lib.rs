@@ -9,6 +9,7 @@ mod call;
 pub mod error;
 mod framework;
 mod load;
+pub mod peek;
 pub mod plain;
 
 pub use framework::{Framework, install, register};

@@ -33,6 +33,8 @@ pub struct Loaded {
     pub names: Py<PyDict>,
     /// The classes of its arrays.
     pub arrays: Py<PyTuple>,
+    /// The first of them.
+    pub array: Py<PyAny>,
     /// Its version.
     pub version: String,
     pub from_bytes: Py<PyAny>,
@@ -51,6 +53,8 @@ pub struct Loaded {
     pub is_traced: Option<Py<PyAny>>,
     /// The framework's own functions of our functions' names, which do the same on the usual floats.
     pub plain: Vec<Option<Plain>>,
+    /// Says of an object of its classes which plain array it is, or why it is none.
+    pub plain_array: Option<Py<PyAny>>,
     /// The function of the op `full`.
     pub full: Option<Py<PyAny>>,
     /// The module itself.
@@ -145,23 +149,8 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             None => PyDict::new(py),
         };
         let plain = |name: &str| -> PyResult<Option<Plain>> {
-            let Some(entry) = table.get_item(name)? else {
-                return Ok(None);
-            };
-            let entry = entry.cast_into::<PyTuple>()?;
-            Ok(Some(Plain {
-                function: entry.get_item(0)?.unbind(),
-                operands: entry.get_item(1)?.extract()?,
-                more: match entry.get_item(2) {
-                    Ok(more) => more.extract()?,
-                    Err(_) => 0,
-                },
-                keywords: match entry.get_item(3) {
-                    Ok(words) => words.extract()?,
-                    Err(_) => Vec::new(),
-                },
-                bare: entry.get_item(4).ok().map(Bound::unbind),
-            }))
+            let entry = table.get_item(name)?;
+            entry.map(|entry| Plain::read(name, &entry)).transpose()
         };
         let mut slots = Vec::with_capacity(Op::count());
         for (op, _) in Op::all() {
@@ -175,12 +164,12 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             });
         }
         slots.push(None);
-        let table = module.getattr("DTYPES")?;
+        let own = module.getattr("DTYPES")?;
         let mut dtypes = [const { None }; 15];
         let names = PyDict::new(py);
         for dtype in DType::ALL {
-            if table.contains(dtype.name())? {
-                dtypes[dtype as usize] = Some(table.get_item(dtype.name())?.unbind());
+            if own.contains(dtype.name())? {
+                dtypes[dtype as usize] = Some(own.get_item(dtype.name())?.unbind());
             }
         }
         match module.getattr_opt("NAMES")? {
@@ -215,6 +204,7 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             slots: slots.into(),
             dtypes,
             names: names.unbind(),
+            array: arrays.get_item(0)?.unbind(),
             arrays: arrays.unbind(),
             version: match module.getattr_opt("VERSION")? {
                 Some(v) => v.to_string(),
@@ -233,6 +223,7 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
                 .into_iter()
                 .map(plain)
                 .collect::<PyResult<_>>()?,
+            plain_array: table.get_item("array")?.map(Bound::unbind),
             full: optional("full")?,
             module: module.clone().unbind(),
         })

@@ -1,17 +1,21 @@
 //! Calls on operands that need no conversion: arrays in, one function of the framework, an array out.
 //!
-//! Small calls spend their time around the op, so no tensor and no spec is made here. Whatever is unusual, and whatever the
-//! framework refuses, gives `None`: then the ordinary way does it, or says in our words why not.
+//! Small calls spend their time around the op, so no tensor and no spec is made here, and what must be known of an array is
+//! read in C (`peek`). Whatever is unusual, and whatever the framework refuses, gives `None`: then the ordinary way does it,
+//! or says in our words why not.
 
 use crate::array::{self, Foreign};
-use crate::call::Arguments;
-use crate::framework::Framework;
+use crate::call::attempt;
+use crate::framework::{Framework, is_wide_type};
 use crate::load::Loaded;
+use crate::peek::{Reader, Seen};
 use clematis_core::infer::infer;
-use clematis_core::op::Takes;
-use clematis_core::{DType, Op, Spec, Tensor};
+use clematis_core::op::{Gives, Takes};
+use clematis_core::{DType, Op, Shape, Spec, Tensor};
+use pyo3::Borrowed;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBool, PyInt, PyTuple};
 use smallvec::SmallVec;
 
 /// Functions of ours that frameworks may have as they are.
@@ -34,36 +38,275 @@ pub const NAMES: [&str; 16] = [
     "vecdot",
 ];
 
-/// A framework's own function that does the same as one of ours on the usual floats, by the same names of arguments.
+/// The place of `matmul` among them.
+pub const MATMUL: usize = 0;
+
+/// An argument, as its owner keeps it.
+pub type Argument<'a, 'py> = Borrowed<'a, 'py, PyAny>;
+/// The names of the last arguments.
+pub type Names<'a, 'py> = Option<&'a Bound<'py, PyTuple>>;
+
+/// A framework's own function that does the same as one of ours on the usual floats.
 pub struct Plain {
     /// What is called.
     pub function: Py<PyAny>,
-    /// How many of its first arguments are arrays.
-    pub operands: usize,
-    /// How many arguments that are no arrays follow them by position.
-    pub more: usize,
-    /// The keywords that it takes; others go the ordinary way, which refuses them.
-    pub keywords: Vec<String>,
-    /// What is called instead where no keywords are given.
-    pub bare: Option<Py<PyAny>>,
+    /// What is called on its result, where one function is not enough.
+    then: Option<Py<PyAny>>,
+    way: Way,
+}
+
+/// How our arguments become the framework's.
+enum Way {
+    /// So many arrays, and nothing else.
+    Arrays(usize),
+    /// An array and a tuple of integers.
+    Axes,
+    /// An array and a tuple of sizes, one of which may be -1.
+    Sizes,
+    /// An array and `axis`, the last one if it is left out.
+    Axis,
+    /// An array, `axis` and `keepdims`.
+    Reduce,
+    /// Two arrays that are multiplied as matrices.
+    Matmul,
+    /// Two arrays and `bias`, all of the shapes that `linear` has for one matrix.
+    Linear,
 }
 
 impl Plain {
-    fn takes(&self, names: &Bound<'_, PyTuple>) -> bool {
-        names.iter_borrowed().all(|name| {
-            let known = |own: &String| name.eq(own.as_str()).unwrap_or(false);
-            self.keywords.iter().any(known)
+    /// An entry of a dialect's table: the function and how it is called.
+    pub(crate) fn read(name: &str, entry: &Bound<'_, PyAny>) -> PyResult<Plain> {
+        let entry = entry.cast::<PyTuple>()?;
+        let way = entry.get_item(1)?;
+        let way = match way.extract::<usize>() {
+            Ok(count) => Way::Arrays(count),
+            Err(_) => match way.extract::<String>()?.as_str() {
+                "matmul" => Way::Matmul,
+                "axes" => Way::Axes,
+                "sizes" => Way::Sizes,
+                "axis" => Way::Axis,
+                "reduce" => Way::Reduce,
+                "linear" => Way::Linear,
+                other => {
+                    let text = format!("PLAIN: {name}: no way is called {other}");
+                    return Err(PyValueError::new_err(text));
+                }
+            },
+        };
+        Ok(Plain {
+            function: entry.get_item(0)?.unbind(),
+            then: entry.get_item(2).ok().map(Bound::unbind),
+            way,
         })
+    }
+
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        loaded: &Loaded,
+        arguments: &[Argument<'_, 'py>],
+        names: Names<'_, 'py>,
+        seen: impl Fn(usize) -> Option<Seen>,
+    ) -> Option<Bound<'py, PyAny>> {
+        let named = names.map_or(0, |names| names.len());
+        let (given, values) = arguments.split_at(arguments.len().checked_sub(named)?);
+        let first = || seen(0).filter(|x| is_usual(loaded, x.dtype));
+        match self.way {
+            Way::Arrays(_) | Way::Matmul => {
+                let count = match self.way {
+                    Way::Arrays(count) => count,
+                    _ => 2,
+                };
+                if named != 0 || given.len() != count {
+                    return None;
+                }
+                let dtype = first()?.dtype;
+                for i in 1..count {
+                    seen(i).filter(|x| x.dtype == dtype)?;
+                }
+                attempt(py, &self.function, given)
+            }
+            Way::Axes | Way::Sizes => {
+                let [_, numbers] = given else { return None };
+                let least = match self.way {
+                    Way::Sizes => -1,
+                    _ => i64::MIN,
+                };
+                if named != 0 || !are_integers(numbers, least) {
+                    return None;
+                }
+                first()?;
+                attempt(py, &self.function, given)
+            }
+            Way::Axis => {
+                let [x] = given else { return None };
+                // To torch an array without axes has one.
+                first().filter(|x| x.rank > 0)?;
+                let last = (-1i64).into_pyobject(py).ok()?;
+                let axis = match values {
+                    [] => None,
+                    [axis] => Some(axis).filter(|_| is_named(names, 0, pyo3::intern!(py, "axis"))),
+                    _ => None,
+                };
+                let axis = match axis {
+                    Some(axis) if axis.is_exact_instance_of::<PyInt>() => *axis,
+                    Some(axis) if !axis.is_none() => return None,
+                    None if named > 0 => return None,
+                    _ => last.as_any().as_borrowed(),
+                };
+                attempt(py, &self.function, &[*x, axis])
+            }
+            Way::Reduce => {
+                let [x] = given else { return None };
+                if named == 0 {
+                    first()?;
+                    return attempt(py, &self.function, &[*x]);
+                }
+                // To torch no axes are all axes, and an array without axes has one.
+                first().filter(|x| x.rank > 0)?;
+                let none = py.None();
+                let mut axis = none.bind_borrowed(py);
+                let no = PyBool::new(py, false).to_owned().into_any();
+                let mut keep = no.as_borrowed();
+                for (i, value) in values.iter().enumerate() {
+                    if is_named(names, i, pyo3::intern!(py, "axis")) {
+                        let fits = value.is_exact_instance_of::<PyInt>()
+                            || value.is_none()
+                            || value.cast::<PyTuple>().is_ok_and(|t| !t.is_empty())
+                                && are_integers(value, i64::MIN);
+                        axis = fits.then_some(*value)?;
+                    } else if is_named(names, i, pyo3::intern!(py, "keepdims")) {
+                        keep = Some(*value).filter(|v| v.is_exact_instance_of::<PyBool>())?;
+                    } else {
+                        return None;
+                    }
+                }
+                attempt(py, &self.function, &[*x, axis, keep])
+            }
+            Way::Linear => {
+                let [x, weight] = given else { return None };
+                let bias = match values {
+                    [] => None,
+                    [bias] if is_named(names, 0, pyo3::intern!(py, "bias")) => {
+                        Some(*bias).filter(|bias| !bias.is_none())
+                    }
+                    _ => return None,
+                };
+                let dtype = first()?.dtype;
+                let is = |x: &Seen, rank| x.dtype == dtype && x.rank == rank;
+                let w = seen(1).filter(|w| is(w, 2))?;
+                if bias.is_some() {
+                    // To the framework it would broadcast.
+                    seen(2).filter(|b| is(b, 1) && b.first == w.first)?;
+                }
+                self.linear(py, *x, *weight, bias)
+            }
+        }
+    }
+
+    /// What came out of a call on arrays like these, where that takes no rule.
+    fn spec(&self, given: &[Option<Spec>]) -> Option<Spec> {
+        let x = given.first()?.as_ref()?;
+        let second = || given.get(1)?.as_ref();
+        match self.way {
+            Way::Arrays(1) | Way::Axis => Some(x.clone()),
+            Way::Matmul => {
+                let y = second()?;
+                if x.rank() != 2 || y.rank() != 2 {
+                    return None;
+                }
+                let shape = Shape::from_dims([x.shape.dims()[0], y.shape.dims()[1]]);
+                Some(Spec::new(x.dtype, shape))
+            }
+            Way::Linear => {
+                let last = x.rank().checked_sub(1)?;
+                let out = *second()?.shape.dims().first()?;
+                Some(Spec::new(x.dtype, x.shape.with(last, out)))
+            }
+            _ => None,
+        }
+    }
+
+    fn linear<'py>(
+        &self,
+        py: Python<'py>,
+        x: Argument<'_, 'py>,
+        weight: Argument<'_, 'py>,
+        bias: Option<Argument<'_, 'py>>,
+    ) -> Option<Bound<'py, PyAny>> {
+        let Some(then) = &self.then else {
+            return match bias {
+                Some(bias) => attempt(py, &self.function, &[x, weight, bias]),
+                None => attempt(py, &self.function, &[x, weight]),
+            };
+        };
+        let turned = weight.getattr(pyo3::intern!(py, "T")).ok()?;
+        let out = attempt(py, &self.function, &[x, turned.as_borrowed()])?;
+        match bias {
+            // Into what was just made.
+            Some(bias) => attempt(py, then, &[out.as_borrowed(), bias, out.as_borrowed()]),
+            None => Some(out),
+        }
     }
 }
 
-/// The element type that all operands have.
-fn common(loaded: &Loaded, operands: &[&Bound<'_, PyAny>]) -> Option<DType> {
-    let py = operands.first()?.py();
-    let word = pyo3::intern!(py, "dtype");
+/// Whether an argument goes by this name. Names that a program spells out are one object each, as this one is.
+#[inline]
+fn is_named(names: Names<'_, '_>, i: usize, name: &Bound<'_, pyo3::types::PyString>) -> bool {
+    names.is_some_and(|names| names.get_borrowed_item(i).is_ok_and(|own| own.is(name)))
+}
+
+/// Whether it is a tuple of Python's own integers, none less than that.
+fn are_integers(x: &Bound<'_, PyAny>, least: i64) -> bool {
+    let Ok(numbers) = x.cast_exact::<PyTuple>() else {
+        return false;
+    };
+    numbers.iter_borrowed().all(|n| {
+        n.is_exact_instance_of::<PyInt>()
+            && (least == i64::MIN || n.extract::<i64>().is_ok_and(|n| n >= least))
+    })
+}
+
+/// Whether a framework's own functions mean what ours do: the floats that all of them compute alike.
+#[inline]
+pub(crate) fn is_usual(loaded: &Loaded, dtype: DType) -> bool {
+    dtype == DType::F32 || dtype == DType::F64 && loaded.in_64.is_none()
+}
+
+/// The element type that all operands have, arrays of one framework.
+#[inline]
+fn common(loaded: &Loaded, own: &array::Belongs, operands: &[Argument<'_, '_>]) -> Option<DType> {
+    let (first, rest) = operands.split_first()?;
+    let class = first.get_type_ptr();
+    if matches!(own.reader, Reader::None) {
+        if own.asked && loaded.plain_array.is_some() {
+            return None;
+        }
+        return attributes(loaded, operands);
+    }
+    let dtype = own.reader.dtype(&loaded.dtypes, first)?;
+    for x in rest {
+        let reader = if x.get_type_ptr() == class {
+            own.reader
+        } else {
+            array::met(x)
+                .filter(|other| std::ptr::eq(other.framework, own.framework))?
+                .reader
+        };
+        if reader.dtype(&loaded.dtypes, x)? != dtype {
+            return None;
+        }
+    }
+    Some(dtype)
+}
+
+/// The same for arrays that are not read in C: all of one class.
+fn attributes(loaded: &Loaded, operands: &[Argument<'_, '_>]) -> Option<DType> {
+    let word = pyo3::intern!(operands[0].py(), "dtype");
+    let class = operands[0].get_type_ptr();
     let first = operands[0].getattr(word).ok()?;
     for x in &operands[1..] {
-        if !x.getattr(word).ok()?.is(&first) {
+        if x.get_type_ptr() != class || !x.getattr(word).ok()?.is(&first) {
             return None;
         }
     }
@@ -78,68 +321,132 @@ fn common(loaded: &Loaded, operands: &[&Bound<'_, PyAny>]) -> Option<DType> {
     DType::ALL.into_iter().find(|&d| known(d))
 }
 
-/// Whether a framework's own functions mean what ours do: the floats that all of them compute alike.
-pub(crate) fn is_usual(loaded: &Loaded, dtype: DType) -> bool {
-    dtype == DType::F32 || dtype == DType::F64 && loaded.in_64.is_none()
+/// What is called for an op on each element of arrays of this type.
+#[inline]
+fn function<'a>(loaded: &'a Loaded, op: &Op, takes: Takes, dtype: DType) -> Option<&'a Py<PyAny>> {
+    let slot = loaded.slots.get(op.code())?.as_ref()?;
+    if !takes.includes(dtype) {
+        return None;
+    }
+    match &slot.plain {
+        Some(plain) if is_usual(loaded, dtype) => Some(plain),
+        _ if loaded.in_64.is_some() && is_wide_type(dtype) => None,
+        _ => Some(&slot.function),
+    }
+}
+
+/// What comes out of an op on each element of operands of one type that it takes; `None` where the core would refuse it.
+#[inline]
+pub fn elementwise_spec(op: &Op, inputs: &[&Tensor]) -> Option<Spec> {
+    let x = inputs.first()?.spec();
+    let gives = match op {
+        Op::Unary(u) => u.gives(),
+        Op::Binary(b) => b.gives(),
+        _ => Gives::Bool,
+    };
+    // Operands of one shape need no rule for shapes.
+    if gives != Gives::Complex && inputs[1..].iter().all(|y| y.shape() == &x.shape) {
+        return Some(x.with_dtype(gives.dtype(x.dtype)));
+    }
+    let specs: SmallVec<[&Spec; 2]> = inputs.iter().map(|x| x.spec()).collect();
+    infer(op, &specs).ok()?.one()
+}
+
+/// A result as an array, where a framework gives something else for no axes.
+#[inline]
+fn array_of<'py>(loaded: &Loaded, out: Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    match &loaded.scalar_to_array {
+        Some(f) if out.get_type_ptr().cast() != loaded.array.as_ptr() => {
+            f.bind(out.py()).call1((out,)).ok()
+        }
+        _ => Some(out),
+    }
+}
+
+/// Runs an op on each element of arrays of one framework and one element type.
+#[inline]
+pub fn elementwise<'py>(
+    op: &Op,
+    takes: Takes,
+    operands: &[Argument<'_, 'py>],
+) -> Option<Bound<'py, PyAny>> {
+    let first = operands.first()?;
+    let py = first.py();
+    let own = array::owner(first)?;
+    if own.framework.is_checked() {
+        return None;
+    }
+    let loaded = own.framework.loaded(py).ok()?;
+    let dtype = common(loaded, &own, operands)?;
+    let out = attempt(py, function(loaded, op, takes, dtype)?, operands)?;
+    array_of(loaded, out)
+}
+
+/// Runs the framework's own function for one of ours, on its floats. Values of keywords come last.
+#[inline]
+pub fn call<'py>(
+    place: usize,
+    arguments: &[Argument<'_, 'py>],
+    names: Names<'_, 'py>,
+) -> Option<Bound<'py, PyAny>> {
+    let first = arguments.first()?;
+    let py = first.py();
+    let own = array::owner(first)?;
+    if own.framework.is_checked() {
+        return None;
+    }
+    let loaded = own.framework.loaded(py).ok()?;
+    let plain = loaded.plain.get(place)?.as_ref()?;
+    let class = first.get_type_ptr();
+    let out = plain.call(py, loaded, arguments, names, |i| {
+        let x = arguments.get(i)?;
+        let mut reader = own.reader;
+        if x.get_type_ptr() != class {
+            let same = |other: &&array::Belongs| std::ptr::eq(other.framework, own.framework);
+            reader = array::met(x).filter(same)?.reader;
+        }
+        if !matches!(reader, Reader::None) {
+            return reader.seen(&loaded.dtypes, x);
+        }
+        // Its axes are not asked for: to the ways that look at them it has none, and they give up.
+        let dtype = common(loaded, &own, &arguments[i..=i])?;
+        let (rank, first) = (0, 0);
+        (x.get_type_ptr() == class).then_some(Seen { dtype, rank, first })
+    })?;
+    array_of(loaded, out)
 }
 
 impl Framework {
-    /// Runs an elementwise op on arrays of one element type.
-    pub fn elementwise<'py>(
-        &self,
-        op: &Op,
-        takes: Takes,
-        operands: &[&Bound<'py, PyAny>],
-    ) -> Option<Bound<'py, PyAny>> {
-        let py = operands.first()?.py();
-        let loaded = self.loaded(py).ok()?;
-        let slot = loaded.slots.get(op.code())?.as_ref()?;
-        if self.is_checked() {
-            return None;
-        }
-        let dtype = common(loaded, operands)?;
-        if !takes.includes(dtype) {
-            return None;
-        }
-        let function = match &slot.plain {
-            Some(plain) if is_usual(loaded, dtype) => plain,
-            _ if loaded.in_64.is_some() => return None,
-            _ => &slot.function,
-        };
-        self.called(loaded, function, operands, None)
-    }
-
     /// Runs an elementwise op on tensors of one element type that live here.
-    pub fn elementwise_tensors(
+    pub fn elementwise_tensors<'py>(
         &'static self,
-        py: Python<'_>,
+        py: Python<'py>,
         op: &Op,
         takes: Takes,
         inputs: &[&Tensor],
     ) -> Option<Tensor> {
         let loaded = self.loaded(py).ok()?;
-        let slot = loaded.slots.get(op.code())?.as_ref()?;
         let dtype = inputs.first()?.dtype();
         let alike = inputs.iter().all(|x| x.dtype() == dtype);
-        if !alike || !takes.includes(dtype) || self.is_checked() || cfg!(debug_assertions) {
+        if !alike || self.is_checked() || cfg!(debug_assertions) {
             return None;
         }
-        let function = match &slot.plain {
-            Some(plain) if is_usual(loaded, dtype) => plain,
-            _ if loaded.in_64.is_some() => return None,
-            _ => &slot.function,
-        };
-        let specs: SmallVec<[&Spec; 2]> = inputs.iter().map(|x| x.spec()).collect();
-        let spec = infer(op, &specs).ok()?.one()?;
-        let mut all = Arguments::new();
+        let function = function(loaded, op, takes, dtype)?;
+        let spec = elementwise_spec(op, inputs)?;
+        // Owned: whoever runs meanwhile may put others in their places.
+        let mut arrays: SmallVec<[Bound<'py, PyAny>; 2]> = SmallVec::new();
         for x in inputs {
             let own = x.data::<Foreign>()?;
             if !std::ptr::eq(own.home, self) {
                 return None;
             }
-            all.push(&own.array);
+            arrays.push(own.array.bind(py).clone());
         }
-        let out = all.call_named(py, function, None).ok()?;
+        let out = match arrays.as_slice() {
+            [x] => attempt(py, function, &[x.as_borrowed()])?,
+            [x, y] => attempt(py, function, &[x.as_borrowed(), y.as_borrowed()])?,
+            _ => return None,
+        };
         let out = match &loaded.scalar_to_array {
             Some(f) if spec.rank() == 0 => f.bind(py).call1((out,)).ok()?,
             _ => out,
@@ -147,70 +454,32 @@ impl Framework {
         Some(Tensor::concrete(spec, self.as_backend()?, self.data(out)))
     }
 
-    /// Runs the framework's own function for one of ours, on floats of one element type. Values of keywords come last.
-    pub fn plain<'py>(
-        &self,
+    /// Runs the framework's own function on the arrays of tensors, of which everything is known; gives a tensor.
+    pub fn plain_tensors<'py>(
+        &'static self,
+        py: Python<'py>,
         place: usize,
-        arguments: &[&Bound<'py, PyAny>],
-        names: Option<&Bound<'py, PyTuple>>,
-    ) -> Option<Bound<'py, PyAny>> {
-        let first = arguments.first()?;
-        let loaded = self.loaded(first.py()).ok()?;
-        let own = loaded.plain.get(place)?.as_ref()?;
-        let named = names.map_or(0, |names| names.len());
-        if self.is_checked()
-            || arguments.len() - named != own.operands + own.more
-            || names.is_some_and(|names| !own.takes(names))
-        {
+        arguments: &[Argument<'_, 'py>],
+        names: Names<'_, 'py>,
+        given: &[Option<Spec>],
+    ) -> Option<Tensor> {
+        let loaded = self.loaded(py).ok()?;
+        let plain = loaded.plain.get(place)?.as_ref()?;
+        if self.is_checked() || cfg!(debug_assertions) {
             return None;
         }
-        let class = first.get_type_ptr();
-        let mut operands: SmallVec<[&Bound<'py, PyAny>; 4]> = SmallVec::new();
-        for (i, x) in arguments.iter().enumerate() {
-            if x.get_type_ptr() == class {
-                operands.push(x);
-            } else if i < own.operands {
-                return None;
-            }
-        }
-        if !is_usual(loaded, common(loaded, &operands)?) {
-            return None;
-        }
-        let function = match &own.bare {
-            Some(bare) if names.is_none() => bare,
-            _ => &own.function,
+        let look = |i: usize| Seen::of(given.get(i)?.as_ref()?);
+        let out = plain.call(py, loaded, arguments, names, look)?;
+        let out = array_of(loaded, out)?;
+        let read = || {
+            let own = array::met(&out)?;
+            own.reader.spec(&loaded.dtypes, &out)
         };
-        self.called(loaded, function, arguments, names)
-    }
-
-    /// A tensor of one of its arrays whose element type is known.
-    pub fn wrap_as(&'static self, x: Bound<'_, PyAny>, dtype: DType) -> Option<Tensor> {
-        let spec = Spec::new(dtype, array::shape(&x).ok()?);
-        Some(Tensor::concrete(spec, self.as_backend()?, self.data(x)))
-    }
-
-    fn called<'py>(
-        &self,
-        loaded: &Loaded,
-        function: &Py<PyAny>,
-        arguments: &[&Bound<'py, PyAny>],
-        names: Option<&Bound<'py, PyTuple>>,
-    ) -> Option<Bound<'py, PyAny>> {
-        let py = arguments.first()?.py();
-        let mut all = Arguments::new();
-        for x in arguments {
-            all.push_bound(x);
-        }
-        let out = all.call_named(py, function, names).ok()?;
-        if out.is_none() {
-            return None; // not covered
-        }
-        match &loaded.scalar_to_array {
-            // What is no array of the usual class came out for no axes.
-            Some(f) if !out.get_type().is(loaded.arrays.bind(py).get_item(0).ok()?) => {
-                f.bind(py).call1((out,)).ok()
-            }
-            _ => Some(out),
-        }
+        let spec = match plain.spec(given).or_else(read) {
+            Some(spec) => spec,
+            // What frameworks have as it is keeps the element type.
+            None => Spec::new(look(0)?.dtype, array::shape(&out).ok()?),
+        };
+        Some(Tensor::concrete(spec, self.as_backend()?, self.data(out)))
     }
 }

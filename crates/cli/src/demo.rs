@@ -3,6 +3,7 @@
 //! Owns the order of events and what is printed. Everything that can be refused
 //! (arguments, data, output folder) is refused before the training starts.
 
+mod compare;
 mod curve;
 mod digits;
 mod history;
@@ -17,6 +18,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use crate::backends;
 use crate::error::{Error, Result};
 use crate::terminal;
+use compare::Run;
 use digits::Digits;
 use history::History;
 use progress::Progress;
@@ -33,9 +35,9 @@ pub struct Args {
     #[arg(long, default_value_t = train::EPOCHS, value_parser = epochs)]
     epochs: usize,
 
-    /// The engine to train on
-    #[arg(long, default_value = "native", value_parser = backend())]
-    backend: String,
+    /// The backend to train on; may be given several times [default: all that are there]
+    #[arg(long, value_parser = backend())]
+    backend: Vec<String>,
 
     /// Number of threads [default: all cores]; changes the time, not the result
     #[arg(long, value_parser = threads)]
@@ -80,24 +82,50 @@ pub fn run(args: &Args) -> Result<()> {
         Some(path) => Digits::read(path)?,
     };
     let page = Page::in_folder(&args.out)?;
-    let options = train::Options {
-        seed: args.seed,
-        epochs: args.epochs,
-        backend: args.backend.clone(),
-        threads: args.threads,
-    };
-    let progress = Progress::new(args.epochs, args.json);
-    let history = train::train(&digits, &options, &progress);
-    progress.finish();
-    let history = history?;
-    page.write(&history)?;
+    let (history, runs) = train_on_all(args, &digits)?;
+    page.write(&history, &runs)?;
     if args.json {
-        let text = serde_json::to_string(&history)
-            .map_err(|error| Error::new(format!("the history has no JSON form: {error}")))?;
-        return terminal::say(&text);
+        return terminal::say(&report::json(&history, &runs)?.to_string());
     }
     terminal::say(&summary(&history))?;
+    if runs.len() > 1 {
+        terminal::say(&format!("\n{}", compare::table(&runs)))?;
+    }
     terminal::say(&format!("page: {}", page.path().display()))
+}
+
+/// The first backend's run in full, and what all of them did.
+fn train_on_all(args: &Args, digits: &Digits) -> Result<(History, Vec<Run>)> {
+    let names = match args.backend.as_slice() {
+        [] => backends::names().into_iter().map(String::from).collect(),
+        chosen => chosen.to_vec(),
+    };
+    let mut first: Option<History> = None;
+    let mut runs = Vec::new();
+    for name in &names {
+        let options = train::Options {
+            seed: args.seed,
+            epochs: args.epochs,
+            backend: name.clone(),
+            threads: args.threads,
+        };
+        let progress = Progress::new(args.epochs, args.json, (names.len() > 1).then_some(name));
+        let history = train::train(digits, &options, &progress);
+        progress.finish();
+        match history {
+            Ok(history) => {
+                let first = first.get_or_insert_with(|| history.clone());
+                runs.push(Run::new(&history, first));
+            }
+            // One backend that is not there, or is broken, hurts no other one; alone, it is all that was asked for.
+            Err(error) if names.len() == 1 => return Err(error),
+            Err(error) => runs.push(Run::failed(name, "", error.to_string())),
+        }
+    }
+    match first {
+        Some(first) => Ok((first, runs)),
+        None => Err(Error::new(compare::table(&runs))),
+    }
 }
 
 /// What a person sees at the end: a table, the curves, the accuracy.

@@ -37,7 +37,8 @@ def in_64(f, *args, **kwargs):
         return f(*args, **kwargs)
 
 
-custom_vjp = special.custom_vjp
+custom_vjp, size = special.custom_vjp, special.size
+run_cond, run_while, run_scan = special.run_cond, special.run_while, special.run_scan
 
 
 def _traced(f, xs, *args):
@@ -458,6 +459,10 @@ def _dot(x, y, axes):
     return lax.dot_general(x, y, axes, precision=EXACT)
 
 
+# jax's own function in place of ours on f32: compiled without parameters, which would cost as much as the rest of a small call.
+PLAIN = {"matmul": (jax.jit(lambda x, y: jnp.matmul(x, y, precision=EXACT)), "matmul")}
+
+
 @op
 def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, out_layout, feature_groups, batch_groups):
     numbers = lax.ConvDimensionNumbers(lhs_layout, rhs_layout, out_layout)
@@ -572,8 +577,7 @@ softmax = op(wide(lambda x, *, axis: jax.nn.softmax(x, axis)))
 @op
 @wide
 def log_softmax(x, *, axis):
-    top = jnp.max(x, axis, keepdims=True, initial=-jnp.inf)
-    moved = x - lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
+    moved = x - lax.stop_gradient(jnp.max(x, axis, keepdims=True, initial=-jnp.inf))
     return moved - jnp.log(jnp.sum(jnp.exp(moved), axis, keepdims=True))
 
 

@@ -482,3 +482,35 @@ def custom_vjp(forward, backward, xs):
     wide = any(x.dtype.name in ("uint64", "int64", "float64", "complex128") for x in xs)
     with jax.enable_x64(True) if wide else nullcontext():
         return f(*xs)
+
+
+# What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.
+
+def size(x, axis):
+    return x.shape[axis]
+
+
+def _in_64(ops, f, xs, *args):
+    # 64-bit types have to be asked for.
+    return ops.in_64(f, *args) if any(x.dtype.itemsize == 8 for x in xs) else f(*args)
+
+
+def run_cond(ops, which, branches, args):
+    ways = [lambda *xs, way=way: way(ops, *xs) for way in branches]
+    which = which.reshape(()).astype(I32)
+    return _in_64(ops, lax.switch, args, which, ways, *args)
+
+
+def run_while(ops, test, body, test_consts, body_consts, start):
+    go_on = lambda xs: test(ops, *test_consts, *xs)[0].reshape(())
+    step = lambda xs: tuple(body(ops, *body_consts, *xs))
+    return _in_64(ops, lax.while_loop, (*start, *body_consts), go_on, step, tuple(start))
+
+
+def run_scan(ops, body, consts, start, rows, length, reverse):
+    def step(xs, given):
+        out = body(ops, *consts, *xs, *given)
+        return tuple(out[:len(start)]), tuple(out[len(start):])
+    scan = lambda: lax.scan(step, tuple(start), tuple(rows), length, reverse)
+    xs, found = _in_64(ops, scan, (*consts, *start, *rows))
+    return tuple(xs) + tuple(found)

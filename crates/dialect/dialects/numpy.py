@@ -12,7 +12,8 @@ import numpy as np
 
 from clematis._dialects import numpy_plain, numpy_special as special
 
-_as_index, _is_half = special.as_index, special.is_half
+_as_index, _is_half, size = special.as_index, special.is_half, special.size
+run_cond, run_while, run_scan = special.run_cond, special.run_while, special.run_scan
 _slice = slice
 _F32, _F64, _I32, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64)
 _BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -684,7 +685,7 @@ def softmax(x, *, axis):
 
 @_in_f32
 def log_softmax(x, *, axis):
-    x = _shifted(x, axis)[0]
+    x = x - _reduce_maximum(x, axis, keepdims=True, initial=-np.inf)
     return x - np.log(_reduce_add(np.exp(x), axis, keepdims=True))
 
 

@@ -414,3 +414,33 @@ def random_bits(key, *, dtype, shape):
     else:
         out = np.stack((a, b), -1).reshape(-1)[:words]
     return out.astype(dtype).reshape(shape)
+
+
+# What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.
+
+def size(x, axis):
+    return x.shape[axis]
+
+
+def run_cond(ops, which, branches, args):
+    return branches[min(max(int(which), 0), len(branches) - 1)](ops, *args)
+
+
+def run_while(ops, test, body, test_consts, body_consts, start):
+    xs = tuple(start)
+    while bool(test(ops, *test_consts, *xs)[0]):
+        xs = body(ops, *body_consts, *xs)
+    return xs
+
+
+def run_scan(ops, body, consts, start, rows, length, reverse):
+    xs, found = tuple(start), []
+    # Of no rows a body that runs on zeros tells the shapes.
+    given = rows if length else tuple(np.zeros((1,) + x.shape[1:], x.dtype) for x in rows)
+    for i in range(length or 1):
+        at = length - 1 - i if reverse and length else i
+        out = body(ops, *consts, *xs, *(np.asarray(x[at]) for x in given))
+        xs, made = (out[:len(start)] if length else xs), out[len(start):]
+        found.append(made)
+    found = found[::-1] if reverse else found
+    return xs + tuple(np.stack(line)[:length] for line in zip(*found))

@@ -17,7 +17,7 @@ from tensorflow.python.ops import gen_linalg_ops as linalg
 from tensorflow.python.ops import gen_math_ops as math
 from tensorflow.python.ops import gen_nn_ops as nn
 
-from clematis._dialects import tensorflow_special as special
+from clematis._dialects import tensorflow_control as control, tensorflow_special as special
 from clematis._dialects.tensorflow_special import BOOL, F32, F64, FLOATS, HALVES, I64, UNSIGNED, const, index, order, wide, zero_of
 
 VERSION = tf.__version__
@@ -35,7 +35,8 @@ def is_traced(x):
     return not hasattr(x, "numpy")
 
 
-custom_vjp, variable_like = special.custom_vjp, special.variable_like
+custom_vjp, variable_like, size = special.custom_vjp, special.variable_like, control.size
+run_cond, run_while, run_scan = control.run_cond, control.run_while, control.run_scan
 
 
 def traced_cond(predicate, then, otherwise, xs):
@@ -335,7 +336,7 @@ def iota(*, axis, dtype, shape):
 
 
 def full(*, value, dtype, shape):
-    return array.fill(const(shape), tf.constant(np.asarray(value).astype(dtype.as_numpy_dtype)))
+    return array.fill(const(shape, I64), tf.constant(np.asarray(value).astype(dtype.as_numpy_dtype)))
 
 
 def dynamic_slice(x, start, *, sizes):
@@ -683,6 +684,10 @@ def inv(x):
 
 det = tf.linalg.det
 random_bits = special.random_bits
+
+
+def for_source():
+    return control.for_source(globals())
 
 
 for _f in list(globals().values()):

@@ -15,6 +15,9 @@ UNSIGNED = frozenset({tf.uint8, tf.uint16, tf.uint32, U64})
 BITS = {tf.float16: tf.int16, tf.bfloat16: tf.int16, F32: I32, F64: I64}
 
 
+FAR = 2**31 - 1
+
+
 @functools.lru_cache(65536)
 def const(value, dtype=I32):
     """A parameter as a tensor, made once; outside of graphs that are being traced."""
@@ -26,6 +29,11 @@ def const(value, dtype=I32):
 def zero_of(dtype):
     with tf.init_scope():
         return tf.zeros((), dtype)
+
+
+def rest(shape):
+    """Sizes for a reshape: one that is not known yet is what the others leave."""
+    return tuple([n if type(n) is int else -1 for n in shape])
 
 
 def turned(x, axes):
@@ -266,7 +274,7 @@ def cast(x, dtype):
 
 def along(x, axis, start, stop, stride=1):
     rank = len(x.shape)
-    begin, end, step = [0] * rank, list(x.shape), [1] * rank
+    begin, end, step = [0] * rank, [FAR if n is None else n for n in x.shape], [1] * rank
     begin[axis], end[axis], step[axis] = start, stop, stride
     return array.strided_slice(x, const(tuple(begin)), const(tuple(end)), const(tuple(step)))
 
@@ -275,7 +283,7 @@ def pad(x, value, padding, interior):
     for axis, gap in enumerate(interior):
         n = x.shape[axis]
         if gap and n > 1:
-            shape = tuple(x.shape)
+            shape = rest(x.shape)
             x = array.reshape(x, const((*shape[:axis + 1], 1, *shape[axis + 1:])))
             around = [(0, 0)] * len(x.shape)
             around[axis + 1] = (0, gap)
@@ -287,7 +295,7 @@ def pad(x, value, padding, interior):
         x = array.pad_v2(x, const(grown), value)
     if any(low < 0 or high < 0 for low, high in padding):
         begin = tuple(max(-low, 0) for low, _ in padding)
-        end = tuple(n - max(-high, 0) for n, (_, high) in zip(x.shape, padding))
+        end = tuple(FAR if n is None else n - max(-high, 0) for n, (_, high) in zip(x.shape, padding))
         x = array.strided_slice(x, const(begin), const(end), const((1,) * len(begin)))
     return x
 
@@ -347,11 +355,11 @@ def _begins(shape, slice_sizes, indices, index_map, operand_batch, index_batch, 
     inside = None if mode == "clip" else math._all((i >= zero) & (i <= last), const((-1,)))
     i = math.maximum(math.minimum(i, last), zero)
     flat = math._sum(i * const(tuple(strides[a] for a in index_map), I64), const((-1,)))
-    rows = tuple(indices.shape[:-1])
     for a, b in zip(operand_batch, index_batch):
-        spread = [1] * len(rows)
-        spread[b] = rows[b]
-        flat = flat + tf.constant(np.arange(rows[b], dtype=np.int64).reshape(spread) * strides[a])
+        spread, n = [1] * (len(indices.shape) - 1), indices.shape[b]
+        spread[b] = -1
+        line = tf.constant(np.arange(n, dtype=np.int64)) if n is not None else tf.range(tf.shape(indices, I64)[b])
+        flat = flat + tf.reshape(line, spread) * strides[a]
     return flat, inside
 
 
@@ -362,7 +370,8 @@ def _placed(rows, kept, at):
 
 
 def gather(x, indices, *, offset_axes, collapsed, index_map, operand_batch, index_batch, slice_sizes, mode):
-    shape, rows = tuple(x.shape), tuple(indices.shape[:-1])
+    shape, rows = rest(x.shape), rest(indices.shape[:-1])
+    slice_sizes = rest(slice_sizes)
     kept = tuple(a for a in range(len(shape)) if a not in collapsed and a not in operand_batch)
     sizes = tuple(slice_sizes[a] for a in kept)
     turn = _placed(len(rows), len(kept), offset_axes)
@@ -391,7 +400,7 @@ def gather(x, indices, *, offset_axes, collapsed, index_map, operand_batch, inde
 
 def _scatter(f):
     def scatter(x, indices, updates, *, window_axes, inserted, index_map, operand_batch, index_batch, mode):
-        shape, rows = tuple(x.shape), tuple(indices.shape[:-1])
+        shape, rows = rest(x.shape), rest(indices.shape[:-1])
         if 0 in updates.shape or 0 in shape:
             return x
         kept = tuple(a for a in range(len(shape)) if a not in inserted and a not in operand_batch)
@@ -404,12 +413,12 @@ def _scatter(f):
             updates = array.transpose(updates, const(turn))
         flat, inside = _begins(shape, slice_sizes, indices, index_map, operand_batch, index_batch, mode)
         places = array.reshape(flat, const((*rows, *(1,) * len(kept)))) + tf.constant(_grid(sizes, tuple(_strides(shape)[a] for a in kept)))
-        count = int(np.prod(shape))
+        count = tf.size(x, I64) if -1 in shape else const(int(np.prod(shape)), I64)
         one = array.reshape(x, const((-1,)))
         if inside is not None:
             # What is dropped goes to a place behind the last.
             inside = array.reshape(inside, const((*rows, *(1,) * len(kept))))
-            places = math.select_v2(inside, places, const(count, I64))
+            places = math.select_v2(inside, places, count)
             one = array.concat_v2([one, tf.zeros((1,), x.dtype)], const(0))
         out = f(one, array.reshape(places, const((-1, 1))), array.reshape(updates, const((-1,))))
         return array.reshape(out if inside is None else out[:count], const(shape))
@@ -508,7 +517,7 @@ def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layo
     kernel = tuple(w.shape[:spatial])
     counts = [max(0, (n - (k - 1) * d - 1) // s + 1) for n, k, d, s in zip(x.shape[1:-1], kernel, rhs_dilation, strides)]
     groups = max(feature_groups, batch_groups)
-    shape = (x.shape[0] // batch_groups, *counts, w.shape[-1])
+    shape = (x.shape[0] // batch_groups if x.shape[0] is not None else -1, *counts, w.shape[-1])
     if 0 in shape or 0 in x.shape or 0 in w.shape:
         y = tf.zeros(shape, x.dtype)
     elif groups == 1 and x.dtype in (F32, F64) and 1 <= spatial <= 3 and max(rhs_dilation) == 1:
@@ -542,11 +551,11 @@ def _conv_taps(x, w, kernel, counts, strides, dilation, feature_groups, batch_gr
     if batch_groups > 1:
         x = array.reshape(x, const((groups, n // groups * places, per * c)))
     else:
-        x = array.reshape(x, const((n * places * per, groups, c // groups)))
-        x = array.reshape(array.transpose(x, const((1, 0, 2))), const((groups, n * places, per * (c // groups))))
+        x = array.reshape(x, const((-1 if n is None else n * places * per, groups, c // groups)))
+        x = array.reshape(array.transpose(x, const((1, 0, 2))), const((groups, -1 if n is None else n * places, per * (c // groups))))
     w = array.reshape(w, const((per * w.shape[-2], groups, o // groups)))
     y = math.batch_mat_mul_v2(x, array.transpose(w, const((1, 0, 2))))
-    return array.reshape(array.transpose(y, const((1, 0, 2))), const((n // batch_groups, *counts, o)))
+    return array.reshape(array.transpose(y, const((1, 0, 2))), const((-1 if n is None else n // batch_groups, *counts, o)))
 
 
 @functools.lru_cache(4096)
@@ -723,31 +732,34 @@ def random_bits(key, *, dtype, shape):
 
 @functools.lru_cache(256)
 def _bits(dtype, shape, key_dtype):
-    """Threefry-2x32 with 20 rounds as one graph; word i is half i mod 2 of block i / 2."""
-    count = int(np.prod(shape, dtype=np.int64)) * (2 if dtype is U64 else 1)
-
-    @tf.function(autograph=False)
-    def draw(key):
-        key = tf.cast(key, tf.uint32)
-        word = lambda v: tf.constant(v, tf.uint32)
-        schedule = key[0], key[1], tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(word(0x1BD11BDA), key[0]), key[1])
-        blocks = tf.range((count + 1) // 2, dtype=I64)
-        a = tf.cast(tf.bitwise.right_shift(blocks, const(32, I64)), tf.uint32) + schedule[0]
-        b = tf.cast(blocks, tf.uint32) + schedule[1]
-        for turn in range(20):
-            by = (13, 15, 26, 6, 17, 29, 16, 24)[turn % 8]
-            a = a + b
-            b = tf.bitwise.bitwise_or(tf.bitwise.left_shift(b, word(by)), tf.bitwise.right_shift(b, word(32 - by)))
-            b = tf.bitwise.bitwise_xor(b, a)
-            if turn % 4 == 3:
-                s = turn // 4 + 1
-                a, b = a + schedule[s % 3], b + schedule[(s + 1) % 3] + word(s)
-        words = tf.reshape(tf.stack([a, b], -1), (-1,))[:count]
-        if dtype is U64:
-            high, low = tf.unstack(tf.cast(tf.reshape(words, (-1, 2)), U64), axis=-1)
-            words = tf.bitwise.bitwise_or(tf.bitwise.left_shift(high, tf.constant(32, U64)), low)
-        return tf.reshape(tf.cast(words, dtype), shape)
+    """As one graph."""
+    count = int(np.prod(shape, dtype=np.int64))
+    draw = tf.function(lambda key: tf.reshape(threefry(key, dtype, count), shape), autograph=False)
     return draw.get_concrete_function(tf.TensorSpec((2,), key_dtype))
+
+
+def threefry(key, dtype, count):
+    """Threefry-2x32 with 20 rounds; word i is half i mod 2 of block i / 2."""
+    count = count * (2 if dtype is U64 else 1)
+    key = tf.cast(key, tf.uint32)
+    word = lambda v: tf.constant(v, tf.uint32)
+    schedule = key[0], key[1], tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(word(0x1BD11BDA), key[0]), key[1])
+    blocks = tf.range((count + 1) // 2, dtype=I64)
+    a = tf.cast(tf.bitwise.right_shift(blocks, const(32, I64)), tf.uint32) + schedule[0]
+    b = tf.cast(blocks, tf.uint32) + schedule[1]
+    for turn in range(20):
+        by = (13, 15, 26, 6, 17, 29, 16, 24)[turn % 8]
+        a = a + b
+        b = tf.bitwise.bitwise_or(tf.bitwise.left_shift(b, word(by)), tf.bitwise.right_shift(b, word(32 - by)))
+        b = tf.bitwise.bitwise_xor(b, a)
+        if turn % 4 == 3:
+            s = turn // 4 + 1
+            a, b = a + schedule[s % 3], b + schedule[(s + 1) % 3] + word(s)
+    words = tf.reshape(tf.stack([a, b], -1), (-1,))[:count]
+    if dtype is U64:
+        high, low = tf.unstack(tf.cast(tf.reshape(words, (-1, 2)), U64), axis=-1)
+        words = tf.bitwise.bitwise_or(tf.bitwise.left_shift(high, tf.constant(32, U64)), low)
+    return tf.cast(words, dtype)
 
 
 def custom_vjp(forward, backward, xs):

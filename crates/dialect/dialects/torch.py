@@ -50,7 +50,8 @@ def device(x):
 
 
 from_dlpack, assign, is_traced = torch.from_dlpack, torch.Tensor.copy_, special.is_traced
-custom_vjp, variable_like = special.custom_vjp, special.variable_like
+custom_vjp, variable_like, size = special.custom_vjp, special.variable_like, special.size
+run_cond, run_while, run_scan = special.run_cond, special.run_while, special.run_scan
 
 
 def to_dlpack(x):
@@ -653,11 +654,7 @@ def elu(x, *, alpha):
 
 
 selu, sigmoid, log_sigmoid, silu, mish = F.selu, torch.sigmoid, F.logsigmoid, F.silu, F.mish
-hard_sigmoid, hard_swish = F.hardsigmoid, F.hardswish
-
-
-def gelu(x, *, approximate):
-    return F.gelu(x, approximate="tanh" if approximate else "none")
+hard_sigmoid, hard_swish, gelu = F.hardsigmoid, F.hardswish, special.gelu
 
 
 def softplus(x):

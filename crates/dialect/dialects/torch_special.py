@@ -620,3 +620,59 @@ def acos(x):
     y = torch.acos(x)
     # torch loses the sign of a zero imaginary part in double precision.
     return torch.complex(y.real, torch.copysign(y.imag, -x.imag)) if x.dtype is torch.complex128 else y
+
+
+def gelu(x, *, approximate):
+    if approximate or not x.is_cpu:
+        return torch.nn.functional.gelu(x, approximate="tanh" if approximate else "none")
+    # On the CPU torch's own gives NaN at infinity, and 0 below -6.
+    wide = x.float() if x.dtype in HALVES else x
+    return (0.5 * wide * torch.erfc(wide * -math.sqrt(0.5))).to(x.dtype)
+
+
+# What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.
+
+def size(x, axis):
+    return x.shape[axis]
+
+
+def run_cond(ops, which, branches, args):
+    if which.dtype is not torch.bool:
+        which = which.to(torch.int64).clamp(0, len(branches) - 1)
+    if not torch.compiler.is_compiling():
+        return branches[int(which)](ops, *args)
+
+    def part(low, high):
+        if high - low == 1:
+            return lambda *xs: branches[low](ops, *xs)
+        middle = (low + high) // 2
+        test = which.reshape(()) if which.dtype is torch.bool else (which >= middle).reshape(())
+        return lambda *xs: torch.cond(test, part(middle, high), part(low, middle), xs)
+    return part(0, len(branches))(*args)
+
+
+def run_while(ops, test, body, test_consts, body_consts, start):
+    if torch.compiler.is_compiling():
+        from torch._higher_order_ops.while_loop import while_loop
+        more = len(start), len(start) + len(test_consts)
+        return while_loop(
+            lambda *xs: test(ops, *xs[more[0]:more[1]], *xs[:more[0]])[0].reshape(()),
+            lambda *xs: body(ops, *xs[more[1]:], *xs[:more[0]]) + xs[more[0]:],
+            tuple(start) + tuple(test_consts) + tuple(body_consts))[:more[0]]
+    xs = tuple(start)
+    while bool(test(ops, *test_consts, *xs)[0]):
+        xs = body(ops, *body_consts, *xs)
+    return xs
+
+
+def run_scan(ops, body, consts, start, rows, length, reverse):
+    xs, found = tuple(start), []
+    # Of no rows a body that runs on zeros tells the shapes.
+    given = rows if length else tuple(x.new_zeros((1,) + x.shape[1:]) for x in rows)
+    for i in range(length or 1):
+        at = length - 1 - i if reverse and length else i
+        out = body(ops, *consts, *xs, *(x[at] for x in given))
+        xs, made = (out[:len(start)] if length else xs), out[len(start):]
+        found.append(made)
+    found = found[::-1] if reverse else found
+    return xs + tuple(torch.stack(line)[:length] for line in zip(*found))

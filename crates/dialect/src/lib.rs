@@ -56,7 +56,7 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "tensorflow",
         package: "tensorflow",
-        parts: &[file!("tensorflow_special")],
+        parts: &[file!("tensorflow_special"), file!("tensorflow_control")],
         ops: file!("tensorflow"),
     },
 ];

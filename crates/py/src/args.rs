@@ -23,12 +23,19 @@ pub fn integers(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<Vec<i64>
             format!("{op}: `{what}` is an integer or a sequence of integers, not {shown}"),
         )
     };
+    let whole = |i: &Bound<'_, PyAny>| -> PyResult<i64> {
+        i.extract().map_err(|_| {
+            exception(
+                Kind::Value,
+                format!("{op}: `{what}` {i} does not fit an integer of 64 bits"),
+            )
+        })
+    };
     let one = |i: &Bound<'_, PyAny>| -> PyResult<i64> {
         if i.cast_exact::<PyInt>().is_ok() {
-            return i.extract();
+            return whole(i);
         }
-        let i = i.call_method0("__index__").map_err(|_| wrong())?;
-        i.extract()
+        whole(&i.call_method0("__index__").map_err(|_| wrong())?)
     };
     // Sequences first: asking one for its index costs an exception.
     if let Ok(tuple) = x.cast::<PyTuple>() {
@@ -38,10 +45,10 @@ pub fn integers(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<Vec<i64>
         return list.iter().map(|i| one(&i)).collect();
     }
     if x.cast::<PyInt>().is_ok() && x.cast::<PyBool>().is_err() {
-        return Ok(vec![x.extract()?]);
+        return Ok(vec![whole(x)?]);
     }
     if let Ok(i) = x.call_method0("__index__") {
-        return Ok(vec![i.extract()?]);
+        return Ok(vec![whole(&i)?]);
     }
     let items = x.try_iter().map_err(|_| wrong())?;
     items.map(|i| one(&i?)).collect()
@@ -59,6 +66,54 @@ pub fn shape(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Shape> {
     let shape = Shape::new(&sizes).or_raise()?;
     shape.check(op).or_raise()?;
     Ok(shape)
+}
+
+/// The most elements that a new array may have: 2³⁸, so that no framework is asked for what no machine holds.
+const MOST: usize = 1 << 38;
+
+/// The same for an array that is made: neither negative nor larger than memory can be.
+pub fn new_shape(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Shape> {
+    let shape = shape(op, x)?;
+    room(op, shape.sizes())?;
+    Ok(shape)
+}
+
+/// Whether an array of so many elements, a product, can be made at all.
+pub fn room(op: &str, factors: impl IntoIterator<Item = usize>) -> PyResult<()> {
+    let factors: Vec<usize> = factors.into_iter().collect();
+    let count = factors.iter().try_fold(1usize, |n, &f| n.checked_mul(f));
+    if factors.contains(&0) || count.is_some_and(|n| n <= MOST) {
+        return Ok(());
+    }
+    Err(exception(
+        Kind::Value,
+        format!(
+            "{op}: the result would have {} elements, and an array has at most {MOST}",
+            factors
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" x ")
+        ),
+    ))
+}
+
+/// A whole number that counts something: from 0 to what an array may have.
+pub fn count(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let wrong = |kind| {
+        let shown = x.repr().map(|r| r.to_string()).unwrap_or_default();
+        exception(
+            kind,
+            format!("{op}: {what} is a whole number from 0 to {MOST}, not {shown}"),
+        )
+    };
+    let index = x
+        .call_method0("__index__")
+        .map_err(|_| wrong(Kind::DType))?;
+    match index.extract::<usize>() {
+        Ok(n) if n <= MOST => Ok(n),
+        _ => Err(wrong(Kind::Value)),
+    }
 }
 
 /// Only main memory can be asked for.

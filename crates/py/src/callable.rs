@@ -2,19 +2,19 @@
 //!
 //! A function is put behind a second one that hands its arguments on as they came. Only where `out=` was given, or where
 //! an operand turned out to be a nest, `spread` takes over; all other calls pay a few nanoseconds. The original knows of
-//! neither. The only file of this crate beside `dlpack.rs` with `unsafe`: PyO3 has no way to make a function that carries
-//! data, is called by vectorcall, and still pickles by its name.
+//! neither. There is `unsafe` here because PyO3 has no way to make a function that carries data, is called by vectorcall, and
+//! still pickles by its name.
 #![allow(unsafe_code)]
 
 use crate::function::elementwise;
 use crate::operand::{Elementwise, direct, plain_call};
 use crate::spread;
-use clematis_bridge::plain;
+use crate::tensor::object::is_tensor;
+use clematis_bridge::plain::{self, Argument};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyModule, PyString, PyTuple};
-use smallvec::SmallVec;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -239,15 +239,23 @@ unsafe extern "C" fn bare_call(
 }
 
 /// An op on each element of operands that need no conversion; null where it raised.
+#[inline]
 unsafe fn elementwise_call(own: &Elementwise, args: *const *mut PyObject) -> Option<*mut PyObject> {
-    // SAFETY: as in `call`: Python holds itself attached and the arguments alive until this returns.
+    // SAFETY: as in `call`: Python holds itself attached and the arguments alive until this returns. A borrowed object is a
+    // pointer and nothing else.
     unsafe {
         let py = Python::assume_attached();
-        let all = std::slice::from_raw_parts(args, own.count);
-        let all: SmallVec<[&Bound<'_, PyAny>; 2]> =
-            all.iter().map(|x| Bound::ref_from_ptr(py, x)).collect();
+        let all = std::slice::from_raw_parts(args.cast::<Argument<'_, '_>>(), own.count);
+        if !is_tensor(all.first()?) {
+            return plain::elementwise(&own.op, own.takes, all).map(Bound::into_ptr);
+        }
         // A panic must not cross into Python; the ordinary way catches its own.
-        match catch_unwind(AssertUnwindSafe(|| direct(&own.op, own.takes, &all))) {
+        let out = catch_unwind(AssertUnwindSafe(|| match all {
+            [x] => direct(&own.op, own.takes, &[x]),
+            [x, y] => direct(&own.op, own.takes, &[x, y]),
+            _ => Ok(None),
+        }));
+        match out {
             Ok(Ok(out)) => out.map(Bound::into_ptr),
             Ok(Err(e)) => {
                 e.restore(py);
@@ -259,13 +267,14 @@ unsafe fn elementwise_call(own: &Elementwise, args: *const *mut PyObject) -> Opt
 }
 
 /// The framework's own function in place of ours, if the arguments are of the kind that it takes.
+#[inline]
 unsafe fn framework_call(
     place: usize,
     args: *const *mut PyObject,
     count: ffi::Py_ssize_t,
     names: *mut PyObject,
 ) -> Option<*mut PyObject> {
-    // SAFETY: as in `call`: Python holds itself attached and the arguments alive until this returns.
+    // SAFETY: as in `elementwise_call`.
     unsafe {
         let py = Python::assume_attached();
         let named = if names.is_null() {
@@ -273,16 +282,15 @@ unsafe fn framework_call(
         } else {
             ffi::PyTuple_Size(names)
         };
-        let all = std::slice::from_raw_parts(args, (count + named) as usize);
-        let all: SmallVec<[&Bound<'_, PyAny>; 4]> =
-            all.iter().map(|x| Bound::ref_from_ptr(py, x)).collect();
+        let all = args.cast::<Argument<'_, '_>>();
+        let all = std::slice::from_raw_parts(all, (count + named) as usize);
         let names = if names.is_null() {
             None
         } else {
-            Bound::ref_from_ptr(py, &names).cast::<PyTuple>().ok()
+            Some(Bound::ref_from_ptr(py, &names).cast_unchecked::<PyTuple>())
         };
         // A panic must not cross into Python; the ordinary way catches its own.
-        let out = catch_unwind(AssertUnwindSafe(|| plain_call(place, &all, names)));
+        let out = catch_unwind(AssertUnwindSafe(|| plain_call(place, all, names)));
         out.ok().flatten().map(Bound::into_ptr)
     }
 }
@@ -293,7 +301,9 @@ unsafe fn has_out(names: *mut PyObject) -> bool {
     unsafe {
         (0..ffi::PyTuple_Size(names)).any(|i| {
             let name = ffi::PyTuple_GetItem(names, i);
-            ffi::PyUnicode_CompareWithASCIIString(name, c"out".as_ptr()) == 0
+            // Most names have another length, which is known without a comparison.
+            ffi::PyUnicode_GetLength(name) == 3
+                && ffi::PyUnicode_CompareWithASCIIString(name, c"out".as_ptr()) == 0
         })
     }
 }

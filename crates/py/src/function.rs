@@ -2,6 +2,7 @@
 
 pub mod checkpoint;
 pub mod conv;
+pub mod cost;
 pub mod create;
 pub mod elementwise;
 pub mod fourier;
@@ -10,9 +11,12 @@ pub mod info;
 pub mod layer;
 pub mod linalg;
 pub mod loss;
+pub mod network;
 pub mod neural;
 pub mod optimise;
 pub mod pool;
 pub mod random;
 pub mod reduce;
 pub mod shape;
+pub mod schedule;
+pub mod step;

@@ -6,10 +6,12 @@ mod args;
 mod backend;
 mod callable;
 mod control;
+mod convert;
 mod dlpack;
 mod dtype;
 mod error;
 mod function;
+mod lower;
 mod nest;
 mod operand;
 mod spread;
@@ -43,8 +45,8 @@ macro_rules! plain_functions {
 pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     use error::OrRaise;
     use function::{
-        checkpoint, conv, create, elementwise, fourier, index, info, layer, linalg, loss, neural,
-        optimise, pool, random, reduce, shape,
+        checkpoint, conv, cost, create, elementwise, fourier, index, info, layer, linalg, loss,
+        network, neural, optimise, pool, random, reduce, shape,
     };
     let py = m.py();
     clematis_bridge::install().or_raise()?;
@@ -58,18 +60,24 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     index::install(m)?;
     info::install(m)?;
     neural::install(m)?;
+    network::install(m)?;
     layer::install(m)?;
     conv::install(m)?;
     loss::install(m)?;
     optimise::install(m)?;
+    function::schedule::install(m)?;
+    function::step::install(m)?;
     pool::install(m)?;
     random::install(m)?;
     transform::install(m)?;
     control::install(m)?;
     checkpoint::install(m)?;
+    convert::install(m)?;
+    lower::install(m)?;
+    cost::install(m)?;
     backend::install(m)?;
     m.add_function(wrap_pyfunction!(tensor::_restore, m)?)?;
-    m.add_function(wrap_pyfunction!(run_command_line, m)?)?;
+    m.add_function(wrap_pyfunction!(_run_command_line, m)?)?;
     for (name, fill) in [
         (
             "_fft",
@@ -88,10 +96,7 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Runs the command line; returns the exit code.
-///
-///     >>> cm.run_command_line(["clematis", "--version"])
-///     0
 #[pyfunction]
-fn run_command_line(py: Python<'_>, args: Vec<String>) -> u8 {
+fn _run_command_line(py: Python<'_>, args: Vec<String>) -> u8 {
     py.detach(|| clematis_cli::run_code(args.into_iter().map(Into::into)))
 }

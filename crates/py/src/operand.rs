@@ -5,12 +5,13 @@
 use crate::error::{OrRaise, exception};
 use crate::nest;
 use crate::spread::{is_nest, nest_error};
-use crate::tensor::PyTensor;
-use clematis_bridge::array::{self, Foreign};
+use crate::tensor::{PyTensor, object};
+use clematis_bridge::plain::{self, Argument, Names};
+use clematis_bridge::{Framework, array};
 use clematis_core::dispatch::apply_one;
 use clematis_core::expr::Expr;
 use clematis_core::op::Takes;
-use clematis_core::{Backend, Kind, Op, Repr, Result, Scalar, Tensor, backend};
+use clematis_core::{Backend, Kind, Op, Repr, Result, Scalar, Spec, Tensor, backend};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
@@ -137,57 +138,49 @@ pub struct Elementwise {
     pub count: usize,
 }
 
-/// An elementwise op on operands that need no conversion: tensors of one element type, or one framework's own arrays.
+/// An elementwise op on tensors of one element type, which need no conversion.
 ///
 /// `None` for anything else, which goes the ordinary way. Small calls spend their time around the op, so this path makes
 /// nothing that is not needed.
+#[inline]
 pub fn direct<'py>(
     op: &Op,
     takes: Takes,
     operands: &[&Bound<'py, PyAny>],
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = match operands {
-        [x, ..] => x.py(),
-        [] => return Ok(None),
+    let Some(first) = operands.first() else {
+        return Ok(None);
     };
-    let out = match operands {
-        [x] => match x.cast::<PyTensor>() {
-            Ok(x) => {
-                let x = &x.try_borrow()?.tensor;
-                if !is_direct(x, takes) {
-                    return Ok(None);
-                }
-                one_tensor(py, op, takes, &[x])
-            }
-            Err(_) => return raw_direct(op, takes, operands),
+    let out = match object::elementwise(op, takes, operands, LARGE) {
+        Some(out) => out,
+        None => match traced(op, takes, operands)? {
+            Some(out) => out,
+            None => return Ok(None),
         },
-        [x, y] => match (x.cast::<PyTensor>(), y.cast::<PyTensor>()) {
-            (Ok(x), Ok(y)) => {
-                let (x, y) = (x.try_borrow()?, y.try_borrow()?);
-                let (x, y) = (&x.tensor, &y.tensor);
-                if x.dtype() != y.dtype() || !is_direct(x, takes) || !is_direct(y, takes) {
-                    return Ok(None);
-                }
-                one_tensor(py, op, takes, &[x, y])
-            }
-            (Err(_), Err(_)) => return raw_direct(op, takes, operands),
-            _ => return Ok(None),
-        },
-        _ => return Ok(None),
     };
-    let out = PyTensor::bound(py, out.or_raise()?)?;
+    let out = PyTensor::bound(first.py(), out.or_raise()?)?;
     Ok(Some(out.into_any()))
 }
 
-/// Runs on tensors, by way of their framework if that can be done at once.
-#[inline]
-fn one_tensor(py: Python<'_>, op: &Op, takes: Takes, inputs: &[&Tensor]) -> Result<Tensor> {
-    if let Some(own) = inputs[0].data::<Foreign>()
-        && let Some(out) = own.home.elementwise_tensors(py, op, takes, inputs)
-    {
-        return Ok(out);
+/// The same on tensors whose owners must be held, since Python may run meanwhile.
+fn traced(
+    op: &Op,
+    takes: Takes,
+    operands: &[&Bound<'_, PyAny>],
+) -> PyResult<Option<Result<Tensor>>> {
+    let mut held: SmallVec<[Tensor; 2]> = SmallVec::new();
+    for x in operands {
+        let Ok(x) = x.cast::<PyTensor>() else {
+            return Ok(None);
+        };
+        let x = x.try_borrow()?.tensor.clone();
+        if !is_direct(&x, takes) || held.first().is_some_and(|y| y.dtype() != x.dtype()) {
+            return Ok(None);
+        }
+        held.push(x);
     }
-    apply_one(op, inputs)
+    let inputs: SmallVec<[&Tensor; 2]> = held.iter().collect();
+    Ok(Some(apply_one(op, &inputs)))
 }
 
 /// Neither to be converted nor large.
@@ -198,50 +191,36 @@ fn is_direct(x: &Tensor, takes: Takes) -> bool {
         && x.shape().count() <= LARGE
 }
 
-fn raw_direct<'py>(
-    op: &Op,
-    takes: Takes,
-    operands: &[&Bound<'py, PyAny>],
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(framework) = array::home(operands[0]).or_raise()? else {
-        return Ok(None);
-    };
-    let class = operands[0].get_type_ptr();
-    if operands.iter().any(|x| x.get_type_ptr() != class) {
-        return Ok(None);
-    }
-    Ok(framework.elementwise(op, takes, operands))
-}
-
 /// A function that a framework has as it is, on its own arrays or on tensors of them; see `clematis_bridge::plain`.
 pub fn plain_call<'py>(
     place: usize,
-    arguments: &[&Bound<'py, PyAny>],
-    names: Option<&Bound<'py, PyTuple>>,
+    arguments: &[Argument<'_, 'py>],
+    names: Names<'_, 'py>,
 ) -> Option<Bound<'py, PyAny>> {
     let first = arguments.first()?;
-    let Ok(x) = first.cast::<PyTensor>() else {
-        let framework = array::home(first).ok()??;
-        return framework.plain(place, arguments, names);
-    };
-    let (framework, dtype) = {
-        let x = &x.try_borrow().ok()?.tensor;
-        (x.data::<Foreign>()?.home, x.dtype())
-    };
-    let py = first.py();
-    let arrays = arguments.iter().map(|x| match x.cast::<PyTensor>() {
-        Ok(x) => {
-            let x = &x.try_borrow().ok()?.tensor;
-            let own = x.data::<Foreign>()?;
-            std::ptr::eq(own.home, framework).then(|| own.array.bind(py).clone())
+    if !object::is_tensor(first) {
+        return plain::call(place, arguments, names);
+    }
+    let mut held: SmallVec<[Bound<'py, PyAny>; 4]> = SmallVec::new();
+    let mut specs = SmallVec::<[Option<Spec>; 4]>::new();
+    let mut framework: Option<&'static Framework> = None;
+    for x in arguments {
+        if object::is_tensor(x) {
+            let (home, array, spec) = object::foreign(x)?;
+            if framework.is_some_and(|f| !std::ptr::eq(f, home)) {
+                return None;
+            }
+            framework = Some(home);
+            held.push(array);
+            specs.push(Some(spec));
+        } else {
+            held.push((**x).clone());
+            specs.push(None);
         }
-        Err(_) => Some((*x).clone()),
-    });
-    let arrays: SmallVec<[Bound<'py, PyAny>; 4]> = arrays.collect::<Option<_>>()?;
-    let arrays: SmallVec<[&Bound<'py, PyAny>; 4]> = arrays.iter().collect();
-    let out = framework.plain(place, &arrays, names)?;
-    // What frameworks have as it is keeps the element type.
-    let out = framework.wrap_as(out, dtype)?;
+    }
+    let arrays: SmallVec<[Argument<'_, 'py>; 4]> = held.iter().map(Bound::as_borrowed).collect();
+    let py = first.py();
+    let out = framework?.plain_tensors(py, place, &arrays, names, &specs)?;
     Some(PyTensor::bound(py, out).ok()?.into_any())
 }
 

@@ -397,7 +397,8 @@ fn keys<'py>(nest: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
             .map(|i| Ok(i.into_pyobject(py)?.into_any()))
             .collect();
     }
-    nest.getattr("__dataclass_fields__")?.try_iter()?.collect()
+    let names = crate::tree::field_names(nest)?;
+    Ok(names.into_iter().map(Bound::into_any).collect())
 }
 
 fn has(keys: &[Object<'_>], key: &Object<'_>) -> PyResult<bool> {
@@ -459,8 +460,7 @@ fn rebuilt<'py>(
     for (key, part) in keys.iter().zip(parts) {
         changes.set_item(key, part)?;
     }
-    py.import("dataclasses")?
-        .call_method("replace", (nest,), Some(&changes))
+    crate::tree::with_fields(nest, &changes)
 }
 
 /// A result in the place that the caller gave, which is what is returned; of several results it is the first.
@@ -514,7 +514,9 @@ fn put(name: &str, result: &Object<'_>, out: &Object<'_>) -> PyResult<()> {
     };
     let value = fitting(name, value, &place)?;
     if let Ok(own) = out.cast::<PyTensor>() {
-        own.try_borrow_mut()?.tensor = value;
+        // The old one goes when nobody writes any more: its end may run Python.
+        let old = std::mem::replace(&mut own.try_borrow_mut()?.tensor, value);
+        drop(old);
         return Ok(());
     }
     write(name, &value, out)

@@ -1,6 +1,7 @@
 //! The tensor as Python sees it: a holder of the core's, with Python's protocols.
 
 mod convert;
+pub mod object;
 mod operators;
 mod subscript;
 
@@ -30,7 +31,7 @@ impl PyTensor {
     /// As a Python object.
     #[inline]
     pub fn bound(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
-        Bound::new(py, PyTensor { tensor })
+        object::bound(py, tensor)
     }
 
     /// Puts another value in its place, of the same type and shape.
@@ -49,7 +50,10 @@ impl PyTensor {
                 format!("{op}: {old} cannot hold the result, which is {spec}"),
             ));
         }
-        own.tensor = new;
+        // The old one goes when nobody writes any more: its end may run Python.
+        let old = std::mem::replace(&mut own.tensor, new);
+        drop(own);
+        drop(old);
         Ok(())
     }
 
@@ -220,6 +224,18 @@ fn complex_refused(what: &str) -> PyErr {
     pyo3::exceptions::PyTypeError::new_err(format!("{what}: a complex number has no such value"))
 }
 
+/// Values as Python spells them; each word is as long as ours, so that columns stay.
+fn spelled(values: &str, dtype: DType) -> String {
+    match dtype {
+        DType::Bool => values.replace("true", "True").replace("false", "False"),
+        d if d.is_complex() => {
+            let text = values.replace("NaN", "nan").replace('i', "j");
+            text.replace("jnf", "inf")
+        }
+        _ => values.replace("NaN", "nan"),
+    }
+}
+
 /// For people: values, element type, home.
 fn shown(x: &Tensor) -> String {
     let text = x.to_string();
@@ -228,7 +244,7 @@ fn shown(x: &Tensor) -> String {
     match text.strip_suffix(&format!(" {spec}")) {
         Some(values) => {
             // Rows under each other, to the right of the opening bracket.
-            let values = values.replace('\n', "\n       ");
+            let values = spelled(values, x.dtype()).replace('\n', "\n       ");
             format!("Tensor({values}, {}, {home})", x.dtype().long_name())
         }
         None => format!("Tensor({spec}, {home})"),

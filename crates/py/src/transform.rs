@@ -1,105 +1,24 @@
 //! Derivatives of Python functions.
 
+mod arguments;
 mod custom;
 pub(crate) mod seen;
 
 pub use seen::variable_like;
 
+use arguments::{Which, array_of_numbers, arrays, which};
+
 use crate::error::{OrRaise, exception};
-use crate::operand::operand;
+use crate::operand::{number, operand};
 use crate::tree::{Leaves, Structure, called, flatten};
 use clematis_core::autodiff::{self, Pullback, Pushforward};
 use clematis_core::{Kind, Result, Tensor, backend};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
 use std::cell::RefCell;
+use std::ffi::CString;
 
 pub type Object<'py> = Bound<'py, PyAny>;
-
-/// Which arguments a derivative is taken of.
-#[derive(Clone)]
-enum Which {
-    One(i64),
-    Several(Vec<i64>),
-}
-
-fn which(x: Option<&Object<'_>>) -> PyResult<Which> {
-    match x {
-        None => Ok(Which::One(0)),
-        Some(x) => match x.extract::<i64>() {
-            Ok(i) => Ok(Which::One(i)),
-            Err(_) => Ok(Which::Several(x.extract()?)),
-        },
-    }
-}
-
-impl Which {
-    fn places(&self, op: &str, count: usize) -> PyResult<Vec<usize>> {
-        let list = match self {
-            Which::One(i) => std::slice::from_ref(i),
-            Which::Several(list) => list,
-        };
-        let places: Vec<usize> = list
-            .iter()
-            .map(|&i| {
-                let at = if i < 0 { i + count as i64 } else { i };
-                usize::try_from(at)
-                    .ok()
-                    .filter(|&at| at < count)
-                    .ok_or_else(|| {
-                        exception(
-                            Kind::Value,
-                            format!("{op}: argument {i} of {count} positional ones"),
-                        )
-                    })
-            })
-            .collect::<PyResult<_>>()?;
-        let mut seen = places.clone();
-        seen.sort_unstable();
-        seen.dedup();
-        if seen.len() != places.len() {
-            return Err(exception(
-                Kind::Value,
-                format!("{op}: argnums {list:?} name an argument twice"),
-            ));
-        }
-        Ok(places)
-    }
-
-    /// The chosen arguments as one nest.
-    fn pick<'py>(&self, op: &str, args: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
-        let places = self.places(op, args.len())?;
-        match self {
-            Which::One(_) => args.get_item(places[0]),
-            Which::Several(_) => {
-                let items = places
-                    .iter()
-                    .map(|&i| args.get_item(i))
-                    .collect::<PyResult<Vec<_>>>()?;
-                Ok(PyTuple::new(args.py(), items)?.into_any())
-            }
-        }
-    }
-
-    /// All arguments with others in the chosen places.
-    fn put<'py>(
-        &self,
-        args: &Bound<'py, PyTuple>,
-        new: &Object<'py>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let mut all: Vec<Object<'py>> = args.iter().collect();
-        let places = self.places("grad", args.len())?;
-        match self {
-            Which::One(_) => all[places[0]] = new.clone(),
-            Which::Several(_) => {
-                for (i, item) in places.iter().zip(new.try_iter()?) {
-                    all[*i] = item?;
-                }
-            }
-        }
-        PyTuple::new(args.py(), all)
-    }
-}
 
 /// What a differentiated function returns.
 #[derive(Clone, Copy, PartialEq)]
@@ -119,13 +38,21 @@ struct Derivative {
     wanted: Wanted,
 }
 
-impl Derivative {
-    fn op(&self) -> &'static str {
-        match self.wanted {
-            Wanted::Gradient | Wanted::ValueAndGradient => "grad",
+impl Wanted {
+    /// The function that asks for it.
+    fn name(self) -> &'static str {
+        match self {
+            Wanted::Gradient => "grad",
+            Wanted::ValueAndGradient => "value_and_grad",
             Wanted::Jacobian { .. } => "jac",
             Wanted::Hessian => "hessian",
         }
+    }
+}
+
+impl Derivative {
+    fn op(&self) -> &'static str {
+        self.wanted.name()
     }
 }
 
@@ -164,9 +91,60 @@ impl Derivative {
     fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
         self.f.clone_ref(py)
     }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!(
+            "clematis.{}({})",
+            self.op(),
+            self.f.bind(py).repr()?
+        ))
+    }
+
+    /// What makes the same again: pickles hold it if they can hold the function.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, own) = (slf.py(), slf.get());
+        let make = py.import("clematis._clematis")?.getattr("_derivative")?;
+        let argnums = match &own.which {
+            Which::One(i) => i.into_pyobject(py)?.into_any(),
+            Which::Several(list) => PyTuple::new(py, list)?.into_any(),
+        };
+        let reverse = match own.wanted {
+            Wanted::Jacobian { reverse } => reverse,
+            _ => None,
+        };
+        let how = (own.f.bind(py), argnums, own.op(), own.aux, reverse);
+        (make, how, slf.getattr("__dict__")?).into_pyobject(py)
+    }
+}
+
+/// A derivative by its name, for pickles.
+#[pyfunction]
+#[pyo3(signature = (f, argnums, name, has_aux, reverse, /))]
+fn _derivative(
+    f: &Object<'_>,
+    argnums: &Object<'_>,
+    name: &str,
+    has_aux: bool,
+    reverse: Option<bool>,
+) -> PyResult<Derivative> {
+    let wanted = match name {
+        "grad" => Wanted::Gradient,
+        "value_and_grad" => Wanted::ValueAndGradient,
+        "jac" => Wanted::Jacobian { reverse },
+        _ => Wanted::Hessian,
+    };
+    derivative(f, Some(argnums), has_aux, wanted)
 }
 
 fn loss(op: &str, x: &Object<'_>) -> PyResult<Tensor> {
+    // The mistake behind it is silent otherwise: the gradient of such a function is zero.
+    if number(x)?.is_some() {
+        let text = format!(
+            "{op}: the function returned the plain number {x}, so its gradient is zero; float(x) and x.item() take a value out of the derivative"
+        );
+        let category = x.py().get_type::<pyo3::exceptions::PyRuntimeWarning>();
+        PyErr::warn(x.py(), &category, &CString::new(text)?, 1)?;
+    }
     Ok(operand(op, x)?.tensor)
 }
 
@@ -185,17 +163,20 @@ impl Derivative {
                 (|| {
                     let out = run(xs)?;
                     if !self.aux {
-                        return Ok((loss("grad", &out)?, Leaves::default()));
+                        return Ok((loss(self.op(), &out)?, Leaves::default()));
                     }
                     let (value, aux): (Object<'py>, Object<'py>) = out.extract().map_err(|_| {
+                        let op = self.op();
                         exception(
                             Kind::Value,
-                            "grad: with has_aux=True the function returns a pair (value, aux)",
+                            format!(
+                                "{op}: with has_aux=True the function returns a pair (value, aux)"
+                            ),
                         )
                     })?;
                     let (aux, shape) = flatten(&aux)?;
                     *aux_structure.borrow_mut() = Some(shape);
-                    Ok((loss("grad", &value)?, aux))
+                    Ok((loss(self.op(), &value)?, aux))
                 })(),
             )
         };
@@ -302,7 +283,11 @@ fn derivative(
     if !f.is_callable() {
         return Err(exception(
             Kind::DType,
-            format!("grad: a function was expected, not {}", f.get_type()),
+            format!(
+                "{}: a function was expected, not {}",
+                wanted.name(),
+                f.get_type().name()?
+            ),
         ));
     }
     Ok(Derivative {
@@ -314,6 +299,9 @@ fn derivative(
 }
 
 /// The gradient of a function with one real result, by one argument (the first) or several.
+///
+/// Values may be read to choose a way (`if x > 0`), but a number that `float(x)` or `x.item()` gives is a constant: nothing
+/// is differentiated through it. What the result does not depend on has a gradient of zeros. A list of numbers is an array.
 #[pyfunction]
 #[pyo3(signature = (f, /, argnums=None, *, has_aux=false))]
 fn grad(f: &Object<'_>, argnums: Option<&Object<'_>>, has_aux: bool) -> PyResult<Derivative> {
@@ -366,7 +354,7 @@ struct PyPullback {
 #[pymethods]
 impl PyPullback {
     fn __call__<'py>(&self, py: Python<'py>, ct: &Object<'py>) -> PyResult<Object<'py>> {
-        let (leaves, _) = flatten(ct)?;
+        let (leaves, _) = flatten(&array_of_numbers(ct.clone())?)?;
         let back = at_home(&leaves, || self.pullback.call(&leaves)).or_raise()?;
         self.inputs.build(py, &back.tensors, false)
     }
@@ -388,7 +376,7 @@ impl PyPushforward {
         py: Python<'py>,
         tangents: &Bound<'py, PyTuple>,
     ) -> PyResult<Object<'py>> {
-        let (leaves, _) = flatten(tangents.as_any())?;
+        let (leaves, _) = flatten(arrays(tangents)?.as_any())?;
         let out = at_home(&leaves, || self.push.call(&leaves)).or_raise()?;
         self.outputs.results(py, &out.tensors, self.raw)
     }
@@ -399,6 +387,7 @@ impl PyPushforward {
 #[pyo3(signature = (f, /, *primals))]
 fn vjp<'py>(f: &Object<'py>, primals: &Bound<'py, PyTuple>) -> PyResult<(Object<'py>, PyPullback)> {
     let py = f.py();
+    let primals = &arrays(primals)?;
     let (leaves, inputs) = flatten(primals.as_any())?;
     let shape = RefCell::new(None);
     let run = |xs: &Leaves| {
@@ -422,6 +411,7 @@ fn linearize<'py>(
     primals: &Bound<'py, PyTuple>,
 ) -> PyResult<(Object<'py>, PyPushforward)> {
     let py = f.py();
+    let primals = &arrays(primals)?;
     let (leaves, inputs) = flatten(primals.as_any())?;
     let shape = RefCell::new(None);
     let run = |xs: &Leaves| {
@@ -459,5 +449,6 @@ fn jvp<'py>(
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::plain_functions!(m; grad value_and_grad jac hessian vjp jvp linearize);
     m.add_function(wrap_pyfunction!(crate::tree::_method, m)?)?;
+    m.add_function(wrap_pyfunction!(_derivative, m)?)?;
     custom::install(m)
 }

@@ -151,8 +151,7 @@ impl Flat {
             return Ok(Structure::Other(x.clone().unbind()));
         }
         let mut fields = Vec::new();
-        for name in x.getattr("__dataclass_fields__")?.try_iter()? {
-            let name = name?.cast_into::<PyString>()?;
+        for name in field_names(x)? {
             let value = x.getattr(&name)?;
             let part = self.within(name.to_string(), |s| s.add(&value, depth + 1))?;
             fields.push((name.to_string(), part));
@@ -280,11 +279,39 @@ impl Structure {
                 for (name, part) in fields {
                     changes.set_item(name, part.fill(py, next, kinds)?)?;
                 }
-                py.import("dataclasses")?
-                    .call_method("replace", (x,), Some(&changes))
+                with_fields(x.bind(py), &changes)
             }
         }
     }
+}
+
+/// The names of a dataclass's fields that hold something.
+pub fn field_names<'py>(x: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
+    let fields = x.py().import("dataclasses")?;
+    let fields = fields.call_method1("fields", (x,))?;
+    let mut names = Vec::new();
+    for field in fields.try_iter()? {
+        let name = field?.getattr("name")?.cast_into::<PyString>()?;
+        if x.hasattr(&name)? {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// A dataclass with other values in its fields. It is not made anew: fields that `__init__` does not take are changed, too.
+pub fn with_fields<'py>(
+    x: &Bound<'py, PyAny>,
+    fields: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let out = py.import("copy")?.call_method1("copy", (x,))?;
+    // Frozen ones allow no other way.
+    let object = py.get_type::<PyAny>();
+    for (name, value) in fields.iter() {
+        object.call_method1("__setattr__", (&out, name, value))?;
+    }
+    Ok(out)
 }
 
 /// What leaves become.
@@ -426,9 +453,6 @@ pub fn called<T>(py: Python<'_>, out: PyResult<T>) -> Result<T> {
 
 /// Adds the functions to `tree`.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(map_tree, m)?)?;
-    m.add_function(wrap_pyfunction!(leaves_of, m)?)?;
-    m.add_function(wrap_pyfunction!(paths_of, m)?)?;
-    m.add_function(wrap_pyfunction!(is_array, m)?)?;
-    Ok(())
+    crate::plain_functions!(m; map_tree leaves_of paths_of is_array);
+    crate::function::step::install_tree(m)
 }

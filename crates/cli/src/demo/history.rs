@@ -10,6 +10,7 @@ pub const CLASSES: usize = 10;
 pub struct History {
     pub version: String,
     pub backend: String,
+    pub backend_version: String,
     pub threads: usize,
     pub seed: u64,
     /// The network, one line for each layer.
@@ -21,6 +22,8 @@ pub struct History {
     pub train_rows: usize,
     pub test_rows: usize,
     pub epochs: Vec<Epoch>,
+    /// The loss of each step.
+    pub losses: Vec<f64>,
     /// Test digits: `confusion[label][guess]` counts them.
     pub confusion: [[u32; CLASSES]; CLASSES],
     /// Some of the test digits that were read wrongly.
@@ -113,6 +116,7 @@ impl History {
         History {
             version: "0.1.0".into(),
             backend: "native".into(),
+            backend_version: "0.1.0".into(),
             threads: 2,
             seed: 0,
             network: vec![
@@ -129,6 +133,9 @@ impl History {
             train_rows: 1437,
             test_rows: 360,
             epochs: (0..epochs).map(epoch).collect(),
+            losses: (0..23 * epochs)
+                .map(|i| 2.3 * (-0.02 * i as f64).exp())
+                .collect(),
             confusion,
             misread,
             seconds: 0.8 * epochs as f64,

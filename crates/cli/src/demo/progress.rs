@@ -8,6 +8,8 @@ use crate::terminal;
 /// Tells about a run while it runs.
 pub struct Progress {
     epochs: usize,
+    /// What stands before each line: the backend, where there are several.
+    label: String,
     style: Style,
 }
 
@@ -19,20 +21,25 @@ enum Style {
 }
 
 impl Progress {
-    pub fn new(epochs: usize, json: bool) -> Self {
+    pub fn new(epochs: usize, json: bool, backend: Option<&String>) -> Self {
         let style = match (terminal::watched(), json) {
             // The bar is drawn on standard error, so the object on standard output stays alone.
             ((_, true), true) | ((true, true), false) => Style::Bar(bar()),
             (_, true) => Style::Silent,
             (_, false) => Style::Lines,
         };
-        Progress { epochs, style }
+        Progress {
+            epochs,
+            label: backend.map_or(String::new(), |name| format!("{name}: ")),
+            style,
+        }
     }
 
     /// The training is about to begin and has this many steps in all.
     pub fn start(&self, steps: u64) {
         if let Style::Bar(bar) = &self.style {
             bar.set_length(steps);
+            bar.set_message(format!("{}training", self.label));
         }
     }
 
@@ -45,7 +52,7 @@ impl Progress {
 
     /// An epoch is done; `index` counts from 0.
     pub fn epoch(&self, index: usize, epoch: &Epoch) {
-        let text = line(index, self.epochs, epoch);
+        let text = format!("{}{}", self.label, line(index, self.epochs, epoch));
         match &self.style {
             Style::Bar(bar) => bar.set_message(text),
             Style::Lines => {
@@ -72,7 +79,6 @@ fn bar() -> ProgressBar {
     {
         bar.set_style(style.progress_chars("━╸━"));
     }
-    bar.set_message("training");
     bar
 }
 
@@ -110,7 +116,11 @@ mod tests {
     #[test]
     fn every_style_bears_the_whole_run() {
         for style in [Style::Bar(bar()), Style::Lines, Style::Silent] {
-            let progress = Progress { epochs: 1, style };
+            let progress = Progress {
+                epochs: 1,
+                label: String::new(),
+                style,
+            };
             progress.start(2);
             progress.step();
             progress.step();

@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use clematis_conform::page::embed;
+use serde_json::Value;
 
+use super::compare::Run;
 use super::history::History;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
@@ -13,6 +15,14 @@ use crate::folder::Folder;
 const SHELL: &str = include_str!("report.html");
 const PLACE: &str = "{{history}}";
 const NAME: &str = "index.html";
+
+/// A run, and what the other backends did.
+pub fn json(history: &History, runs: &[Run]) -> Result<Value> {
+    let wrong = |error| Error::new(format!("the history has no JSON form: {error}"));
+    let mut json = serde_json::to_value(history).map_err(wrong)?;
+    json["runs"] = serde_json::to_value(runs).map_err(wrong)?;
+    Ok(json)
+}
 
 /// A place where the page can be written.
 pub struct Page {
@@ -30,14 +40,13 @@ impl Page {
         self.folder.at(NAME)
     }
 
-    pub fn write(&self, history: &History) -> Result<()> {
-        self.folder.write(NAME, &render(history)?)
+    pub fn write(&self, history: &History, runs: &[Run]) -> Result<()> {
+        self.folder.write(NAME, &render(history, runs)?)
     }
 }
 
-fn render(history: &History) -> Result<String> {
-    let mut json = serde_json::to_value(history)
-        .map_err(|error| Error::new(format!("the history has no JSON form: {error}")))?;
+fn render(history: &History, runs: &[Run]) -> Result<String> {
+    let mut json = json(history, runs)?;
     // JavaScript rounds whole numbers beyond 2^53, and a rounded seed would not repeat the run.
     json["seed"] = history.seed.to_string().into();
     Ok(embed(SHELL, PLACE, &json))
@@ -46,7 +55,6 @@ fn render(history: &History) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
     use std::fs;
 
     fn payload(page: &str) -> &str {
@@ -56,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_payload_reads_back() {
-        let page = render(&History::sample(3)).expect("renders");
+        let page = render(&History::sample(3), &[]).expect("renders");
         assert!(!page.contains(PLACE));
         let value: Value = serde_json::from_str(payload(&page)).expect("JSON");
         assert_eq!(value["epochs"].as_array().map(Vec::len), Some(3));
@@ -73,7 +81,7 @@ mod tests {
         let mut history = History::sample(1);
         let hostile = "</script><script>alert(1)</script><!-- & \u{2028}{{history}}";
         history.backend = hostile.into();
-        let page = render(&history).expect("renders");
+        let page = render(&history, &[]).expect("renders");
         let value: Value = serde_json::from_str(payload(&page)).expect("JSON");
         assert_eq!(value["backend"], hostile);
         assert_eq!(
@@ -86,7 +94,7 @@ mod tests {
     fn a_run_that_diverged_has_a_page() {
         let mut history = History::sample(2);
         history.epochs[1].loss = f64::NAN;
-        let page = render(&history).expect("renders");
+        let page = render(&history, &[]).expect("renders");
         let value: Value = serde_json::from_str(payload(&page)).expect("JSON");
         assert_eq!(value["epochs"][1]["loss"], Value::Null);
     }
@@ -108,8 +116,8 @@ mod tests {
         let folder = root.path().join("new/deep");
         let page = Page::in_folder(&folder).expect("writable");
         assert!(!page.path().exists());
-        page.write(&History::sample(2)).expect("written");
-        page.write(&History::sample(3)).expect("written again");
+        page.write(&History::sample(2), &[]).expect("written");
+        page.write(&History::sample(3), &[]).expect("written again");
         let names: Vec<_> = fs::read_dir(&folder)
             .expect("readable")
             .map(|entry| entry.expect("an entry").file_name())

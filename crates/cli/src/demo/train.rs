@@ -138,7 +138,12 @@ fn accuracy(net: &Net, part: &Part) -> cm::Result<f64> {
 pub fn train(digits: &Digits, options: &Options, progress: &Progress) -> Result<History> {
     cm::native::parallel::set_thread_limit(options.threads);
     let backend = cm::backend::find(&options.backend).map_err(Error::from_engine)?;
-    cm::backend::with(backend, || run(digits, options, progress)).map_err(Error::from_engine)
+    cm::backend::with(backend, || {
+        // A framework is loaded when it is first used, which is no part of the training.
+        cm::zeros([1], cm::DType::F32).done()?;
+        run(digits, options, progress)
+    })
+    .map_err(Error::from_engine)
 }
 
 fn run(digits: &Digits, options: &Options, progress: &Progress) -> cm::Result<History> {
@@ -150,7 +155,7 @@ fn run(digits: &Digits, options: &Options, progress: &Progress) -> cm::Result<Hi
     let mut state = adam.init(&net)?;
     let batches = train.rows.len().div_ceil(BATCH);
     progress.start((options.epochs * batches) as u64);
-    let mut epochs = Vec::new();
+    let (mut epochs, mut losses) = (Vec::new(), Vec::new());
     for epoch in 0..options.epochs {
         let start = Instant::now();
         let order =
@@ -170,7 +175,9 @@ fn run(digits: &Digits, options: &Options, progress: &Progress) -> cm::Result<Hi
             });
             let ((value, hits), grads) = step(&net)?;
             adam.step(&mut net, &grads, &mut state)?;
-            loss += value.item()?.as_f64() * (to - from) as f64;
+            let value = value.item()?.as_f64();
+            losses.push(value);
+            loss += value * (to - from) as f64;
             right += hits.item()?.as_f64();
             progress.step();
         }
@@ -188,6 +195,7 @@ fn run(digits: &Digits, options: &Options, progress: &Progress) -> cm::Result<Hi
     Ok(History {
         version: env!("CARGO_PKG_VERSION").into(),
         backend: options.backend.clone(),
+        backend_version: cm::backend::current()?.version(),
         threads: cm::native::parallel::threads(),
         seed: options.seed,
         network: Net::LINES.iter().map(|&line| line.into()).collect(),
@@ -197,6 +205,7 @@ fn run(digits: &Digits, options: &Options, progress: &Progress) -> cm::Result<Hi
         train_rows: train.rows.len(),
         test_rows: test.rows.len(),
         epochs,
+        losses,
         confusion,
         misread,
         seconds: began.elapsed().as_secs_f64(),

@@ -56,8 +56,7 @@ impl Saved {
         let py = x.py();
         if !x.is_instance_of::<PyType>() {
             if x.get_type().hasattr(intern!(py, "__tree_flatten__"))? {
-                let inside = x.call_method0(intern!(py, "__tree_flatten__"))?;
-                return self.add(&inside);
+                return self.add(&inside(x)?);
             }
             if x.hasattr(intern!(py, "__dataclass_fields__"))? {
                 let mut parts = Vec::new();
@@ -148,6 +147,15 @@ fn plain(x: &Object<'_>) -> Result<Option<Nest>, String> {
         return Ok(Some(Nest::Complex(v.real(), v.imag())));
     }
     Ok(None)
+}
+
+/// What an object that is a node holds: all of it, where it tells that apart from what transforms may change.
+fn inside<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
+    let py = x.py();
+    if x.get_type().hasattr(intern!(py, "__tree_whole__"))? {
+        return x.call_method0(intern!(py, "__tree_whole__"));
+    }
+    x.call_method0(intern!(py, "__tree_flatten__"))
 }
 
 /// Writes a nest of arrays and plain values to a file.
@@ -388,9 +396,11 @@ fn relabel<'py>(
                 part(name.clone(), inside, &value)?;
             }
         }
-        Structure::Node(_, inside) => {
-            let value = x.call_method0(intern!(py, "__tree_flatten__"))?;
-            relabel(inside, &value, at, places)?;
+        Structure::Node(_, parts) => {
+            let value = inside(x)?;
+            let (_, whole) = tree::flatten(&value)?;
+            **parts = whole;
+            relabel(parts, &value, at, places)?;
         }
         Structure::Leaf { .. } | Structure::Other(_) => {
             let wanted = match plain(x) {

@@ -198,7 +198,7 @@ fn full<'py>(
     device: Maybe<'_, 'py>,
 ) -> PyResult<Object<'py>> {
     crate::args::device("full", device)?;
-    let shape = crate::args::shape("full", shape)?;
+    let shape = crate::args::new_shape("full", shape)?;
     let value = scalar("full", fill_value)?;
     let dtype = dtype::maybe(dtype)?.unwrap_or_else(|| value.default_dtype());
     made(fill_value.py(), ops::full(&shape, value, dtype))
@@ -225,7 +225,7 @@ macro_rules! constants {
         #[pyo3(signature = (shape, *, dtype=None, device=None))]
         fn $name<'py>(shape: &Object<'py>, dtype: Maybe<'_, 'py>, device: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
             crate::args::device(stringify!($name), device)?;
-            let sizes = crate::args::shape(stringify!($name), shape)?;
+            let sizes = crate::args::new_shape(stringify!($name), shape)?;
             let dtype = dtype::maybe(dtype)?.unwrap_or(DType::FLOAT);
             made(shape.py(), ops::full(&sizes, $value, dtype))
         }
@@ -292,6 +292,10 @@ fn arange<'py>(
         Some(step) if !step.is_none() => scalar("arange", step)?,
         _ => Scalar::from(1i64),
     };
+    let count = (to.as_f64() - from.as_f64()) / step.as_f64();
+    if count.is_finite() {
+        crate::args::room("arange", [count.max(0.0).ceil() as usize])?;
+    }
     let given = dtype::maybe(dtype)?;
     let natural = [from, to, step]
         .into_iter()
@@ -309,18 +313,13 @@ fn arange<'py>(
 fn linspace<'py>(
     start: &Object<'py>,
     stop: &Object<'py>,
-    num: i64,
+    num: &Object<'py>,
     dtype: Maybe<'_, 'py>,
     device: Maybe<'_, 'py>,
     endpoint: bool,
 ) -> PyResult<Object<'py>> {
     crate::args::device("linspace", device)?;
-    let num = usize::try_from(num).map_err(|_| {
-        exception(
-            Kind::Value,
-            format!("linspace: {num} numbers, which is negative"),
-        )
-    })?;
+    let num = crate::args::count("linspace", "num", num)?;
     let (a, b) = (scalar("linspace", start)?, scalar("linspace", stop)?);
     let complex = [a, b].iter().any(|v| v.category() == Category::Complex);
     let natural = if complex { DType::C64 } else { DType::FLOAT };
@@ -335,16 +334,21 @@ fn linspace<'py>(
 #[pyfunction]
 #[pyo3(signature = (n_rows, n_cols=None, /, *, k=0, dtype=None, device=None))]
 fn eye<'py>(
-    py: Python<'py>,
-    n_rows: usize,
-    n_cols: Option<usize>,
+    n_rows: &Object<'py>,
+    n_cols: Maybe<'_, 'py>,
     k: i64,
     dtype: Maybe<'_, 'py>,
     device: Maybe<'_, 'py>,
 ) -> PyResult<Object<'py>> {
     crate::args::device("eye", device)?;
     let dtype = dtype::maybe(dtype)?.unwrap_or(DType::FLOAT);
-    made(py, ops::eye(n_rows, n_cols.unwrap_or(n_rows), k, dtype))
+    let rows = crate::args::count("eye", "n_rows", n_rows)?;
+    let columns = match n_cols {
+        Some(n) => crate::args::count("eye", "n_cols", n)?,
+        None => rows,
+    };
+    crate::args::room("eye", [rows, columns])?;
+    made(n_rows.py(), ops::eye(rows, columns, k, dtype))
 }
 
 macro_rules! triangles {

@@ -1,5 +1,6 @@
 //! Reading at indices, searching, sorting, sets.
 
+use crate::args;
 use crate::operand::Call;
 use clematis_core::{DType, ops};
 use pyo3::prelude::*;
@@ -156,11 +157,13 @@ pub fn named<'py>(py: Python<'py>, name: &str, parts: Object<'py>) -> PyResult<O
 #[pyo3(signature = (indices, depth, /, *, dtype=None))]
 fn one_hot<'py>(
     indices: &Object<'py>,
-    depth: usize,
+    depth: &Object<'py>,
     dtype: Maybe<'_, 'py>,
 ) -> PyResult<Object<'py>> {
     let mut call = Call::new(indices.py(), "one_hot");
     let i = call.take(indices)?;
+    let depth = args::count("one_hot", "depth", depth)?;
+    args::room("one_hot", i.shape().sizes().into_iter().chain([depth]))?;
     let dtype = crate::dtype::maybe(dtype)?.unwrap_or(DType::FLOAT);
     call.one(|| ops::one_hot(i, depth, dtype))
 }

@@ -5,7 +5,7 @@ use crate::error::exception;
 use crate::operand::{number, try_operand};
 use clematis_core::{Category, DType, Kind, Scalar};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyModule, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyModule, PyString, PyTuple};
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -27,6 +27,31 @@ struct IInfo {
     max: i128,
     min: i128,
     dtype: Py<PyDType>,
+}
+
+#[pymethods]
+impl FInfo {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let text = |v: f64| PyFloat::new(py, v).repr().map(|r| r.to_string());
+        Ok(format!(
+            "finfo(dtype={}, bits={}, eps={}, max={}, min={}, smallest_normal={})",
+            self.dtype.get().0.long_name(),
+            self.bits,
+            text(self.eps)?,
+            text(self.max)?,
+            text(self.min)?,
+            text(self.smallest_normal)?
+        ))
+    }
+}
+
+#[pymethods]
+impl IInfo {
+    fn __repr__(&self) -> String {
+        let dtype = self.dtype.get().0.long_name();
+        let (bits, max, min) = (self.bits, self.max, self.min);
+        format!("iinfo(dtype={dtype}, bits={bits}, max={max}, min={min})")
+    }
 }
 
 /// The element type of a tensor, an array or a type itself.

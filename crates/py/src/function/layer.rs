@@ -4,9 +4,11 @@ use crate::dtype;
 use crate::error::{OrRaise, exception};
 use crate::function::random::{drawn, source};
 use crate::operand::{Call, operand};
-use clematis_core::{Kind, Repr, Tensor, ops};
+use clematis_core::random::Key;
+use clematis_core::{DType, Kind, Repr, Shape, Tensor, ops};
+use clematis_nn::functional::dropout::Probability;
 use clematis_nn::functional::{
-    attention, dropout as drop, linear as lin, random, recurrent, words,
+    attention, bilinear, dropout as drop, linear as lin, random, recurrent, words,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyModule, PyTuple};
@@ -28,17 +30,18 @@ fn linear<'py>(
     call.one(|| lin::linear(x, w, b.as_ref()))
 }
 
-/// Rows of a table; longer ones than `max_norm` are shortened to it.
+/// Rows of a table; longer ones than `max_norm` are shortened to it, the row `padding_idx` is zeros.
 #[pyfunction]
-#[pyo3(signature = (weights, indices, /, *, max_norm=None))]
+#[pyo3(signature = (weights, indices, /, *, max_norm=None, padding_idx=None))]
 fn embedding<'py>(
     weights: &Object<'py>,
     indices: &Object<'py>,
     max_norm: Option<f64>,
+    padding_idx: Option<i64>,
 ) -> PyResult<Object<'py>> {
     let mut call = Call::new(weights.py(), "embedding");
     let (table, i) = (call.take(weights)?, call.take(indices)?);
-    call.one(|| lin::embedding(table, i, max_norm))
+    call.one(|| bilinear::padded_embedding(table, i, max_norm, padding_idx))
 }
 
 /// softmax(q kᵀ scale) v; where the mask is 0, nothing is looked at.
@@ -167,13 +170,39 @@ fn unchanged<'py>(call: &Call<'py>, given: &Object<'py>, x: Tensor) -> PyResult<
     }
 }
 
+/// A probability that Python gives. One that is traced takes part in the call, others are numbers.
+fn probability<'py>(op: &str, call: &mut Call<'py>, prob: &Object<'py>) -> PyResult<Probability> {
+    match Probability::of(op, &operand(op, prob)?.tensor).or_raise()? {
+        Probability::Traced(_) => {
+            let prob = call.take(prob)?;
+            call.run(|| Probability::of(op, &prob)).or_raise()
+        }
+        known => Ok(known),
+    }
+}
+
+/// Where elements are kept.
+fn kept(
+    py: Python<'_>,
+    call: &Call<'_>,
+    key: &Key,
+    shape: &Shape,
+    dtype: DType,
+    prob: &Probability,
+) -> PyResult<Tensor> {
+    let prob = prob.tensor();
+    drawn(py, call, key, shape, &[&prob], |key, p| {
+        ops::greater_equal(random::unit(key, shape, dtype), &p[0])
+    })
+}
+
 /// Zeroes elements with a probability and scales up the rest; a value of the mask is shared where `noise_shape` is 1.
 #[pyfunction]
 #[pyo3(signature = (x, prob, /, *, scale=true, dtype=None, training=true, seed=None, noise_shape=None, key=None))]
 #[allow(clippy::too_many_arguments)]
 fn dropout<'py>(
     x: &Object<'py>,
-    prob: f64,
+    prob: &Object<'py>,
     scale: bool,
     dtype: Maybe<'_, 'py>,
     training: bool,
@@ -184,30 +213,31 @@ fn dropout<'py>(
     let op = "dropout";
     let mut call = Call::new(x.py(), op);
     let own = call.take(x)?;
-    drop::probability(op, prob).or_raise()?;
+    let prob = probability(op, &mut call, prob)?;
     let dtype = dtype::maybe(dtype)?.unwrap_or(drop::DRAW);
     let shape = match noise_shape {
         Some(noise) => drop::noise_shape(op, &own, &noise).or_raise()?,
         None => own.shape().clone(),
     };
-    if prob == 0.0 || !training {
+    if prob.is_zero() || !training {
         return unchanged(&call, x, own);
     }
     let key = source(op, key, seed)?;
-    let keep = drawn(x.py(), &call, &key, &shape, &[], |key, _| {
-        ops::greater_equal(random::unit(key, &shape, dtype), prob)
-    })?;
+    let keep = kept(x.py(), &call, &key, &shape, dtype, &prob)?;
     call.one(|| drop::dropout(own, &keep, prob, scale))
 }
 
 macro_rules! channel_dropouts {
-    ($($(#[$doc:meta])* $name:ident $spatial:literal $format:literal;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident $spatial:literal $format:literal $text:literal;)*) => { $(
         $(#[$doc])*
         #[pyfunction]
-        #[pyo3(signature = (x, prob, /, *, training=true, data_format=$format, seed=None, key=None))]
+        #[pyo3(
+            signature = (x, prob, /, *, training=true, data_format=$format, seed=None, key=None),
+            text_signature = $text
+        )]
         fn $name<'py>(
             x: &Object<'py>,
-            prob: f64,
+            prob: &Object<'py>,
             training: bool,
             data_format: &str,
             seed: Maybe<'_, 'py>,
@@ -216,27 +246,25 @@ macro_rules! channel_dropouts {
             let op = stringify!($name);
             let mut call = Call::new(x.py(), op);
             let own = call.take(x)?;
-            drop::probability(op, prob).or_raise()?;
+            let prob = probability(op, &mut call, prob)?;
             let first = words::channels_first(op, data_format, $spatial).or_raise()?;
             let shape = drop::channel_noise(op, &own, $spatial, first).or_raise()?;
-            if prob == 0.0 || !training {
+            if prob.is_zero() || !training {
                 return unchanged(&call, x, own);
             }
             let key = source(op, key, seed)?;
-            let keep = drawn(x.py(), &call, &key, &shape, &[], |key, _| {
-                ops::greater_equal(random::unit(key, &shape, drop::DRAW), prob)
-            })?;
+            let keep = kept(x.py(), &call, &key, &shape, drop::DRAW, &prob)?;
             call.one(|| drop::dropout(own, &keep, prob, true))
         }
     )* };
 }
 channel_dropouts! {
     /// Zeroes whole channels of one spatial axis.
-    dropout1d 1 "NWC";
+    dropout1d 1 "NWC" "(x, prob, /, *, training=True, data_format=\"NWC\", seed=None, key=None)";
     /// Zeroes whole channels of two spatial axes.
-    dropout2d 2 "NHWC";
+    dropout2d 2 "NHWC" "(x, prob, /, *, training=True, data_format=\"NHWC\", seed=None, key=None)";
     /// Zeroes whole channels of three spatial axes.
-    dropout3d 3 "NDHWC";
+    dropout3d 3 "NDHWC" "(x, prob, /, *, training=True, data_format=\"NDHWC\", seed=None, key=None)";
 }
 
 /// Adds the functions to a module.

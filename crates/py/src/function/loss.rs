@@ -32,13 +32,14 @@ macro_rules! entropies {
     )* };
 }
 entropies! {
-    /// -Σ true log(pred) over an axis of probabilities.
+    /// The cross-entropy of probabilities: -true log(pred), summed over the axis of classes, or as `reduction` says. `pred` is
+    /// kept within [epsilon, 1 - epsilon], so that logarithms have an end.
     cross_entropy;
-    /// The cross-entropy where the truth is the number of a class.
+    /// The cross-entropy of probabilities where `true` holds the number of the class: -log(pred) there.
     sparse_cross_entropy;
 }
 
-/// -(true log(pred) + (1 - true) log(1 - pred)).
+/// The cross-entropy of two cases: -(true log(pred) + (1 - true) log(1 - pred)) of each element.
 #[pyfunction]
 #[pyo3(signature = (r#true, pred, /, *, epsilon=1e-7, reduction="none"))]
 fn binary_cross_entropy<'py>(
@@ -92,7 +93,7 @@ distances! {
     mse_loss;
 }
 
-/// Half the square of the difference up to `delta`, then straight.
+/// Half the square of the difference where that is up to `delta`, a straight line of slope `delta` beyond.
 #[pyfunction]
 #[pyo3(signature = (r#true, pred, /, *, delta=1.0, reduction="mean"))]
 fn huber_loss<'py>(
@@ -107,7 +108,7 @@ fn huber_loss<'py>(
     call.one(|| loss::huber_loss(truth, pred, delta, reduction))
 }
 
-/// The same divided by `beta`, so that the slope is 1.
+/// The square of the difference by 2 beta where that is below `beta`, the difference less beta / 2 beyond: the slope there is 1.
 #[pyfunction]
 #[pyo3(signature = (input, target, /, *, beta=1.0, reduction="mean"))]
 fn smooth_l1_loss<'py>(

@@ -158,7 +158,10 @@ fn layer_norm<'py>(
 
 /// Divided by the root mean square over the last axes from `axis` on, then scaled.
 #[pyfunction]
-#[pyo3(signature = (x, /, scale=None, *, axis=-1, epsilon=1e-5))]
+#[pyo3(
+    signature = (x, /, scale=None, *, axis=-1, epsilon=1e-5),
+    text_signature = "(x, /, scale=None, *, axis=-1, epsilon=1e-5)"
+)]
 fn rms_norm<'py>(
     x: &Object<'py>,
     scale: Maybe<'_, 'py>,

@@ -1,6 +1,7 @@
 //! Steps of optimisers, one parameter at a time.
 
 use crate::operand::Call;
+use clematis_core::Tensor;
 use clematis_nn::functional::optimise::{self, Moments};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
@@ -31,6 +32,43 @@ descents! {
     gradient_descent_update dcdw;
 }
 
+/// What Adam remembers, as Python gives it.
+struct Remembered {
+    m: Tensor,
+    v: Tensor,
+    step: Tensor,
+    betas: [f64; 2],
+    epsilon: f64,
+}
+
+impl Remembered {
+    fn take<'py>(
+        call: &mut Call<'py>,
+        [m, v, step]: [&Object<'py>; 3],
+        betas: [f64; 2],
+        epsilon: f64,
+    ) -> PyResult<Self> {
+        Ok(Remembered {
+            m: call.take(m)?,
+            v: call.take(v)?,
+            step: call.take(step)?,
+            betas,
+            epsilon,
+        })
+    }
+
+    fn moments(&self) -> Moments<'_> {
+        Moments {
+            m: &self.m,
+            v: &self.v,
+            step: &self.step,
+            beta1: self.betas[0],
+            beta2: self.betas[1],
+            epsilon: self.epsilon,
+        }
+    }
+}
+
 /// Adam's step before the learning rate, the new mean of gradients and the new mean of their squares.
 #[pyfunction]
 #[pyo3(signature = (dcdw, mw, vw, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7))]
@@ -45,19 +83,8 @@ fn adam_step<'py>(
 ) -> PyResult<Object<'py>> {
     let mut call = Call::new(dcdw.py(), "adam_step");
     let grad = call.take(dcdw)?;
-    let (m, v, step) = (call.take(mw)?, call.take(vw)?, call.take(step)?);
-    call.many(|| {
-        let (m, v, step) = (&m, &v, &step);
-        let moments = Moments {
-            m,
-            v,
-            step,
-            beta1,
-            beta2,
-            epsilon,
-        };
-        optimise::adam_step(&grad, moments).map(Vec::from)
-    })
+    let old = Remembered::take(&mut call, [mw, vw, step], [beta1, beta2], epsilon)?;
+    call.many(|| optimise::adam_step(&grad, old.moments()).map(Vec::from))
 }
 
 /// A step of Adam: the new parameter and both means.
@@ -79,18 +106,9 @@ fn adam_update<'py>(
 ) -> PyResult<Object<'py>> {
     let mut call = Call::new(w.py(), "adam_update");
     let (w, grad, lr) = (call.take(w)?, call.take(dcdw)?, call.take(lr)?);
-    let (m, v, step) = (call.take(mw_tm1)?, call.take(vw_tm1)?, call.take(step)?);
+    let old = Remembered::take(&mut call, [mw_tm1, vw_tm1, step], [beta1, beta2], epsilon)?;
     call.many(|| {
-        let (m, v, step) = (&m, &v, &step);
-        let moments = Moments {
-            m,
-            v,
-            step,
-            beta1,
-            beta2,
-            epsilon,
-        };
-        optimise::adam_update(&w, &grad, &lr, moments, stop_gradients).map(Vec::from)
+        optimise::adam_update(&w, &grad, &lr, old.moments(), stop_gradients).map(Vec::from)
     })
 }
 
@@ -130,19 +148,11 @@ fn lamb_update<'py>(
 ) -> PyResult<Object<'py>> {
     let mut call = Call::new(w.py(), "lamb_update");
     let (w, grad, lr) = (call.take(w)?, call.take(dcdw)?, call.take(lr)?);
-    let (m, v, step) = (call.take(mw_tm1)?, call.take(vw_tm1)?, call.take(step)?);
+    let old = Remembered::take(&mut call, [mw_tm1, vw_tm1, step], [beta1, beta2], epsilon)?;
+    let (most, decay) = (max_trust_ratio, decay_lambda);
     call.many(|| {
-        let (m, v, step) = (&m, &v, &step);
-        let moments = Moments {
-            m,
-            v,
-            step,
-            beta1,
-            beta2,
-            epsilon,
-        };
-        let (most, decay) = (max_trust_ratio, decay_lambda);
-        optimise::lamb_update(&w, &grad, &lr, moments, most, decay, stop_gradients).map(Vec::from)
+        let old = old.moments();
+        optimise::lamb_update(&w, &grad, &lr, old, most, decay, stop_gradients).map(Vec::from)
     })
 }
 

@@ -5,6 +5,8 @@ use crate::error::{OrRaise, exception};
 use crate::function::conv::{counts, padding as read_padding};
 use crate::operand::Call;
 use clematis_core::Kind;
+use clematis_nn::functional::adaptive::{self, Pool};
+use clematis_nn::functional::norm::channels_second;
 use clematis_nn::functional::pool::{self, Pooling};
 use clematis_nn::functional::words;
 use pyo3::prelude::*;
@@ -75,11 +77,14 @@ largest! {
 }
 
 macro_rules! means {
-    ($($(#[$doc:meta])* $name:ident $spatial:literal $format:literal;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident $spatial:literal $format:literal $text:literal;)*) => { $(
         $(#[$doc])*
         #[pyfunction]
-        #[pyo3(signature = (x, kernel, strides, padding, /, *, data_format=$format, count_include_pad=false,
-            ceil_mode=false, divisor_override=None))]
+        #[pyo3(
+            signature = (x, kernel, strides, padding, /, *, data_format=$format, count_include_pad=false,
+                ceil_mode=false, divisor_override=None),
+            text_signature = $text
+        )]
         #[allow(clippy::too_many_arguments)]
         fn $name<'py>(
             x: &Object<'py>,
@@ -102,11 +107,11 @@ macro_rules! means {
 }
 means! {
     /// The mean of each window over one spatial axis; padding does not count unless told so.
-    avg_pool1d 1 "NWC";
+    avg_pool1d 1 "NWC" "(x, kernel, strides, padding, /, *, data_format=\"NWC\", count_include_pad=False, ceil_mode=False, divisor_override=None)";
     /// The mean of each window over two spatial axes; padding does not count unless told so.
-    avg_pool2d 2 "NHWC";
+    avg_pool2d 2 "NHWC" "(x, kernel, strides, padding, /, *, data_format=\"NHWC\", count_include_pad=False, ceil_mode=False, divisor_override=None)";
     /// The mean of each window over three spatial axes; padding does not count unless told so.
-    avg_pool3d 3 "NDHWC";
+    avg_pool3d 3 "NDHWC" "(x, kernel, strides, padding, /, *, data_format=\"NDHWC\", count_include_pad=False, ceil_mode=False, divisor_override=None)";
 }
 
 /// One size for all axes or one for each; `None` leaves an axis as it is.
@@ -137,33 +142,73 @@ fn output_size(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Vec<Option<
     }
 }
 
+/// Whether the channels are the last axis; without a word they stand before the spatial axes.
+fn is_channels_last(op: &str, data_format: Option<&str>, spatial: usize) -> PyResult<bool> {
+    match data_format {
+        Some(word) => Ok(!words::channels_first(op, word, spatial).or_raise()?),
+        None => Ok(false),
+    }
+}
+
 macro_rules! adaptive {
-    ($($(#[$doc:meta])* $name:ident $spatial:literal;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident $spatial:literal $kind:ident;)*) => { $(
         $(#[$doc])*
         #[pyfunction]
-        #[pyo3(signature = (input, output_size))]
-        fn $name<'py>(input: &Object<'py>, output_size: &Object<'py>) -> PyResult<Object<'py>> {
+        #[pyo3(signature = (input, output_size, *, data_format=None))]
+        fn $name<'py>(
+            input: &Object<'py>,
+            output_size: &Object<'py>,
+            data_format: Option<&str>,
+        ) -> PyResult<Object<'py>> {
             let op = stringify!($name);
             let mut call = Call::new(input.py(), op);
             let x = call.take(input)?;
             let sizes = self::output_size(op, output_size, $spatial)?;
-            call.one(|| pool::adaptive_avg_pool(op, &x, &sizes))
+            let last = is_channels_last(op, data_format, $spatial)?;
+            call.one(|| adaptive::adaptive_pool(op, &x, Pool::$kind, &sizes, last))
         }
     )* };
 }
 adaptive! {
-    /// Means over even windows, so that the last axis comes out with this size; channels stand before it.
-    adaptive_avg_pool1d 1;
-    /// Means over even windows, so that the last two axes come out with these sizes; channels stand before them.
-    adaptive_avg_pool2d 2;
-    /// Means over even windows, so that the last three axes come out with these sizes; channels stand before them.
-    adaptive_avg_pool3d 3;
+    /// Means over even windows, so that the spatial axis comes out with this size; channels stand before it unless told so.
+    adaptive_avg_pool1d 1 Mean;
+    /// Means over even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+    adaptive_avg_pool2d 2 Mean;
+    /// Means over even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+    adaptive_avg_pool3d 3 Mean;
+    /// The largest of even windows, so that the spatial axis comes out with this size; channels stand before it unless told so.
+    adaptive_max_pool1d 1 Largest;
+    /// The largest of even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+    adaptive_max_pool2d 2 Largest;
+    /// The largest of even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+    adaptive_max_pool3d 3 Largest;
+}
+
+macro_rules! global {
+    ($($(#[$doc:meta])* $name:ident $kind:ident;)*) => { $(
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (x, /, *, data_format="NSC", keepdims=false))]
+        fn $name<'py>(x: &Object<'py>, data_format: &str, keepdims: bool) -> PyResult<Object<'py>> {
+            let op = stringify!($name);
+            let mut call = Call::new(x.py(), op);
+            let x = call.take(x)?;
+            let second = channels_second(op, data_format).or_raise()?;
+            call.one(|| adaptive::global_pool(op, &x, Pool::$kind, second, keepdims))
+        }
+    )* };
+}
+global! {
+    /// The mean over all spatial axes.
+    global_avg_pool Mean;
+    /// The largest over all spatial axes.
+    global_max_pool Largest;
 }
 
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m;
         max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d
-        adaptive_avg_pool3d);
+        adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d global_avg_pool global_max_pool);
     Ok(())
 }

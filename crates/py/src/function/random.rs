@@ -5,11 +5,14 @@
 
 mod key;
 mod keyed;
+mod parameters;
 mod source;
 mod state;
 
 pub use keyed::install as install_keyed;
 pub use source::{drawn, source};
+
+use parameters::{Opened, by_parameters, maybe_shape};
 
 use crate::args;
 use crate::dtype;
@@ -35,15 +38,6 @@ pub fn method_keyword(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A shape that may be left out.
-fn maybe_shape(op: &str, x: Maybe<'_, '_>) -> PyResult<Option<Shape>> {
-    x.map(|x| args::shape(op, x)).transpose()
-}
-
-fn number_or<'py>(call: &mut Call<'py>, x: Maybe<'_, 'py>, other: f64) -> PyResult<Tensor> {
-    Ok(call.maybe(x)?.unwrap_or_else(|| Tensor::number(other)))
-}
-
 /// Uniform numbers in [low, high).
 #[pyfunction]
 #[pyo3(
@@ -62,28 +56,10 @@ fn random_uniform<'py>(
     key: Maybe<'_, 'py>,
 ) -> PyResult<Object<'py>> {
     let op = "random_uniform";
-    let mut call = Call::new(py, op);
-    let (low, high) = (
-        number_or(&mut call, low, 0.0)?,
-        number_or(&mut call, high, 1.0)?,
-    );
-    args::device(op, device)?;
-    let shape = maybe_shape(op, shape)?;
-    let shape = random::shape_of(op, ["low", "high"], &low, &high, shape).or_raise()?;
-    let dtype = random::float_dtype(&[&low, &high], dtype::maybe(dtype)?);
-    let wide = random::draw_dtype(op, dtype).or_raise()?;
-    random::check_uniform(&low, &high).or_raise()?;
-    let key = source(op, key, seed)?;
-    if low.as_number().is_some() && high.as_number().is_some() {
-        let out = drawn(py, &call, &key, &shape, &[], |key, _| {
-            random::unit(key, &shape, wide).then(|u| random::to_uniform(&u, &low, &high, dtype))
-        })?;
-        return call.give(out);
-    }
-    let unit = drawn(py, &call, &key, &shape, &[], |key, _| {
-        random::unit(key, &shape, wide)
-    })?;
-    call.one(|| random::to_uniform(&unit, &low, &high, dtype))
+    let bounds = [("low", low, 0.0), ("high", high, 1.0)];
+    let draw = Opened::new(py, op, bounds, [shape, device, dtype])?;
+    random::check_uniform(op, &draw.first, &draw.second, draw.dtype).or_raise()?;
+    draw.moved(py, key, seed, random::unit, random::to_uniform)
 }
 
 /// Normal numbers.
@@ -104,41 +80,22 @@ fn random_normal<'py>(
     key: Maybe<'_, 'py>,
 ) -> PyResult<Object<'py>> {
     let op = "random_normal";
-    let mut call = Call::new(py, op);
-    let (mean, std) = (
-        number_or(&mut call, mean, 0.0)?,
-        number_or(&mut call, std, 1.0)?,
-    );
-    args::device(op, device)?;
-    let shape = maybe_shape(op, shape)?;
-    let shape = random::shape_of(op, ["mean", "std"], &mean, &std, shape).or_raise()?;
-    let dtype = random::float_dtype(&[&mean, &std], dtype::maybe(dtype)?);
-    let wide = random::draw_dtype(op, dtype).or_raise()?;
-    random::check_normal(&std).or_raise()?;
-    let key = source(op, key, seed)?;
-    if mean.as_number().is_some() && std.as_number().is_some() {
-        let out = drawn(py, &call, &key, &shape, &[], |key, _| {
-            random::standard_normal(key, &shape, wide)
-                .then(|z| random::to_normal(&z, &mean, &std, dtype))
-        })?;
-        return call.give(out);
-    }
-    let z = drawn(py, &call, &key, &shape, &[], |key, _| {
-        random::standard_normal(key, &shape, wide)
-    })?;
-    call.one(|| random::to_normal(&z, &mean, &std, dtype))
+    let parameters = [("mean", mean, 0.0), ("std", std, 1.0)];
+    let draw = Opened::new(py, op, parameters, [shape, device, dtype])?;
+    random::check_normal(op, &draw.second).or_raise()?;
+    draw.moved(py, key, seed, random::standard_normal, random::to_normal)
 }
 
 /// Numbers of categories: by weights, or even ones of so many for each of a batch.
 #[pyfunction]
-#[pyo3(signature = (population_size, num_samples, /, *, batch_size=1, probs=None, replace=true, device=None, dtype=None,
-    seed=None, key=None))]
+#[pyo3(signature = (population_size, num_samples, /, *, batch_size=None, probs=None, replace=true, device=None, dtype=None,
+    seed=None, key=None), text_signature = "(population_size, num_samples, /, *, batch_size=1, probs=None, replace=True, device=None, dtype=None, seed=None, key=None)")]
 #[allow(clippy::too_many_arguments)]
 fn multinomial<'py>(
     py: Python<'py>,
-    population_size: Option<usize>,
-    num_samples: usize,
-    batch_size: usize,
+    population_size: Maybe<'_, 'py>,
+    num_samples: &Object<'py>,
+    batch_size: Maybe<'_, 'py>,
     probs: Maybe<'_, 'py>,
     replace: bool,
     device: Maybe<'_, 'py>,
@@ -151,6 +108,27 @@ fn multinomial<'py>(
     let probs = call.maybe(probs)?;
     args::device(op, device)?;
     let dtype = dtype::maybe(dtype)?.unwrap_or(DType::I64);
+    let count = |what, x: &Object<'py>| args::count(op, what, x);
+    let num_samples = count("num_samples", num_samples)?;
+    let batch_size = batch_size.map_or(Ok(1), |n| count("batch_size", n))?;
+    let population_size = population_size
+        .map(|n| count("population_size", n))
+        .transpose()?;
+    match &probs {
+        Some(p) => args::room(
+            op,
+            p.shape()
+                .sizes()
+                .into_iter()
+                .rev()
+                .skip(1)
+                .chain([num_samples]),
+        )?,
+        None => {
+            args::room(op, [batch_size, num_samples])?;
+            args::room(op, [batch_size, population_size.unwrap_or(0)])?;
+        }
+    }
     let key = source(op, key, seed)?;
     let parameters: Vec<&Tensor> = probs.iter().collect();
     let rows = Shape::from_sizes(&[batch_size, num_samples]);
@@ -238,8 +216,7 @@ fn bernoulli<'py>(
     key: Maybe<'_, 'py>,
 ) -> PyResult<Object<'py>> {
     let op = "bernoulli";
-    let mut call = Call::new(py, op);
-    let (given, by_logits) = match (call.maybe(probs)?, call.maybe(logits)?) {
+    let (given, by_logits) = match (probs, logits) {
         (Some(p), None) => (p, false),
         (None, Some(l)) => (l, true),
         _ => {
@@ -250,17 +227,21 @@ fn bernoulli<'py>(
         }
     };
     args::device(op, device)?;
-    let shape = random::broadcast_shape(op, &[&given], maybe_shape(op, shape)?).or_raise()?;
-    let dtype = random::float_dtype(&[&given], dtype::maybe(dtype)?);
-    let key = source(op, key, seed)?;
-    let out = drawn(py, &call, &key, &shape, &[&given], |key, p| {
-        let (probs, logits) = match by_logits {
-            true => (None, p.first()),
-            false => (p.first(), None),
-        };
-        random::bernoulli(key, &shape, probs, logits, dtype)
-    })?;
-    call.give(out)
+    let key = || source(op, key, seed);
+    by_parameters(
+        py,
+        op,
+        key,
+        &[given],
+        (shape, dtype),
+        |key, shape, p, dtype| {
+            let (probs, logits) = match by_logits {
+                true => (None, p.first()),
+                false => (p.first(), None),
+            };
+            random::bernoulli(key, shape, probs, logits, dtype)
+        },
+    )
 }
 
 macro_rules! of_two {
@@ -279,16 +260,12 @@ macro_rules! of_two {
             key: Maybe<'_, 'py>,
         ) -> PyResult<Object<'py>> {
             let op = stringify!($name);
-            let py = $a.py();
-            let mut call = Call::new(py, op);
-            let (a, b) = (call.take($a)?, call.take($b)?);
             args::device(op, device)?;
-            let shape = random::broadcast_shape(op, &[&a, &b], maybe_shape(op, shape)?).or_raise()?;
-            let dtype = random::float_dtype(&[&a, &b], dtype::maybe(dtype)?);
-            let key = source(op, key, seed)?;
             let draw: fn(&Key, &Shape, &Tensor, &Tensor, DType) -> Expr = $function;
-            let out = drawn(py, &call, &key, &shape, &[&a, &b], |key, p| draw(key, &shape, &p[0], &p[1], dtype))?;
-            call.give(out)
+            let key = || source(op, key, seed);
+            by_parameters($a.py(), op, key, &[$a, $b], (shape, dtype), |key, shape, p, dtype| {
+                draw(key, shape, &p[0], &p[1], dtype)
+            })
         }
     )* };
 }
@@ -314,6 +291,8 @@ fn dirichlet<'py>(
     let mut call = Call::new(py, op);
     let alpha = call.take(alpha)?;
     let size = maybe_shape(op, size)?.unwrap_or_else(Shape::scalar);
+    args::room(op, size.join(alpha.shape()).sizes())?;
+    random::real_parameters(op, &[&alpha]).or_raise()?;
     let dtype = random::float_dtype(&[&alpha], dtype::maybe(dtype)?);
     let key = source(op, key, seed)?;
     let out = drawn(py, &call, &key, &size, &[&alpha], |key, p| {
@@ -334,17 +313,16 @@ fn poisson<'py>(
     key: Maybe<'_, 'py>,
 ) -> PyResult<Object<'py>> {
     let op = "poisson";
-    let py = lam.py();
-    let mut call = Call::new(py, op);
-    let rate = call.take(lam)?;
     args::device(op, device)?;
-    let shape = random::broadcast_shape(op, &[&rate], maybe_shape(op, shape)?).or_raise()?;
-    let dtype = random::float_dtype(&[&rate], dtype::maybe(dtype)?);
-    let key = source(op, key, seed)?;
-    let out = drawn(py, &call, &key, &shape, &[&rate], |key, p| {
-        clematis_core::random::poisson(key, &shape, &p[0], dtype)
-    })?;
-    call.give(out)
+    let key = || source(op, key, seed);
+    by_parameters(
+        lam.py(),
+        op,
+        key,
+        &[lam],
+        (shape, dtype),
+        |key, shape, p, dtype| clematis_core::random::poisson(key, shape, &p[0], dtype),
+    )
 }
 
 /// Adds the functions to a module.

@@ -1,6 +1,6 @@
 //! Functions that move elements and compute none.
 
-use crate::args::{axes, integers};
+use crate::args::{axes, integers, room};
 use crate::error::{OrRaise, exception};
 use crate::operand::Call;
 use clematis_core::{Kind, Shape, ops};
@@ -200,7 +200,13 @@ fn tile<'py>(x: &Object<'py>, repetitions: &Object<'py>) -> PyResult<Object<'py>
         .iter()
         .map(|&n| usize::try_from(n))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|_| exception(Kind::Value, format!("tile: repetitions {times:?}")))?;
+        .map_err(|_| {
+            exception(
+                Kind::Value,
+                format!("tile: repetitions {times:?} are not all positive"),
+            )
+        })?;
+    room("tile", x.shape().sizes().into_iter().chain(times.clone()))?;
     call.one(|| ops::tile(x, &times))
 }
 
@@ -211,6 +217,10 @@ fn repeat<'py>(x: &Object<'py>, repeats: &Object<'py>, axis: Option<i64>) -> PyR
     let mut call = Call::new(x.py(), "repeat");
     let x = call.take(x)?;
     let repeats = call.take(repeats)?;
+    if let Some(n) = repeats.as_number() {
+        let times = usize::try_from(n.as_i128()).unwrap_or(0);
+        room("repeat", x.shape().sizes().into_iter().chain([times]))?;
+    }
     call.one(|| ops::repeat_each(x, &repeats, axis))
 }
 
@@ -226,6 +236,13 @@ fn pad<'py>(
     let x = call.take(x)?;
     let value = call.maybe(constant_values)?;
     let widths = pairs("pad", pad_width, x.rank())?;
+    if !x.shape().is_symbolic() {
+        let wider = |(&n, &(a, b)): (&usize, &(i64, i64))| {
+            let n = (n as i64).saturating_add(a).saturating_add(b);
+            usize::try_from(n).unwrap_or(0)
+        };
+        room("pad", x.shape().sizes().iter().zip(&widths).map(wider))?;
+    }
     call.one(|| match value {
         Some(v) => ops::pad_by(x, &widths, v),
         None => ops::pad_by(x, &widths, 0),

@@ -1,9 +1,10 @@
 //! Python's operators, their reflected and their in-place forms.
 #![allow(unsafe_op_in_unsafe_fn)] // what PyO3 makes of a block that a macro wrote
 
-use super::PyTensor;
+use super::{PyTensor, object};
 use crate::error::OrRaise;
-use crate::operand::{LARGE, Operand, direct, give, numpy_number, try_operand};
+use crate::operand::{LARGE, Operand, direct, give, numpy_number, plain_call, try_operand};
+use clematis_bridge::plain::MATMUL;
 use clematis_core::expr::Expr;
 use clematis_core::op::{Binary, Compare, Unary};
 use clematis_core::{Op, Tensor, backend, ops};
@@ -82,11 +83,15 @@ fn in_place(
     PyTensor::replace(slf, op, out)
 }
 
-fn single(slf: &Bound<'_, PyTensor>, op: Unary) -> PyResult<Py<PyTensor>> {
+fn single<'py>(slf: &Bound<'py, PyTensor>, op: Unary) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    if let Some(out) = direct(&Op::Unary(op), ops::unary_alone(op), &[slf.as_any()])? {
+        return Ok(out);
+    }
     let x = slf.try_borrow()?.tensor.clone();
     let home = x.clone();
-    let out = at_home(slf.py(), &home, || ops::unary(op, x))?;
-    Ok(PyTensor::bound(slf.py(), out)?.unbind())
+    let out = at_home(py, &home, || ops::unary(op, x))?;
+    Ok(PyTensor::bound(py, out)?.into_any())
 }
 
 macro_rules! operators {
@@ -95,9 +100,8 @@ macro_rules! operators {
         impl PyTensor {
             $(
                 fn $name<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                    let op: Option<Binary> = $op;
-                    if let Some(op) = op
-                        && other.is_exact_instance_of::<PyTensor>()
+                    let op = $op;
+                    if object::is_tensor(other)
                         && let Some(out) = direct(&Op::Binary(op), ops::binary_alone(op), &[slf.as_any(), other])?
                     {
                         return Ok(out);
@@ -115,22 +119,48 @@ macro_rules! operators {
     };
 }
 operators! {
-    __add__ __radd__ __iadd__ "add" Some(Binary::Add), |x, y| ops::binary(Binary::Add, x, y);
-    __sub__ __rsub__ __isub__ "sub" Some(Binary::Sub), |x, y| ops::binary(Binary::Sub, x, y);
-    __mul__ __rmul__ __imul__ "mul" Some(Binary::Mul), |x, y| ops::binary(Binary::Mul, x, y);
-    __truediv__ __rtruediv__ __itruediv__ "div" Some(Binary::Div), |x, y| ops::binary(Binary::Div, x, y);
-    __floordiv__ __rfloordiv__ __ifloordiv__ "floor_divide" Some(Binary::FloorDivide), |x, y| ops::binary(Binary::FloorDivide, x, y);
-    __mod__ __rmod__ __imod__ "remainder" Some(Binary::Remainder), |x, y| ops::binary(Binary::Remainder, x, y);
-    __and__ __rand__ __iand__ "bitwise_and" Some(Binary::BitwiseAnd), |x, y| ops::binary(Binary::BitwiseAnd, x, y);
-    __or__ __ror__ __ior__ "bitwise_or" Some(Binary::BitwiseOr), |x, y| ops::binary(Binary::BitwiseOr, x, y);
-    __xor__ __rxor__ __ixor__ "bitwise_xor" Some(Binary::BitwiseXor), |x, y| ops::binary(Binary::BitwiseXor, x, y);
-    __lshift__ __rlshift__ __ilshift__ "shift_left" Some(Binary::ShiftLeft), |x, y| ops::binary(Binary::ShiftLeft, x, y);
-    __rshift__ __rrshift__ __irshift__ "shift_right" Some(Binary::ShiftRight), |x, y| ops::binary(Binary::ShiftRight, x, y);
-    __matmul__ __rmatmul__ __imatmul__ "matmul" None, ops::matmul;
+    __add__ __radd__ __iadd__ "add" Binary::Add, |x, y| ops::binary(Binary::Add, x, y);
+    __sub__ __rsub__ __isub__ "sub" Binary::Sub, |x, y| ops::binary(Binary::Sub, x, y);
+    __mul__ __rmul__ __imul__ "mul" Binary::Mul, |x, y| ops::binary(Binary::Mul, x, y);
+    __truediv__ __rtruediv__ __itruediv__ "div" Binary::Div, |x, y| ops::binary(Binary::Div, x, y);
+    __floordiv__ __rfloordiv__ __ifloordiv__ "floor_divide" Binary::FloorDivide, |x, y| ops::binary(Binary::FloorDivide, x, y);
+    __mod__ __rmod__ __imod__ "remainder" Binary::Remainder, |x, y| ops::binary(Binary::Remainder, x, y);
+    __and__ __rand__ __iand__ "bitwise_and" Binary::BitwiseAnd, |x, y| ops::binary(Binary::BitwiseAnd, x, y);
+    __or__ __ror__ __ior__ "bitwise_or" Binary::BitwiseOr, |x, y| ops::binary(Binary::BitwiseOr, x, y);
+    __xor__ __rxor__ __ixor__ "bitwise_xor" Binary::BitwiseXor, |x, y| ops::binary(Binary::BitwiseXor, x, y);
+    __lshift__ __rlshift__ __ilshift__ "shift_left" Binary::ShiftLeft, |x, y| ops::binary(Binary::ShiftLeft, x, y);
+    __rshift__ __rrshift__ __irshift__ "shift_right" Binary::ShiftRight, |x, y| ops::binary(Binary::ShiftRight, x, y);
 }
 
 #[pymethods]
 impl PyTensor {
+    fn __matmul__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if object::is_tensor(other)
+            && let Some(out) = plain_call(
+                MATMUL,
+                &[slf.as_any().as_borrowed(), other.as_borrowed()],
+                None,
+            )
+        {
+            return Ok(out);
+        }
+        pair(slf, other, false, ops::matmul)
+    }
+
+    fn __rmatmul__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        pair(slf, other, true, ops::matmul)
+    }
+
+    fn __imatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, "matmul", ops::matmul)
+    }
+
     fn __pow__<'py>(
         slf: &Bound<'py, Self>,
         other: &Bound<'py, PyAny>,
@@ -168,19 +198,19 @@ impl PyTensor {
         Ok((Self::__floordiv__(slf, other)?, Self::__mod__(slf, other)?))
     }
 
-    fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         single(slf, Unary::Neg)
     }
 
-    fn __pos__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+    fn __pos__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         single(slf, Unary::Positive)
     }
 
-    fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+    fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         single(slf, Unary::Abs)
     }
 
-    fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+    fn __invert__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         single(slf, Unary::BitwiseNot)
     }
 
@@ -197,6 +227,11 @@ impl PyTensor {
             CompareOp::Gt => Compare::Greater,
             CompareOp::Ge => Compare::GreaterEqual,
         };
+        if object::is_tensor(other)
+            && let Some(out) = direct(&Op::Compare(op), op.takes(), &[slf.as_any(), other])?
+        {
+            return Ok(out);
+        }
         pair(slf, other, false, move |x, y| ops::compare(op, x, y))
     }
 

@@ -143,6 +143,7 @@ impl Shaped {
 impl CustomGradient {
     #[pyo3(signature = (*args))]
     fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
+        let args = &super::arrays(args)?;
         let (leaves, inputs) = flatten(args.as_any())?;
         let raw = inputs.is_raw();
         let counts = args
@@ -176,6 +177,21 @@ impl CustomGradient {
     fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
         self.forward.clone_ref(py)
     }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (name, f) = (&self.name, self.forward.bind(py));
+        Ok(format!("clematis.{name}({}, …)", f.repr()?))
+    }
+
+    /// What makes the same again: pickles hold it if they can hold both functions.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, own) = (slf.py(), slf.get());
+        let make = py
+            .import("clematis._clematis")?
+            .getattr("_custom_gradient")?;
+        let how = (own.forward.bind(py), own.backward.bind(py), &own.name);
+        (make, how, slf.getattr("__dict__")?).into_pyobject(py)
+    }
 }
 
 /// The function `forward` with the gradient that `backward((inputs, outputs), upstream)` says: one per argument of
@@ -199,8 +215,20 @@ fn custom_vjp(forward: &Object<'_>, backward: &Object<'_>, name: &str) -> PyResu
     })
 }
 
+/// The same by position, for pickles.
+#[pyfunction]
+#[pyo3(signature = (forward, backward, name, /))]
+fn _custom_gradient(
+    forward: &Object<'_>,
+    backward: &Object<'_>,
+    name: &str,
+) -> PyResult<CustomGradient> {
+    custom_vjp(forward, backward, name)
+}
+
 /// Adds the function to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::plain_functions!(m; custom_vjp);
+    m.add_function(wrap_pyfunction!(_custom_gradient, m)?)?;
     Ok(())
 }

@@ -40,8 +40,8 @@ impl PyKey {
     }
 
     /// The key for the n-th of something: a step, a layer, a worker.
-    fn fold_in(&self, n: u64) -> PyKey {
-        PyKey(self.0.fold_in(n))
+    fn fold_in(&self, n: &Bound<'_, PyAny>) -> PyResult<PyKey> {
+        Ok(PyKey(self.0.fold_in(seed_number("fold_in", n)?)))
     }
 
     /// The two words that it is made of, as a tensor u32[2].

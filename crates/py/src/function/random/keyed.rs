@@ -2,7 +2,8 @@
 
 use super::drawn;
 use super::key::{self, PyKey};
-use crate::args::shape;
+use super::parameters::by_parameters;
+use crate::args::{self, new_shape};
 use crate::dtype;
 use crate::error::OrRaise;
 use crate::operand::{Call, give};
@@ -18,7 +19,7 @@ type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 fn sizes(op: &str, x: Maybe<'_, '_>) -> PyResult<Shape> {
     match x {
-        Some(x) => shape(op, x),
+        Some(x) => new_shape(op, x),
         None => Ok(Shape::scalar()),
     }
 }
@@ -65,7 +66,7 @@ fn uniform<'py>(
     let wide = random::draw_dtype("uniform", dtype).or_raise()?;
     let shape = sizes("uniform", shape)?;
     let (low, high) = (Tensor::number(low), Tensor::number(high));
-    random::check_uniform(&low, &high).or_raise()?;
+    random::check_uniform("uniform", &low, &high, dtype).or_raise()?;
     made(py, "uniform", key, &shape, |key| {
         random::unit(key, &shape, wide).then(|u| random::to_uniform(&u, &low, &high, dtype))
     })
@@ -86,7 +87,7 @@ fn normal<'py>(
     let wide = random::draw_dtype("normal", dtype).or_raise()?;
     let shape = sizes("normal", shape)?;
     let (mean, std) = (Tensor::number(mean), Tensor::number(std));
-    random::check_normal(&std).or_raise()?;
+    random::check_normal("normal", &std).or_raise()?;
     made(py, "normal", key, &shape, |key| {
         random::standard_normal(key, &shape, wide)
             .then(|z| random::to_normal(&z, &mean, &std, dtype))
@@ -95,7 +96,10 @@ fn normal<'py>(
 
 /// Normal numbers cut to [low, high].
 #[pyfunction]
-#[pyo3(signature = (key, shape=None, *, low=-2.0, high=2.0, dtype=None))]
+#[pyo3(
+    signature = (key, shape=None, *, low=-2.0, high=2.0, dtype=None),
+    text_signature = "(key, shape=None, *, low=-2.0, high=2.0, dtype=None)"
+)]
 fn truncated_normal<'py>(
     py: Python<'py>,
     key: &PyKey,
@@ -147,7 +151,9 @@ fn bernoulli<'py>(
 /// The numbers 0 … n-1 in random order.
 #[pyfunction]
 #[pyo3(signature = (key, n, /))]
-fn permutation<'py>(py: Python<'py>, key: &PyKey, n: usize) -> PyResult<Object<'py>> {
+fn permutation<'py>(key: &PyKey, n: &Object<'py>) -> PyResult<Object<'py>> {
+    let py = n.py();
+    let n = args::count("permutation", "n", n)?;
     made(py, "permutation", key, &Shape::from_sizes(&[n]), |key| {
         core::permutation(key, n)
     })
@@ -177,30 +183,6 @@ standard! {
     gumbel;
 }
 
-/// A draw with parameters that may be arrays and broadcast to the shape.
-fn by_parameters<'py>(
-    py: Python<'py>,
-    op: &'static str,
-    key: &PyKey,
-    parameters: &[&Object<'py>],
-    asked: (Maybe<'_, 'py>, Maybe<'_, 'py>),
-    f: impl FnOnce(&Key, &Shape, &[Tensor], DType) -> Expr + Send,
-) -> PyResult<Object<'py>> {
-    let mut call = Call::new(py, op);
-    let found = parameters
-        .iter()
-        .map(|x| call.take(x))
-        .collect::<PyResult<Vec<_>>>()?;
-    let found: Vec<&Tensor> = found.iter().collect();
-    let wanted = asked.0.map(|x| shape(op, x)).transpose()?;
-    let shape = random::broadcast_shape(op, &found, wanted).or_raise()?;
-    let dtype = random::float_dtype(&found, dtype::maybe(asked.1)?);
-    let out = drawn(py, &call, &key.0, &shape, &found, |key, p| {
-        f(key, &shape, p, dtype)
-    })?;
-    call.give(out)
-}
-
 /// Exponential numbers of a rate.
 #[pyfunction]
 #[pyo3(signature = (key, rate, /, shape=None, *, dtype=None))]
@@ -214,7 +196,7 @@ fn exponential<'py>(
     by_parameters(
         rate.py(),
         "exponential",
-        key,
+        || Ok(key.0.clone()),
         &[rate],
         asked,
         |key, shape, p, dtype| core::exponential(key, shape, &p[0], dtype),
@@ -237,7 +219,7 @@ fn gamma<'py>(
     by_parameters(
         alpha.py(),
         "gamma",
-        key,
+        || Ok(key.0.clone()),
         &both,
         asked,
         |key, shape, p, dtype| match p {
@@ -261,7 +243,7 @@ fn beta<'py>(
     by_parameters(
         a.py(),
         "beta",
-        key,
+        || Ok(key.0.clone()),
         &[a, b],
         asked,
         |key, shape, p, dtype| core::beta(key, shape, &p[0], &p[1], dtype),
@@ -281,7 +263,7 @@ fn poisson<'py>(
     by_parameters(
         rate.py(),
         "poisson",
-        key,
+        || Ok(key.0.clone()),
         &[rate],
         asked,
         |key, shape, p, dtype| core::poisson(key, shape, &p[0], dtype),
@@ -301,6 +283,7 @@ fn dirichlet<'py>(
     let mut call = Call::new(py, "dirichlet");
     let alpha = call.take(alpha)?;
     let shape = sizes("dirichlet", shape)?;
+    random::real_parameters("dirichlet", &[&alpha]).or_raise()?;
     let dtype = random::float_dtype(&[&alpha], dtype::maybe(dtype)?);
     let out = drawn(py, &call, &key.0, &shape, &[&alpha], |key, p| {
         core::dirichlet(key, &shape, &p[0], dtype)
@@ -327,10 +310,11 @@ fn categorical<'py>(key: &PyKey, logits: &Object<'py>) -> PyResult<Object<'py>> 
 fn multinomial<'py>(
     key: &PyKey,
     weights: &Object<'py>,
-    count: usize,
+    count: &Object<'py>,
     replace: bool,
 ) -> PyResult<Object<'py>> {
     let py = weights.py();
+    let count = args::count("multinomial", "count", count)?;
     let mut call = Call::new(py, "multinomial");
     let weights = call.take(weights)?;
     let out = drawn(

@@ -21,7 +21,7 @@ pub fn seed_number(op: &str, seed: &Object<'_>) -> PyResult<u64> {
         let shown = seed.repr().map(|r| r.to_string()).unwrap_or_default();
         exception(
             kind,
-            format!("{op}: a seed is an integer from 0 to 2⁶³ - 1, not {shown}"),
+            format!("{op}: takes an integer from 0 to 2⁶³ - 1, not {shown}"),
         )
     };
     if seed.is_instance_of::<PyBool>() {

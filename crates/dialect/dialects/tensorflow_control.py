@@ -1,0 +1,174 @@
+"""What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.
+
+Source is also run on arrays whose batch has no number yet: `for_source` gives the ops that otherwise read it.
+"""
+import functools
+import types
+
+import tensorflow as tf
+from tensorflow.python.ops import gen_array_ops as array
+from tensorflow.python.ops import gen_math_ops as math
+
+from clematis._dialects import tensorflow_special as special
+
+I32, I64 = tf.int32, tf.int64
+
+
+def size(x, axis):
+    n = x.shape[axis]
+    return tf.shape(x)[axis] if n is None else n
+
+
+def run_cond(ops, which, branches, args):
+    which = tf.reshape(tf.cast(which, tf.int32), ())
+    which = tf.clip_by_value(which, 0, len(branches) - 1)
+    # What tensorflow makes of one result is no tuple.
+    out = tf.switch_case(which, [lambda way=way: way(ops, *args) for way in branches])
+    return tuple(out) if isinstance(out, (list, tuple)) else (out,)
+
+
+def run_while(ops, test, body, test_consts, body_consts, start):
+    shapes = tuple(x.shape for x in start)
+    go_on = lambda *xs: tf.reshape(test(ops, *test_consts, *xs)[0], ())
+    step = lambda *xs: tuple(body(ops, *body_consts, *xs))
+    return tuple(tf.while_loop(go_on, step, tuple(start), shape_invariants=shapes))
+
+
+def run_scan(ops, body, consts, start, rows, length, reverse):
+    carries = len(start)
+    if isinstance(length, int) and length == 0:
+        out = body(ops, *consts, *start, *(tf.zeros(x.shape[1:], x.dtype) for x in rows))
+        return tuple(start) + tuple(tf.expand_dims(x, 0)[:0] for x in out[carries:])
+    made = []
+
+    def first(*given):
+        # The first step tells the types of what it makes.
+        out = body(ops, *consts, *start, *given)
+        return out[:carries], out[carries:]
+    begin = length - 1 if reverse else 0
+    xs, row = first(*(x[begin] for x in rows))
+    made = [tf.TensorArray(x.dtype, length, element_shape=x.shape).write(begin, x) for x in row]
+
+    def step(i, xs, made):
+        at = length - 1 - i if reverse else i
+        out = body(ops, *consts, *xs, *(x[at] for x in rows))
+        return i + 1, tuple(out[:carries]), tuple(m.write(at, x) for m, x in zip(made, out[carries:]))
+    _, xs, made = tf.while_loop(lambda i, xs, made: i < length, step, (tf.constant(1), tuple(xs), tuple(made)))
+    return tuple(xs) + tuple(m.stack() for m in made)
+
+
+def _is_open(x):
+    """Whether a size is not known."""
+    return None in x.shape
+
+
+def sizes(x):
+    """Numbers, and tensors where there are none."""
+    return tuple(size(x, axis) for axis in range(len(x.shape)))
+
+
+def _numbers(shape):
+    return all(type(n) is int for n in shape)
+
+
+def _packed(shape, dtype=I32):
+    """Sizes as one tensor."""
+    return special.const(tuple(shape), dtype) if _numbers(shape) else tf.stack([tf.cast(n, dtype) for n in shape])
+
+
+def _settled(x, shape):
+    """x, of which tensorflow is told what is known of its sizes."""
+    x.set_shape([n if type(n) is int else None for n in shape])
+    return x
+
+
+def _product(ns):
+    return functools.reduce(lambda a, b: a * b, ns, 1)
+
+
+def _reshape(x, *, shape):
+    return _settled(array.reshape(x, _packed(shape)), [None if type(n) is int and n < 0 else n for n in shape])
+
+
+def _broadcast(x, *, shape, axes):
+    spread = [1] * len(shape)
+    for axis, n in zip(axes, sizes(x)):
+        spread[axis] = n
+    return _settled(array.broadcast_to(_reshape(x, shape=tuple(spread)), _packed(shape)), shape)
+
+
+def _slice(x, *, start, limit, strides):
+    out = array.strided_slice(x, _packed(start), _packed(limit), _packed(strides))
+    known = [None if type(a) is not int or type(b) is not int else len(range(a, b, s)) for a, b, s in zip(start, limit, strides)]
+    return _settled(out, known)
+
+
+def _full(*, value, dtype, shape):
+    one = tf.reshape(tf.constant(value, dtype), ())
+    return _settled(array.fill(_packed(shape, I64), one), shape)
+
+
+def _iota(*, axis, dtype, shape):
+    along = [1] * len(shape)
+    along[axis] = -1
+    line = special.cast(tf.range(tf.cast(shape[axis], I64)), dtype)
+    return _settled(array.broadcast_to(tf.reshape(line, along), _packed(shape)), shape)
+
+
+def _pad(x, value, *, low, high, interior):
+    around = tuple(zip(low, high))
+    here = special.pad(tf.ones_like(x, tf.bool), tf.constant(False), around, interior)
+    return math.select_v2(here, special.pad(x, tf.zeros((), x.dtype), around, interior), value)
+
+
+def _dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
+    a, b = sizes(x), sizes(y)
+    free = tuple(i for i in range(len(a)) if i not in lhs_batch and i not in lhs_contract)
+    more = tuple(i for i in range(len(b)) if i not in rhs_batch and i not in rhs_contract)
+    batch, rows, columns = [a[i] for i in lhs_batch], [a[i] for i in free], [b[i] for i in more]
+    inner = _product([a[i] for i in lhs_contract])
+    side = [_product(batch)] if lhs_batch else []
+    left = _reshape(special.turned(x, (*lhs_batch, *free, *lhs_contract)), shape=(*side, _product(rows), inner))
+    right = _reshape(special.turned(y, (*rhs_batch, *rhs_contract, *more)), shape=(*side, inner, _product(columns)))
+    plain = functools.partial(
+        special.dot_general, lhs_batch=(0,) if lhs_batch else (), rhs_batch=(0,) if lhs_batch else (),
+        lhs_contract=(len(side) + 1,), rhs_contract=(len(side),))
+    return _reshape(special._multiplied(_matrices)(left, right) if lhs_batch else plain(left, right), shape=(*batch, *rows, *columns))
+
+
+def _matrices(x, y):
+    return math.batch_mat_mul_v2(x, y)
+
+
+def _random_bits(key, *, dtype, shape):
+    count = tf.cast(_product(shape), I64)
+    return _settled(tf.reshape(special.threefry(key, dtype, count), _packed(shape)), shape)
+
+
+def _plain_or(plain, open_):
+    """The dialect's own function where all sizes are known, the other one where not."""
+    def either(*xs, **kwargs):
+        known = all(not _is_open(x) for x in xs if isinstance(x, tf.Tensor))
+        for value in kwargs.values():
+            known = known and (not isinstance(value, tuple) or not any(isinstance(n, tf.Tensor) for n in value))
+        return plain(*xs, **kwargs) if known else open_(*xs, **kwargs)
+    return either
+
+
+def for_source(ops):
+    """The ops, also for sizes that are not known."""
+    own = {
+        "reshape": _reshape, "broadcast": _broadcast, "slice": _slice, "full": _full, "iota": _iota, "pad": _pad,
+        "dot_general": _dot_general, "random_bits": _random_bits,
+    }
+    out = types.SimpleNamespace(**ops)
+    for name, f in own.items():
+        setattr(out, name, _plain_or(ops[name], f))
+    # They call each other by their names, so those that call one of these are made of it again.
+    out.linear = functools.partial(_linear, out)
+    return out
+
+
+def _linear(ops, x, w, b=None):
+    y = ops.dot_general(x, w, lhs_batch=(), rhs_batch=(), lhs_contract=(len(x.shape) - 1,), rhs_contract=(1,))
+    return y if b is None else ops.add(y, b)

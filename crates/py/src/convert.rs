@@ -1,0 +1,136 @@
+//! Programs of other frameworks, and graphs that Python holds.
+
+use crate::error::{OrRaise, exception};
+use crate::operand::{give, operand};
+use crate::transform::Object;
+use clematis_convert::{Program, import};
+use clematis_core::dim::Bindings;
+use clematis_core::graph::{Graph, Output};
+use clematis_core::{Kind, Tensor};
+use clematis_nn::functional::stream;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyModule};
+use std::sync::Arc;
+
+/// A program that was captured: called with the values of its inputs in order, it gives those of its outputs.
+#[pyclass(name = "_Graph", module = "clematis._clematis", frozen)]
+pub struct PyGraph {
+    /// What it runs.
+    pub graph: Arc<Graph>,
+}
+
+#[pymethods]
+impl PyGraph {
+    /// Reads what `text` has written.
+    #[new]
+    fn new(text: &str) -> PyResult<Self> {
+        let graph = Arc::new(Graph::parse(text).or_raise()?);
+        Ok(PyGraph { graph })
+    }
+
+    fn __call__<'py>(&self, py: Python<'py>, values: &Bound<'py, PyList>) -> PyResult<Object<'py>> {
+        let values = values.iter().map(|x| Ok(operand("graph", &x)?.tensor));
+        let values: Vec<Tensor> = values.collect::<PyResult<_>>()?;
+        let inputs: Vec<&Tensor> = values.iter().collect();
+        let outs = self.graph.call(&inputs).or_raise()?;
+        let outs = outs.into_iter().map(|x| give(py, x, false));
+        Ok(PyList::new(py, outs.collect::<PyResult<Vec<_>>>()?)?.into_any())
+    }
+
+    /// Name, role, element type and shape of each input.
+    fn inputs(&self) -> Vec<(String, &'static str, &'static str, Vec<String>)> {
+        let inputs = self.graph.inputs.iter().map(|input| {
+            let spec = self.graph.spec(input.value);
+            let shape = spec.shape.dims().iter().map(ToString::to_string).collect();
+            let name = input.name.clone();
+            (name, input.role.name(), spec.dtype.long_name(), shape)
+        });
+        inputs.collect()
+    }
+
+    /// For each output, the number of the input that it replaces, or None.
+    fn updates(&self) -> Vec<Option<usize>> {
+        let updates = |out: &Output| out.updates;
+        self.graph.outputs.iter().map(updates).collect()
+    }
+
+    /// Element type and shape of each output.
+    fn outputs(&self) -> Vec<(&'static str, Vec<String>)> {
+        let specs = self.graph.output_specs();
+        let outputs = specs.iter().map(|spec| {
+            let shape = spec.shape.dims().iter().map(ToString::to_string).collect();
+            (spec.dtype.long_name(), shape)
+        });
+        outputs.collect()
+    }
+
+    /// The same with a number for a named size.
+    fn bound(&self, name: &str, size: i64) -> PyResult<PyGraph> {
+        let mut sizes = Bindings::default();
+        sizes.bind(name, size).or_raise()?;
+        let graph = Arc::new(self.graph.bind(&sizes).or_raise()?);
+        Ok(PyGraph { graph })
+    }
+
+    /// The names of the ops, each as often as it stands there.
+    fn ops(&self) -> Vec<&'static str> {
+        self.graph.nodes.iter().map(|node| node.op.name()).collect()
+    }
+
+    /// The program as text, which the class reads back.
+    fn text(&self) -> String {
+        self.graph.to_string()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Object<'py>, (String,))> {
+        Ok((slf.get_type().into_any(), (slf.get().text(),)))
+    }
+
+    fn __repr__(&self) -> String {
+        let (nodes, inputs) = (self.graph.nodes.len(), self.graph.inputs.len());
+        format!("<graph of {nodes} ops on {inputs} inputs>")
+    }
+}
+
+/// Makes a graph of a program that a reader has written down: the graph, its constants, and whether it takes a key.
+#[pyfunction]
+fn _import_program<'py>(
+    py: Python<'py>,
+    text: &str,
+    framework: &str,
+) -> PyResult<(PyGraph, Object<'py>, bool)> {
+    let program = Program::parse(text).or_raise()?;
+    let made = import(&program, framework).or_raise()?;
+    let constants = made.constants.into_iter().map(|x| give(py, x, false));
+    let constants = PyList::new(py, constants.collect::<PyResult<Vec<_>>>()?)?;
+    let graph = Arc::new(made.graph);
+    Ok((PyGraph { graph }, constants.into_any(), made.draws))
+}
+
+/// The names of the ops that a reader may leave as they are.
+#[pyfunction]
+fn _import_rules(framework: &str) -> PyResult<Vec<&'static str>> {
+    match framework {
+        "torch" => Ok(clematis_convert::import::torch::names()),
+        "jax" => Ok(clematis_convert::import::jax::names()),
+        "tensorflow" => Ok(clematis_convert::import::tensorflow::names()),
+        _ => Err(exception(
+            Kind::Value,
+            format!("convert: nothing is known of `{framework}`"),
+        )),
+    }
+}
+
+/// The words of the next key of the implicit stream.
+#[pyfunction]
+fn _next_key(py: Python<'_>) -> PyResult<Object<'_>> {
+    give(py, stream::next_key().words().done().or_raise()?, false)
+}
+
+/// Adds the class and the functions to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyGraph>()?;
+    m.add_function(wrap_pyfunction!(_import_program, m)?)?;
+    m.add_function(wrap_pyfunction!(_next_key, m)?)?;
+    m.add_function(wrap_pyfunction!(_import_rules, m)?)
+}

@@ -1,0 +1,42 @@
+//! What a call would cost.
+
+use crate::error::OrRaise;
+use crate::transform::Object;
+use crate::tree::flatten;
+use clematis_core::graph::Role;
+use clematis_core::trace::Trace;
+use clematis_core::{Repr, Tensor, backend};
+use clematis_nn::cost;
+use pyo3::prelude::*;
+use pyo3::types::{PyModule, PyTuple};
+
+/// The operations of `f(args, kwargs)`, found by a trace without values.
+#[pyfunction]
+fn _flops<'py>(f: &Object<'py>, args: &Object<'py>, kwargs: &Object<'py>) -> PyResult<u64> {
+    let py = f.py();
+    let (leaves, structure) = flatten(PyTuple::new(py, [args, kwargs])?.as_any())?;
+    let run = || -> PyResult<u64> {
+        let open = Trace::open(false);
+        let inputs: Vec<Tensor> = leaves
+            .tensors
+            .iter()
+            .map(|x| match x.repr() {
+                // Numbers are part of the program.
+                Repr::Scalar { .. } => x.clone(),
+                _ => open.trace.input(x.spec().clone(), Role::Input, ""),
+            })
+            .collect();
+        let given = structure.build(py, &inputs, true)?;
+        let (out, _) = flatten(&f.call1(given.cast_into::<PyTuple>()?)?)?;
+        cost::flops(&Trace::close(open, &out.tensors).graph).or_raise()
+    };
+    match leaves.home() {
+        Some(home) => backend::with(home, run),
+        None => run(),
+    }
+}
+
+/// Adds the function to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_flops, m)?)
+}

@@ -1,0 +1,347 @@
+//! What `cm.optim` and `cm.Trainer` compute: steps of all parameters at once, and gradients made ready.
+
+use crate::error::{OrRaise, exception};
+use crate::operand::{LARGE, give, try_operand};
+use crate::tree::{self, Leaves, Structure};
+use clematis_core::{Kind, Result, Tensor, backend, ops};
+use clematis_nn::LossScale;
+use clematis_nn::functional::step::{Rule, Step, clip};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyModule, PyTuple};
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// A rule by the name of its class and its numbers by theirs.
+fn rule(name: &str, settings: &Bound<'_, PyDict>) -> PyResult<Rule> {
+    let find = |what: &str| -> PyResult<Object<'_>> {
+        let missing = || exception(Kind::Internal, format!("{name}: `{what}` is missing"));
+        settings.get_item(what)?.ok_or_else(missing)
+    };
+    let number = |what: &str| -> PyResult<f64> {
+        let x = find(what)?;
+        x.extract().map_err(|_| {
+            let shown = x.repr().map(|r| r.to_string()).unwrap_or_default();
+            let message = format!("{name}: {what} is a number, not {shown}");
+            exception(Kind::Value, message)
+        })
+    };
+    let truth = |what: &str| -> PyResult<bool> { find(what)?.is_truthy() };
+    let made = match name {
+        "SGD" => Rule::Sgd {
+            momentum: number("momentum")?,
+            nesterov: truth("nesterov")?,
+            weight_decay: number("weight_decay")?,
+        },
+        "Adam" | "AdamW" => Rule::Adam {
+            beta1: number("beta1")?,
+            beta2: number("beta2")?,
+            epsilon: number("epsilon")?,
+            weight_decay: number("weight_decay")?,
+            decoupled: name == "AdamW",
+        },
+        "LARS" => Rule::Lars {
+            momentum: number("momentum")?,
+            weight_decay: number("decay_lambda")?,
+            trust: number("trust")?,
+        },
+        "LAMB" => Rule::Lamb {
+            beta1: number("beta1")?,
+            beta2: number("beta2")?,
+            epsilon: number("epsilon")?,
+            weight_decay: number("decay_lambda")?,
+            most: number("max_trust_ratio")?,
+        },
+        "RMSprop" => Rule::RmsProp {
+            alpha: number("alpha")?,
+            epsilon: number("epsilon")?,
+            momentum: number("momentum")?,
+            centered: truth("centered")?,
+            weight_decay: number("weight_decay")?,
+        },
+        "Adagrad" => Rule::Adagrad {
+            epsilon: number("epsilon")?,
+            weight_decay: number("weight_decay")?,
+        },
+        "Lion" => Rule::Lion {
+            beta1: number("beta1")?,
+            beta2: number("beta2")?,
+            weight_decay: number("weight_decay")?,
+        },
+        _ => {
+            let message = format!("there is no optimiser `{name}`");
+            return Err(exception(Kind::Value, message));
+        }
+    };
+    made.check().or_raise()?;
+    Ok(made)
+}
+
+/// The names of what an optimiser remembers of each parameter; its numbers are checked.
+#[pyfunction]
+#[pyo3(signature = (name, settings, /))]
+fn _optim_slots(name: &str, settings: &Bound<'_, PyDict>) -> PyResult<Vec<&'static str>> {
+    Ok(rule(name, settings)?.slots().to_vec())
+}
+
+/// What one parameter of a step needs.
+struct Leaf {
+    path: String,
+    param: Tensor,
+    grad: Tensor,
+    slots: Vec<Option<Tensor>>,
+    group: usize,
+    count: u64,
+    raw: bool,
+}
+
+fn array(x: &Object<'_>, what: &str, path: &str) -> PyResult<(Tensor, bool)> {
+    match try_operand(x)? {
+        Some(found) => Ok((found.tensor, found.raw)),
+        None => {
+            let class = x.get_type();
+            let message = format!("step: {what} `{path}` is {}, no array", class.name()?);
+            Err(exception(Kind::Structure, message))
+        }
+    }
+}
+
+/// A moment where its parameter lives: it may come from a file, or the parameter may have moved.
+fn beside(slot: Tensor, param: &Tensor) -> Result<Tensor> {
+    match (slot.backend(), param.backend()) {
+        (Some(a), Some(b)) if a.name() != b.name() => {
+            let host = slot.to_host()?;
+            backend::with(b, || ops::from_host(host))
+        }
+        _ => Ok(slot),
+    }
+}
+
+/// A step of many parameters: the new ones and their new moments, or an error and nothing is changed.
+///
+/// `groups` are pairs of a learning rate and a dict of numbers; `leaves` are tuples of a path, a parameter, its gradient,
+/// a list of moments or None, the number of its group, and which step of it this is, from 1.
+#[pyfunction]
+#[pyo3(signature = (name, groups, leaves, stop, /))]
+fn _optim_step<'py>(
+    py: Python<'py>,
+    name: &str,
+    groups: Vec<(f64, Bound<'py, PyDict>)>,
+    leaves: &Bound<'py, PyList>,
+    stop: bool,
+) -> PyResult<(Vec<Object<'py>>, Vec<Bound<'py, PyList>>)> {
+    let groups = groups
+        .iter()
+        .map(|(lr, settings)| Ok((*lr, rule(name, settings)?)))
+        .collect::<PyResult<Vec<_>>>()?;
+    let mut all = Vec::with_capacity(leaves.len());
+    for entry in leaves.iter() {
+        let entry = entry.cast_into::<PyTuple>()?;
+        let path: String = entry.get_item(0)?.extract()?;
+        let (param, raw) = array(&entry.get_item(1)?, "the parameter", &path)?;
+        let (grad, _) = array(&entry.get_item(2)?, "the gradient of", &path)?;
+        let (group, count): (usize, u64) =
+            (entry.get_item(4)?.extract()?, entry.get_item(5)?.extract()?);
+        let known = entry.get_item(3)?;
+        let (_, rule) = groups
+            .get(group)
+            .ok_or_else(|| exception(Kind::Internal, "step: a group is missing"))?;
+        let slots = if known.is_none() {
+            vec![None; rule.slots().len()]
+        } else {
+            let take = |x: PyResult<Object<'py>>| -> PyResult<Option<Tensor>> {
+                let (x, _) = array(&x?, "a moment of", &path)?;
+                beside(x, &param).or_raise().map(Some)
+            };
+            known.try_iter()?.map(take).collect::<PyResult<_>>()?
+        };
+        all.push(Leaf {
+            path,
+            param,
+            grad,
+            slots,
+            group,
+            count,
+            raw,
+        });
+    }
+    let compute = || -> Result<Vec<(Tensor, Vec<Tensor>)>> {
+        let each = all.iter().map(|leaf| {
+            let (lr, rule) = groups[leaf.group];
+            rule.step(Step {
+                path: &leaf.path,
+                param: &leaf.param,
+                grad: &leaf.grad,
+                slots: &leaf.slots,
+                lr,
+                count: leaf.count,
+                stop,
+            })
+        });
+        each.collect()
+    };
+    let is_native = |x: &Tensor| x.backend().is_some_and(|b| b.name() == "native");
+    let is_large = |x: &Tensor| !x.shape().is_symbolic() && x.shape().count() > LARGE;
+    let alone = all.iter().all(|leaf| is_native(&leaf.param));
+    let out = if alone && all.iter().any(|leaf| is_large(&leaf.param)) {
+        py.detach(compute)
+    } else {
+        compute()
+    };
+    let (mut params, mut moments) = (Vec::new(), Vec::new());
+    for ((param, slots), leaf) in out.or_raise()?.into_iter().zip(&all) {
+        params.push(give(py, param, leaf.raw)?);
+        let slots = slots.into_iter().map(|x| give(py, x, false));
+        moments.push(PyList::new(py, slots.collect::<PyResult<Vec<_>>>()?)?);
+    }
+    Ok((params, moments))
+}
+
+/// Runs on the leaves of a nest where they live.
+fn on<R: Send>(
+    py: Python<'_>,
+    leaves: &Leaves,
+    f: impl FnOnce(&[Tensor]) -> Result<R> + Send,
+) -> PyResult<R> {
+    let home = leaves.home();
+    let tensors = &leaves.tensors;
+    let inside = || match home {
+        Some(home) => backend::with(home, || f(tensors)),
+        None => f(tensors),
+    };
+    let is_large = |x: &Tensor| !x.shape().is_symbolic() && x.shape().count() > LARGE;
+    if tensors.iter().any(is_large) && home.is_none_or(|h| h.name() == "native") {
+        py.detach(inside).or_raise()
+    } else {
+        inside().or_raise()
+    }
+}
+
+fn same_kind<'py>(py: Python<'py>, out: Tensor, structure: &Structure) -> PyResult<Object<'py>> {
+    give(py, out, structure.is_raw())
+}
+
+/// The length of all leaves of a nest as one vector: the root of the sum of all squares.
+///
+///     >>> cm.tree.global_norm({"w": cm.asarray([3.0, 0.0]), "b": cm.asarray(4.0)})
+///     Tensor(5.0, float32, native)
+#[pyfunction]
+#[pyo3(signature = (tree, /))]
+fn global_norm<'py>(tree: &Object<'py>) -> PyResult<Object<'py>> {
+    let (leaves, structure) = tree::flatten(tree)?;
+    let out = on(tree.py(), &leaves, clip::global_norm)?;
+    same_kind(tree.py(), out, &structure)
+}
+
+/// A nest whose leaves are made shorter together where their length is more than `max_norm`.
+///
+/// Where the length is no finite number they stay as they are.
+///
+///     >>> cm.tree.clip_by_global_norm({"w": cm.asarray([3.0, 0.0]), "b": cm.asarray(4.0)}, 1.0)
+///     {'w': Tensor([0.6, 0.0], float32, native), 'b': Tensor(0.8, float32, native)}
+#[pyfunction]
+#[pyo3(signature = (tree, max_norm, /))]
+fn clip_by_global_norm<'py>(tree: &Object<'py>, max_norm: f64) -> PyResult<Object<'py>> {
+    let (leaves, structure) = tree::flatten(tree)?;
+    let clipped = |all: &[Tensor]| clip::clip_by_global_norm(all, max_norm).map(|(out, _)| out);
+    let out = on(tree.py(), &leaves, clipped)?;
+    structure.build(tree.py(), &out, false)
+}
+
+/// A nest with every element held between two numbers.
+///
+///     >>> cm.tree.clip_by_value({"w": cm.asarray([3.0, -7.0])}, -5.0, 1.0)
+///     {'w': Tensor([ 1.0, -5.0], float32, native)}
+#[pyfunction]
+#[pyo3(signature = (tree, low, high, /))]
+fn clip_by_value<'py>(tree: &Object<'py>, low: f64, high: f64) -> PyResult<Object<'py>> {
+    let (leaves, structure) = tree::flatten(tree)?;
+    let out = on(tree.py(), &leaves, |all| {
+        clip::clip_by_value(all, low, high)
+    })?;
+    structure.build(tree.py(), &out, false)
+}
+
+/// Whether no element of a nest is infinite or NaN.
+///
+///     >>> cm.tree.all_finite({"w": cm.asarray([1.0, cm.inf])})
+///     False
+#[pyfunction]
+#[pyo3(signature = (tree, /))]
+fn all_finite(tree: &Object<'_>) -> PyResult<bool> {
+    let (leaves, _) = tree::flatten(tree)?;
+    on(tree.py(), &leaves, clip::all_finite)
+}
+
+/// Every leaf times a number; halves become f32.
+#[pyfunction]
+#[pyo3(signature = (tree, factor, /))]
+fn _scaled<'py>(tree: &Object<'py>, factor: f64) -> PyResult<Object<'py>> {
+    let (leaves, structure) = tree::flatten(tree)?;
+    let out = on(tree.py(), &leaves, |all| clip::scaled(all, factor))?;
+    structure.build(tree.py(), &out, false)
+}
+
+/// The sums of leaves at the same paths; halves become f32.
+#[pyfunction]
+#[pyo3(signature = (one, two, /))]
+fn _summed<'py>(one: &Object<'py>, two: &Object<'py>) -> PyResult<Object<'py>> {
+    let (leaves, structure) = tree::flatten(one)?;
+    let (more, _) = tree::flatten(two)?;
+    for (i, path) in leaves.paths().iter().enumerate() {
+        let other = more.paths().get(i);
+        let (x, y) = (&leaves.tensors[i], more.tensors.get(i));
+        let told = match (other, y) {
+            (Some(other), Some(y)) if other == path && x.shape() == y.shape() => continue,
+            (Some(other), Some(y)) => format!("`{other}` {}", y.spec()),
+            _ => "nothing".into(),
+        };
+        let message = format!("Accumulate: gradient `{path}` {} meets {told}", x.spec());
+        return Err(exception(Kind::Structure, message));
+    }
+    if let Some(path) = more.paths().get(leaves.paths().len()) {
+        let message = format!("Accumulate: gradient `{path}` was not there before");
+        return Err(exception(Kind::Structure, message));
+    }
+    let out = on(one.py(), &leaves, |all| clip::summed(all, &more.tensors))?;
+    structure.build(one.py(), &out, false)
+}
+
+/// The scale of a loss, and the number of good steps, after a step whose gradients were finite or not.
+#[pyfunction]
+#[pyo3(signature = (scale, growth, backoff, every, good, finite, /))]
+fn _next_scale(
+    scale: f64,
+    growth: f64,
+    backoff: f64,
+    every: u64,
+    good: u64,
+    finite: bool,
+) -> PyResult<(f64, u64)> {
+    let now = LossScale {
+        scale,
+        growth,
+        backoff,
+        every,
+        good,
+    };
+    now.check().or_raise()?;
+    let next = now.next(finite);
+    Ok((next.scale, next.good))
+}
+
+/// Adds the private functions to the module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_optim_slots, m)?)?;
+    m.add_function(wrap_pyfunction!(_optim_step, m)?)?;
+    m.add_function(wrap_pyfunction!(_scaled, m)?)?;
+    m.add_function(wrap_pyfunction!(_summed, m)?)?;
+    m.add_function(wrap_pyfunction!(_next_scale, m)?)
+}
+
+/// Adds the functions of `cm.tree`.
+pub fn install_tree(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(global_norm, m)?)?;
+    m.add_function(wrap_pyfunction!(clip_by_global_norm, m)?)?;
+    m.add_function(wrap_pyfunction!(clip_by_value, m)?)?;
+    m.add_function(wrap_pyfunction!(all_finite, m)?)
+}

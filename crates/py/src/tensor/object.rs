@@ -1,0 +1,155 @@
+//! The shortest ways into a tensor's Python object and out of it.
+//!
+//! PyO3 counts borrows with atomic instructions and makes objects by way of the base class, which is a third of what an op
+//! on four numbers costs. Here an object's content is read where it lies. That it lies there is tried when the module is
+//! loaded; if not, nothing is read here and PyO3 does everything.
+#![allow(unsafe_code)]
+
+use super::PyTensor;
+use clematis_bridge::Framework;
+use clematis_bridge::array::Foreign;
+use clematis_bridge::plain::elementwise_spec;
+use clematis_core::op::Takes;
+use clematis_core::{Op, Outs, Repr, Result, Spec, Tensor, backend};
+use pyo3::ffi::{self, PyTypeObject};
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// An object of our class, as PyO3 lays it out.
+#[repr(C)]
+struct Object {
+    head: ffi::PyObject,
+    content: PyTensor,
+    borrows: usize,
+}
+
+/// Our class, once objects are known to be laid out so.
+static CLASS: AtomicPtr<PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
+static TRIED: AtomicBool = AtomicBool::new(false);
+
+/// Finds out whether objects lie as expected.
+#[cold]
+fn attempt(made: &Bound<'_, PyTensor>) {
+    TRIED.store(true, Ordering::Relaxed);
+    let size = made.get_type().getattr("__basicsize__");
+    let size = size.and_then(|size| size.extract::<usize>());
+    let content = made
+        .try_borrow()
+        .map(|own| std::ptr::from_ref(&*own) as usize);
+    let (Ok(size), Ok(content)) = (size, content) else {
+        return;
+    };
+    let at = content.wrapping_sub(made.as_ptr() as usize);
+    if size != size_of::<Object>() || at != std::mem::offset_of!(Object, content) {
+        return;
+    }
+    // SAFETY: the object is as long as ours, by its class; nobody has borrowed it.
+    let borrows = unsafe { (*made.as_ptr().cast::<Object>()).borrows };
+    if borrows == 0 {
+        CLASS.store(made.get_type_ptr(), Ordering::Release);
+    }
+}
+
+/// A tensor as a Python object.
+#[inline]
+pub fn bound(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+    let class = CLASS.load(Ordering::Acquire);
+    if class.is_null() {
+        let made = Bound::new(py, PyTensor { tensor })?;
+        if !TRIED.load(Ordering::Relaxed) {
+            attempt(&made);
+        }
+        return Ok(made);
+    }
+    // SAFETY: memory of our class, all zeros behind its head: nobody has borrowed it. What it holds is written before
+    // anybody else can see it.
+    unsafe {
+        let made = ffi::PyType_GenericAlloc(class, 0);
+        let made = Bound::from_owned_ptr_or_err(py, made)?;
+        (&raw mut (*made.as_ptr().cast::<Object>()).content).write(PyTensor { tensor });
+        Ok(made.cast_into_unchecked())
+    }
+}
+
+/// Whether it is a tensor that can be read here.
+#[inline]
+pub fn is_tensor(x: &Bound<'_, PyAny>) -> bool {
+    x.get_type_ptr() == CLASS.load(Ordering::Acquire)
+}
+
+/// What it holds, if it is a tensor that can be read here.
+///
+/// # Safety
+///
+/// Not to be used any more once Python may have run: `x += y` puts another in its place.
+#[inline]
+unsafe fn inside<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
+    // SAFETY: objects of the class lie like this, as was tried; the interpreter is attached, so that nobody writes.
+    is_tensor(x).then(|| unsafe { &(*x.as_ptr().cast::<Object>()).content.tensor })
+}
+
+/// A framework's array and what is known of it, out of a tensor.
+#[inline]
+pub fn foreign<'py>(
+    x: &Bound<'py, PyAny>,
+) -> Option<(&'static Framework, Bound<'py, PyAny>, Spec)> {
+    // SAFETY: what is taken out is owned or copied before anything else runs.
+    let x_inside = unsafe { inside(x) }?;
+    let own = x_inside.data::<Foreign>()?;
+    let array = own.array.bind(x.py()).clone();
+    Some((own.home, array, x_inside.spec().clone()))
+}
+
+/// An op on each element of small tensors of one element type: `None` where they are anything else.
+#[inline]
+pub fn elementwise<'py>(
+    op: &Op,
+    takes: Takes,
+    operands: &[&Bound<'py, PyAny>],
+    large: usize,
+) -> Option<Result<Tensor>> {
+    // SAFETY: the engine runs no Python. A framework does, but takes hold of its arrays before that and asks for nothing
+    // else after it.
+    unsafe {
+        match operands {
+            [x] => one(x.py(), op, takes, &[inside(x)?], large),
+            [x, y] => one(x.py(), op, takes, &[inside(x)?, inside(y)?], large),
+            _ => None,
+        }
+    }
+}
+
+#[inline]
+fn one(
+    py: Python<'_>,
+    op: &Op,
+    takes: Takes,
+    inputs: &[&Tensor],
+    large: usize,
+) -> Option<Result<Tensor>> {
+    let dtype = inputs[0].dtype();
+    if !takes.includes(dtype) {
+        return None;
+    }
+    if let Some(own) = inputs[0].data::<Foreign>() {
+        return own.home.elementwise_tensors(py, op, takes, inputs).map(Ok);
+    }
+    let Repr::Concrete { backend: home, .. } = inputs[0].repr() else {
+        return None;
+    };
+    for x in inputs {
+        // Others have other homes, and there Python may run.
+        let is_here =
+            matches!(x.repr(), Repr::Concrete { backend, .. } if backend::same(*home, *backend));
+        if !is_here || x.dtype() != dtype || x.shape().count() > large {
+            return None;
+        }
+    }
+    // What `apply` does once it knows all this.
+    let spec = elementwise_spec(op, inputs)?;
+    match home.execute(op, inputs, std::slice::from_ref(&spec)) {
+        Ok(Outs::One(data)) => Some(Ok(Tensor::concrete(spec, *home, data))),
+        Ok(Outs::Many(_)) => None,
+        Err(e) => Some(Err(e)),
+    }
+}
