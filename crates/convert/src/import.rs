@@ -1,0 +1,305 @@
+//! Makes a graph of another framework's program.
+//!
+//! Owns the walk: names, results, what is known of them, and what is told when something is not understood. What each op
+//! is made of is said in the tables, one file for each framework. A rule runs the core's functions on traced tensors, so
+//! shapes with named sizes, element types and composites come out as they would of our own code.
+
+pub mod args;
+pub mod jax;
+pub mod tensorflow;
+pub mod torch;
+
+use crate::foreign::{Input, Node, Program, dim, dtype};
+use args::{Args, Slot};
+use clematis_core::graph::{Graph, Role};
+use clematis_core::random::Key;
+use clematis_core::trace::{Trace, scope};
+use clematis_core::{DType, Dim, Error, Kind, Result, Shape, Spec, Tensor, bail, ops};
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, HashMap};
+
+/// What an op is made of.
+pub type Rule = fn(&mut Walk<'_>, &Args<'_>) -> Result<Slot>;
+
+/// The rules of one framework, by the names of its ops.
+pub struct Table {
+    /// What the framework calls its ops together, as `aten`.
+    pub family: &'static str,
+    /// Finds a rule.
+    pub rule: fn(&str) -> Option<Rule>,
+}
+
+/// The table of this name.
+pub fn table(name: &str) -> Result<&'static Table> {
+    match name {
+        "torch" => Ok(&torch::TABLE),
+        "jax" => Ok(&jax::TABLE),
+        "tensorflow" => Ok(&tensorflow::TABLE),
+        _ => bail!(
+            Value,
+            "convert: nothing is known of `{name}`; there are: torch, jax, tensorflow"
+        ),
+    }
+}
+
+/// A graph, and what it holds besides what the program named.
+pub struct Imported {
+    /// Inputs are the program's in their order, then a key if it draws, then the constants.
+    pub graph: Graph,
+    /// Values of the inputs that stand after the program's own and the key.
+    pub constants: Vec<Tensor>,
+    /// Whether an input with two words of a key follows the program's own.
+    pub draws: bool,
+}
+
+/// A walk through a program.
+pub struct Walk<'a> {
+    table: &'a Table,
+    known: HashMap<&'a str, Slot>,
+    key: Tensor,
+    draws: u64,
+}
+
+impl Walk<'_> {
+    /// A key for one draw.
+    pub fn key(&mut self) -> Key {
+        self.draws += 1;
+        Key::from_tensor(&self.key).fold_in(self.draws)
+    }
+
+    /// Runs the part of a program that stands inside of another, on these operands.
+    pub fn inside(&mut self, program: &Program, operands: &[Slot]) -> Result<Vec<Slot>> {
+        let mut inner = Walk {
+            table: self.table,
+            known: HashMap::new(),
+            key: self.key.clone(),
+            draws: self.draws,
+        };
+        for (input, x) in program.inputs.iter().zip(operands) {
+            inner.known.insert(&input.name, x.clone());
+        }
+        inner.run(program)?;
+        let out = program
+            .outputs
+            .iter()
+            .map(|o| inner.slot(&o.value))
+            .collect();
+        self.draws = inner.draws;
+        out
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn run(&mut self, program: &'a Program) -> Result<()> {
+        for node in &program.nodes {
+            let out =
+                scope(&node.scope, || self.node(node)).map_err(|e| located(e, node, self.table))?;
+            self.known.insert(&node.out, out);
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, node: &Node) -> Result<Slot> {
+        let Some(rule) = (self.table.rule)(&node.op) else {
+            bail!(Unsupported, "convert: no rule for `{}`", node.op);
+        };
+        let args = node
+            .args
+            .iter()
+            .map(|x| self.slot(x))
+            .collect::<Result<_>>()?;
+        let named = node.kwargs.iter();
+        let named = named.map(|(name, x)| Ok((name.as_str(), self.slot(x)?)));
+        let args = Args {
+            node,
+            args,
+            kwargs: named.collect::<Result<_>>()?,
+        };
+        let out = rule(self, &args)?;
+        agreed(out, node)
+    }
+
+    /// What a value of the program stands for.
+    fn slot(&self, x: &Json) -> Result<Slot> {
+        Ok(match x {
+            Json::Null => Slot::Nothing,
+            Json::Bool(x) => Slot::Bool(*x),
+            Json::Number(x) => match x.as_i64() {
+                Some(n) => Slot::Int(Dim::number(n)),
+                None => Slot::Float(x.as_f64().unwrap_or(f64::NAN)),
+            },
+            Json::String(text) => Slot::Text(text.clone()),
+            Json::Array(xs) => Slot::List(xs.iter().map(|x| self.slot(x)).collect::<Result<_>>()?),
+            Json::Object(map) => {
+                let Some((kind, value)) = map.iter().next() else {
+                    return Ok(Slot::Nothing);
+                };
+                let text = value.as_str().unwrap_or_default();
+                match kind.as_str() {
+                    "v" => match self.known.get(text) {
+                        Some(x) => x.clone(),
+                        None => bail!(Convert, "convert: `{text}` is used before it is made"),
+                    },
+                    "d" => Slot::Int(dim(x)?),
+                    "t" => Slot::DType(dtype(text)?),
+                    "f" => Slot::Float(text.parse().unwrap_or(f64::NAN)),
+                    "g" => {
+                        let inner = serde_json::from_value(value.clone());
+                        let wrong = |e| Error::new(Kind::Convert, format!("convert: {e}"));
+                        Slot::Program(std::sync::Arc::new(inner.map_err(wrong)?))
+                    }
+                    _ => bail!(Convert, "convert: a value of the kind `{kind}` is unknown"),
+                }
+            }
+        })
+    }
+}
+
+/// The result as the framework says it is: its element type counts, and sizes that are numbers must be the same.
+fn agreed(out: Slot, node: &Node) -> Result<Slot> {
+    let (Slot::Tensor(x), [Some(told)]) = (&out, node.specs.as_slice()) else {
+        return Ok(out);
+    };
+    let told = told.spec()?;
+    check_shape(x.shape(), &told.shape, &node.op)?;
+    if x.dtype() == told.dtype && !x.is_weak() {
+        return Ok(out);
+    }
+    ops::cast(x, told.dtype).done().map(Slot::Tensor)
+}
+
+fn check_shape(own: &Shape, told: &Shape, op: &str) -> Result<()> {
+    let fits = own.rank() == told.rank()
+        && own
+            .dims()
+            .iter()
+            .zip(told.dims())
+            .all(|(a, b)| match (a.value(), b.value()) {
+                (Some(a), Some(b)) => a == b,
+                _ => true,
+            });
+    if !fits {
+        bail!(
+            Convert,
+            "convert: `{op}` gives {own} here, and {told} in the framework"
+        );
+    }
+    Ok(())
+}
+
+fn located(e: Error, node: &Node, table: &Table) -> Error {
+    let mut place = format!("in {}.{}", table.family, node.op);
+    if !node.variant.is_empty() {
+        place.push_str(&format!(".{}", node.variant));
+    }
+    if !node.scope.is_empty() {
+        place.push_str(&format!(" of {}", node.scope));
+    }
+    if !node.line.is_empty() {
+        place.push_str(&format!(", {}", node.line));
+    }
+    e.note(place)
+}
+
+/// Every op without a rule, how often it stands in the program, and where first.
+fn check_known(program: &Program, table: &Table) -> Result<()> {
+    let mut missing: BTreeMap<&str, (usize, &Node)> = BTreeMap::new();
+    for node in &program.nodes {
+        if (table.rule)(&node.op).is_none() {
+            missing.entry(&node.op).or_insert((0, node)).0 += 1;
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> = missing
+        .iter()
+        .map(|(op, (count, node))| {
+            let place = if node.line.is_empty() {
+                &node.scope
+            } else {
+                &node.line
+            };
+            let place = if place.is_empty() {
+                String::new()
+            } else {
+                format!(" at {place}")
+            };
+            format!("{}.{op} ({count} times, first{place})", table.family)
+        })
+        .collect();
+    bail!(
+        Unsupported,
+        "convert: {} ops have no counterpart: {}",
+        list.len(),
+        list.join("; ")
+    )
+}
+
+fn role(input: &Input) -> Result<Role> {
+    let known = Role::ALL.iter().find(|r| r.name() == input.role);
+    known.copied().ok_or_else(|| {
+        let words = format!(
+            "convert: input `{}` has the unknown role `{}`",
+            input.name, input.role
+        );
+        Error::new(Kind::Convert, words)
+    })
+}
+
+/// Makes a graph of a program.
+pub fn import(program: &Program, from: &str) -> Result<Imported> {
+    let table = table(from)?;
+    check_known(program, table)?;
+    let open = Trace::open(false);
+    let mut known = HashMap::new();
+    for input in &program.inputs {
+        let name = if input.path.is_empty() {
+            &input.name
+        } else {
+            &input.path
+        };
+        let x = open.trace.input(input.spec.spec()?, role(input)?, name);
+        known.insert(input.name.as_str(), Slot::Tensor(x));
+    }
+    let words = Spec::new(DType::U32, Shape::from_sizes(&[2]));
+    let key = open.trace.input(words, Role::Key, "key");
+    let mut walk = Walk {
+        table,
+        known,
+        key,
+        draws: 0,
+    };
+    walk.run(program)?;
+    let mut outputs = Vec::new();
+    for output in &program.outputs {
+        match walk.slot(&output.value)? {
+            Slot::Tensor(x) => outputs.push(x),
+            other => match other.as_number() {
+                Some(x) => outputs.push(ops::materialize(&x)?),
+                None => bail!(
+                    Convert,
+                    "convert: an output is {}, not a tensor",
+                    other.kind()
+                ),
+            },
+        }
+    }
+    let draws = walk.draws > 0;
+    drop(walk);
+    let closed = Trace::close(open, &outputs);
+    let mut graph = closed.graph.prune();
+    for (out, foreign) in graph.outputs.iter_mut().zip(&program.outputs) {
+        if let Some(name) = &foreign.updates {
+            out.updates = program.inputs.iter().position(|input| input.name == *name);
+        }
+    }
+    if !draws {
+        graph.inputs.remove(program.inputs.len());
+    }
+    Ok(Imported {
+        graph,
+        constants: closed.captured,
+        draws,
+    })
+}

@@ -1,0 +1,99 @@
+//! Gathers and scatters.
+
+use super::super::args::{Args, Slot};
+use super::super::{Rule, Walk};
+use super::{NAMED, e, places, x};
+use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
+use clematis_core::shape::Axes;
+use clematis_core::{DType, Result, Shape, Tensor, ops};
+
+pub const RULES: &[(&str, Rule)] = &[
+    ("gather", gather),
+    ("scatter", |_, a| scatter(a, ScatterKind::Set)),
+    ("scatter-add", |_, a| scatter(a, ScatterKind::Add)),
+    ("scatter_add", |_, a| scatter(a, ScatterKind::Add)),
+    ("scatter-mul", |_, a| scatter(a, ScatterKind::Mul)),
+    ("scatter_mul", |_, a| scatter(a, ScatterKind::Mul)),
+    ("scatter-min", |_, a| scatter(a, ScatterKind::Min)),
+    ("scatter_min", |_, a| scatter(a, ScatterKind::Min)),
+    ("scatter-max", |_, a| scatter(a, ScatterKind::Max)),
+    ("scatter_max", |_, a| scatter(a, ScatterKind::Max)),
+    ("dynamic_slice", |_, a| {
+        let x = x(a, 0)?;
+        Ok(
+            ops::dynamic_slice(&x, starts(a, 1, x.rank())?, a.told(0)?.shape)
+                .done()?
+                .into(),
+        )
+    }),
+    ("dynamic_update_slice", |_, a| {
+        let x = x(a, 0)?;
+        let start = starts(a, 2, x.rank())?;
+        Ok(ops::dynamic_update_slice(&x, e(a, 1), start).done()?.into())
+    }),
+];
+
+fn axes(a: &Args<'_>, name: &str) -> Result<Axes> {
+    Ok(Axes::new(&places(a, name)?))
+}
+
+/// What becomes of an index out of range. jax's `fill_or_drop` gives NaN where ours gives zero; its `clip` is ours, and
+/// `promise_in_bounds` may be anything.
+fn mode(a: &Args<'_>) -> Result<OutOfRange> {
+    Ok(match a.text(NAMED, "mode", "clip")? {
+        "fill" => OutOfRange::Drop,
+        _ => OutOfRange::Clip,
+    })
+}
+
+fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    let params = Gather {
+        offset_axes: axes(a, "offset_dims")?,
+        collapsed: axes(a, "collapsed_slice_dims")?,
+        index_map: axes(a, "start_index_map")?,
+        operand_batch: axes(a, "operand_batching_dims")?,
+        index_batch: axes(a, "start_indices_batching_dims")?,
+        slice_sizes: a.dims(NAMED, "slice_sizes")?.into(),
+        mode: mode(a)?,
+    };
+    Ok(ops::gather(e(a, 0), indices(a)?, params).done()?.into())
+}
+
+/// Indices with a sign.
+fn indices(a: &Args<'_>) -> Result<Tensor> {
+    let at = x(a, 1)?;
+    if at.dtype() == DType::I32 || at.dtype() == DType::I64 {
+        return Ok(at);
+    }
+    ops::cast(at, DType::I64).done()
+}
+
+fn scatter(a: &Args<'_>, kind: ScatterKind) -> Result<Slot> {
+    let params = Scatter {
+        kind,
+        window_axes: axes(a, "update_window_dims")?,
+        inserted: axes(a, "inserted_window_dims")?,
+        index_map: axes(a, "scatter_dims_to_operand_dims")?,
+        operand_batch: axes(a, "operand_batching_dims")?,
+        index_batch: axes(a, "scatter_indices_batching_dims")?,
+        mode: match mode(a)? {
+            OutOfRange::Clip if a.text(NAMED, "mode", "")? != "clip" => OutOfRange::Drop,
+            mode => mode,
+        },
+    };
+    Ok(ops::scatter(e(a, 0), indices(a)?, e(a, 2), params)
+        .done()?
+        .into())
+}
+
+/// Single places put together.
+fn starts(a: &Args<'_>, first: usize, rank: usize) -> Result<Tensor> {
+    let one = Shape::from_sizes(&[1]);
+    let all = (first..first + rank)
+        .map(|i| ops::reshape(ops::cast(e(a, i), DType::I64), one.clone()).done());
+    let all = all.collect::<Result<Vec<_>>>()?;
+    if all.is_empty() {
+        return ops::zeros(Shape::from_sizes(&[0]), DType::I64).done();
+    }
+    ops::concat(&all, 0).done()
+}

@@ -1,0 +1,334 @@
+//! What ONNX's ops are made of.
+//!
+//! Shapes are values there, as in TensorFlow: while such a value is made of sizes alone it stays a list of sizes here, so
+//! that a batch keeps its name. Small constants stay tensors with values, which rules may look at. Attributes stand among
+//! the named parameters, the version of the op set in the node's variant.
+
+mod control;
+mod conv;
+mod image;
+mod index;
+mod layer;
+mod loss;
+mod norm;
+mod pointwise;
+mod pool;
+mod quantize;
+mod recurrent;
+mod reduce;
+mod shape;
+mod signal;
+
+use super::args::{Args, Slot};
+use super::{Rule, Table, Walk, check_known, role};
+use crate::foreign::Program;
+use crate::onnx::program::{Held, Options, Source, read};
+use crate::onnx::proto;
+use clematis_core::expr::Expr;
+use clematis_core::graph::{Graph, Role};
+use clematis_core::host::Host;
+use clematis_core::trace::Trace;
+use clematis_core::{DType, Dim, Repr, Result, Shape, Spec, Tensor, bail, ops};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The rules by name.
+pub static TABLE: Table = Table {
+    family: "onnx",
+    rule,
+};
+
+const PARTS: [&[(&str, Rule)]; 14] = [
+    pointwise::RULES,
+    shape::RULES,
+    index::RULES,
+    reduce::RULES,
+    layer::RULES,
+    norm::RULES,
+    conv::RULES,
+    pool::RULES,
+    image::RULES,
+    recurrent::RULES,
+    loss::RULES,
+    quantize::RULES,
+    signal::RULES,
+    control::RULES,
+];
+
+fn rule(name: &str) -> Option<Rule> {
+    let mut found = PARTS.iter().flat_map(|part| part.iter());
+    found.find(|(known, _)| *known == name).map(|(_, rule)| *rule)
+}
+
+/// The names of all ops that have a rule.
+pub fn names() -> Vec<&'static str> {
+    let all = PARTS.iter().flat_map(|part| part.iter().map(|(name, _)| *name));
+    all.filter(|name| *name != "getitem" && !name.starts_with('&')).collect()
+}
+
+/// A model that was read.
+pub struct Imported {
+    /// Inputs: what is held, what a call gives, a key if it draws, the constants.
+    pub graph: Graph,
+    /// What the model holds, in the order of the graph's first inputs.
+    pub held: Vec<Held>,
+    /// The values of the last inputs.
+    pub constants: Vec<Tensor>,
+    /// Whether an input with two words of a key stands before those.
+    pub draws: bool,
+    /// Names of what a call gives.
+    pub inputs: Vec<String>,
+    /// Names of what comes out.
+    pub outputs: Vec<String>,
+}
+
+/// Makes a graph of a model's bytes; data in other files must lie below `folder`.
+pub fn import(bytes: &[u8], folder: Option<&Path>, options: &Options) -> Result<Imported> {
+    let source = read(&proto::Model::parse(bytes)?, folder, options)?;
+    check_known(&source.program, &TABLE)?;
+    let open = Trace::open(false);
+    let mut known = HashMap::new();
+    for input in &source.program.inputs {
+        let name = if input.path.is_empty() { &input.name } else { &input.path };
+        let x = open.trace.input(input.spec.spec()?, role(input)?, name);
+        known.insert(input.name.as_str(), Slot::Tensor(x));
+    }
+    let words = Spec::new(DType::U32, Shape::from_sizes(&[2]));
+    let key = open.trace.input(words, Role::Key, "key");
+    let (results, draws) = walked(&source.program, &source.known, known, key)?;
+    let closed = Trace::close(open, &results);
+    let mut graph = closed.graph.prune();
+    if !draws {
+        graph.inputs.remove(source.program.inputs.len());
+    }
+    let Source { held, inputs, outputs, .. } = source;
+    Ok(Imported { graph, held, constants: closed.captured, draws, inputs, outputs })
+}
+
+/// Runs a model once on values, also where shapes depend on them; one result for each output.
+pub fn run(bytes: &[u8], folder: Option<&Path>, inputs: HashMap<String, Host>) -> Result<Vec<(String, Tensor)>> {
+    let options = Options { values: inputs, ..Options::default() };
+    let source = read(&proto::Model::parse(bytes)?, folder, &options)?;
+    if let Some(name) = source.inputs.first() {
+        bail!(Value, "onnx: input `{name}` is missing");
+    }
+    check_known(&source.program, &TABLE)?;
+    let mut known = HashMap::new();
+    for (input, held) in source.program.inputs.iter().zip(source.held) {
+        known.insert(input.name.as_str(), Slot::Tensor(ops::from_host(held.host)?));
+    }
+    let key = ops::from_slice(&[0u32, 0], [2usize])?;
+    let (results, _) = walked(&source.program, &source.known, known, key)?;
+    Ok(source.outputs.into_iter().zip(results).collect())
+}
+
+/// Walks through a program: the outputs, and whether anything was drawn.
+fn walked<'a>(program: &'a Program, values: &'a [(String, Host)], mut known: HashMap<&'a str, Slot>, key: Tensor) -> Result<(Vec<Tensor>, bool)> {
+    for (name, host) in values {
+        known.insert(name, Slot::Tensor(ops::from_host(host.clone())?));
+    }
+    let mut walk = Walk { table: &TABLE, known, key, draws: 0 };
+    walk.run(program)?;
+    let outputs = program.outputs.iter().map(|out| match walk.slot(&out.value)? {
+        Slot::Tensor(x) => ops::materialize(&x),
+        other => settled(&other),
+    });
+    Ok((outputs.collect::<Result<_>>()?, walk.draws > 0))
+}
+
+/// No position is this one: attributes have names alone.
+const NAMED: usize = usize::MAX;
+
+/// A value as a tensor; sizes become one.
+fn settled(slot: &Slot) -> Result<Tensor> {
+    match slot {
+        Slot::Tensor(x) => Ok(x.clone()),
+        Slot::Int(d) => counted(*d),
+        Slot::List(parts) if parts.is_empty() => ops::zeros(Shape::from_sizes(&[0]), DType::I64).done(),
+        Slot::List(parts) => {
+            let known: Option<Vec<i64>> = parts.iter().map(|p| if let Slot::Int(d) = p { d.value() } else { None }).collect();
+            if let Some(known) = known {
+                return ops::from_slice(&known, [known.len()]);
+            }
+            let one = |part: &Slot| match part {
+                Slot::Int(d) => ops::reshape(counted(*d)?, Shape::from_sizes(&[1])).done(),
+                other => bail!(Unsupported, "convert: a list with {} is no tensor", other.kind()),
+            };
+            let parts = parts.iter().map(one).collect::<Result<Vec<_>>>()?;
+            ops::concat(&parts, 0).done()
+        }
+        other => bail!(Convert, "convert: {} where a tensor was expected", other.kind()),
+    }
+}
+
+/// A size as a tensor without axes.
+fn counted(d: Dim) -> Result<Tensor> {
+    match d.value() {
+        Some(n) => ops::from_slice(&[n], Shape::scalar()),
+        None => match Slot::Int(d).as_number() {
+            Some(x) => Ok(x),
+            None => bail!(Convert, "convert: a size without a value"),
+        },
+    }
+}
+
+/// The operand at a place.
+fn t(a: &Args<'_>, i: usize) -> Result<Tensor> {
+    match a.slot(i, "operand") {
+        Slot::Nothing => bail!(Convert, "convert: `{}`: operand {i} is missing", a.node.op),
+        slot => settled(slot),
+    }
+}
+
+/// The same in an expression.
+fn e(a: &Args<'_>, i: usize) -> Expr {
+    t(a, i).into()
+}
+
+/// The operand at a place, if there is one.
+fn maybe(a: &Args<'_>, i: usize) -> Result<Option<Tensor>> {
+    match a.slot(i, "operand") {
+        Slot::Nothing => Ok(None),
+        slot => settled(slot).map(Some),
+    }
+}
+
+/// A result.
+fn out(x: Expr) -> Result<Slot> {
+    Ok(x.done()?.into())
+}
+
+/// The values of a tensor that has any.
+fn values(x: &Tensor) -> Option<Host> {
+    match x.repr() {
+        Repr::Traced { .. } => None,
+        _ => ops::materialize(x).and_then(|x| x.to_host()).ok(),
+    }
+}
+
+/// Sizes, if the operand is made of sizes or of known integers alone.
+fn sizes(a: &Args<'_>, i: usize) -> Option<Vec<Dim>> {
+    dims(a.slot(i, "operand"))
+}
+
+fn dims(slot: &Slot) -> Option<Vec<Dim>> {
+    match slot {
+        Slot::Int(d) => Some(vec![*d]),
+        Slot::List(parts) => parts.iter().map(|part| if let Slot::Int(d) = part { Some(*d) } else { None }).collect(),
+        Slot::Tensor(x) if x.rank() <= 1 && matches!(x.dtype(), DType::I64 | DType::I32) => {
+            let host = values(x).filter(|host| host.spec().shape.count() <= 4096)?;
+            (0..host.spec().shape.count()).map(|i| Some(Dim::number(host.get(i).ok()?.as_i128() as i64))).collect()
+        }
+        _ => None,
+    }
+}
+
+/// Sizes in an operand that has to be known.
+fn told_sizes(a: &Args<'_>, i: usize) -> Result<Vec<Dim>> {
+    match sizes(a, i) {
+        Some(dims) => Ok(dims),
+        None => unknown(a, i),
+    }
+}
+
+fn unknown<T>(a: &Args<'_>, i: usize) -> Result<T> {
+    bail!(
+        Unsupported,
+        "convert: `{}`: operand {i} decides about shapes here, so its value has to be known: make it an initializer, or give it in `values`",
+        a.node.op
+    )
+}
+
+/// Known integers in an operand.
+fn ints(a: &Args<'_>, i: usize) -> Result<Vec<i64>> {
+    let known = sizes(a, i).and_then(|dims| dims.iter().map(|d| d.value()).collect());
+    match known {
+        Some(known) => Ok(known),
+        None => unknown(a, i),
+    }
+}
+
+/// Known numbers in an operand.
+fn floats(a: &Args<'_>, i: usize) -> Result<Vec<f64>> {
+    match values(&t(a, i)?) {
+        Some(host) => Ok(host.to_f64()),
+        None => unknown(a, i),
+    }
+}
+
+/// A list of numbers among the attributes.
+fn numbers(a: &Args<'_>, name: &str) -> Result<Vec<f64>> {
+    let Slot::List(xs) = a.slot(NAMED, name) else { return Ok(Vec::new()) };
+    let one = |x: &Slot| match x {
+        Slot::Float(x) => Ok(*x),
+        Slot::Int(d) => Ok(d.value().unwrap_or(0) as f64),
+        other => bail!(Convert, "convert: `{}`: {} among {name}", a.node.op, other.kind()),
+    };
+    xs.iter().map(one).collect()
+}
+
+/// Integers that an attribute gives up to some version, and an operand after it; `None` where neither does.
+fn axes(a: &Args<'_>, i: usize, name: &str) -> Result<Option<Vec<i64>>> {
+    if a.has(i, "operand") {
+        return ints(a, i).map(Some);
+    }
+    if a.has(NAMED, name) {
+        return a.ints(NAMED, name).map(Some);
+    }
+    Ok(None)
+}
+
+/// A list of sizes as a value.
+fn list(dims: Vec<Dim>) -> Slot {
+    Slot::List(dims.into_iter().map(Slot::Int).collect())
+}
+
+/// The version of the op set.
+fn version(a: &Args<'_>) -> i64 {
+    a.node.variant.parse().unwrap_or(1)
+}
+
+/// How many results are wanted.
+fn wanted(a: &Args<'_>) -> usize {
+    a.int(NAMED, "&outputs", 1).unwrap_or(1).max(0) as usize
+}
+
+/// As many results as are wanted: one stands alone.
+fn several(a: &Args<'_>, mut xs: Vec<Slot>) -> Slot {
+    match wanted(a) {
+        1 if !xs.is_empty() => xs.swap_remove(0),
+        _ => Slot::List(xs),
+    }
+}
+
+/// The same tensor as a value of the program: what is made of it is counted when the program runs, not here.
+///
+/// A file of a few bytes can ask for a constant of any size.
+fn recorded(x: Tensor, count: Dim) -> Result<Tensor> {
+    let large = count.value().is_none_or(|n| n > 1 << 22);
+    match Trace::innermost_abstract() {
+        Some(trace) if large && !matches!(x.repr(), Repr::Traced { .. }) => {
+            let same = clematis_core::Op::Reshape(x.shape().clone());
+            match trace.record(&same, &[&x])?.one() {
+                Some(x) => Ok(x),
+                None => bail!(Internal, "convert: one result was expected"),
+            }
+        }
+        _ => Ok(x),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_op_has_one_rule() {
+        let mut all = names();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert!(count >= 120, "{count}");
+    }
+}

@@ -1,0 +1,157 @@
+//! Reductions over axes.
+
+use super::super::args::{Args, Slot};
+use super::super::{Rule, Walk};
+use super::{NAMED, axes, e, ints, out, sizes, t, version};
+use clematis_core::expr::Expr;
+use clematis_core::op::CumulativeKind;
+use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
+
+pub const RULES: &[(&str, Rule)] = &[
+    ("ReduceSum", |_, a| over(a, |x, at| ops::sum(x, at))),
+    ("ReduceMean", |_, a| over(a, |x, at| ops::mean(x, at))),
+    ("ReduceMax", |_, a| over(a, |x, at| extreme(x, at, true))),
+    ("ReduceMin", |_, a| over(a, |x, at| extreme(x, at, false))),
+    ("ReduceProd", |_, a| {
+        if let (false, Some(dims)) = (matches!(a.slot(0, "x"), Slot::Tensor(_)), sizes(a, 0)) {
+            let all = dims.into_iter().fold(Dim::from(1), |n, d| n * d);
+            let keep = a.flag(NAMED, "keepdims", true)?;
+            return Ok(if keep { Slot::List(vec![Slot::Int(all)]) } else { Slot::Int(all) });
+        }
+        over(a, |x, at| ops::prod(x, at))
+    }),
+    ("ReduceL1", |_, a| over(a, |x, at| ops::sum(ops::abs(x), at))),
+    ("ReduceL2", |_, a| over(a, |x, at| {
+        let dtype = x.dtype();
+        if dtype.is_float() {
+            return ops::sqrt(ops::sum(ops::square(x), at));
+        }
+        ops::cast(ops::sqrt(ops::cast(ops::sum(ops::square(x), at), DType::F64)), dtype)
+    })),
+    ("ReduceLogSum", |_, a| over(a, |x, at| ops::log(ops::sum(x, at)))),
+    ("ReduceLogSumExp", |_, a| over(a, |x, at| ops::logsumexp(x, at))),
+    ("ReduceSumSquare", |_, a| over(a, |x, at| ops::sum(ops::square(x), at))),
+    ("ArgMax", |_, a| place(a, true)),
+    ("ArgMin", |_, a| place(a, false)),
+    ("CumSum", |_, a| running(a, CumulativeKind::Sum)),
+    ("CumProd", |_, a| running(a, CumulativeKind::Prod)),
+    ("Hardmax", hardmax),
+    ("TopK", top_k),
+];
+
+fn over(a: &Args<'_>, f: impl Fn(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
+    let x = t(a, 0)?;
+    let mut at = axes(a, 1, "axes")?.unwrap_or_default();
+    if at.is_empty() {
+        if a.flag(NAMED, "noop_with_empty_axes", false)? {
+            // No axis is left out, but what is done to each element is done.
+            return out(f(x, Vec::new()));
+        }
+        at = (0..x.rank() as i64).collect();
+    }
+    let dtype = x.dtype();
+    let y = match a.flag(NAMED, "keepdims", true)? {
+        true => ops::keepdims(x, at, f),
+        false => f(x, at),
+    };
+    out(y.then(|y| if y.dtype() == dtype { Ok(y) } else { ops::cast(y, dtype).done() }))
+}
+
+/// The largest or smallest; of nothing the least or the most that there is.
+fn extreme(x: Tensor, at: Vec<i64>, largest: bool) -> Expr {
+    let dtype = x.dtype();
+    let reduced = |x: Tensor| if largest { ops::max(x, at.clone()) } else { ops::min(x, at.clone()) };
+    if dtype == DType::Bool {
+        return ops::cast(ops::cast(&x, DType::U8).then(reduced), DType::Bool);
+    }
+    reduced(x)
+}
+
+fn place(a: &Args<'_>, largest: bool) -> Result<Slot> {
+    let x = t(a, 0)?;
+    let axis = x.shape().axis(a.int(NAMED, "axis", 0)?, "argmax")?;
+    let find = |x: &Tensor| if largest { ops::argmax(x, Some(axis as i64)) } else { ops::argmin(x, Some(axis as i64)) };
+    let mut at = if a.flag(NAMED, "select_last_index", false)? {
+        // The first one from the back.
+        let size = super::counted(x.shape().dims()[axis])?;
+        let back = ops::flip(&x, axis as i64).done()?;
+        size - 1 - ops::cast(find(&back), DType::I64)
+    } else {
+        ops::cast(find(&x), DType::I64)
+    };
+    if a.flag(NAMED, "keepdims", true)? {
+        at = ops::expand_dims(at, axis as i64);
+    }
+    out(at)
+}
+
+fn running(a: &Args<'_>, kind: CumulativeKind) -> Result<Slot> {
+    let x = t(a, 0)?;
+    let axis = ints(a, 1)?.first().copied().unwrap_or(0);
+    let at = x.shape().axis(axis, "cumulative")?;
+    let reverse = a.flag(NAMED, "reverse", false)?;
+    let mut y = ops::cumulative(kind, &x, axis, reverse);
+    if a.flag(NAMED, "exclusive", false)? {
+        // One place further: what stands first is the sum or product of nothing.
+        let rank = x.rank();
+        let none = Tensor::scalar(if kind == CumulativeKind::Sum { 0i64 } else { 1 }, x.dtype());
+        let (mut low, mut high) = (vec![Dim::from(0); rank], vec![Dim::from(0); rank]);
+        (low[at], high[at]) = if reverse { (Dim::number(-1), Dim::from(1)) } else { (Dim::from(1), Dim::number(-1)) };
+        y = ops::pad(y, none, &low, &high, &vec![0; rank]);
+    }
+    out(ops::cast(y, x.dtype()))
+}
+
+/// Before version 13 all axes from this one on count as one.
+pub fn as_rows(a: &Args<'_>, f: impl Fn(&Tensor, i64) -> Expr) -> Result<Slot> {
+    let x = t(a, 0)?;
+    if version(a) >= 13 {
+        return out(f(&x, a.int(NAMED, "axis", -1)?));
+    }
+    let axis = x.shape().axis(a.int(NAMED, "axis", 1)?, "softmax")?;
+    if axis + 1 == x.rank() {
+        return out(f(&x, -1));
+    }
+    let part = |dims: &[Dim]| dims.iter().fold(Dim::from(1), |n, &d| n * d);
+    let (first, last) = x.shape().dims().split_at(axis);
+    let rows = ops::reshape(&x, Shape::from_dims([part(first), part(last)])).done()?;
+    out(ops::reshape(f(&rows, 1), x.shape().clone()))
+}
+
+fn hardmax(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    as_rows(a, |x, axis| {
+        let depth = match x.shape().axis(axis, "hardmax") {
+            Ok(at) => x.shape().dims()[at],
+            Err(e) => return Err(e).into(),
+        };
+        let hot = ops::one_hot(ops::argmax(x, Some(axis)), depth, x.dtype());
+        ops::move_axis(hot, -1, axis)
+    })
+}
+
+fn top_k(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    let x = t(a, 0)?;
+    let k = match a.has(1, "k") {
+        true => super::told_sizes(a, 1)?.first().copied().unwrap_or(Dim::from(1)),
+        false => a.dim(NAMED, "k")?,
+    };
+    let axis = a.int(NAMED, "axis", -1)?;
+    let at = x.shape().axis(axis, "top_k")?;
+    if let (Some(k), Some(n)) = (k.value(), x.shape().dims()[at].value())
+        && (k < 0 || k > n)
+    {
+        bail!(Convert, "convert: `TopK` of {k} among {n}");
+    }
+    let largest = a.flag(NAMED, "largest", true)?;
+    let places = ops::iota(x.shape().clone(), at, DType::I64).done()?;
+    // A stable sort: of equal ones the first stands first, in either direction.
+    let sorted = ops::sort_many(&[&x, &places], 1, axis, largest)?;
+    let cut = |x: &Tensor| ops::slice_axis(x, axis, 0, k).done();
+    let both = vec![cut(&sorted[0])?.into(), cut(&sorted[1])?.into()];
+    Ok(super::several(a, both))
+}
+
+#[allow(unused)]
+fn unused(a: &Args<'_>) -> Expr {
+    e(a, 0)
+}

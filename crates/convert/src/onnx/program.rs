@@ -1,0 +1,462 @@
+//! A model as a program for the importer: names become values, bodies and the model's own functions become programs.
+
+use super::proto::{Attribute, Function, Graph, Model, Node, Size, Value, ValueInfo, version};
+use super::tensor;
+use crate::foreign::{ForeignSpec, Input, Node as Step, Output, Program};
+use clematis_core::host::Host;
+use clematis_core::{Category, DType, Dim, Result, bail};
+use serde_json::{Map, Value as Json, json};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// Functions inside of functions.
+const DEPTH: usize = 24;
+/// Steps in all: functions that call each other twice would grow without end.
+const STEPS: usize = 1 << 20;
+/// Up to how many elements a value that is no weight stays known to the rules.
+const SMALL: usize = 4096;
+
+/// What is said beside a model.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Inputs that are the same at every call.
+    pub values: HashMap<String, Host>,
+    /// Numbers for named sizes.
+    pub sizes: HashMap<String, i64>,
+}
+
+/// A value that a model holds.
+pub struct Held {
+    /// Its path in our modules.
+    pub path: String,
+    /// One of the words of `clematis_core::graph::Role`.
+    pub role: &'static str,
+    /// The value.
+    pub host: Host,
+}
+
+/// A model as a program.
+pub struct Source {
+    /// Inputs: what is held, then what a call gives.
+    pub program: Program,
+    /// The values of the program's first inputs.
+    pub held: Vec<Held>,
+    /// Values that rules may look at, by their names in the program.
+    pub known: Vec<(String, Host)>,
+    /// Names of what a call gives.
+    pub inputs: Vec<String>,
+    /// Names of what comes out.
+    pub outputs: Vec<String>,
+}
+
+/// Makes a program of a model; data in other files must lie below `folder`.
+pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Result<Source> {
+    let mut builder = Builder {
+        functions: model.functions.iter().map(|f| ((f.domain, f.name), f)).collect(),
+        folder,
+        known: Vec::new(),
+        steps: 0,
+    };
+    let graph = &model.graph;
+    let uses = uses(graph);
+    let given: HashSet<&str> = graph.initializers.iter().map(|x| x.name).collect();
+    let (mut inputs, mut held, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    let mut paths = Paths::default();
+    for x in &graph.initializers {
+        let host = match options.values.get(x.name) {
+            Some(host) => host.clone(),
+            None => tensor::host(x, folder)?,
+        };
+        match role(x.name, &host, &uses) {
+            None => builder.known.push((x.name.to_string(), host)),
+            Some(role) => {
+                let path = paths.add(x.name);
+                inputs.push(Input {
+                    name: x.name.to_string(),
+                    role: role.to_string(),
+                    path: path.clone(),
+                    spec: ForeignSpec {
+                        dtype: host.spec().dtype.name().to_string(),
+                        shape: x.dims.iter().map(|&n| json!(n)).collect(),
+                    },
+                });
+                held.push(Held { path, role, host });
+            }
+        }
+    }
+    for input in graph.inputs.iter().filter(|x| !given.contains(x.name)) {
+        if let Some(host) = options.values.get(input.name) {
+            let wanted = tensor::dtype(input.dtype)?;
+            if host.spec().dtype != wanted {
+                bail!(Convert, "onnx: input `{}` is {wanted}, and its value {}", input.name, host.spec());
+            }
+            builder.known.push((input.name.to_string(), host.clone()));
+            continue;
+        }
+        names.push(input.name.to_string());
+        inputs.push(Input {
+            name: input.name.to_string(),
+            role: "input".to_string(),
+            path: String::new(),
+            spec: spec(input, options)?,
+        });
+    }
+    let strange = options.values.keys().find(|name| !graph.inputs.iter().any(|x| x.name == **name));
+    if let Some(name) = strange {
+        bail!(Value, "onnx: no input is called `{name}`; there are: {}", names.join(", "));
+    }
+    let place = Place {
+        opsets: &model.opsets,
+        parameters: None,
+        depth: 0,
+    };
+    let mut scope = Scope::default();
+    let nodes = builder.nodes(&graph.nodes, &place, &mut scope)?;
+    let outputs = graph.outputs.iter().map(|x| Output {
+        value: json!({ "v": x.name }),
+        updates: None,
+    });
+    let program = Program {
+        inputs,
+        nodes,
+        outputs: outputs.collect(),
+    };
+    Ok(Source {
+        program,
+        held,
+        known: builder.known,
+        inputs: names,
+        outputs: graph.outputs.iter().map(|x| x.name.to_string()).collect(),
+    })
+}
+
+/// Element type and sizes of an input; sizes without a name get one of the input's.
+fn spec(x: &ValueInfo<'_>, options: &Options) -> Result<ForeignSpec> {
+    if let Some(other) = x.other {
+        bail!(Unsupported, "onnx: input `{}` is {other}, not a tensor", x.name);
+    }
+    let dtype = tensor::dtype(x.dtype).map_err(|e| e.note(format!("in input `{}`", x.name)))?;
+    let Some(shape) = &x.shape else {
+        bail!(Unsupported, "onnx: nothing is said of the shape of input `{}`; give its value", x.name);
+    };
+    let size = |(axis, size): (usize, &Size<'_>)| match size {
+        Size::Known(n) if *n >= 0 => Ok(json!(n)),
+        Size::Known(n) => bail!(Convert, "onnx: input `{}` has the size {n}", x.name),
+        Size::Named(name) => Ok(named(name, options)),
+        Size::Open => Ok(named(&format!("{}_{axis}", x.name), options)),
+    };
+    Ok(ForeignSpec {
+        dtype: dtype.name().to_string(),
+        shape: shape.iter().enumerate().map(size).collect::<Result<_>>()?,
+    })
+}
+
+/// A named size as an expression that we can read.
+fn named(name: &str, options: &Options) -> Json {
+    if let Some(n) = options.sizes.get(name) {
+        return json!(n);
+    }
+    let mut word: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if word.starts_with(|c: char| c.is_ascii_digit()) || Dim::symbol(&word).is_err() {
+        word.insert(0, 'n');
+    }
+    json!(word)
+}
+
+/// Where each name is used: by which op, as which operand.
+fn uses<'a>(graph: &Graph<'a>) -> HashMap<&'a str, Vec<(&'a str, usize)>> {
+    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    for node in &graph.nodes {
+        for (i, name) in node.inputs.iter().enumerate() {
+            found.entry(*name).or_default().push((node.op, i));
+        }
+    }
+    found
+}
+
+/// What a value that the file holds is for; `None` where rules may want to look at it.
+fn role(name: &str, host: &Host, uses: &HashMap<&str, Vec<(&str, usize)>>) -> Option<&'static str> {
+    let spec = host.spec();
+    let count = spec.shape.count();
+    let used = uses.get(name).map_or(&[][..], Vec::as_slice);
+    let any = |ops: &[&str], from: usize| used.iter().any(|(op, i)| ops.contains(op) && *i >= from);
+    let float = spec.dtype.category() == Category::Float;
+    if float && any(&["BatchNormalization"], 3) {
+        return Some("state");
+    }
+    let looked_at = any(&["Resize", "Upsample", "Clip", "Dropout", "Range", "Pad"], 1) && count <= SMALL;
+    let layers = [
+        "Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN", "BatchNormalization", "LayerNormalization",
+        "InstanceNormalization", "GroupNormalization", "RMSNormalization", "PRelu",
+    ];
+    if float && !looked_at && (any(&layers, 1) || count > 1) {
+        return Some("param");
+    }
+    (count > SMALL).then_some("constant")
+}
+
+/// Paths that fit into one nest.
+#[derive(Default)]
+struct Paths {
+    used: HashSet<String>,
+}
+
+impl Paths {
+    fn add(&mut self, name: &str) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
+        let word: String = name.chars().map(plain).collect();
+        let parts = word.split('.').map(|part| part.trim_matches('_')).filter(|part| !part.is_empty());
+        let word = parts.collect::<Vec<_>>().join(".");
+        let word = if word.is_empty() { "value".to_string() } else { word };
+        let mut path = word.clone();
+        let mut count = 1;
+        // No path may be another one or stand above it.
+        while self.clashes(&path) {
+            count += 1;
+            path = format!("{word}_{count}");
+        }
+        let mut at = 0;
+        while let Some(dot) = path[at..].find('.') {
+            at += dot;
+            self.used.insert(format!("{}/", &path[..at]));
+            at += 1;
+        }
+        self.used.insert(path.clone());
+        path
+    }
+
+    fn clashes(&self, path: &str) -> bool {
+        let above = path.char_indices().filter(|(_, c)| *c == '.').map(|(i, _)| &path[..i]);
+        self.used.contains(path) || self.used.contains(&format!("{path}/")) || above.into_iter().any(|p| self.used.contains(p))
+    }
+}
+
+/// Where nodes stand.
+struct Place<'a> {
+    opsets: &'a [(&'a str, i64)],
+    /// Inside of a function: the call's parameters, then the function's own.
+    parameters: Option<(&'a [Attribute<'a>], &'a [Attribute<'a>], &'a Place<'a>)>,
+    depth: usize,
+}
+
+/// Names made here, and names that come from outside.
+#[derive(Default)]
+struct Scope {
+    made: HashSet<String>,
+    free: Vec<String>,
+}
+
+impl Scope {
+    fn uses(&mut self, name: &str) {
+        if !self.made.contains(name) && !self.free.iter().any(|f| f == name) {
+            self.free.push(name.to_string());
+        }
+    }
+}
+
+struct Builder<'a> {
+    functions: HashMap<(&'a str, &'a str), &'a Function<'a>>,
+    folder: Option<&'a Path>,
+    known: Vec<(String, Host)>,
+    steps: usize,
+}
+
+impl Builder<'_> {
+    fn nodes(&mut self, nodes: &[Node<'_>], place: &Place<'_>, scope: &mut Scope) -> Result<Vec<Step>> {
+        let mut out = Vec::new();
+        for node in nodes {
+            self.steps += 1;
+            if self.steps > STEPS {
+                bail!(Convert, "onnx: more than {STEPS} nodes, those of functions counted at each call");
+            }
+            self.node(node, place, scope, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn node(&mut self, node: &Node<'_>, place: &Place<'_>, scope: &mut Scope, out: &mut Vec<Step>) -> Result<()> {
+        let mut args: Vec<Json> = Vec::new();
+        for name in &node.inputs {
+            args.push(value(name, scope));
+        }
+        let wanted = node.outputs.iter().rposition(|x| !x.is_empty()).map_or(0, |i| i + 1);
+        let mut kwargs = Map::new();
+        kwargs.insert("&outputs".into(), json!(wanted));
+        let function = self.functions.get(&(node.domain, node.op)).copied();
+        let (op, variant) = match function {
+            Some(function) => {
+                let body = self.called(function, node, place, scope, &mut args)?;
+                kwargs.insert("body".into(), body);
+                ("&call".to_string(), String::new())
+            }
+            None => {
+                for attribute in &node.attributes {
+                    self.attribute(attribute, place, scope, &mut kwargs)?;
+                }
+                let main = node.domain.is_empty() || node.domain == "ai.onnx";
+                let op = if main { node.op.to_string() } else { format!("{}::{}", node.domain, node.op) };
+                (op, version(place.opsets, node.domain).unwrap_or(1).to_string())
+            }
+        };
+        let single = wanted == 1 && op != "&call";
+        let result = match node.outputs.first() {
+            Some(name) if single => name.to_string(),
+            _ => format!("&{}", self.steps),
+        };
+        out.push(Step {
+            op,
+            variant,
+            args,
+            kwargs,
+            out: result.clone(),
+            specs: Vec::new(),
+            scope: String::new(),
+            line: node.name.to_string(),
+        });
+        if single {
+            scope.made.insert(result);
+            return Ok(());
+        }
+        for (i, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            out.push(Step {
+                op: "getitem".into(),
+                variant: String::new(),
+                args: vec![json!({ "v": result }), json!(i)],
+                kwargs: Map::new(),
+                out: name.to_string(),
+                specs: Vec::new(),
+                scope: String::new(),
+                line: String::new(),
+            });
+            scope.made.insert(name.to_string());
+        }
+        Ok(())
+    }
+
+    fn attribute(&mut self, x: &Attribute<'_>, place: &Place<'_>, scope: &mut Scope, kwargs: &mut Map<String, Json>) -> Result<()> {
+        if !x.reference.is_empty() {
+            let Some((given, own, outside)) = place.parameters else {
+                bail!(Convert, "onnx: attribute `{}` refers to a parameter outside of a function", x.name);
+            };
+            let found = |list: &[Attribute<'_>]| list.iter().position(|y| y.name == x.reference);
+            let (value, place) = match (found(given), found(own)) {
+                (Some(i), _) => (&given[i], outside),
+                (None, Some(i)) => (&own[i], place),
+                (None, None) => return Ok(()),
+            };
+            if place.depth > DEPTH {
+                bail!(Convert, "onnx: functions call each other without end");
+            }
+            let renamed = Attribute {
+                name: x.name,
+                ..value.clone()
+            };
+            return self.attribute(&renamed, place, scope, kwargs);
+        }
+        let text = |bytes: &[u8]| json!(String::from_utf8_lossy(bytes));
+        let json = match &x.value {
+            Value::Float(v) => float(*v),
+            Value::Int(v) => json!(v),
+            Value::Text(v) => text(v),
+            Value::Floats(v) => v.iter().map(|v| float(*v)).collect(),
+            Value::Ints(v) => json!(v),
+            Value::Texts(v) => v.iter().map(|v| text(v)).collect(),
+            Value::Tensor(v) => {
+                let name = format!("&value{}", self.known.len());
+                let host = tensor::host(v, self.folder)?;
+                self.known.push((name.clone(), host));
+                value(&name, scope)
+            }
+            Value::Graph(v) => {
+                let (body, captured) = self.body(v, place)?;
+                let outside: Json = captured.iter().map(|name| value(name, scope)).collect();
+                kwargs.insert(format!("&{}", x.name), outside);
+                body
+            }
+            Value::Unknown => bail!(Unsupported, "onnx: attribute `{}` is of a kind that is not known here", x.name),
+        };
+        kwargs.insert(x.name.to_string(), json);
+        Ok(())
+    }
+
+    /// A body as a program whose last inputs are what it takes from outside.
+    fn body(&mut self, graph: &Graph<'_>, place: &Place<'_>) -> Result<(Json, Vec<String>)> {
+        let mut scope = Scope::default();
+        scope.made.extend(graph.inputs.iter().map(|x| x.name.to_string()));
+        let mut renamed = Vec::new();
+        for x in &graph.initializers {
+            // The same name may stand in other bodies, so it gets one of its own.
+            let name = format!("&value{}", self.known.len());
+            self.known.push((name.clone(), tensor::host(x, self.folder)?));
+            renamed.push(step("Identity", vec![value(&name, &mut scope)], x.name));
+            scope.made.insert(x.name.to_string());
+        }
+        let mut nodes = self.nodes(&graph.nodes, place, &mut scope)?;
+        renamed.append(&mut nodes);
+        let outputs: Vec<Json> = graph.outputs.iter().map(|x| value(x.name, &mut scope)).collect();
+        let inputs = graph.inputs.iter().map(|x| x.name).filter(|name| !renamed.iter().any(|s| s.out == **name));
+        let names: Vec<String> = inputs.map(String::from).chain(scope.free.iter().cloned()).collect();
+        Ok((written(&names, &renamed, &outputs), scope.free))
+    }
+
+    /// The body of a function of the model, for this call.
+    fn called(&mut self, function: &Function<'_>, node: &Node<'_>, place: &Place<'_>, scope: &mut Scope, args: &mut Vec<Json>) -> Result<Json> {
+        if place.depth >= DEPTH {
+            bail!(Convert, "onnx: function `{}` calls itself", function.name);
+        }
+        let inside = Place {
+            opsets: if function.opsets.is_empty() { place.opsets } else { &function.opsets },
+            parameters: Some((&node.attributes, &function.defaults, place)),
+            depth: place.depth + 1,
+        };
+        let mut own = Scope::default();
+        own.made.extend(function.inputs.iter().map(|x| x.to_string()));
+        let nodes = self.nodes(&function.nodes, &inside, &mut own)?;
+        let outputs: Vec<Json> = function.outputs.iter().map(|x| value(x, &mut own)).collect();
+        args.resize(function.inputs.len(), Json::Null);
+        args.extend(own.free.iter().map(|name| value(name, scope)));
+        let names: Vec<String> = function.inputs.iter().map(|x| x.to_string()).chain(own.free).collect();
+        Ok(written(&names, &nodes, &outputs))
+    }
+}
+
+fn value(name: &str, scope: &mut Scope) -> Json {
+    if name.is_empty() {
+        return Json::Null;
+    }
+    scope.uses(name);
+    json!({ "v": name })
+}
+
+fn float(x: f32) -> Json {
+    match serde_json::Number::from_f64(f64::from(x)) {
+        Some(x) => Json::Number(x),
+        None => json!({ "f": x.to_string() }),
+    }
+}
+
+fn step(op: &str, args: Vec<Json>, out: &str) -> Step {
+    Step {
+        op: op.into(),
+        variant: "13".into(),
+        args,
+        kwargs: Map::new(),
+        out: out.into(),
+        specs: Vec::new(),
+        scope: String::new(),
+        line: String::new(),
+    }
+}
+
+/// A program inside of a program.
+fn written(inputs: &[String], nodes: &[Step], outputs: &[Json]) -> Json {
+    let input = |name: &String| {
+        // What is known of it is known of the operand that it is given.
+        json!({ "name": name, "role": "input", "spec": { "dtype": DType::F32.name(), "shape": [] } })
+    };
+    let node = |n: &Step| json!({ "op": n.op, "variant": n.variant, "args": n.args, "kwargs": n.kwargs, "out": n.out, "line": n.line });
+    let inputs: Vec<Json> = inputs.iter().map(input).collect();
+    let nodes: Vec<Json> = nodes.iter().map(node).collect();
+    let outputs: Vec<Json> = outputs.iter().map(|x| json!({ "value": x })).collect();
+    json!({ "g": { "inputs": inputs, "nodes": nodes, "outputs": outputs } })
+}

@@ -1,0 +1,228 @@
+//! Tensors of ONNX files: element types by number, elements in their several encodings, data in other files.
+
+use super::proto::Tensor;
+use super::wire::{Message, number};
+use clematis_core::host::{Bytes, Host};
+use clematis_core::{DType, Error, Kind, Result, Shape, Spec, bail};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Component, Path};
+
+/// Our element type of ONNX's number.
+pub fn dtype(code: i64) -> Result<DType> {
+    Ok(match code {
+        1 => DType::F32,
+        2 => DType::U8,
+        3 => DType::I8,
+        4 => DType::U16,
+        5 => DType::I16,
+        6 => DType::I32,
+        7 => DType::I64,
+        9 => DType::Bool,
+        10 => DType::F16,
+        11 => DType::F64,
+        12 => DType::U32,
+        13 => DType::U64,
+        14 => DType::C64,
+        15 => DType::C128,
+        16 => DType::BF16,
+        other => bail!(Unsupported, "onnx: the element type {} has no counterpart here", name(other)),
+    })
+}
+
+/// What ONNX calls an element type.
+pub fn name(code: i64) -> String {
+    let known = match code {
+        0 => "undefined",
+        8 => "string",
+        17 => "float8e4m3fn",
+        18 => "float8e4m3fnuz",
+        19 => "float8e5m2",
+        20 => "float8e5m2fnuz",
+        21 => "uint4",
+        22 => "int4",
+        23 => "float4e2m1",
+        24 => "float8e8m0",
+        25 => "uint2",
+        26 => "int2",
+        _ => return dtype(code).map_or_else(|_| format!("number {code}"), |d| d.long_name().to_string()),
+    };
+    known.to_string()
+}
+
+/// ONNX's number of our element type.
+pub fn code(dtype: DType) -> i64 {
+    match dtype {
+        DType::F32 => 1,
+        DType::U8 => 2,
+        DType::I8 => 3,
+        DType::U16 => 4,
+        DType::I16 => 5,
+        DType::I32 => 6,
+        DType::I64 => 7,
+        DType::Bool => 9,
+        DType::F16 => 10,
+        DType::F64 => 11,
+        DType::U32 => 12,
+        DType::U64 => 13,
+        DType::C64 => 14,
+        DType::C128 => 15,
+        DType::BF16 => 16,
+    }
+}
+
+/// Element type and shape, both known; a size that no machine has is an error.
+pub fn spec(x: &Tensor<'_>) -> Result<Spec> {
+    let wrong = || {
+        let words = format!("onnx: tensor `{}` has the sizes {:?}", x.name, x.dims);
+        Error::new(Kind::Convert, words)
+    };
+    let sizes = x.dims.iter().map(|&n| usize::try_from(n).map_err(|_| wrong()));
+    let sizes = sizes.collect::<Result<Vec<usize>>>()?;
+    let dtype = dtype(x.dtype).map_err(|e| e.note(format!("in tensor `{}`", x.name)))?;
+    let bytes = sizes.iter().try_fold(dtype.size(), |n, &size| n.checked_mul(size.max(1)));
+    if bytes.is_none_or(|n| n > isize::MAX as usize) {
+        return Err(wrong());
+    }
+    Ok(Spec::new(dtype, Shape::from_sizes(&sizes)))
+}
+
+/// The elements of a tensor; data in other files must lie in `folder` or below.
+pub fn host(x: &Tensor<'_>, folder: Option<&Path>) -> Result<Host> {
+    let spec = spec(x)?;
+    if x.is_external {
+        return external(x, spec, folder);
+    }
+    let Some(raw) = x.raw else {
+        return typed(x, spec);
+    };
+    let bytes = spec.bytes();
+    if raw.len() != bytes {
+        bail!(Convert, "onnx: tensor `{}` is {spec} and takes {bytes} bytes; the file has {}", x.name, raw.len());
+    }
+    let mut own = Bytes::zeroed(bytes)?;
+    own.as_mut_slice::<u8>().copy_from_slice(raw);
+    finished(own, spec)
+}
+
+/// Bytes as a host value: truth values are 0 or 1, and bytes stand as this machine has them.
+fn finished(mut bytes: Bytes, spec: Spec) -> Result<Host> {
+    if spec.dtype == DType::Bool {
+        for x in bytes.as_mut_slice::<u8>() {
+            *x = u8::from(*x != 0);
+        }
+    }
+    if cfg!(target_endian = "big") {
+        let width = match spec.dtype {
+            DType::C64 | DType::C128 => spec.dtype.size() / 2,
+            other => other.size(),
+        };
+        for element in bytes.as_mut_slice::<u8>().chunks_exact_mut(width) {
+            element.reverse();
+        }
+    }
+    Host::new(spec, bytes)
+}
+
+/// Elements in the field of their type: each at least one byte of the file, which bounds how many there can be.
+fn typed(x: &Tensor<'_>, spec: Spec) -> Result<Host> {
+    let count = spec.shape.count();
+    let complex = matches!(spec.dtype, DType::C64 | DType::C128);
+    let numbers = if complex { count * 2 } else { count };
+    let (field, least) = match spec.dtype {
+        DType::F32 | DType::C64 => (4, 4),
+        DType::F64 | DType::C128 => (10, 8),
+        DType::I64 => (7, 1),
+        DType::U32 | DType::U64 => (11, 1),
+        _ => (5, 1),
+    };
+    let pieces = || x.typed.iter().filter(|(at, _)| *at == field).map(|(_, bytes)| *bytes);
+    let there: usize = pieces().map(<[u8]>::len).sum();
+    let missing = |have: usize| {
+        let words = format!("onnx: tensor `{}` is {spec} and has {numbers} numbers; the file has {have}", x.name);
+        Error::new(Kind::Convert, words)
+    };
+    if there / least < numbers || least > 1 && there != numbers * least {
+        return Err(missing(there / least));
+    }
+    let mut own = Bytes::zeroed(spec.bytes())?;
+    let out = own.as_mut_slice::<u8>();
+    let mut at = 0;
+    if least > 1 {
+        for piece in pieces() {
+            out[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        }
+        return finished(own, spec);
+    }
+    let width = spec.dtype.size();
+    for piece in pieces() {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let value = number(&mut rest)?.to_le_bytes();
+            let Some(place) = out.get_mut(at..at + width) else {
+                return Err(missing(at / width + 1));
+            };
+            place.copy_from_slice(&value[..width]);
+            at += width;
+        }
+    }
+    if at != out.len() {
+        return Err(missing(at / width));
+    }
+    finished(own, spec)
+}
+
+fn external(x: &Tensor<'_>, spec: Spec, folder: Option<&Path>) -> Result<Host> {
+    let entry = |key: &str| x.external.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
+    let number = |key: &str| -> Result<Option<u64>> {
+        let Some(text) = entry(key) else { return Ok(None) };
+        match text.trim().parse() {
+            Ok(n) => Ok(Some(n)),
+            Err(_) => bail!(Convert, "onnx: tensor `{}`: {key} is `{text}`, not a number", x.name),
+        }
+    };
+    let place = entry("location").unwrap_or_default();
+    let Some(folder) = folder else {
+        bail!(Convert, "onnx: the data of tensor `{}` lies in another file, `{place}`; give the model's path, not its bytes", x.name);
+    };
+    let inside = Path::new(place).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+    if place.is_empty() || !inside {
+        bail!(Convert, "onnx: the data of tensor `{}` lies in `{place}`, which is not below the model's folder", x.name);
+    }
+    let path = folder.join(place);
+    let failed = |e: std::io::Error| Error::new(Kind::Io, format!("onnx: {}: {e}", path.display()));
+    // A link may lead elsewhere, so what it leads to counts.
+    let (real, home) = (path.canonicalize().map_err(failed)?, folder.canonicalize().map_err(failed)?);
+    if !real.starts_with(&home) {
+        bail!(Convert, "onnx: the data of tensor `{}` lies in `{}`, outside of the model's folder", x.name, real.display());
+    }
+    let mut file = std::fs::File::open(&real).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    let (offset, bytes) = (number("offset")?.unwrap_or(0), spec.bytes() as u64);
+    if let Some(told) = number("length")?
+        && told != bytes
+    {
+        bail!(Convert, "onnx: tensor `{}` is {spec} and takes {bytes} bytes, not {told}", x.name);
+    }
+    if !about.is_file() || offset.checked_add(bytes).is_none_or(|end| end > about.len()) {
+        bail!(Convert, "onnx: tensor `{}` is {bytes} bytes at {offset} of `{}`, which has {}", x.name, path.display(), about.len());
+    }
+    file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+    let mut own = Bytes::zeroed(spec.bytes())?;
+    file.read_exact(own.as_mut_slice::<u8>()).map_err(failed)?;
+    finished(own, spec)
+}
+
+/// A tensor as a message.
+pub fn message(name: &str, host: &Host) -> Message {
+    let mut out = Message::default();
+    for dim in host.spec().shape.dims() {
+        out.int(1, dim.value().unwrap_or(0));
+    }
+    out.int(2, code(host.spec().dtype));
+    if !name.is_empty() {
+        out.put(8, name);
+    }
+    out.put(9, host.bytes().as_slice::<u8>());
+    out
+}

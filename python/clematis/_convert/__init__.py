@@ -1,0 +1,1 @@
+"""Readers of other frameworks' models, and the modules that come of them."""

@@ -1,0 +1,310 @@
+"""A captured model as an ordinary module."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _clematis as _core
+from ..errors import ArgumentError, ClematisError, ConvertError
+from ..module import Module, State
+from .nests import LEAF, _has_keys, put_together, taken_apart
+
+
+@dataclass
+class Arguments:
+    """How the arguments of a call become the arrays that a program takes.
+
+    They are given as the example's were, by position or by name; what was no array in the example is the same now.
+    """
+
+    names: list[str]
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Arguments":
+        """As an example tells."""
+        try:
+            known = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            known = []  # type: ignore[assignment]
+        plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        names = [p.name for p in known if p.kind in plain]
+        return cls(names, [taken_apart(x)[1] for x in args], {k: taken_apart(x)[1] for k, x in kwargs.items()})
+
+    def leaves(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The arrays of a call."""
+        kwargs = dict(kwargs)
+        given = list(args[: len(self.args)])
+        for at, x in enumerate(args[len(self.args) :], len(self.args)):
+            if at >= len(self.names) or self.names[at] in kwargs:
+                raise ArgumentError(f"{name}: {len(args)} arguments where it was captured with {len(self.args)}")
+            kwargs[self.names[at]] = x
+        for at in range(len(given), len(self.args)):
+            word = self.names[at] if at < len(self.names) else ""
+            if word not in kwargs:
+                raise ArgumentError(f"{name}: argument {word or at!r} is missing; it was captured with it")
+            given.append(kwargs.pop(word))
+        out: list[Any] = []
+        for at, (shape, x) in enumerate(zip(self.args, given, strict=True)):
+            _matched(shape, x, out, f"{name}: {self.names[at] if at < len(self.names) else f'argument {at}'}")
+        for word, shape in self.kwargs.items():
+            if word not in kwargs and _is_open(shape):
+                raise ArgumentError(f"{name}: argument {word!r} is missing; it was captured with it")
+            if word in kwargs:
+                _matched(shape, kwargs.pop(word), out, f"{name}: {word}")
+        strange = [word for word, x in kwargs.items() if x is not None]
+        if strange:
+            raise ArgumentError(f"{name}: it was captured without {', '.join(strange)}; give it in the example inputs")
+        return out
+
+
+def _is_open(shape: Any) -> bool:
+    """Whether there are arrays in it."""
+    if shape == LEAF:
+        return True
+    kind, inside = shape
+    if kind == "value":
+        return False
+    return any(_is_open(x[1] if _has_keys(kind) else x) for x in inside)
+
+
+def _matched(shape: Any, x: Any, out: list[Any], where: str) -> None:
+    """Adds the arrays of an argument that looks like the example's."""
+    if shape == LEAF:
+        if x is None or isinstance(x, str):
+            raise ArgumentError(f"{where} is {x!r}, and was an array when the model was captured")
+        out.append(x)
+        return
+    kind, inside = shape
+    if kind == "value":
+        same = x is inside or type(x) is type(inside) and x == inside
+        if not same and not (isinstance(x, (int, float)) and isinstance(inside, (int, float)) and x == inside):
+            raise ArgumentError(f"{where} is {_short(x)}, and the model was captured with {inside!r}; capture it again")
+        return
+    keys = isinstance(x, dict)
+    if not isinstance(x, (dict, list, tuple)) or len(x) != len(inside):
+        raise ArgumentError(f"{where} is {_short(x)}, and was a {kind} of {len(inside)} when the model was captured")
+    if keys:
+        for word, part in inside:
+            if word not in x:
+                raise ArgumentError(f"{where} has no {word!r}, which the model was captured with")
+            _matched(part, x[word], out, f"{where}[{word!r}]")
+        return
+    for i, (part, y) in enumerate(zip(inside, x, strict=True)):
+        _matched(part, y, out, f"{where}[{i}]")
+
+
+def _short(x: Any) -> str:
+    return f"an array of shape {tuple(x.shape)}" if hasattr(x, "shape") else repr(x)[:60]
+
+
+@dataclass
+class Part:
+    """One way through a model: a program as text, and what its inputs and outputs are."""
+
+    text: str
+    # Path to (role, the framework's own array).
+    values: dict[str, tuple[str, Any]]
+    # Which of the flat arguments are arrays.
+    order: list[bool]
+    # For each output None, or what it always is.
+    constants: list[Any]
+    in_spec: Any
+    out_spec: Any
+    # Whether the last input is a key that each call draws anew.
+    takes_key: bool = False
+    # How a call's arguments become its arrays; without it they are flattened as they stand.
+    arguments: Arguments | None = None
+    # The program itself, if a reader has made it already.
+    way: Any = None
+
+
+@dataclass
+class Capture:
+    """What a reader has found."""
+
+    framework: str
+    values: dict[str, tuple[str, Any]]
+    evaluation: Part
+    training: "Part | ConvertError"
+    # What the model is called there.
+    name: str = ""
+
+
+class Way:
+    """A program that can be called."""
+
+    def __init__(self, framework: str, part: Part) -> None:
+        self.graph, self.constants, self.draws = _core._import_program(part.text, framework)  # type: ignore[attr-defined]
+        self.arguments = part.arguments
+        self._at: dict[str, list[Any]] = {}
+        self.order, self.fixed = part.order, part.constants
+        self.in_spec, self.out_spec = part.in_spec, part.out_spec
+        self.draws = self.draws or part.takes_key
+        inputs = self.graph.inputs()
+        # Constants of the program's own have no name.
+        self.paths = [name for name, role, _, _ in inputs if role in _HELD and name]
+        self.updates = self.graph.updates()
+
+    def constants_at(self, home: str) -> list[Any]:
+        """The constants on a backend."""
+        if home not in self._at:
+            self._at[home] = [x if x.backend == home else x.to(home) for x in self.constants]
+        return self._at[home]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_at": {}}
+
+
+_HELD = ("param", "frozen", "state", "transient", "constant")
+
+
+def flattened(x: Any) -> list[Any]:
+    """The leaves of nested arguments, in torch's order."""
+    if isinstance(x, (list, tuple)):
+        return [leaf for part in x for leaf in flattened(part)]
+    if isinstance(x, dict):
+        return [leaf for part in x.values() for leaf in flattened(part)]
+    return [x]
+
+
+class Captured(Module):
+    """A model that was written for another framework, as a module of ours.
+
+    Its variables bear the names that they had there. In training its batch norms move their state and its dropouts drop.
+    """
+
+    _at_root = "_state"
+
+    def __init__(self, capture: Capture, **options: Any) -> None:
+        way = capture.evaluation.way or Way(capture.framework, capture.evaluation)
+        self._ways = (way, way if capture.training is capture.evaluation else _training_way(capture))
+        self._name = capture.name or type(self).__name__
+        self._hold(capture.values, options)
+
+    def _hold(self, values: dict[str, tuple[str, Any]], options: dict[str, Any]) -> None:
+        """Takes what the model holds."""
+        self._fresh: Any = {}
+        self._state: dict[str, Any] = {}
+        frozen = []
+        for path, (role, x) in values.items():
+            if role in ("param", "frozen"):
+                _put(self._fresh, path, _owned(x))
+                if role == "frozen":
+                    frozen.append(path.replace(".", "/"))
+            else:
+                _put(self._state, path, State(_owned(x)))
+        super().__init__(**options)
+        for path in frozen:
+            self.freeze(path)
+
+    def _create_variables(self, *, device: Any = None, dtype: Any = None) -> Any:
+        fresh, self._fresh = self._fresh, {}
+        return fresh
+
+    def _forward(self, *args: Any, **kwargs: Any) -> Any:
+        way = self._ways[1] if self.training else self._ways[0]
+        if isinstance(way, ConvertError):
+            raise ConvertError(f"in training: {way}; call eval() first") from way
+        return _run(self, way, args, kwargs)
+
+
+class Waiting(Captured):
+    """A model that is captured when it is first called."""
+
+    def __init__(self, read: Any, held: dict[str, tuple[str, Any]], name: str, **options: Any) -> None:
+        self._read, self._name = read, name
+        self._ways: Any = None
+        self._hold(held, options)
+
+    def _forward(self, *args: Any, **kwargs: Any) -> Any:
+        if self._ways is None:
+            capture = self._read(*_examples((args, kwargs)))
+            way = capture.evaluation.way or Way(capture.framework, capture.evaluation)
+            for path, (_, x) in capture.values.items():
+                # Constants are found by capturing.
+                if path.replace(".", "/") not in self.v and not _has(self._state, path):
+                    _put(self._state, path, State(_owned(x)))
+            self._ways, self._read = (way, _training_way(capture)), None
+        return super()._forward(*args, **kwargs)
+
+
+def _has(state: Any, path: str) -> bool:
+    for word in path.split("."):
+        if word not in state:
+            return False
+        state = state[word]
+    return True
+
+
+def _examples(x: Any) -> Any:
+    """Arguments as examples: what has no values while it is traced is zeros."""
+    if isinstance(x, dict):
+        return {k: _examples(v) for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_examples, x)) if type(x) in (list, tuple) else x
+    if isinstance(x, _core.Tensor):
+        try:
+            return x.numpy()
+        except ClematisError:
+            import numpy as np
+
+            return np.zeros(x.shape, str(x.dtype).rpartition(".")[2])
+    return x
+
+
+def _owned(x: Any) -> Any:
+    """A tensor on the current backend that shares no memory; one that comes from elsewhere is copied once."""
+    home, seen = _core.current_backend(), _core.asarray(x)
+    return _core.asarray(x, copy=True) if seen.backend == home else seen.to(home)
+
+
+def _training_way(capture: Capture) -> "Way | ConvertError":
+    if not isinstance(capture.training, Part):
+        return capture.training
+    try:
+        return capture.training.way or Way(capture.framework, capture.training)
+    except ClematisError as e:
+        return ConvertError(str(e))
+
+
+def _put(nest: dict[str, Any], path: str, x: Any) -> None:
+    *above, last = path.split(".")
+    for word in above:
+        nest = nest.setdefault(word, {})
+    nest[last] = x
+
+
+def _state(module: Any, path: str) -> State:
+    found = module._state
+    for word in path.split("."):
+        found = found[word]
+    return found  # type: ignore[no-any-return]
+
+
+def _run(module: Any, way: Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if way.arguments is not None:
+        flat = way.arguments.leaves(module._name, args, kwargs)
+    else:
+        flat = [x for x, is_array in zip(flattened((args, kwargs)), way.order, strict=True) if is_array]
+    raw = next((x for x in flat if not isinstance(x, _core.Tensor)), None)
+    v, values, home = module.v, [], None
+    for path in way.paths:
+        at = path.replace(".", "/")
+        x = v[at] if at in v else _state(module, path).value
+        home = home or x.backend
+        values.append(x)
+    inputs = [_core.asarray(x) for x in flat]
+    home = home or (inputs[0].backend if inputs else _core.current_backend())
+    inputs = [x.to(home) if x.backend != home else x for x in inputs]
+    key = [_core._next_key().to(home)] if way.draws else []
+    outs = way.graph([*values, *inputs, *key, *way.constants_at(home)])
+    results = []
+    for x, at in zip(outs, way.updates, strict=True):
+        if at is None:
+            results.append(x.native if raw is not None else x)
+        else:
+            _state(module, way.paths[at]).value = x
+    return put_together(way.out_spec, results)

@@ -1,0 +1,174 @@
+"""Models of Keras, under any of its backends, made modules of ours."""
+
+import inspect
+import json
+from typing import Any
+
+from .. import _clematis as _core
+from ..errors import ArgumentError, ClematisError, ConvertError
+from .captured import Capture, Captured, Part
+from .nests import taken_apart
+
+
+def from_keras_module(
+    native_module: Any, example_inputs: Any = None, *, constructor_args: Any = None, constructor_kwargs: Any = None,
+    instance_args: Any = None, instance_kwargs: Any = None, dynamic_batch: bool = True, **options: Any,
+) -> Captured:  # fmt: skip
+    """A module of ours that computes what a Keras layer or model does, on any backend.
+
+    `native_module` is a layer, a model or a class of such. It is traced by the backend that Keras runs on, in evaluation
+    and in training; its variables, with their paths, become parameters and buffers.
+    """
+    import keras
+
+    if example_inputs is not None and instance_args is not None:
+        raise ArgumentError("from_keras_module: example_inputs and instance_args are one and the same; give one")
+    if inspect.isclass(native_module):
+        native_module = native_module(*(constructor_args or ()), **(constructor_kwargs or {}))
+    if not isinstance(native_module, keras.Layer):
+        kind = type(native_module).__name__
+        raise ArgumentError(f"from_keras_module: a Keras layer or model was expected, not {kind}")
+    args = instance_args if example_inputs is None else example_inputs
+    args = () if args is None else tuple(args) if isinstance(args, (list, tuple)) else (args,)
+    if not args:
+        args = _from_shapes(native_module)
+    args, kwargs = _arrays(keras, args), _arrays(keras, dict(instance_kwargs or {}))
+    if not native_module.built or not native_module.variables:
+        native_module(*args, **kwargs)
+    trained, rest = list(native_module.trainable_variables), list(native_module.non_trainable_variables)
+    paths = _paths([*trained, *rest])
+    held = [(path, "param" if i < len(trained) else "state", _host(v)) for i, (path, v) in enumerate(paths)]
+    read = _READERS[keras.backend.backend()]
+    told = "training" in inspect.signature(native_module.call).parameters or native_module._call_has_training_arg
+
+    def way(training: bool) -> Part:
+        words = {"training": training} if told else {}
+
+        def run(values: Any, *given: Any) -> Any:
+            *positional, named = given
+            own, other = list(values[: len(trained)]), list(values[len(trained) :])
+            out, new = native_module.stateless_call(own, other, *positional, **named, **words)[:2]
+            return out, [(path, x) for (path, _, _), x in zip(held[len(trained) :], new, strict=True)]
+
+        return read(run, held, (*args, kwargs), dynamic_batch, "train" if training else "eval")
+
+    evaluation = way(False)
+    training: Part | ConvertError = evaluation
+    if told:
+        try:
+            training = way(True)
+        except ClematisError as e:
+            training = ConvertError(str(e))
+    values = {**evaluation.values, **(training.values if isinstance(training, Part) else {})}
+    return Captured(Capture(_FAMILY[keras.backend.backend()], values, evaluation, training), **options)
+
+
+_FAMILY = {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}
+
+
+def _from_shapes(model: Any) -> tuple[Any, ...]:
+    """Examples of zeros, where a model knows what it takes."""
+    import numpy as np
+
+    shapes = getattr(model, "input_shape", None)
+    if shapes is None:
+        raise ConvertError("from_keras_module: example inputs are needed: a model is captured on them")
+    shapes = shapes if isinstance(shapes, list) else [shapes]
+    return tuple(np.zeros([2 if n is None else n for n in shape], "float32") for shape in shapes)
+
+
+def _arrays(keras: Any, x: Any) -> Any:
+    if isinstance(x, dict):
+        return {key: _arrays(keras, value) for key, value in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x)(_arrays(keras, value) for value in x)
+    if isinstance(x, _core.Tensor):
+        x = x.numpy()
+    return keras.ops.convert_to_tensor(x) if _core._tree.is_array(x) else x
+
+
+def _host(v: Any) -> Any:
+    import keras
+
+    return keras.ops.convert_to_numpy(v.value)
+
+
+def _paths(variables: list[Any]) -> list[tuple[str, Any]]:
+    """Each variable with a path that no other has."""
+    seen: dict[str, int] = {}
+    out = []
+    for v in variables:
+        path = v.path.replace(".", "_").replace("/", ".")
+        count = seen[path] = seen.get(path, -1) + 1
+        out.append((f"{path}_{count}" if count else path, v))
+    return out
+
+
+def _with_jax(run: Any, held: Any, args: Any, dynamic: bool, tag: str) -> Part:
+    from . import read_jax
+
+    def function(values: Any, key: Any, *given: Any) -> Any:
+        return run(values, *given)
+
+    return read_jax.read(
+        function, held, lambda values: values, args, dynamic=dynamic, with_key=False, updates=lambda out: out, tag=tag
+    )
+
+
+def _with_tensorflow(run: Any, held: Any, args: Any, dynamic: bool, tag: str) -> Part:
+    from . import read_tensorflow
+
+    return read_tensorflow.read(run, held, args, dynamic=dynamic, updates=lambda out: out, tag=tag)
+
+
+def _with_torch(run: Any, held: Any, args: Any, dynamic: bool, tag: str) -> Part:
+    """The variables are held by a module of torch's own, under other names."""
+    import torch
+
+    from . import read_torch
+
+    seen: dict[str, Any] = {}
+    names = [f"held{i}" for i in range(len(held))]
+
+    class Call(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for name, (_, role, x) in zip(names, held, strict=True):
+                x = torch.as_tensor(x)
+                if role == "param":
+                    setattr(self, name, torch.nn.Parameter(x))
+                else:
+                    self.register_buffer(name, x)
+
+        def forward(self, *given: Any) -> Any:
+            out, new = run([getattr(self, name) for name in names], *given, {})
+            found, seen["shape"] = taken_apart(out, is_leaf=lambda x: isinstance(x, torch.Tensor))
+            seen["count"], seen["paths"] = len(found), [path for path, _ in new]
+            return [*found, *(x for _, x in new)]
+
+    *positional, named = args
+    if named:
+        raise ConvertError("from_keras_module: under torch, inputs are given by position")
+    part = read_torch._Reader(torch, Call(), tuple(positional), {}, dynamic).part()
+    program = json.loads(part.text)
+    known = {name: (path, role) for name, (path, role, _) in zip(names, held, strict=True)}
+    places = {}
+    for place in program["inputs"]:
+        if place.get("path") in known:
+            place["path"], place["role"] = known[place["path"]]
+            places[place["path"]] = place["name"]
+        elif place["role"] == "constant":
+            place["path"] = f"constants.{tag}.{place['path'].replace('.', '_')}"
+    outs = program["outputs"][: seen["count"] + len(seen["paths"])]
+    for out, path in zip(outs[seen["count"] :], seen["paths"], strict=True):
+        if path in places:
+            out["updates"] = places[path]
+    program["outputs"] = [out for out in outs[: seen["count"]]] + [o for o in outs[seen["count"] :] if o.get("updates")]
+    own = {path: (role, x) for path, role, x in held}
+    for path, value in part.values.items():
+        if path not in known:
+            own[f"constants.{tag}.{path.replace('.', '_')}"] = ("constant", value[1])
+    return Part(json.dumps(program), own, part.order, [None] * seen["count"], None, seen["shape"])
+
+
+_READERS = {"jax": _with_jax, "tensorflow": _with_tensorflow, "torch": _with_torch}

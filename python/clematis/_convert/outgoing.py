@@ -1,0 +1,80 @@
+"""Modules of ours, made modules of other frameworks."""
+
+from typing import Any
+
+from ..errors import ArgumentError
+from .lowered import require
+
+
+def _examples(name: str, module: Any, example_inputs: Any, example_kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    from ..module import Module
+
+    if not isinstance(module, Module):
+        raise ArgumentError(f"{name}: a module of ours is converted, not {type(module).__name__}")
+    args = () if example_inputs is None else example_inputs
+    args = tuple(args) if isinstance(args, (list, tuple)) else (args,)
+    return args, dict(example_kwargs or {})
+
+
+def to_torch_module(module: Any, example_inputs: Any = None, *, example_kwargs: Any = None) -> Any:
+    """A `torch.nn.Module` that computes what a module does, in training and in evaluation.
+
+    Parameters and buffers have the module's names, with dots, and share its memory where both sides can (on torch always).
+    The program is found at the first call, or now if there are example inputs; torch differentiates, compiles and
+    exports it as its own.
+
+    >>> net = cm.to_torch_module(cm.nn.Linear(3, 2))
+    >>> [name for name, _ in net.named_parameters()]
+    ['w', 'b']
+    >>> import torch
+    >>> net(torch.ones(5, 3)).shape
+    torch.Size([5, 2])
+    """
+    args, kwargs = _examples("to_torch_module", module, example_inputs, example_kwargs)
+    require("torch", "to_torch_module")
+    from .to_torch import convert
+
+    return convert(module, args, kwargs)
+
+
+def to_keras_module(module: Any, example_inputs: Any = None, *, example_kwargs: Any = None) -> Any:
+    """A `keras.Model` that computes what a module does, with whatever backend Keras has.
+
+    Its weights have the module's names, with `__` between the words of a path, and start at copies of its values. It trains with `fit`, stands in
+    functional models, and is saved as `.keras`, with its programs as text, once it has been called or has had examples.
+    """
+    args, kwargs = _examples("to_keras_module", module, example_inputs, example_kwargs)
+    require("keras", "to_keras_module")
+    from .to_keras import convert
+
+    return convert(module, args, kwargs)
+
+
+def to_haiku_module(module: Any, example_inputs: Any = None, *, example_kwargs: Any = None) -> Any:
+    """A subclass of `hk.Module` that computes what a module does.
+
+    Parameters begin with the module's values, under its paths; buffers are state, so a module that has some needs
+    `hk.transform_with_state`. `is_training=` at a call, or `training=` at the making, says which way to go.
+    """
+    args, kwargs = _examples("to_haiku_module", module, example_inputs, example_kwargs)
+    require("haiku", "to_haiku_module")
+    from .to_haiku import convert
+
+    return convert(module, args, kwargs)
+
+
+def to_flax_module(
+    module: Any, example_inputs: Any = None, *, example_kwargs: Any = None, style: str = "nnx", rngs: Any = None
+) -> Any:
+    """A module of flax that computes what a module does: of `nnx`, or with `style="linen"` of linen.
+
+    An nnx module holds the values under the module's paths, and draws from `rngs`. A linen module makes them in `init`:
+    `params`, and `batch_stats` for buffers; it draws from the stream `dropout`.
+    """
+    args, kwargs = _examples("to_flax_module", module, example_inputs, example_kwargs)
+    if style not in ("nnx", "linen"):
+        raise ArgumentError(f'to_flax_module: style is "nnx" or "linen", not {style!r}')
+    require("flax", "to_flax_module")
+    from .to_flax import convert
+
+    return convert(module, args, kwargs, style, rngs)

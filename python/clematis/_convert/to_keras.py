@@ -1,0 +1,203 @@
+"""Modules of ours as models of Keras. Imported when one is asked for, or when Keras is, which has to know the class."""
+
+import base64
+from contextlib import nullcontext
+from typing import Any
+
+import keras
+import numpy as np
+
+from .. import _clematis as _core
+from ..errors import ConvertError
+from . import lowered
+from .captured import Arguments
+from .nests import put_together
+from .trace import Held, Programs, Spec, Way, build, held
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, (keras.KerasTensor, np.ndarray)) or keras.ops.is_tensor(x)
+
+
+def _spec(x: Any) -> Spec:
+    return keras.backend.standardize_dtype(x.dtype), tuple(x.shape)
+
+
+def _outside() -> Any:
+    """Where what is computed is computed now, though the backend may be tracing."""
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        return tf.init_scope()
+    if backend == "jax":
+        import jax
+
+        return jax.ensure_compile_time_eval()
+    return nullcontext()
+
+
+@keras.saving.register_keras_serializable(package="clematis", name="KerasModule")
+class KerasModule(keras.Model):  # type: ignore[misc]
+    """A module of ours that the backend of Keras computes.
+
+    Its variables are named as ours, with `__` between the words of a path. The program is found when it is first called with arguments of a kind, and
+    serves every size of the batch where the module allows that.
+    """
+
+    def __init__(self, programs: Programs, values: list[Held], **options: Any) -> None:
+        super().__init__(**options)
+        self._programs = programs
+        self._held: dict[str, Any] = {}
+        self._roles = {x.path: x.role for x in values}
+        for x in values:
+            dtype, shape = x.value.dtype.name, tuple(x.value.shape)
+            self._held[x.path] = self.add_weight(
+                name=x.path.replace(".", "__"), shape=shape, dtype=dtype, initializer="zeros", trainable=x.role == "param", autocast=False
+            )
+            if isinstance(x.value, _core.Tensor):
+                self._held[x.path].assign(x.value.numpy())
+        self._keys = keras.random.SeedGenerator()
+        self.built = True
+
+    def build(self, *args: Any, **kwargs: Any) -> None:
+        """All variables are there from the start."""
+
+    def call(self, *args: Any, training: Any = None, **kwargs: Any) -> Any:
+        """Runs the program for arguments like these."""
+        leaves, structure = self._programs.arrays(args, kwargs, _is_tensor)
+        way = self._find(structure, leaves, bool(training))
+        framework = keras.backend.backend()
+        values = [keras.ops.convert_to_tensor(self._held[path].value) for path in way.paths]
+        more = [_words(self._keys.next()) for _ in range(way.draws)]
+        constants = [_constant(x, framework) for x in way.constants]
+        ops, leaves = lowered.dialect(framework), [keras.ops.convert_to_tensor(x) for x in leaves]
+        pairs = zip(leaves, way.inputs, strict=True)
+        leaves = [lowered.cast(ops, x, _spec(x)[0], want) for x, (want, _) in pairs]
+        outs = way.prepared(framework)(ops, *values, *leaves, *more, *constants)
+        results = []
+        for x, at in zip(outs, way.updates, strict=True):
+            if at is None:
+                results.append(x)
+            else:
+                self._held[way.paths[at]].assign(x)
+        return put_together(way.shape, results)
+
+    def compute_output_spec(self, *args: Any, training: Any = None, **kwargs: Any) -> Any:
+        """What comes out, by the program alone."""
+        leaves, structure = self._programs.arrays(args, kwargs, _is_tensor)
+        way = self._find(structure, leaves, bool(training))
+        results = []
+        for (dtype, sizes), at in zip(way.outputs, way.updates, strict=True):
+            if at is None:
+                shape = tuple(n if isinstance(n, int) else None for n in sizes)
+                results.append(keras.KerasTensor(shape, dtype))
+        return put_together(way.shape, results)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The sizes of the result for one array of floats."""
+        one = keras.KerasTensor(tuple(input_shape), self.compute_dtype)
+        return self.compute_output_spec(one).shape
+
+    def _find(self, structure: Any, leaves: list[Any], training: bool) -> Way:
+        specs = [_spec(x) for x in leaves]
+        way = self._programs.find(structure, specs, training)
+        if way is None:
+            with _outside():
+                way = self._programs.add(structure, specs, training)
+                way.constants = [_core.asarray(x).numpy() for x in way.constants]
+        return way
+
+    # Files.
+
+    def get_config(self) -> dict[str, Any]:
+        """The programs as text, and what is held by name, type and shape."""
+        if not self._programs.known:
+            raise ConvertError(
+                f"{self._programs.name}: there is no program to save yet; call the model once, or convert with example_inputs"
+            )
+        values = [[path, self._roles[path], v.dtype, list(v.shape)] for path, v in self._held.items()]
+        programs = [[structure, training, _written(way)] for structure, training, way in self._programs.known]
+        words = self._programs.arguments
+        words = None if words is None else [words.names, words.args, words.kwargs]
+        own = {"module": self._programs.name, "held": values, "programs": programs, "arguments": words}
+        return {**keras.layers.Layer.get_config(self), "clematis": own}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "KerasModule":
+        """The model of a file; its values come after."""
+        config = dict(config)
+        own = config.pop("clematis")
+        programs = Programs(None)
+        programs.name = own["module"]
+        programs.arguments = own["arguments"] and Arguments(*own["arguments"])
+        programs.known = [(structure, training, _read(way)) for structure, training, way in own["programs"]]
+        values = [Held(path, role, _Blank(dtype, shape)) for path, role, dtype, shape in own["held"]]
+        return cls(programs, values, **config)
+
+
+class _Blank:
+    """Type and sizes of a value that comes later."""
+
+    def __init__(self, dtype: str, shape: list[int]) -> None:
+        self.dtype, self.shape = _core.asarray(np.zeros((), np.float32)).dtype, tuple(shape)
+        self.dtype = getattr(_core, dtype, None) or self.dtype
+
+
+def _words(seed: Any) -> Any:
+    """A key of two words."""
+    seed = keras.ops.convert_to_tensor(seed)
+    if keras.backend.backend() == "torch":
+        import torch
+
+        return seed.to(torch.int64).to(torch.uint32)
+    return keras.ops.cast(seed, "uint32")
+
+
+def _constant(x: Any, framework: str) -> Any:
+    return keras.ops.convert_to_tensor(x)
+
+
+def _written(way: Way) -> dict[str, Any]:
+    constants = [[x.dtype.name, list(x.shape), base64.b64encode(np.ascontiguousarray(x).tobytes()).decode()]
+                 for x in way.constants]  # fmt: skip
+    return {
+        "text": way.text, "paths": way.paths, "inputs": way.inputs, "draws": way.draws, "constants": constants,
+        "updates": way.updates, "outputs": way.outputs, "shape": way.shape,
+    }  # fmt: skip
+
+
+def _read(way: dict[str, Any]) -> Way:
+    constants = [np.frombuffer(base64.b64decode(data), dtype).reshape(shape) for dtype, shape, data in way["constants"]]
+
+    def specs(x: Any) -> list[Spec]:
+        return [(dtype, tuple(shape)) for dtype, shape in x]
+
+    return Way(
+        way["text"], list(way["paths"]), specs(way["inputs"]), way["draws"], constants, list(way["updates"]),
+        specs(way["outputs"]), way["shape"],
+    )  # fmt: skip
+
+
+def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> KerasModule:
+    """A model of Keras; with examples its programs are traced now."""
+    build(module, args, kwargs)
+    values = held(module)
+    floats = [x.value.dtype.name for x in values if _core.isdtype(x.value.dtype, "real floating")]
+    made = KerasModule(Programs(module), values, dtype=floats[0] if floats else "float32", name=_name(module))
+    if args or kwargs:
+        leaves, structure = made._programs.arrays(args, kwargs, _core._tree.is_array)
+        examples = [_core.asarray(x) for x in leaves]
+        specs = [(x.dtype.name, tuple(x.shape)) for x in examples]
+        for training in (False, True):
+            try:
+                way = made._programs.add(structure, specs, training)
+                way.constants = [_core.asarray(x).numpy() for x in way.constants]
+            except ConvertError:
+                if not training:
+                    raise
+    return made
+
+
+def _name(module: Any) -> str:
+    return "".join(c if c.isalnum() else "_" for c in type(module).__name__).lower()

@@ -1,0 +1,189 @@
+"""Modules of ours as modules of torch. Imported when one is asked for, since it imports torch."""
+
+import copy
+from typing import Any
+
+import torch
+
+from .. import _clematis as _core
+from ..errors import ClematisError, ConvertError
+from . import lowered
+from .nests import put_together
+from .trace import Held, Programs, Way, build, held
+
+
+class _Part(torch.nn.Module):
+    """Holds parameters under a word of their paths."""
+
+
+def _words(path: str) -> list[str]:
+    """A path as torch can have it: a word that torch's modules have a meaning for gets an underscore."""
+    return [f"{word}_" if hasattr(_PLAIN, word) else word for word in path.split(".")]
+
+
+_PLAIN = _Part()
+
+
+class TorchModule(torch.nn.Module):
+    """A module of ours that torch computes.
+
+    Its parameters and buffers are named as ours, with dots. The program is found when it is first called with arguments of
+    a kind, and serves every size of the batch where the module allows that.
+    """
+
+    def __init__(self, programs: Programs, values: list[Held]) -> None:
+        super().__init__()
+        self._programs = programs
+        self._places: dict[str, list[str]] = {}
+        self._constants = 0
+        for x in values:
+            self._places[x.path] = _words(x.path)
+            tensor = shared(x.value)
+            if x.role != "state":
+                trained = x.role == "param" and (tensor.is_floating_point() or tensor.is_complex())
+                tensor = torch.nn.Parameter(tensor, requires_grad=trained)
+            self._put(self._places[x.path], tensor)
+
+    def _put(self, words: list[str], x: Any) -> None:
+        holder: torch.nn.Module = self
+        for word in words[:-1]:
+            inner = holder._modules.get(word)
+            if inner is None:
+                inner = _Part()
+                holder.add_module(word, inner)
+            holder = inner
+        if isinstance(x, torch.nn.Parameter):
+            holder.register_parameter(words[-1], x)
+        else:
+            holder.register_buffer(words[-1], x)
+
+    def _value(self, path: str) -> Any:
+        holder: Any = self
+        for word in self._places[path]:
+            holder = getattr(holder, word)
+        return holder
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, structure = self._programs.arrays(args, kwargs, _is_tensor)
+        specs = [(str(x.dtype)[6:], tuple(x.shape)) for x in leaves]
+        way = self._programs.find(structure, specs, self.training)
+        if way is None:
+            way = self._add(structure, leaves)
+        run = way.run
+        pairs = zip(leaves, specs, way.inputs, strict=True)
+        leaves = [lowered.cast(_OPS, x, given, want) for x, (given, _), (want, _) in pairs]
+        values = [self._value(path) for path in way.paths]
+        more = _keys(way.draws, leaves, values) if way.draws else ()
+        constants = [getattr(self, name) for name in way.constants]
+        device = _device(leaves, values)
+        if device.type == "cpu":
+            outs = run(_OPS, *values, *leaves, *more, *constants)
+        else:
+            # What is made on the way is made where the operands are.
+            with device:
+                outs = run(_OPS, *values, *leaves, *more, *constants)
+        results = []
+        for x, at in zip(outs, way.updates, strict=True):
+            if at is None:
+                results.append(x)
+            else:
+                with torch.no_grad():
+                    values[at].copy_(x)
+        return put_together(way.shape, results)
+
+    @torch.compiler.disable
+    def _add(self, structure: Any, leaves: list[Any]) -> Way:
+        specs = [(str(x.dtype)[6:], tuple(n if type(n) is int else None for n in x.shape)) for x in leaves]
+        way = self._programs.add(structure, specs, self.training)
+        # Constants move with the module.
+        names = []
+        for x in way.constants:
+            name = f"_constant_{self._constants}"
+            self._constants += 1
+            self.register_buffer(name, shared(x).to(_device(leaves, list(self.parameters()))), persistent=False)
+            names.append(name)
+        way.constants = names
+        way.prepared("torch")
+        return way
+
+    def __deepcopy__(self, memo: Any) -> "TorchModule":
+        # The module that programs are traced from is not changed by that: copies have it in common.
+        new = self.__class__.__new__(self.__class__)
+        memo[id(self)] = new
+        memo[id(self._programs)] = programs = copy.copy(self._programs)
+        programs.known = list(self._programs.known)
+        torch.nn.Module.__init__(new)
+        new.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        programs = copy.copy(self._programs)
+        if programs.known:
+            # Its values are here already.
+            programs.module = None
+        state["_programs"] = programs
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for _, _, way in self._programs.known:
+            way.prepared("torch")
+
+    def extra_repr(self) -> str:
+        return f"of {self._programs.name}"
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, torch.Tensor)
+
+
+def _device(leaves: list[Any], values: list[Any]) -> Any:
+    """Where things are computed: where the model is, or else its arguments."""
+    for x in values:
+        return x.device
+    for x in leaves:
+        return x.device
+    return torch.device("cpu")
+
+
+def _keys(count: int, leaves: list[Any], values: list[Any]) -> Any:
+    """Keys of torch's own randomness, two words each."""
+    return torch.randint(0, 1 << 32, (count, 2), device=_device(leaves, values)).to(torch.uint32).unbind()
+
+
+def shared(x: Any) -> Any:
+    """A tensor of torch's over the memory of ours where that can be, else a copy."""
+    if x.backend == "torch":
+        native = x.native.detach()
+        return native if type(native) is torch.Tensor else native.as_subclass(torch.Tensor)
+    if x.backend in ("native", "numpy"):
+        try:
+            return torch.from_dlpack(x)
+        except (BufferError, RuntimeError, TypeError, ClematisError):
+            pass
+    own = x.to("torch").native.detach()
+    return own.clone() if x.backend != "native" else own
+
+
+def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TorchModule:
+    """A module of torch's; with examples its programs are traced now."""
+    build(module, args, kwargs)
+    programs = Programs(module)
+    made = TorchModule(programs, held(module))
+    made.train(module.training)
+    if args or kwargs:
+        leaves, structure = made._programs.arrays(args, kwargs, _core._tree.is_array)
+        examples = [shared(_core.asarray(x)) for x in leaves]
+        for mode in (False, True):
+            made.training = mode
+            try:
+                made._add(structure, examples)
+            except ConvertError:
+                if not mode:
+                    raise
+        made.train(module.training)
+    return made
+
+
+_OPS = lowered.dialect("torch")

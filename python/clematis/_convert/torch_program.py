@@ -1,0 +1,353 @@
+"""Writes a graph of torch's as plain data that Rust reads."""
+
+import json
+import math
+import operator
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import _clematis as _core
+from ..errors import UnsupportedError
+
+_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Python's functions on numbers that come of sizes, by our names of them.
+_NUMBERS = {
+    "truediv": "truediv", "add": "add", "sub": "sub", "mul": "mul", "pow": "pow", "neg": "neg", "sym_float": "float",
+    "sym_int": "int", "_sym_sqrt": "sqrt", "sym_sqrt": "sqrt", "_sym_log2": "log2", "sym_max": "max", "sym_min": "min",
+}  # fmt: skip
+
+
+@dataclass
+class Held:
+    """What goes into a program from the model itself."""
+
+    name: str
+    role: str
+    path: str
+    value: Any
+
+
+@dataclass
+class Traced:
+    """A graph of torch's, and what its inputs and outputs are for."""
+
+    module: Any
+    # In order: what the model holds, and the names of what a call gives.
+    held: list[Held]
+    given: list[str]
+    # Names of results or ("fixed", value); path of a buffer to the name of its new value.
+    results: list[Any]
+    updates: dict[str, str]
+    out_spec: Any
+    constants: dict[str, Any] = field(default_factory=dict)
+
+
+class Writer:
+    """Turns a graph into lists and dicts."""
+
+    def __init__(self, torch: Any, traced: Traced, known: frozenset[str]) -> None:
+        self.torch, self.traced, self.known = torch, traced, known
+        self.module = traced.module
+        self.alias: dict[str, str] = {}
+        # Tensors that the program makes of nothing, by the names of their nodes.
+        self.made: list[tuple[str, Any]] = []
+
+    def dtype(self, x: Any) -> str:
+        return str(x).removeprefix("torch.")
+
+    def size(self, x: Any) -> Any:
+        return x if isinstance(x, int) else self.expression(x.node.expr)
+
+    def expression(self, expr: Any) -> Any:
+        """A size as text in our spelling."""
+        import sympy
+
+        if expr.is_Integer:
+            return int(expr)
+        if expr.is_Symbol:
+            return _SYMBOL.match(str(expr)).group()  # type: ignore[union-attr]
+        name = type(expr).__name__
+        parts = [f"({self.expression(x)})" for x in expr.args]
+        if isinstance(expr, sympy.Add):
+            return "+".join(parts)
+        if isinstance(expr, sympy.Mul):
+            return "*".join(parts)
+        if isinstance(expr, sympy.Pow) and expr.args[1].is_Integer and int(expr.args[1]) > 0:
+            return "*".join([parts[0]] * int(expr.args[1]))
+        if name in ("FloorDiv", "CleanDiv", "IntTrueDiv"):
+            return "//".join(parts)
+        if name in ("Mod", "PythonMod"):
+            return "%".join(parts)
+        if name == "CeilDiv":
+            return f"-((-{parts[0]})//{parts[1]})"
+        if name in ("CeilToInt", "FloorToInt", "TruncToInt", "ToFloat", "Identity"):
+            return self.expression(expr.args[0])
+        if name in ("Max", "Min"):
+            words = [str(self.expression(x)) for x in expr.args]
+            text = words[0]
+            for word in words[1:]:
+                text = f"{name.lower()}({text},{word})"
+            return text
+        if name == "ModularIndexing":
+            return f"(({parts[0]}//{parts[1]})%{parts[2]})"
+        raise UnsupportedError(f"convert: a size that is {expr}")
+
+    def spec(self, x: Any) -> Any:
+        if not isinstance(x, self.torch.Tensor):
+            return None
+        return {"dtype": self.dtype(x.dtype), "shape": [self.size(n) for n in x.shape]}
+
+    def named(self, name: str) -> Any:
+        return {"v": self.alias.get(name, name)}
+
+    def value(self, x: Any) -> Any:
+        torch = self.torch
+        if isinstance(x, torch.fx.Node):
+            value = x.meta.get("val")
+            if isinstance(value, bool):
+                return value
+            if isinstance(value, (torch.SymInt, int)):
+                return {"d": str(self.size(value))}
+            if isinstance(value, float) or isinstance(value, torch.SymFloat) and value.node.expr.is_number:
+                return {"f": repr(float(value if isinstance(value, float) else value.node.expr))}
+            if x.op == "get_attr":
+                return self.attribute(x)
+            return self.named(x.name)
+        if x is None or isinstance(x, (bool, str)):
+            return x
+        if isinstance(x, torch.SymInt):
+            return {"d": str(self.size(x))}
+        if isinstance(x, int):
+            return x
+        if isinstance(x, float):
+            return x if math.isfinite(x) else {"f": repr(x)}
+        if isinstance(x, (list, tuple)):
+            return [self.value(part) for part in x]
+        if isinstance(x, torch.dtype):
+            return {"t": self.dtype(x)}
+        if isinstance(x, (torch.device, torch.layout, torch.memory_format, torch.Generator)):
+            return None
+        if isinstance(x, torch.fx.GraphModule):
+            return {"g": self.graph(x)}
+        if isinstance(x, dict):
+            return None
+        raise UnsupportedError(f"convert: {type(x).__name__} as an argument")
+
+    def attribute(self, node: Any) -> Any:
+        found = self.module
+        for word in node.target.split("."):
+            found = getattr(found, word)
+        if isinstance(found, self.torch.fx.GraphModule):
+            return {"g": self.graph(found)}
+        if isinstance(found, self.torch.Tensor):
+            if all(name != node.name for name, _ in self.made):
+                self.made.append((node.name, found.detach()))
+            return {"v": node.name}
+        raise UnsupportedError(f"convert: the attribute {node.target} of class {type(found).__name__}")
+
+    def nodes(self, graph: Any) -> list[Any]:
+        torch, out = self.torch, []
+        # Which of several results somebody reads.
+        read: dict[Any, set[Any]] = {}
+        for node in graph.nodes:
+            for source in node.all_input_nodes:
+                at = node.args[1] if node.target is operator.getitem and node.args[0] is source else None
+                read.setdefault(source, set()).add(at)
+        for node in graph.nodes:
+            if node.op == "call_module" or node.op == "call_method":
+                raise UnsupportedError(f"convert: a call of {node.target} in a graph")
+            if node.op != "call_function":
+                continue
+            value = node.meta.get("val")
+            # Sizes are known as expressions wherever they are used.
+            if isinstance(value, (torch.SymInt, torch.SymBool, int, float)):
+                continue
+            if isinstance(value, torch.SymFloat) and value.node.expr.is_number:
+                continue
+            written = self.node(node, value, read.get(node, set()))
+            if written is not None:
+                out.append(written)
+        return out
+
+    def node(self, node: Any, value: Any, read: set[Any]) -> Any:
+        target, args, kwargs = node.target, list(node.args), dict(node.kwargs)
+        variant = ""
+        if getattr(target, "__name__", "") == "with_effects":
+            # An op that is kept in its place by a token, which stands before its results.
+            target, args = args[1], args[2:]
+            value = value[1:]
+            read = {i - 1 for i in read if i}
+            if not target._schema.returns:
+                return None
+        if target is operator.getitem:
+            source = args[0].target
+            if getattr(source, "__name__", "") == "with_effects":
+                single = len(args[0].args[1]._schema.returns) == 1
+                if args[1] == 0 or not args[0].args[1]._schema.returns:
+                    return None
+                args[1] -= 1
+                if single:
+                    self.alias[node.name] = self.alias.get(args[0].name, args[0].name)
+                    return None
+            name = "getitem"
+        elif isinstance(value, self.torch.SymFloat):
+            word = getattr(target, "__name__", str(target))
+            name = f"sym.{_NUMBERS.get(word, word)}"
+        elif hasattr(target, "_schema"):
+            family, _, name = target._schema.name.rpartition("::")
+            variant = target._schema.overload_name
+            if name.startswith(("_assert", "sym_constrain_range", "_functional_assert")) or name == "sym_size":
+                return None
+            name = name if family == "aten" else f"{family}.{name}"
+        else:
+            name = getattr(target, "__name__", str(target))
+        if value is None and not node.users:
+            return None
+        if not node.all_input_nodes and name not in self.known and isinstance(value, self.torch.Tensor):
+            return self.constant(node, target)
+        if name == "as_strided":
+            # torch walks through memory: what the operand's memory looks like belongs to the op.
+            own = args[0].meta["val"]
+            kwargs |= {"own_stride": list(own.stride()), "own_offset": own.storage_offset()}
+        several = isinstance(value, (list, tuple))
+        values = value if several else [value]
+        unread = [i for i in range(len(values)) if i not in read] if several and None not in read else []
+        stack = node.meta.get("nn_module_stack") or {}
+        scope = list(stack.values())[-1][0] if stack else ""
+        return {
+            "op": name, "variant": variant, "args": [self.value(x) for x in args],
+            "kwargs": {k: self.value(v) for k, v in kwargs.items()}, "out": node.name,
+            "specs": [self.spec(x) for x in values], "unread": unread,
+            "scope": scope if isinstance(scope, str) else "", "line": line_of(node.meta.get("stack_trace")),
+        }  # fmt: skip
+
+    def constant(self, node: Any, target: Any) -> None:
+        """What an op without operands makes, made here and now."""
+        try:
+            with self.torch.no_grad():
+                made = target(*node.args, **node.kwargs)
+        except Exception as e:
+            raise UnsupportedError(f"convert: {target} has no counterpart: {first_line(e)}") from e
+        self.made.append((node.name, made))
+
+    def graph(self, module: Any) -> Any:
+        """A body of a branch or a loop."""
+        outer, self.module = self.module, module
+        graph = module.graph
+        places = [n for n in graph.nodes if n.op == "placeholder"]
+        given = [{"name": n.name, "role": "input", "spec": self.spec(n.meta.get("val")) or {"dtype": "int64", "shape": []}}
+                 for n in places]  # fmt: skip
+        out = next(n for n in graph.nodes if n.op == "output").args[0]
+        out = out if isinstance(out, (list, tuple)) else [out]
+        whole = {"inputs": given, "nodes": self.nodes(graph), "outputs": [{"value": self.value(x)} for x in out]}
+        self.module = outer
+        return whole
+
+    def program(self) -> tuple[dict[str, Any], dict[str, tuple[str, Any]]]:
+        """The program, and what the model holds by its paths."""
+        traced, graph = self.traced, self.traced.module.graph
+        places = {n.name: n for n in graph.nodes}
+        inputs, values, seen, names = [], {}, {}, {}
+        for held in traced.held:
+            # One that is shared goes in once; the other names stand for it.
+            first = seen.setdefault(_identity(held.value), held)
+            names[held.path] = first.name
+            if first is not held:
+                self.alias[held.name] = first.name
+                continue
+            values[held.path] = (held.role, held.value.detach())
+            inputs.append({"name": held.name, "role": held.role, "path": held.path, "spec": self.spec(held.value)})
+        nodes = self.nodes(graph)
+        outputs = [{"value": self.value(places[name])} for name in traced.results if isinstance(name, str)]
+        for path, name in traced.updates.items():
+            outputs.append({"value": self.value(places[name]), "updates": names[path]})
+        for name, x in self.made:
+            path = f"constants.{name}"
+            values[path] = ("constant", x)
+            inputs.append({"name": name, "role": "constant", "path": path, "spec": self.spec(x)})
+        for name in traced.given:
+            inputs.append({"name": name, "role": "input", "spec": self.spec(places[name].meta["val"])})
+        return {"inputs": inputs, "nodes": nodes, "outputs": outputs}, values
+
+
+def merged(one: Any, two: Any, sizes: tuple[int, int]) -> Any:
+    """A program that stands for two that were traced with these batch sizes; ValueError where they differ otherwise."""
+    if type(one) is not type(two):
+        raise ValueError(f"{one} and {two}")
+    if isinstance(one, dict):
+        if list(one) != list(two):
+            raise ValueError(f"{list(one)} and {list(two)}")
+        if list(one) == ["d"]:
+            return merged(int(one["d"]), int(two["d"]), sizes)
+        return {k: one[k] if k == "line" else merged(one[k], two[k], sizes) for k in one}
+    if isinstance(one, list):
+        if len(one) != len(two):
+            raise ValueError(f"{len(one)} and {len(two)} values")
+        return [merged(x, y, sizes) for x, y in zip(one, two, strict=True)]
+    if one == two:
+        return one
+    if isinstance(one, int) and not isinstance(one, bool):
+        if one * sizes[1] == two * sizes[0] and one % sizes[0] == 0:
+            return _Size(one // sizes[0], 0)
+        slope, rest = divmod(two - one, sizes[1] - sizes[0])
+        if not rest:
+            return _Size(slope, one - slope * sizes[0])
+    raise ValueError(f"{one} and {two}")
+
+
+class _Size:
+    """A multiple of the batch, and something more."""
+
+    def __init__(self, times: int, more: int) -> None:
+        self.times, self.more = times, more
+
+    def __str__(self) -> str:
+        return f"{self.times}*{BATCH}+({self.more})" if self.more else f"{self.times}*{BATCH}"
+
+
+BATCH = "batch"
+
+
+def text(program: Any) -> str:
+    """A program as JSON; sizes among parameters are marked as such."""
+
+    def marked(x: Any) -> Any:
+        if isinstance(x, _Size):
+            return {"d": str(x)}
+        if isinstance(x, dict):
+            return {k: [str(n) if isinstance(n, _Size) else n for n in v] if k == "shape" else marked(v)
+                    for k, v in x.items()}  # fmt: skip
+        return [marked(v) for v in x] if isinstance(x, list) else x
+
+    return json.dumps(marked(program))
+
+
+def _identity(x: Any) -> Any:
+    """What is the same of two names of one tensor."""
+    if not x.numel() or x.is_meta:
+        return id(x)
+    return x.untyped_storage().data_ptr(), x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
+
+
+def line_of(trace: str | None) -> str:
+    """The user's own line that an op comes from."""
+    found = re.findall(r'File "([^"]+)", line (\d+)', trace or "")
+    if not found:
+        return ""
+    own = [place for place in found if "/torch/" not in place[0]] or found
+    return f"{own[-1][0].rpartition('/')[2]}:{own[-1][1]}"
+
+
+def first_line(e: BaseException) -> str:
+    """What an error says first."""
+    words = str(e).strip()
+    return words.splitlines()[0] if words else type(e).__name__
+
+
+def rules() -> frozenset[str]:
+    """The ops that Rust knows."""
+    return frozenset(_core._import_rules("torch"))  # type: ignore[attr-defined]
+
+
+__all__ = ["BATCH", "Held", "Traced", "Writer", "first_line", "line_of", "merged", "rules", "text"]

@@ -1,0 +1,298 @@
+"""A module of ours as programs: one in evaluation and one in training for each kind of arguments."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _clematis as _core
+from .._module.call import frozen_paths
+from .._module.discover import RECORDING
+from .._module.roles import put_buffers
+from ..container import Container
+from ..errors import ArgumentError, ClematisError, ConvertError, StructureError
+from ..module import Module
+from .captured import Captured
+from .lowered import function
+from .nests import put_together, taken_apart
+
+# Sizes of a batch that no model has by chance, with different remainders; what is said of both is said of every batch.
+_SIZES = (1013, 1008)
+_NAME = "batch"
+
+Spec = tuple[str, tuple[Any, ...]]
+
+
+@dataclass
+class Way:
+    """One way through a model: what a graph takes and gives, all of it plain data but for the constants."""
+
+    text: str
+    # Paths of what is held, which are the first inputs; then come the arguments, a key for each draw, the constants.
+    paths: list[str]
+    inputs: list[Spec]
+    draws: int
+    constants: list[Any]
+    # For each output the place of what it replaces, or None.
+    updates: list[int | None]
+    outputs: list[Spec]
+    # What results look like.
+    shape: Any
+    # The function of the framework that runs it, once it is made.
+    run: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "run": None}
+
+    def prepared(self, framework: str) -> Any:
+        """The function of a framework's arrays."""
+        if self.run is None:
+            self.run = function(self.text, framework)
+        return self.run
+
+    def fits(self, specs: list[Spec], loosely: bool = False) -> bool:
+        """Whether arguments of these types and sizes can go in; None is a size that is not known.
+
+        Loosely, other types of the same kind do as well, and have to be cast.
+        """
+        if len(specs) != len(self.inputs):
+            return False
+        sizes: dict[str, Any] = {}
+        for (dtype, want), (given_dtype, given) in zip(self.inputs, specs, strict=True):
+            if len(want) != len(given):
+                return False
+            if dtype != given_dtype and not (loosely and _kind(dtype) == _kind(given_dtype)):
+                return False
+            for n, m in zip(want, given, strict=True):
+                if isinstance(n, str):
+                    if sizes.setdefault(n, m) is not m and sizes[n] != m:
+                        return False
+                elif n != m:
+                    return False
+        return True
+
+
+def _kind(dtype: str) -> str:
+    """Floats with floats, integers with integers."""
+    word = dtype.rstrip("0123456789").removeprefix("u")
+    return "float" if word == "bfloat" else word
+
+
+@dataclass
+class Held:
+    """A value of a module: its path with dots, what it is for, the tensor."""
+
+    path: str
+    role: str
+    value: Any
+
+
+def held(module: Any) -> list[Held]:
+    """Parameters, then buffers."""
+    v, frozen, found = module.v, frozen_paths(module), []
+    for path, x in v._entries():
+        if _core._tree.is_array(x):
+            found.append(Held(path.replace("/", "."), "frozen" if path in frozen else "param", _core.asarray(x)))
+    for path, x in module.buffers()._entries():
+        found.append(Held(path.replace("/", "."), "state", _core.asarray(x)))
+    return found
+
+
+def spec_of(dtype: Any, shape: Any) -> Spec:
+    """A dtype's name and sizes; what is no number is not known."""
+    return str(dtype), tuple(n if type(n) is int else None for n in shape)
+
+
+def with_batch(specs: list[Spec]) -> list[Spec] | None:
+    """The same with a name for the size of the batch: the first axis of the first array, and of those that agree."""
+    first = next((shape[0] for _, shape in specs if shape), 0)
+    if first == 0:
+        return None
+
+    def named(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (_NAME, *shape[1:]) if shape and shape[0] == first else shape
+
+    found = [(dtype, named(shape)) for dtype, shape in specs]
+    # A size that nobody knows has no number to fall back on.
+    return None if any(n is None for _, shape in found for n in shape) else found
+
+
+def build(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Makes the variables of a module that waits for a call."""
+    if module.v is not None and module.built_:
+        return
+    if not args and not kwargs:
+        raise StructureError(
+            f"{type(module).__name__}: some variables are made at the first call; call it once, or give example_inputs"
+        )
+    before = module.buffers().copy()
+    module(*args, **kwargs)
+    put_buffers(module, before)
+
+
+@contextmanager
+def _as_it_was(module: Any, training: bool) -> Iterator[None]:
+    """All modules in one mode; modes and buffers come back."""
+    modes = [(m, m.training) for m in module.modules()]
+    buffers = module.buffers().copy()
+    token = RECORDING.set(True)
+    try:
+        module.train(training)
+        yield
+    finally:
+        for m, mode in modes:
+            m.training = mode
+        put_buffers(module, buffers)
+        RECORDING.reset(token)
+
+
+def _record(module: Any, values: list[Held], structure: Any, specs: list[Spec], training: bool) -> tuple[Any, ...]:
+    """The graph of a call with arguments of these sizes, and what its results look like."""
+    shapes = []
+
+    def call(own: list[Any], given: list[Any]) -> Any:
+        v, state = module.v.copy(), Container()
+        for x, traced in zip(values, own, strict=True):
+            (state if x.role == "state" else v)[x.path.replace(".", "/")] = traced
+        put_buffers(module, state)
+        before = dict(module.buffers()._entries())
+        args, kwargs = put_together(structure, given)
+        result = module(*args, v=v, **kwargs) if len(v) else module(*args, **kwargs)
+        leaves, shape = taken_apart(result)
+        shapes.append(shape)
+        at = {x.path.replace(".", "/"): i for i, x in enumerate(values) if x.role == "state"}
+        new = [(at[path], _core.stop_gradient(x)) for path, x in module.buffers()._entries() if x is not before[path]]
+        return leaves, new
+
+    with _as_it_was(module, training):
+        triples = [(x.path, x.role, x.value) for x in values]
+        graph, constants, draws = _core._trace_call(call, triples, specs)  # type: ignore[attr-defined]
+    return graph, constants, draws, shapes[0]
+
+
+_PLACES = re.compile(r"(?<![\w.%\"-])\d+(?![\w.])")
+
+
+def _between(texts: tuple[str, str]) -> str | None:
+    """Of two texts that differ in sizes alone, the one with names for them; None where they differ in more."""
+    numbers = [[int(n) for n in _PLACES.findall(text)] for text in texts]
+    rests = [_PLACES.sub("#", text) for text in texts]
+    if rests[0] != rests[1]:
+        return None
+    span = _SIZES[0] - _SIZES[1]
+    words = []
+    for a, b in zip(*numbers, strict=True):
+        times, rest = divmod(a - b, span)
+        if rest:
+            return None
+        more = a - times * _SIZES[0]
+        word = str(a) if not times else _NAME if times == 1 else f"{times}*{_NAME}"
+        words.append(word if not times or not more else f"{word}{more:+d}")
+    out = iter(words)
+    return _PLACES.sub(lambda _: next(out), texts[0])
+
+
+def _sized(specs: list[Spec], size: int) -> list[Spec]:
+    return [(dtype, tuple(size if n == _NAME else n for n in shape)) for dtype, shape in specs]
+
+
+def _way(graph: Any, values: list[Held], specs: list[Spec], draws: int, constants: Any, shape: Any) -> Way:
+    outs = [(dtype, tuple(int(n) if n.isdigit() else n for n in sizes)) for dtype, sizes in graph.outputs()]
+    return Way(graph.text(), [x.path for x in values], specs, draws, list(constants), graph.updates(), outs, shape)
+
+
+def trace(module: Any, structure: Any, specs: list[Spec], training: bool) -> Way:
+    """The program of a call: for every size of the batch if that can be, else for the sizes that are given."""
+    values, named = held(module), with_batch(specs)
+    if named is not None:
+        found = _for_every_batch(module, values, structure, named, specs, training)
+        if found is not None:
+            return found
+    if any(n is None for _, shape in specs for n in shape):
+        raise ConvertError(
+            f"{type(module).__name__}: its program depends on sizes that are not known here; call it once with arrays of"
+            " known sizes, or give example_inputs"
+        )
+    graph, constants, draws, shape = _record(module, values, structure, specs, training)
+    return _way(graph, values, specs, draws, constants, shape)
+
+
+def _for_every_batch(
+    module: Any, values: list[Held], structure: Any, named: list[Spec], specs: list[Spec], training: bool
+) -> Way | None:
+    try:
+        pair = [_record(module, values, structure, _sized(named, size), training) for size in _SIZES]
+        text = _between((pair[0][0].text(), pair[1][0].text()))
+        if text is None or pair[0][3] != pair[1][3]:
+            return None
+        graph = _core._Graph(text)  # type: ignore[attr-defined]
+        _, constants, draws, shape = pair[0]
+        if any(_NAME in size for _, role, _, sizes in graph.inputs() if role == "constant" for size in sizes):
+            return None
+        # A program that branches on small sizes is found out at the size at hand.
+        size = next((s[0] for (_, s), (_, n) in zip(specs, named, strict=True) if n and n[0] == _NAME), None)
+        if size is not None and size != 1:
+            here = _record(module, values, structure, specs, training)
+            if here[0].text() != graph.bound(_NAME, size).text():
+                return None
+    except (ClematisError, ValueError, TypeError, MemoryError):
+        return None
+    return _way(graph, values, named, draws, constants, shape)
+
+
+def captured_way(module: Captured, training: bool) -> Way:
+    """What a captured model holds already."""
+    from .captured import Way as Own
+
+    way: Any = module._ways[1] if training else module._ways[0]
+    if not isinstance(way, Own):
+        raise ConvertError(f"in training: {way}; call eval() first")
+    inputs = [(dtype, tuple(int(n) if n.isdigit() else n for n in sizes))
+              for _, role, dtype, sizes in way.graph.inputs() if role == "input"]  # fmt: skip
+    outs = [(dtype, tuple(int(n) if n.isdigit() else n for n in sizes)) for dtype, sizes in way.graph.outputs()]
+    return Way(
+        way.graph.text(), list(way.paths), inputs, int(way.draws), list(way.constants), way.updates, outs, way.out_spec
+    )
+
+
+class Programs:
+    """The programs of a module, traced when they are first needed."""
+
+    def __init__(self, module: Any) -> None:
+        self.module: Any = module
+        self.name = module._name if isinstance(module, Captured) else type(module).__name__
+        # Structure of the arguments, whether it is for training, the way.
+        self.known: list[tuple[Any, bool, Way]] = []
+        self.is_captured = isinstance(module, Captured)
+        # A captured model knows how arguments become its arrays.
+        self.arguments = module._ways[0].arguments if isinstance(module, Captured) else None
+
+    def arrays(self, args: Any, kwargs: Any, is_leaf: Any) -> tuple[list[Any], Any]:
+        """The arrays among a call's arguments, and the structure that the program is found by."""
+        if self.arguments is not None:
+            return self.arguments.leaves(self.name, args, kwargs), None
+        return taken_apart((args, kwargs), is_leaf)
+
+    def add(self, structure: Any, specs: list[Spec], training: bool) -> Way:
+        """Traces one more."""
+        if self.module is None:
+            raise ConvertError(
+                f"{self.name}: it was saved with programs for other arguments than {specs} in"
+                f" {'training' if training else 'evaluation'}; convert the module again with example_inputs like these"
+            )
+        if isinstance(self.module, Captured):
+            way = captured_way(self.module, training)
+            if not way.fits(specs, loosely=True):
+                raise ConvertError(f"{self.name}: it was captured for {way.inputs}, not for {specs}")
+        else:
+            way = trace(self.module, structure, specs, training)
+        self.known.append((structure, training, way))
+        return way
+
+    def find(self, structure: Any, specs: list[Spec], training: bool) -> "Way | None":
+        """The program for a call, if it is known."""
+        for own, mode, way in self.known:
+            if mode == training and own == structure and way.fits(specs, self.is_captured):
+                return way
+        return None
