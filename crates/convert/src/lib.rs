@@ -5,8 +5,10 @@
 //! framework. Nothing here looks at a backend.
 
 pub mod foreign;
+pub mod onnx;
 pub mod import;
 pub mod lower;
+pub mod export;
 
 pub use foreign::Program;
 pub use import::{Imported, import};

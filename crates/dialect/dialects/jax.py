@@ -588,7 +588,7 @@ mean = op(wide(lambda x, *, axes: jnp.mean(x, axes)))
 @op
 @wide
 def var(x, *, axes, correction):
-    n = np.prod([x.shape[a] for a in axes])
+    n = int(np.prod([x.shape[a] for a in axes]))
     d = x - jnp.mean(x, axes, keepdims=True)
     d = jnp.square(d.real) + jnp.square(d.imag) if kind(x) == "c" else jnp.square(d)
     return jnp.sum(d, axes) / max(n - correction, 0.0)

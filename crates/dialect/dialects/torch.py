@@ -709,7 +709,9 @@ def group_norm(x, scale=None, bias=None, *, axis, groups, epsilon):
 
 
 def batch_norm(x, mean, variance, scale=None, bias=None, *, axis, epsilon):
-    return F.batch_norm(x, mean, variance, scale, bias, False, 0.0, epsilon) if axis == 1 else NotImplemented
+    # torch's own has no derivative by the statistics.
+    plain = axis == 1 and not mean.requires_grad and not variance.requires_grad
+    return F.batch_norm(x, mean, variance, scale, bias, False, 0.0, epsilon) if plain else NotImplemented
 
 
 def linear(x, w, b=None):

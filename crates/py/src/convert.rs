@@ -79,7 +79,8 @@ impl PyGraph {
 
     /// The program as text, which the class reads back.
     fn text(&self) -> String {
-        self.graph.to_string()
+        // Reading counts values from the first one on, so none may be missing.
+        self.graph.prune().to_string()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Object<'py>, (String,))> {

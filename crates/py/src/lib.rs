@@ -13,6 +13,7 @@ mod error;
 mod function;
 mod lower;
 mod nest;
+mod onnx;
 mod operand;
 mod spread;
 mod tensor;
@@ -74,6 +75,7 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     checkpoint::install(m)?;
     convert::install(m)?;
     lower::install(m)?;
+    onnx::install(m)?;
     cost::install(m)?;
     backend::install(m)?;
     m.add_function(wrap_pyfunction!(tensor::_restore, m)?)?;

@@ -6,7 +6,7 @@ use crate::operand::{give, operand};
 use crate::tensor::PyTensor;
 use crate::transform::Object;
 use clematis_bridge::Framework;
-use clematis_convert::lower::{Dialect, lower};
+use clematis_convert::lower::{Dialect, lower, without_held};
 use clematis_core::graph::Role;
 use clematis_core::random::Key;
 use clematis_core::trace::Trace;
@@ -136,9 +136,20 @@ fn _lower(
     lower(&graph.graph, name, &dialect).or_raise()
 }
 
+/// A graph without ops that hold tensors, and those tensors, which are its last inputs.
+#[pyfunction]
+fn _without_held<'py>(py: Python<'py>, graph: &PyGraph) -> PyResult<(PyGraph, Bound<'py, PyList>)> {
+    let (graph, held) = without_held(&graph.graph).or_raise()?;
+    let held = held.into_iter().map(|x| give(py, x, false));
+    let held = PyList::new(py, held.collect::<PyResult<Vec<_>>>()?)?;
+    let graph = Arc::new(graph);
+    Ok((PyGraph { graph }, held))
+}
+
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_trace_call, m)?)?;
     m.add_function(wrap_pyfunction!(_dialect, m)?)?;
+    m.add_function(wrap_pyfunction!(_without_held, m)?)?;
     m.add_function(wrap_pyfunction!(_lower, m)?)
 }

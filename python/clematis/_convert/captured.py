@@ -148,8 +148,10 @@ class Way:
         self.paths = [name for name, role, _, _ in inputs if role in _HELD and name]
         self.updates = self.graph.updates()
 
-    def constants_at(self, home: str) -> list[Any]:
+    def constants_at(self, home: str | None) -> list[Any]:
         """The constants on a backend."""
+        if home is None:
+            return list(self.constants)
         if home not in self._at:
             self._at[home] = [x if x.backend == home else x.to(home) for x in self.constants]
         return self._at[home]
@@ -299,7 +301,8 @@ def _run(module: Any, way: Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     inputs = [_core.asarray(x) for x in flat]
     home = home or (inputs[0].backend if inputs else _core.current_backend())
     inputs = [x.to(home) if x.backend != home else x for x in inputs]
-    key = [_core._next_key().to(home)] if way.draws else []
+    # While the call is recorded as a program, nothing has a home yet.
+    key = [x if home is None else x.to(home) for x in ([_core._next_key()] if way.draws else [])]
     outs = way.graph([*values, *inputs, *key, *way.constants_at(home)])
     results = []
     for x, at in zip(outs, way.updates, strict=True):

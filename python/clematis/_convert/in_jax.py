@@ -40,7 +40,7 @@ class Runner:
 
     def __init__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         build(module, args, kwargs)
-        self.programs = Programs(module)
+        self.programs = Programs(module, "jax")
         self.values: list[Held] = held(module)
         self.training = bool(module.training)
         self.name = type(module).__name__
@@ -60,7 +60,6 @@ class Runner:
         with jax.ensure_compile_time_eval():
             way = self.programs.add(structure, specs, training)
             way.constants = [array(_core.asarray(x)) for x in way.constants]
-        way.prepared("jax")
         return way
 
     def call(self, args: Any, kwargs: Any, training: bool, values: Any, key: Any, store: Any) -> Any:

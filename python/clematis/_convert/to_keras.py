@@ -58,10 +58,13 @@ class KerasModule(keras.Model):  # type: ignore[misc]
             if isinstance(x.value, _core.Tensor):
                 self._held[x.path].assign(x.value.numpy())
         self._keys = keras.random.SeedGenerator()
-        self.built = True
+        self.built = self.supports_masking = True
 
     def build(self, *args: Any, **kwargs: Any) -> None:
         """All variables are there from the start."""
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """Masks are arguments like others; none goes along with a result."""
 
     def call(self, *args: Any, training: Any = None, **kwargs: Any) -> Any:
         """Runs the program for arguments like these."""
@@ -128,7 +131,7 @@ class KerasModule(keras.Model):  # type: ignore[misc]
         """The model of a file; its values come after."""
         config = dict(config)
         own = config.pop("clematis")
-        programs = Programs(None)
+        programs = Programs(None, keras.backend.backend())
         programs.name = own["module"]
         programs.arguments = own["arguments"] and Arguments(*own["arguments"])
         programs.known = [(structure, training, _read(way)) for structure, training, way in own["programs"]]
@@ -184,7 +187,7 @@ def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Keras
     build(module, args, kwargs)
     values = held(module)
     floats = [x.value.dtype.name for x in values if _core.isdtype(x.value.dtype, "real floating")]
-    made = KerasModule(Programs(module), values, dtype=floats[0] if floats else "float32", name=_name(module))
+    made = KerasModule(Programs(module, keras.backend.backend()), values, dtype=floats[0] if floats else "float32", name=_name(module))
     if args or kwargs:
         leaves, structure = made._programs.arrays(args, kwargs, _core._tree.is_array)
         examples = [_core.asarray(x) for x in leaves]

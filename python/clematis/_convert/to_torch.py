@@ -103,7 +103,6 @@ class TorchModule(torch.nn.Module):
             self.register_buffer(name, shared(x).to(_device(leaves, list(self.parameters()))), persistent=False)
             names.append(name)
         way.constants = names
-        way.prepared("torch")
         return way
 
     def __deepcopy__(self, memo: Any) -> "TorchModule":
@@ -169,7 +168,7 @@ def shared(x: Any) -> Any:
 def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TorchModule:
     """A module of torch's; with examples its programs are traced now."""
     build(module, args, kwargs)
-    programs = Programs(module)
+    programs = Programs(module, "torch")
     made = TorchModule(programs, held(module))
     made.train(module.training)
     if args or kwargs:

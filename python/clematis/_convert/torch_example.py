@@ -49,11 +49,11 @@ def tensors(torch: Any, args: Any, kwargs: Any, device: Any) -> Any:
 
     def tensor(x: Any) -> Any:
         if isinstance(x, _core.Tensor):
-            x = torch.as_tensor(x.numpy()) if x.backend != "torch" else x.native
+            x = torch.tensor(x.numpy()) if x.backend != "torch" else x.native
         elif not isinstance(x, torch.Tensor) and _core._tree.is_array(x):
             import numpy as np
 
-            x = torch.as_tensor(np.asarray(x))
+            x = torch.tensor(np.asarray(x))
         if isinstance(x, torch.Tensor):
             x = x.detach()
             return x.to(device) if device is not None and x.device != device else x

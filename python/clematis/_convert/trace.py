@@ -197,9 +197,10 @@ def _sized(specs: list[Spec], size: int) -> list[Spec]:
     return [(dtype, tuple(size if n == _NAME else n for n in shape)) for dtype, shape in specs]
 
 
-def _way(graph: Any, values: list[Held], specs: list[Spec], draws: int, constants: Any, shape: Any) -> Way:
+def _way(graph: Any, paths: list[str], specs: list[Spec], draws: int, constants: Any, shape: Any) -> Way:
     outs = [(dtype, tuple(int(n) if n.isdigit() else n for n in sizes)) for dtype, sizes in graph.outputs()]
-    return Way(graph.text(), [x.path for x in values], specs, draws, list(constants), graph.updates(), outs, shape)
+    graph, more = _core._without_held(graph)  # type: ignore[attr-defined]
+    return Way(graph.text(), paths, specs, draws, [*constants, *more], graph.updates(), outs, shape)
 
 
 def trace(module: Any, structure: Any, specs: list[Spec], training: bool) -> Way:
@@ -215,7 +216,7 @@ def trace(module: Any, structure: Any, specs: list[Spec], training: bool) -> Way
             " known sizes, or give example_inputs"
         )
     graph, constants, draws, shape = _record(module, values, structure, specs, training)
-    return _way(graph, values, specs, draws, constants, shape)
+    return _way(graph, [x.path for x in values], specs, draws, constants, shape)
 
 
 def _for_every_batch(
@@ -238,7 +239,7 @@ def _for_every_batch(
                 return None
     except (ClematisError, ValueError, TypeError, MemoryError):
         return None
-    return _way(graph, values, named, draws, constants, shape)
+    return _way(graph, [x.path for x in values], named, draws, constants, shape)
 
 
 def captured_way(module: Captured, training: bool) -> Way:
@@ -250,17 +251,15 @@ def captured_way(module: Captured, training: bool) -> Way:
         raise ConvertError(f"in training: {way}; call eval() first")
     inputs = [(dtype, tuple(int(n) if n.isdigit() else n for n in sizes))
               for _, role, dtype, sizes in way.graph.inputs() if role == "input"]  # fmt: skip
-    outs = [(dtype, tuple(int(n) if n.isdigit() else n for n in sizes)) for dtype, sizes in way.graph.outputs()]
-    return Way(
-        way.graph.text(), list(way.paths), inputs, int(way.draws), list(way.constants), way.updates, outs, way.out_spec
-    )
+    return _way(way.graph, list(way.paths), inputs, int(way.draws), way.constants, way.out_spec)
 
 
 class Programs:
     """The programs of a module, traced when they are first needed."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, framework: str) -> None:
         self.module: Any = module
+        self.framework = framework
         self.name = module._name if isinstance(module, Captured) else type(module).__name__
         # Structure of the arguments, whether it is for training, the way.
         self.known: list[tuple[Any, bool, Way]] = []
@@ -287,6 +286,8 @@ class Programs:
                 raise ConvertError(f"{self.name}: it was captured for {way.inputs}, not for {specs}")
         else:
             way = trace(self.module, structure, specs, training)
+        # What the framework cannot compute is found out now.
+        way.prepared(self.framework)
         self.known.append((structure, training, way))
         return way
 

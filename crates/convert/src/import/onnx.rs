@@ -16,6 +16,7 @@ mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
+mod sample;
 mod shape;
 mod signal;
 
@@ -38,7 +39,7 @@ pub static TABLE: Table = Table {
     rule,
 };
 
-const PARTS: [&[(&str, Rule)]; 14] = [
+const PARTS: [&[(&str, Rule)]; 15] = [
     pointwise::RULES,
     shape::RULES,
     index::RULES,
@@ -48,6 +49,7 @@ const PARTS: [&[(&str, Rule)]; 14] = [
     conv::RULES,
     pool::RULES,
     image::RULES,
+    sample::RULES,
     recurrent::RULES,
     loss::RULES,
     quantize::RULES,
@@ -57,13 +59,18 @@ const PARTS: [&[(&str, Rule)]; 14] = [
 
 fn rule(name: &str) -> Option<Rule> {
     let mut found = PARTS.iter().flat_map(|part| part.iter());
-    found.find(|(known, _)| *known == name).map(|(_, rule)| *rule)
+    found
+        .find(|(known, _)| *known == name)
+        .map(|(_, rule)| *rule)
 }
 
 /// The names of all ops that have a rule.
 pub fn names() -> Vec<&'static str> {
-    let all = PARTS.iter().flat_map(|part| part.iter().map(|(name, _)| *name));
-    all.filter(|name| *name != "getitem" && !name.starts_with('&')).collect()
+    let all = PARTS
+        .iter()
+        .flat_map(|part| part.iter().map(|(name, _)| *name));
+    all.filter(|name| *name != "getitem" && !name.starts_with('&'))
+        .collect()
 }
 
 /// A model that was read.
@@ -89,7 +96,11 @@ pub fn import(bytes: &[u8], folder: Option<&Path>, options: &Options) -> Result<
     let open = Trace::open(false);
     let mut known = HashMap::new();
     for input in &source.program.inputs {
-        let name = if input.path.is_empty() { &input.name } else { &input.path };
+        let name = if input.path.is_empty() {
+            &input.name
+        } else {
+            &input.path
+        };
         let x = open.trace.input(input.spec.spec()?, role(input)?, name);
         known.insert(input.name.as_str(), Slot::Tensor(x));
     }
@@ -101,13 +112,32 @@ pub fn import(bytes: &[u8], folder: Option<&Path>, options: &Options) -> Result<
     if !draws {
         graph.inputs.remove(source.program.inputs.len());
     }
-    let Source { held, inputs, outputs, .. } = source;
-    Ok(Imported { graph, held, constants: closed.captured, draws, inputs, outputs })
+    let Source {
+        held,
+        inputs,
+        outputs,
+        ..
+    } = source;
+    Ok(Imported {
+        graph,
+        held,
+        constants: closed.captured,
+        draws,
+        inputs,
+        outputs,
+    })
 }
 
 /// Runs a model once on values, also where shapes depend on them; one result for each output.
-pub fn run(bytes: &[u8], folder: Option<&Path>, inputs: HashMap<String, Host>) -> Result<Vec<(String, Tensor)>> {
-    let options = Options { values: inputs, ..Options::default() };
+pub fn run(
+    bytes: &[u8],
+    folder: Option<&Path>,
+    inputs: HashMap<String, Host>,
+) -> Result<Vec<(String, Tensor)>> {
+    let options = Options {
+        values: inputs,
+        ..Options::default()
+    };
     let source = read(&proto::Model::parse(bytes)?, folder, &options)?;
     if let Some(name) = source.inputs.first() {
         bail!(Value, "onnx: input `{name}` is missing");
@@ -115,7 +145,10 @@ pub fn run(bytes: &[u8], folder: Option<&Path>, inputs: HashMap<String, Host>) -
     check_known(&source.program, &TABLE)?;
     let mut known = HashMap::new();
     for (input, held) in source.program.inputs.iter().zip(source.held) {
-        known.insert(input.name.as_str(), Slot::Tensor(ops::from_host(held.host)?));
+        known.insert(
+            input.name.as_str(),
+            Slot::Tensor(ops::from_host(held.host)?),
+        );
     }
     let key = ops::from_slice(&[0u32, 0], [2usize])?;
     let (results, _) = walked(&source.program, &source.known, known, key)?;
@@ -123,16 +156,29 @@ pub fn run(bytes: &[u8], folder: Option<&Path>, inputs: HashMap<String, Host>) -
 }
 
 /// Walks through a program: the outputs, and whether anything was drawn.
-fn walked<'a>(program: &'a Program, values: &'a [(String, Host)], mut known: HashMap<&'a str, Slot>, key: Tensor) -> Result<(Vec<Tensor>, bool)> {
+fn walked<'a>(
+    program: &'a Program,
+    values: &'a [(String, Host)],
+    mut known: HashMap<&'a str, Slot>,
+    key: Tensor,
+) -> Result<(Vec<Tensor>, bool)> {
     for (name, host) in values {
         known.insert(name, Slot::Tensor(ops::from_host(host.clone())?));
     }
-    let mut walk = Walk { table: &TABLE, known, key, draws: 0 };
+    let mut walk = Walk {
+        table: &TABLE,
+        known,
+        key,
+        draws: 0,
+    };
     walk.run(program)?;
-    let outputs = program.outputs.iter().map(|out| match walk.slot(&out.value)? {
-        Slot::Tensor(x) => ops::materialize(&x),
-        other => settled(&other),
-    });
+    let outputs = program
+        .outputs
+        .iter()
+        .map(|out| match walk.slot(&out.value)? {
+            Slot::Tensor(x) => ops::materialize(&x),
+            other => settled(&other),
+        });
     Ok((outputs.collect::<Result<_>>()?, walk.draws > 0))
 }
 
@@ -144,20 +190,40 @@ fn settled(slot: &Slot) -> Result<Tensor> {
     match slot {
         Slot::Tensor(x) => Ok(x.clone()),
         Slot::Int(d) => counted(*d),
-        Slot::List(parts) if parts.is_empty() => ops::zeros(Shape::from_sizes(&[0]), DType::I64).done(),
+        Slot::List(parts) if parts.len() > 4096 => bail!(Convert, "convert: {} sizes", parts.len()),
+        Slot::List(parts) if parts.is_empty() => {
+            ops::zeros(Shape::from_sizes(&[0]), DType::I64).done()
+        }
         Slot::List(parts) => {
-            let known: Option<Vec<i64>> = parts.iter().map(|p| if let Slot::Int(d) = p { d.value() } else { None }).collect();
+            let known: Option<Vec<i64>> = parts
+                .iter()
+                .map(|p| {
+                    if let Slot::Int(d) = p {
+                        d.value()
+                    } else {
+                        None
+                    }
+                })
+                .collect();
             if let Some(known) = known {
                 return ops::from_slice(&known, [known.len()]);
             }
             let one = |part: &Slot| match part {
                 Slot::Int(d) => ops::reshape(counted(*d)?, Shape::from_sizes(&[1])).done(),
-                other => bail!(Unsupported, "convert: a list with {} is no tensor", other.kind()),
+                other => bail!(
+                    Unsupported,
+                    "convert: a list with {} is no tensor",
+                    other.kind()
+                ),
             };
             let parts = parts.iter().map(one).collect::<Result<Vec<_>>>()?;
             ops::concat(&parts, 0).done()
         }
-        other => bail!(Convert, "convert: {} where a tensor was expected", other.kind()),
+        other => bail!(
+            Convert,
+            "convert: {} where a tensor was expected",
+            other.kind()
+        ),
     }
 }
 
@@ -176,8 +242,28 @@ fn counted(d: Dim) -> Result<Tensor> {
 fn t(a: &Args<'_>, i: usize) -> Result<Tensor> {
     match a.slot(i, "operand") {
         Slot::Nothing => bail!(Convert, "convert: `{}`: operand {i} is missing", a.node.op),
-        slot => settled(slot),
+        slot => folded(settled(slot)?),
     }
+}
+
+/// What is small is computed here; what is larger when the program runs, else two constants could make one of any size.
+fn folded(x: Tensor) -> Result<Tensor> {
+    let many = x.shape().count_dim().value().is_none_or(|n| n > 256);
+    if many { recorded(x, None) } else { Ok(x) }
+}
+
+/// The operand at a place with so many axes at least.
+fn ranked(a: &Args<'_>, i: usize, least: usize) -> Result<Tensor> {
+    let x = t(a, i)?;
+    if x.rank() < least {
+        bail!(
+            Convert,
+            "convert: `{}`: operand {i} is {}, and needs {least} axes",
+            a.node.op,
+            x.spec()
+        );
+    }
+    Ok(x)
 }
 
 /// The same in an expression.
@@ -189,7 +275,7 @@ fn e(a: &Args<'_>, i: usize) -> Expr {
 fn maybe(a: &Args<'_>, i: usize) -> Result<Option<Tensor>> {
     match a.slot(i, "operand") {
         Slot::Nothing => Ok(None),
-        slot => settled(slot).map(Some),
+        slot => folded(settled(slot)?).map(Some),
     }
 }
 
@@ -214,10 +300,21 @@ fn sizes(a: &Args<'_>, i: usize) -> Option<Vec<Dim>> {
 fn dims(slot: &Slot) -> Option<Vec<Dim>> {
     match slot {
         Slot::Int(d) => Some(vec![*d]),
-        Slot::List(parts) => parts.iter().map(|part| if let Slot::Int(d) = part { Some(*d) } else { None }).collect(),
+        Slot::List(parts) => parts
+            .iter()
+            .map(|part| {
+                if let Slot::Int(d) = part {
+                    Some(*d)
+                } else {
+                    None
+                }
+            })
+            .collect(),
         Slot::Tensor(x) if x.rank() <= 1 && matches!(x.dtype(), DType::I64 | DType::I32) => {
             let host = values(x).filter(|host| host.spec().shape.count() <= 4096)?;
-            (0..host.spec().shape.count()).map(|i| Some(Dim::number(host.get(i).ok()?.as_i128() as i64))).collect()
+            (0..host.spec().shape.count())
+                .map(|i| Some(Dim::number(host.get(i).ok()?.as_i128() as i64)))
+                .collect()
         }
         _ => None,
     }
@@ -248,9 +345,17 @@ fn ints(a: &Args<'_>, i: usize) -> Result<Vec<i64>> {
     }
 }
 
+/// A known integer in an operand.
+fn int(a: &Args<'_>, i: usize) -> Result<i64> {
+    match ints(a, i)?.first() {
+        Some(n) => Ok(*n),
+        None => Err(a.bad("an integer")),
+    }
+}
+
 /// Known numbers in an operand.
 fn floats(a: &Args<'_>, i: usize) -> Result<Vec<f64>> {
-    match values(&t(a, i)?) {
+    match values(&settled(a.slot(i, "operand"))?) {
         Some(host) => Ok(host.to_f64()),
         None => unknown(a, i),
     }
@@ -258,11 +363,18 @@ fn floats(a: &Args<'_>, i: usize) -> Result<Vec<f64>> {
 
 /// A list of numbers among the attributes.
 fn numbers(a: &Args<'_>, name: &str) -> Result<Vec<f64>> {
-    let Slot::List(xs) = a.slot(NAMED, name) else { return Ok(Vec::new()) };
+    let Slot::List(xs) = a.slot(NAMED, name) else {
+        return Ok(Vec::new());
+    };
     let one = |x: &Slot| match x {
         Slot::Float(x) => Ok(*x),
         Slot::Int(d) => Ok(d.value().unwrap_or(0) as f64),
-        other => bail!(Convert, "convert: `{}`: {} among {name}", a.node.op, other.kind()),
+        other => bail!(
+            Convert,
+            "convert: `{}`: {} among {name}",
+            a.node.op,
+            other.kind()
+        ),
     };
     xs.iter().map(one).collect()
 }
@@ -304,8 +416,8 @@ fn several(a: &Args<'_>, mut xs: Vec<Slot>) -> Slot {
 /// The same tensor as a value of the program: what is made of it is counted when the program runs, not here.
 ///
 /// A file of a few bytes can ask for a constant of any size.
-fn recorded(x: Tensor, count: Dim) -> Result<Tensor> {
-    let large = count.value().is_none_or(|n| n > 1 << 22);
+fn recorded(x: Tensor, count: Option<Dim>) -> Result<Tensor> {
+    let large = count.and_then(Dim::value).is_none_or(|n| n > 1 << 22);
     match Trace::innermost_abstract() {
         Some(trace) if large && !matches!(x.repr(), Repr::Traced { .. }) => {
             let same = clematis_core::Op::Reshape(x.shape().clone());

@@ -52,7 +52,11 @@ pub struct Source {
 /// Makes a program of a model; data in other files must lie below `folder`.
 pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Result<Source> {
     let mut builder = Builder {
-        functions: model.functions.iter().map(|f| ((f.domain, f.name), f)).collect(),
+        functions: model
+            .functions
+            .iter()
+            .map(|f| ((f.domain, f.name), f))
+            .collect(),
         folder,
         known: Vec::new(),
         steps: 0,
@@ -88,7 +92,12 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
         if let Some(host) = options.values.get(input.name) {
             let wanted = tensor::dtype(input.dtype)?;
             if host.spec().dtype != wanted {
-                bail!(Convert, "onnx: input `{}` is {wanted}, and its value {}", input.name, host.spec());
+                bail!(
+                    Convert,
+                    "onnx: input `{}` is {wanted}, and its value {}",
+                    input.name,
+                    host.spec()
+                );
             }
             builder.known.push((input.name.to_string(), host.clone()));
             continue;
@@ -101,9 +110,16 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
             spec: spec(input, options)?,
         });
     }
-    let strange = options.values.keys().find(|name| !graph.inputs.iter().any(|x| x.name == **name));
+    let strange = options
+        .values
+        .keys()
+        .find(|name| !graph.inputs.iter().any(|x| x.name == **name));
     if let Some(name) = strange {
-        bail!(Value, "onnx: no input is called `{name}`; there are: {}", names.join(", "));
+        bail!(
+            Value,
+            "onnx: no input is called `{name}`; there are: {}",
+            names.join(", ")
+        );
     }
     let place = Place {
         opsets: &model.opsets,
@@ -133,11 +149,19 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
 /// Element type and sizes of an input; sizes without a name get one of the input's.
 fn spec(x: &ValueInfo<'_>, options: &Options) -> Result<ForeignSpec> {
     if let Some(other) = x.other {
-        bail!(Unsupported, "onnx: input `{}` is {other}, not a tensor", x.name);
+        bail!(
+            Unsupported,
+            "onnx: input `{}` is {other}, not a tensor",
+            x.name
+        );
     }
     let dtype = tensor::dtype(x.dtype).map_err(|e| e.note(format!("in input `{}`", x.name)))?;
     let Some(shape) = &x.shape else {
-        bail!(Unsupported, "onnx: nothing is said of the shape of input `{}`; give its value", x.name);
+        bail!(
+            Unsupported,
+            "onnx: nothing is said of the shape of input `{}`; give its value",
+            x.name
+        );
     };
     let size = |(axis, size): (usize, &Size<'_>)| match size {
         Size::Known(n) if *n >= 0 => Ok(json!(n)),
@@ -156,7 +180,10 @@ fn named(name: &str, options: &Options) -> Json {
     if let Some(n) = options.sizes.get(name) {
         return json!(n);
     }
-    let mut word: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let mut word: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
     if word.starts_with(|c: char| c.is_ascii_digit()) || Dim::symbol(&word).is_err() {
         word.insert(0, 'n');
     }
@@ -184,10 +211,24 @@ fn role(name: &str, host: &Host, uses: &HashMap<&str, Vec<(&str, usize)>>) -> Op
     if float && any(&["BatchNormalization"], 3) {
         return Some("state");
     }
-    let looked_at = any(&["Resize", "Upsample", "Clip", "Dropout", "Range", "Pad"], 1) && count <= SMALL;
+    let looked_at = any(
+        &["Resize", "Upsample", "Clip", "Dropout", "Range", "Pad"],
+        1,
+    ) && count <= SMALL;
     let layers = [
-        "Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN", "BatchNormalization", "LayerNormalization",
-        "InstanceNormalization", "GroupNormalization", "RMSNormalization", "PRelu",
+        "Conv",
+        "ConvTranspose",
+        "Gemm",
+        "MatMul",
+        "LSTM",
+        "GRU",
+        "RNN",
+        "BatchNormalization",
+        "LayerNormalization",
+        "InstanceNormalization",
+        "GroupNormalization",
+        "RMSNormalization",
+        "PRelu",
     ];
     if float && !looked_at && (any(&layers, 1) || count > 1) {
         return Some("param");
@@ -203,11 +244,24 @@ struct Paths {
 
 impl Paths {
     fn add(&mut self, name: &str) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '_'
+            }
+        };
         let word: String = name.chars().map(plain).collect();
-        let parts = word.split('.').map(|part| part.trim_matches('_')).filter(|part| !part.is_empty());
+        let parts = word
+            .split('.')
+            .map(|part| part.trim_matches('_'))
+            .filter(|part| !part.is_empty());
         let word = parts.collect::<Vec<_>>().join(".");
-        let word = if word.is_empty() { "value".to_string() } else { word };
+        let word = if word.is_empty() {
+            "value".to_string()
+        } else {
+            word
+        };
         let mut path = word.clone();
         let mut count = 1;
         // No path may be another one or stand above it.
@@ -226,8 +280,13 @@ impl Paths {
     }
 
     fn clashes(&self, path: &str) -> bool {
-        let above = path.char_indices().filter(|(_, c)| *c == '.').map(|(i, _)| &path[..i]);
-        self.used.contains(path) || self.used.contains(&format!("{path}/")) || above.into_iter().any(|p| self.used.contains(p))
+        let above = path
+            .char_indices()
+            .filter(|(_, c)| *c == '.')
+            .map(|(i, _)| &path[..i]);
+        self.used.contains(path)
+            || self.used.contains(&format!("{path}/"))
+            || above.into_iter().any(|p| self.used.contains(p))
     }
 }
 
@@ -262,24 +321,43 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn nodes(&mut self, nodes: &[Node<'_>], place: &Place<'_>, scope: &mut Scope) -> Result<Vec<Step>> {
+    fn nodes(
+        &mut self,
+        nodes: &[Node<'_>],
+        place: &Place<'_>,
+        scope: &mut Scope,
+    ) -> Result<Vec<Step>> {
         let mut out = Vec::new();
         for node in nodes {
             self.steps += 1;
-            if self.steps > STEPS {
-                bail!(Convert, "onnx: more than {STEPS} nodes, those of functions counted at each call");
+            if self.steps > STEPS || place.depth > 0 && self.steps > STEPS >> 3 {
+                bail!(
+                    Convert,
+                    "onnx: {} nodes and more, those of functions counted at each call",
+                    self.steps
+                );
             }
             self.node(node, place, scope, &mut out)?;
         }
         Ok(out)
     }
 
-    fn node(&mut self, node: &Node<'_>, place: &Place<'_>, scope: &mut Scope, out: &mut Vec<Step>) -> Result<()> {
+    fn node(
+        &mut self,
+        node: &Node<'_>,
+        place: &Place<'_>,
+        scope: &mut Scope,
+        out: &mut Vec<Step>,
+    ) -> Result<()> {
         let mut args: Vec<Json> = Vec::new();
         for name in &node.inputs {
             args.push(value(name, scope));
         }
-        let wanted = node.outputs.iter().rposition(|x| !x.is_empty()).map_or(0, |i| i + 1);
+        let wanted = node
+            .outputs
+            .iter()
+            .rposition(|x| !x.is_empty())
+            .map_or(0, |i| i + 1);
         let mut kwargs = Map::new();
         kwargs.insert("&outputs".into(), json!(wanted));
         let function = self.functions.get(&(node.domain, node.op)).copied();
@@ -294,8 +372,15 @@ impl Builder<'_> {
                     self.attribute(attribute, place, scope, &mut kwargs)?;
                 }
                 let main = node.domain.is_empty() || node.domain == "ai.onnx";
-                let op = if main { node.op.to_string() } else { format!("{}::{}", node.domain, node.op) };
-                (op, version(place.opsets, node.domain).unwrap_or(1).to_string())
+                let op = if main {
+                    node.op.to_string()
+                } else {
+                    format!("{}::{}", node.domain, node.op)
+                };
+                (
+                    op,
+                    version(place.opsets, node.domain).unwrap_or(1).to_string(),
+                )
             }
         };
         let single = wanted == 1 && op != "&call";
@@ -303,40 +388,38 @@ impl Builder<'_> {
             Some(name) if single => name.to_string(),
             _ => format!("&{}", self.steps),
         };
-        out.push(Step {
-            op,
-            variant,
-            args,
-            kwargs,
-            out: result.clone(),
-            specs: Vec::new(),
-            scope: String::new(),
-            line: node.name.to_string(),
-        });
+        out.push(step(&op, &variant, args, kwargs, &result, node.name));
         if single {
             scope.made.insert(result);
             return Ok(());
         }
-        for (i, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-            out.push(Step {
-                op: "getitem".into(),
-                variant: String::new(),
-                args: vec![json!({ "v": result }), json!(i)],
-                kwargs: Map::new(),
-                out: name.to_string(),
-                specs: Vec::new(),
-                scope: String::new(),
-                line: String::new(),
-            });
+        for (i, name) in node
+            .outputs
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| !name.is_empty())
+        {
+            let args = vec![json!({ "v": result }), json!(i)];
+            out.push(step("getitem", "", args, Map::new(), name, ""));
             scope.made.insert(name.to_string());
         }
         Ok(())
     }
 
-    fn attribute(&mut self, x: &Attribute<'_>, place: &Place<'_>, scope: &mut Scope, kwargs: &mut Map<String, Json>) -> Result<()> {
+    fn attribute(
+        &mut self,
+        x: &Attribute<'_>,
+        place: &Place<'_>,
+        scope: &mut Scope,
+        kwargs: &mut Map<String, Json>,
+    ) -> Result<()> {
         if !x.reference.is_empty() {
             let Some((given, own, outside)) = place.parameters else {
-                bail!(Convert, "onnx: attribute `{}` refers to a parameter outside of a function", x.name);
+                bail!(
+                    Convert,
+                    "onnx: attribute `{}` refers to a parameter outside of a function",
+                    x.name
+                );
             };
             let found = |list: &[Attribute<'_>]| list.iter().position(|y| y.name == x.reference);
             let (value, place) = match (found(given), found(own)) {
@@ -373,7 +456,11 @@ impl Builder<'_> {
                 kwargs.insert(format!("&{}", x.name), outside);
                 body
             }
-            Value::Unknown => bail!(Unsupported, "onnx: attribute `{}` is of a kind that is not known here", x.name),
+            Value::Unknown => bail!(
+                Unsupported,
+                "onnx: attribute `{}` is of a kind that is not known here",
+                x.name
+            ),
         };
         kwargs.insert(x.name.to_string(), json);
         Ok(())
@@ -382,40 +469,82 @@ impl Builder<'_> {
     /// A body as a program whose last inputs are what it takes from outside.
     fn body(&mut self, graph: &Graph<'_>, place: &Place<'_>) -> Result<(Json, Vec<String>)> {
         let mut scope = Scope::default();
-        scope.made.extend(graph.inputs.iter().map(|x| x.name.to_string()));
+        scope
+            .made
+            .extend(graph.inputs.iter().map(|x| x.name.to_string()));
         let mut renamed = Vec::new();
         for x in &graph.initializers {
             // The same name may stand in other bodies, so it gets one of its own.
             let name = format!("&value{}", self.known.len());
-            self.known.push((name.clone(), tensor::host(x, self.folder)?));
-            renamed.push(step("Identity", vec![value(&name, &mut scope)], x.name));
+            self.known
+                .push((name.clone(), tensor::host(x, self.folder)?));
+            renamed.push(step(
+                "Identity",
+                "13",
+                vec![value(&name, &mut scope)],
+                Map::new(),
+                x.name,
+                "",
+            ));
             scope.made.insert(x.name.to_string());
         }
         let mut nodes = self.nodes(&graph.nodes, place, &mut scope)?;
         renamed.append(&mut nodes);
-        let outputs: Vec<Json> = graph.outputs.iter().map(|x| value(x.name, &mut scope)).collect();
-        let inputs = graph.inputs.iter().map(|x| x.name).filter(|name| !renamed.iter().any(|s| s.out == **name));
-        let names: Vec<String> = inputs.map(String::from).chain(scope.free.iter().cloned()).collect();
+        let outputs: Vec<Json> = graph
+            .outputs
+            .iter()
+            .map(|x| value(x.name, &mut scope))
+            .collect();
+        let inputs = graph
+            .inputs
+            .iter()
+            .map(|x| x.name)
+            .filter(|name| !renamed.iter().any(|s| s.out == **name));
+        let names: Vec<String> = inputs
+            .map(String::from)
+            .chain(scope.free.iter().cloned())
+            .collect();
         Ok((written(&names, &renamed, &outputs), scope.free))
     }
 
     /// The body of a function of the model, for this call.
-    fn called(&mut self, function: &Function<'_>, node: &Node<'_>, place: &Place<'_>, scope: &mut Scope, args: &mut Vec<Json>) -> Result<Json> {
+    fn called(
+        &mut self,
+        function: &Function<'_>,
+        node: &Node<'_>,
+        place: &Place<'_>,
+        scope: &mut Scope,
+        args: &mut Vec<Json>,
+    ) -> Result<Json> {
         if place.depth >= DEPTH {
             bail!(Convert, "onnx: function `{}` calls itself", function.name);
         }
         let inside = Place {
-            opsets: if function.opsets.is_empty() { place.opsets } else { &function.opsets },
+            opsets: if function.opsets.is_empty() {
+                place.opsets
+            } else {
+                &function.opsets
+            },
             parameters: Some((&node.attributes, &function.defaults, place)),
             depth: place.depth + 1,
         };
         let mut own = Scope::default();
-        own.made.extend(function.inputs.iter().map(|x| x.to_string()));
+        own.made
+            .extend(function.inputs.iter().map(|x| x.to_string()));
         let nodes = self.nodes(&function.nodes, &inside, &mut own)?;
-        let outputs: Vec<Json> = function.outputs.iter().map(|x| value(x, &mut own)).collect();
+        let outputs: Vec<Json> = function
+            .outputs
+            .iter()
+            .map(|x| value(x, &mut own))
+            .collect();
         args.resize(function.inputs.len(), Json::Null);
         args.extend(own.free.iter().map(|name| value(name, scope)));
-        let names: Vec<String> = function.inputs.iter().map(|x| x.to_string()).chain(own.free).collect();
+        let names: Vec<String> = function
+            .inputs
+            .iter()
+            .map(|x| x.to_string())
+            .chain(own.free)
+            .collect();
         Ok(written(&names, &nodes, &outputs))
     }
 }
@@ -435,16 +564,24 @@ fn float(x: f32) -> Json {
     }
 }
 
-fn step(op: &str, args: Vec<Json>, out: &str) -> Step {
+fn step(
+    op: &str,
+    variant: &str,
+    args: Vec<Json>,
+    kwargs: Map<String, Json>,
+    out: &str,
+    line: &str,
+) -> Step {
     Step {
         op: op.into(),
-        variant: "13".into(),
+        variant: variant.into(),
         args,
-        kwargs: Map::new(),
+        kwargs,
         out: out.into(),
         specs: Vec::new(),
+        unread: Default::default(),
         scope: String::new(),
-        line: String::new(),
+        line: line.into(),
     }
 }
 

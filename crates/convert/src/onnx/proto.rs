@@ -166,7 +166,7 @@ impl<'a> Model<'a> {
         let mut model = Model::default();
         let mut fields = Fields::new(bytes);
         let mut found = false;
-        while let Some((at, field)) = fields.next()? {
+        while let Some((at, field)) = fields.field()? {
             match at {
                 1 => model.ir_version = field.int()?,
                 2 => model.producer = field.text()?,
@@ -175,12 +175,19 @@ impl<'a> Model<'a> {
                     model.graph = Graph::parse(field.bytes()?, 0)?;
                 }
                 8 => counted(&mut model.opsets, opset(field)?, "sets of ops")?,
-                25 => counted(&mut model.functions, Function::parse(field.bytes()?)?, "functions")?,
+                25 => counted(
+                    &mut model.functions,
+                    Function::parse(field.bytes()?)?,
+                    "functions",
+                )?,
                 _ => {}
             }
         }
         if !found {
-            bail!(Convert, "onnx: there is no graph in it; is this an ONNX model?");
+            bail!(
+                Convert,
+                "onnx: there is no graph in it; is this an ONNX model?"
+            );
         }
         Ok(model)
     }
@@ -194,14 +201,16 @@ impl<'a> Model<'a> {
 /// The version of a set of ops among these; the main one has two names.
 pub fn version(opsets: &[(&str, i64)], domain: &str) -> Option<i64> {
     let plain = |name: &str| name.is_empty() || name == "ai.onnx";
-    let found = opsets.iter().find(|(name, _)| *name == domain || plain(name) && plain(domain));
+    let found = opsets
+        .iter()
+        .find(|(name, _)| *name == domain || plain(name) && plain(domain));
     found.map(|(_, version)| *version)
 }
 
 fn opset<'a>(field: Field<'a>) -> Result<(&'a str, i64)> {
     let mut found = ("", 1);
     let mut fields = Fields::new(field.bytes()?);
-    while let Some((at, field)) = fields.next()? {
+    while let Some((at, field)) = fields.field()? {
         match at {
             1 => found.0 = field.text()?,
             2 => found.1 = field.int()?,
@@ -214,17 +223,36 @@ fn opset<'a>(field: Field<'a>) -> Result<(&'a str, i64)> {
 impl<'a> Graph<'a> {
     fn parse(bytes: &'a [u8], depth: usize) -> Result<Graph<'a>> {
         if depth > DEPTH {
-            bail!(Convert, "onnx: bodies stand more than {DEPTH} deep inside of each other");
+            bail!(
+                Convert,
+                "onnx: bodies stand more than {DEPTH} deep inside of each other"
+            );
         }
         let mut graph = Graph::default();
         let mut fields = Fields::new(bytes);
-        while let Some((at, field)) = fields.next()? {
+        while let Some((at, field)) = fields.field()? {
             match at {
-                1 => counted(&mut graph.nodes, Node::parse(field.bytes()?, depth)?, "nodes")?,
+                1 => counted(
+                    &mut graph.nodes,
+                    Node::parse(field.bytes()?, depth)?,
+                    "nodes",
+                )?,
                 2 => graph.name = field.text()?,
-                5 => counted(&mut graph.initializers, Tensor::parse(field.bytes()?)?, "initializers")?,
-                11 => counted(&mut graph.inputs, ValueInfo::parse(field.bytes()?)?, "inputs")?,
-                12 => counted(&mut graph.outputs, ValueInfo::parse(field.bytes()?)?, "outputs")?,
+                5 => counted(
+                    &mut graph.initializers,
+                    Tensor::parse(field.bytes()?)?,
+                    "initializers",
+                )?,
+                11 => counted(
+                    &mut graph.inputs,
+                    ValueInfo::parse(field.bytes()?)?,
+                    "inputs",
+                )?,
+                12 => counted(
+                    &mut graph.outputs,
+                    ValueInfo::parse(field.bytes()?)?,
+                    "outputs",
+                )?,
                 15 => bail!(Unsupported, "onnx: sparse initializers"),
                 _ => {}
             }
@@ -237,13 +265,17 @@ impl<'a> Node<'a> {
     fn parse(bytes: &'a [u8], depth: usize) -> Result<Node<'a>> {
         let mut node = Node::default();
         let mut fields = Fields::new(bytes);
-        while let Some((at, field)) = fields.next()? {
+        while let Some((at, field)) = fields.field()? {
             match at {
                 1 => counted(&mut node.inputs, field.text()?, "operands")?,
                 2 => counted(&mut node.outputs, field.text()?, "results")?,
                 3 => node.name = field.text()?,
                 4 => node.op = field.text()?,
-                5 => counted(&mut node.attributes, Attribute::parse(field.bytes()?, depth)?, "attributes")?,
+                5 => counted(
+                    &mut node.attributes,
+                    Attribute::parse(field.bytes()?, depth)?,
+                    "attributes",
+                )?,
                 7 => node.domain = field.text()?,
                 _ => {}
             }
@@ -262,7 +294,7 @@ impl<'a> Attribute<'a> {
         let (mut tensor, mut graph) = (None, None);
         let (mut floats, mut ints, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         let mut fields = Fields::new(bytes);
-        while let Some((at, field)) = fields.next()? {
+        while let Some((at, field)) = fields.field()? {
             match at {
                 1 => found.name = field.text()?,
                 2 => float = field.float()?,
@@ -309,7 +341,7 @@ impl<'a> Function<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Function<'a>> {
         let mut found = Function::default();
         let mut fields = Fields::new(bytes);
-        while let Some((at, field)) = fields.next()? {
+        while let Some((at, field)) = fields.field()? {
             match at {
                 1 => found.name = field.text()?,
                 4 => counted(&mut found.inputs, field.text()?, "inputs")?,
@@ -317,7 +349,11 @@ impl<'a> Function<'a> {
                 7 => counted(&mut found.nodes, Node::parse(field.bytes()?, 1)?, "nodes")?,
                 9 => counted(&mut found.opsets, opset(field)?, "sets of ops")?,
                 10 => found.domain = field.text()?,
-                11 => counted(&mut found.defaults, Attribute::parse(field.bytes()?, 1)?, "attributes")?,
+                11 => counted(
+                    &mut found.defaults,
+                    Attribute::parse(field.bytes()?, 1)?,
+                    "attributes",
+                )?,
                 _ => {}
             }
         }
@@ -329,7 +365,7 @@ impl<'a> ValueInfo<'a> {
     fn parse(bytes: &'a [u8]) -> Result<ValueInfo<'a>> {
         let mut found = ValueInfo::default();
         let mut fields = Fields::new(bytes);
-        while let Some((at, field)) = fields.next()? {
+        while let Some((at, field)) = fields.field()? {
             match at {
                 1 => found.name = field.text()?,
                 2 => found.kind(field.bytes()?)?,
@@ -341,7 +377,7 @@ impl<'a> ValueInfo<'a> {
 
     fn kind(&mut self, bytes: &'a [u8]) -> Result<()> {
         let mut fields = Fields::new(bytes);
-        while let Some((at, field)) = fields.next()? {
+        while let Some((at, field)) = fields.field()? {
             match at {
                 1 => self.tensor(field.bytes()?)?,
                 4 => self.other = Some("a sequence"),
@@ -356,13 +392,13 @@ impl<'a> ValueInfo<'a> {
 
     fn tensor(&mut self, bytes: &'a [u8]) -> Result<()> {
         let mut fields = Fields::new(bytes);
-        while let Some((at, field)) = fields.next()? {
+        while let Some((at, field)) = fields.field()? {
             match at {
                 1 => self.dtype = field.int()?,
                 2 => {
                     let mut sizes = Vec::new();
                     let mut dims = Fields::new(field.bytes()?);
-                    while let Some((at, dim)) = dims.next()? {
+                    while let Some((at, dim)) = dims.field()? {
                         if at == 1 {
                             counted(&mut sizes, size(dim.bytes()?)?, "axes")?;
                         }
@@ -379,7 +415,7 @@ impl<'a> ValueInfo<'a> {
 fn size(bytes: &[u8]) -> Result<Size<'_>> {
     let mut found = Size::Open;
     let mut fields = Fields::new(bytes);
-    while let Some((at, field)) = fields.next()? {
+    while let Some((at, field)) = fields.field()? {
         match at {
             1 => found = Size::Known(field.int()?),
             2 => found = Size::Named(field.text()?),
@@ -397,7 +433,7 @@ impl<'a> Tensor<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Tensor<'a>> {
         let mut found = Tensor::default();
         let mut fields = Fields::new(bytes);
-        while let Some((at, field)) = fields.next()? {
+        while let Some((at, field)) = fields.field()? {
             match at {
                 1 => {
                     let mut rest = field.packed();
@@ -422,7 +458,7 @@ impl<'a> Tensor<'a> {
 fn pair(bytes: &[u8]) -> Result<(&str, &str)> {
     let mut found = ("", "");
     let mut fields = Fields::new(bytes);
-    while let Some((at, field)) = fields.next()? {
+    while let Some((at, field)) = fields.field()? {
         match at {
             1 => found.0 = field.text()?,
             2 => found.1 = field.text()?,

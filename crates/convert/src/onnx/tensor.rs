@@ -9,7 +9,18 @@ use std::path::{Component, Path};
 
 /// Our element type of ONNX's number.
 pub fn dtype(code: i64) -> Result<DType> {
-    Ok(match code {
+    match own(code) {
+        Some(dtype) => Ok(dtype),
+        None => bail!(
+            Unsupported,
+            "onnx: the element type {} has no counterpart here",
+            name(code)
+        ),
+    }
+}
+
+fn own(code: i64) -> Option<DType> {
+    Some(match code {
         1 => DType::F32,
         2 => DType::U8,
         3 => DType::I8,
@@ -25,7 +36,7 @@ pub fn dtype(code: i64) -> Result<DType> {
         14 => DType::C64,
         15 => DType::C128,
         16 => DType::BF16,
-        other => bail!(Unsupported, "onnx: the element type {} has no counterpart here", name(other)),
+        _ => return None,
     })
 }
 
@@ -44,7 +55,10 @@ pub fn name(code: i64) -> String {
         24 => "float8e8m0",
         25 => "uint2",
         26 => "int2",
-        _ => return dtype(code).map_or_else(|_| format!("number {code}"), |d| d.long_name().to_string()),
+        _ => {
+            return own(code)
+                .map_or_else(|| format!("number {code}"), |d| d.long_name().to_string());
+        }
     };
     known.to_string()
 }
@@ -76,10 +90,15 @@ pub fn spec(x: &Tensor<'_>) -> Result<Spec> {
         let words = format!("onnx: tensor `{}` has the sizes {:?}", x.name, x.dims);
         Error::new(Kind::Convert, words)
     };
-    let sizes = x.dims.iter().map(|&n| usize::try_from(n).map_err(|_| wrong()));
+    let sizes = x
+        .dims
+        .iter()
+        .map(|&n| usize::try_from(n).map_err(|_| wrong()));
     let sizes = sizes.collect::<Result<Vec<usize>>>()?;
     let dtype = dtype(x.dtype).map_err(|e| e.note(format!("in tensor `{}`", x.name)))?;
-    let bytes = sizes.iter().try_fold(dtype.size(), |n, &size| n.checked_mul(size.max(1)));
+    let bytes = sizes
+        .iter()
+        .try_fold(dtype.size(), |n, &size| n.checked_mul(size.max(1)));
     if bytes.is_none_or(|n| n > isize::MAX as usize) {
         return Err(wrong());
     }
@@ -97,7 +116,12 @@ pub fn host(x: &Tensor<'_>, folder: Option<&Path>) -> Result<Host> {
     };
     let bytes = spec.bytes();
     if raw.len() != bytes {
-        bail!(Convert, "onnx: tensor `{}` is {spec} and takes {bytes} bytes; the file has {}", x.name, raw.len());
+        bail!(
+            Convert,
+            "onnx: tensor `{}` is {spec} and takes {bytes} bytes; the file has {}",
+            x.name,
+            raw.len()
+        );
     }
     let mut own = Bytes::zeroed(bytes)?;
     own.as_mut_slice::<u8>().copy_from_slice(raw);
@@ -135,10 +159,18 @@ fn typed(x: &Tensor<'_>, spec: Spec) -> Result<Host> {
         DType::U32 | DType::U64 => (11, 1),
         _ => (5, 1),
     };
-    let pieces = || x.typed.iter().filter(|(at, _)| *at == field).map(|(_, bytes)| *bytes);
+    let pieces = || {
+        x.typed
+            .iter()
+            .filter(|(at, _)| *at == field)
+            .map(|(_, bytes)| *bytes)
+    };
     let there: usize = pieces().map(<[u8]>::len).sum();
     let missing = |have: usize| {
-        let words = format!("onnx: tensor `{}` is {spec} and has {numbers} numbers; the file has {have}", x.name);
+        let words = format!(
+            "onnx: tensor `{}` is {spec} and has {numbers} numbers; the file has {have}",
+            x.name
+        );
         Error::new(Kind::Convert, words)
     };
     if there / least < numbers || least > 1 && there != numbers * least {
@@ -175,26 +207,50 @@ fn typed(x: &Tensor<'_>, spec: Spec) -> Result<Host> {
 fn external(x: &Tensor<'_>, spec: Spec, folder: Option<&Path>) -> Result<Host> {
     let entry = |key: &str| x.external.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
     let number = |key: &str| -> Result<Option<u64>> {
-        let Some(text) = entry(key) else { return Ok(None) };
+        let Some(text) = entry(key) else {
+            return Ok(None);
+        };
         match text.trim().parse() {
             Ok(n) => Ok(Some(n)),
-            Err(_) => bail!(Convert, "onnx: tensor `{}`: {key} is `{text}`, not a number", x.name),
+            Err(_) => bail!(
+                Convert,
+                "onnx: tensor `{}`: {key} is `{text}`, not a number",
+                x.name
+            ),
         }
     };
     let place = entry("location").unwrap_or_default();
     let Some(folder) = folder else {
-        bail!(Convert, "onnx: the data of tensor `{}` lies in another file, `{place}`; give the model's path, not its bytes", x.name);
+        bail!(
+            Convert,
+            "onnx: the data of tensor `{}` lies in another file, `{place}`; give the model's path, not its bytes",
+            x.name
+        );
     };
-    let inside = Path::new(place).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+    let inside = Path::new(place)
+        .components()
+        .all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
     if place.is_empty() || !inside {
-        bail!(Convert, "onnx: the data of tensor `{}` lies in `{place}`, which is not below the model's folder", x.name);
+        bail!(
+            Convert,
+            "onnx: the data of tensor `{}` lies in `{place}`, which is not below the model's folder",
+            x.name
+        );
     }
     let path = folder.join(place);
     let failed = |e: std::io::Error| Error::new(Kind::Io, format!("onnx: {}: {e}", path.display()));
     // A link may lead elsewhere, so what it leads to counts.
-    let (real, home) = (path.canonicalize().map_err(failed)?, folder.canonicalize().map_err(failed)?);
+    let (real, home) = (
+        path.canonicalize().map_err(failed)?,
+        folder.canonicalize().map_err(failed)?,
+    );
     if !real.starts_with(&home) {
-        bail!(Convert, "onnx: the data of tensor `{}` lies in `{}`, outside of the model's folder", x.name, real.display());
+        bail!(
+            Convert,
+            "onnx: the data of tensor `{}` lies in `{}`, outside of the model's folder",
+            x.name,
+            real.display()
+        );
     }
     let mut file = std::fs::File::open(&real).map_err(failed)?;
     let about = file.metadata().map_err(failed)?;
@@ -202,10 +258,24 @@ fn external(x: &Tensor<'_>, spec: Spec, folder: Option<&Path>) -> Result<Host> {
     if let Some(told) = number("length")?
         && told != bytes
     {
-        bail!(Convert, "onnx: tensor `{}` is {spec} and takes {bytes} bytes, not {told}", x.name);
+        bail!(
+            Convert,
+            "onnx: tensor `{}` is {spec} and takes {bytes} bytes, not {told}",
+            x.name
+        );
     }
-    if !about.is_file() || offset.checked_add(bytes).is_none_or(|end| end > about.len()) {
-        bail!(Convert, "onnx: tensor `{}` is {bytes} bytes at {offset} of `{}`, which has {}", x.name, path.display(), about.len());
+    if !about.is_file()
+        || offset
+            .checked_add(bytes)
+            .is_none_or(|end| end > about.len())
+    {
+        bail!(
+            Convert,
+            "onnx: tensor `{}` is {bytes} bytes at {offset} of `{}`, which has {}",
+            x.name,
+            path.display(),
+            about.len()
+        );
     }
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     let mut own = Bytes::zeroed(spec.bytes())?;
@@ -213,16 +283,21 @@ fn external(x: &Tensor<'_>, spec: Spec, folder: Option<&Path>) -> Result<Host> {
     finished(own, spec)
 }
 
-/// A tensor as a message.
-pub fn message(name: &str, host: &Host) -> Message {
+/// All of a tensor's message but its elements, which have to follow.
+pub fn head(name: &str, host: &Host) -> Vec<u8> {
     let mut out = Message::default();
     for dim in host.spec().shape.dims() {
         out.int(1, dim.value().unwrap_or(0));
     }
-    out.int(2, code(host.spec().dtype));
-    if !name.is_empty() {
-        out.put(8, name);
-    }
-    out.put(9, host.bytes().as_slice::<u8>());
-    out
+    out.int(2, code(host.spec().dtype)).put(8, name);
+    let mut bytes = out.into_bytes();
+    bytes.extend(prefix(9, host.bytes().len()));
+    bytes
+}
+
+/// What stands before a field of so many bytes.
+pub fn prefix(at: u32, length: usize) -> Vec<u8> {
+    let mut out = Message::default();
+    out.start(at, length);
+    out.into_bytes()
 }

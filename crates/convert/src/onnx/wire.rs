@@ -29,7 +29,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field, or `None` at the end.
-    pub fn next(&mut self) -> Result<Option<(u32, Field<'a>)>> {
+    pub fn field(&mut self) -> Result<Option<(u32, Field<'a>)>> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -46,11 +46,18 @@ impl<'a> Fields<'a> {
                 Field::Bytes(take(&mut self.rest, length)?)
             }
             5 => Field::Fixed(take(&mut self.rest, 4)?),
-            kind => bail!(Convert, "onnx: a field of the unknown wire type {kind}; is this an ONNX file?"),
+            kind => bail!(
+                Convert,
+                "onnx: a field of the unknown wire type {kind}; is this an ONNX file?"
+            ),
         };
         match u32::try_from(tag >> 3) {
             Ok(at) if at > 0 => Ok(Some((at, field))),
-            _ => bail!(Convert, "onnx: a field with the number {}; is this an ONNX file?", tag >> 3),
+            _ => bail!(
+                Convert,
+                "onnx: a field with the number {}; is this an ONNX file?",
+                tag >> 3
+            ),
         }
     }
 }
@@ -100,7 +107,9 @@ impl<'a> Field<'a> {
 pub fn number(rest: &mut &[u8]) -> Result<u64> {
     let mut value = 0u64;
     for (i, &byte) in rest.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7f).checked_shl(7 * i as u32).unwrap_or(0);
+        value |= u64::from(byte & 0x7f)
+            .checked_shl(7 * i as u32)
+            .unwrap_or(0);
         if byte < 0x80 {
             *rest = &rest[i + 1..];
             return Ok(value);
@@ -112,7 +121,11 @@ pub fn number(rest: &mut &[u8]) -> Result<u64> {
 fn take<'a>(rest: &mut &'a [u8], length: u64) -> Result<&'a [u8]> {
     let here = usize::try_from(length).ok().filter(|&n| n <= rest.len());
     let Some(here) = here else {
-        bail!(Convert, "onnx: a field of {length} bytes where {} are left; the file is cut off or damaged", rest.len());
+        bail!(
+            Convert,
+            "onnx: a field of {length} bytes where {} are left; the file is cut off or damaged",
+            rest.len()
+        );
     };
     let (field, after) = rest.split_at(here);
     *rest = after;
@@ -157,11 +170,16 @@ impl Message {
         self
     }
 
+    /// The beginning of a field of so many bytes, which have to follow.
+    pub fn start(&mut self, at: u32, length: usize) {
+        self.tag(at, 2);
+        self.number(length as u64);
+    }
+
     /// Bytes or text.
     pub fn put(&mut self, at: u32, x: impl AsRef<[u8]>) -> &mut Self {
         let x = x.as_ref();
-        self.tag(at, 2);
-        self.number(x.len() as u64);
+        self.start(at, x.len());
         self.bytes.extend_from_slice(x);
         self
     }
@@ -184,19 +202,41 @@ mod tests {
         outside.put(3, "name").message(4, &inside);
         let bytes = outside.into_bytes();
         let mut fields = Fields::new(&bytes);
-        let (at, name) = fields.next().expect("fine").expect("a field");
+        let (at, name) = fields.field().expect("fine").expect("a field");
         assert_eq!((at, name.text().expect("text")), (3, "name"));
-        let (_, message) = fields.next().expect("fine").expect("a field");
+        let (_, message) = fields.field().expect("fine").expect("a field");
         let mut fields = Fields::new(message.bytes().expect("bytes"));
-        assert_eq!(fields.next().expect("fine").expect("a field").1.int().expect("int"), -1);
-        assert_eq!(fields.next().expect("fine").expect("a field").1.float().expect("float"), 1.5);
-        assert!(fields.next().expect("fine").is_none());
+        assert_eq!(
+            fields
+                .field()
+                .expect("fine")
+                .expect("a field")
+                .1
+                .int()
+                .expect("int"),
+            -1
+        );
+        assert_eq!(
+            fields
+                .field()
+                .expect("fine")
+                .expect("a field")
+                .1
+                .float()
+                .expect("float"),
+            1.5
+        );
+        assert!(fields.field().expect("fine").is_none());
     }
 
     #[test]
     fn lengths_are_not_believed() {
-        assert!(Fields::new(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f, 1]).next().is_err());
-        assert!(Fields::new(&[0xff; 12]).next().is_err());
-        assert!(Fields::new(&[0x0b]).next().is_err());
+        assert!(
+            Fields::new(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f, 1])
+                .field()
+                .is_err()
+        );
+        assert!(Fields::new(&[0xff; 12]).field().is_err());
+        assert!(Fields::new(&[0x0b]).field().is_err());
     }
 }

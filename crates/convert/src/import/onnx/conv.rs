@@ -2,11 +2,11 @@
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
-use super::{NAMED, ints, maybe, out, t};
+use super::{NAMED, ints, maybe, out, recorded, t};
 use clematis_core::op::{Conv, Pads};
 use clematis_core::ops::same_padding;
 use clematis_core::shape::Axes;
-use clematis_core::{Composite, DType, Dim, Result, Shape, Tensor, bail, dispatch, ops};
+use clematis_core::{Composite, Dim, Result, Shape, Tensor, bail, dispatch, ops};
 
 pub const RULES: &[(&str, Rule)] = &[
     ("Conv", |_, a| {
@@ -24,10 +24,17 @@ pub fn each(a: &Args<'_>, name: &str, spatial: usize, default: usize) -> Result<
         return Ok(vec![default; spatial]);
     }
     let given = a.ints(NAMED, name)?;
-    let good: Option<Vec<usize>> = given.iter().map(|&n| usize::try_from(n).ok().filter(|&n| n < 1 << 31)).collect();
+    let good: Option<Vec<usize>> = given
+        .iter()
+        .map(|&n| usize::try_from(n).ok().filter(|&n| n < 1 << 31))
+        .collect();
     match good.filter(|xs| xs.len() == spatial) {
         Some(xs) => Ok(xs),
-        None => bail!(Convert, "convert: `{}`: {name} are {given:?} for {spatial} spatial axes", a.node.op),
+        None => bail!(
+            Convert,
+            "convert: `{}`: {name} are {given:?} for {spatial} spatial axes",
+            a.node.op
+        ),
     }
 }
 
@@ -37,17 +44,31 @@ pub fn pads(a: &Args<'_>, sizes: &[Dim], spans: &[Dim], strides: &[usize]) -> Re
     let word = a.text(NAMED, "auto_pad", "NOTSET")?;
     match word {
         "NOTSET" | "" => {
-            let given = if a.has(NAMED, "pads") { a.ints(NAMED, "pads")? } else { vec![0; 2 * spatial] };
+            let given = if a.has(NAMED, "pads") {
+                a.ints(NAMED, "pads")?
+            } else {
+                vec![0; 2 * spatial]
+            };
             if given.len() != 2 * spatial || given.iter().any(|n| n.abs() >= 1 << 31) {
-                bail!(Convert, "convert: `{}`: pads are {given:?} for {spatial} spatial axes", a.node.op);
+                bail!(
+                    Convert,
+                    "convert: `{}`: pads are {given:?} for {spatial} spatial axes",
+                    a.node.op
+                );
             }
-            Ok((0..spatial).map(|i| (Dim::number(given[i]), Dim::number(given[i + spatial]))).collect())
+            Ok((0..spatial)
+                .map(|i| (Dim::number(given[i]), Dim::number(given[i + spatial])))
+                .collect())
         }
         "VALID" => Ok(Pads::from_elem((Dim::from(0), Dim::from(0)), spatial)),
         "SAME_UPPER" | "SAME_LOWER" => {
             let one = |i: usize| {
                 let (low, high) = same_padding(sizes[i], spans[i], strides[i])?;
-                Ok(if word == "SAME_UPPER" { (low, high) } else { (high, low) })
+                Ok(if word == "SAME_UPPER" {
+                    (low, high)
+                } else {
+                    (high, low)
+                })
             };
             (0..spatial).map(one).collect()
         }
@@ -57,15 +78,24 @@ pub fn pads(a: &Args<'_>, sizes: &[Dim], spans: &[Dim], strides: &[usize]) -> Re
 
 fn spans(w: &Tensor, dilation: &[usize]) -> Vec<Dim> {
     let sizes = w.shape().dims()[2..].iter().zip(dilation);
-    sizes.map(|(&n, &d)| (n - Dim::from(1)) * Dim::from(d) + Dim::from(1)).collect()
+    sizes
+        .map(|(&n, &d)| (n - Dim::from(1)) * Dim::from(d) + Dim::from(1))
+        .collect()
 }
 
 /// The convolution that the attributes describe.
 pub fn conv(a: &Args<'_>, x: &Tensor, w: &Tensor) -> Result<Tensor> {
     let rank = x.rank();
     if rank < 3 || w.rank() != rank {
-        bail!(Convert, "convert: `{}` of {} and {}", a.node.op, x.spec(), w.spec());
+        bail!(
+            Convert,
+            "convert: `{}` of {} and {}",
+            a.node.op,
+            x.spec(),
+            w.spec()
+        );
     }
+    let (x, w) = (&recorded(x.clone(), None)?, &recorded(w.clone(), None)?);
     let spatial = rank - 2;
     let strides = each(a, "strides", spatial, 1)?;
     let dilation = each(a, "dilations", spatial, 1)?;
@@ -92,10 +122,15 @@ pub fn biased(y: Tensor, bias: Option<Tensor>) -> Result<Tensor> {
 }
 
 fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let (x, w) = (t(a, 0)?, t(a, 1)?);
+    let (x, w) = (recorded(t(a, 0)?, None)?, t(a, 1)?);
     let rank = x.rank();
     if rank < 3 || w.rank() != rank {
-        bail!(Convert, "convert: `ConvTranspose` of {} and {}", x.spec(), w.spec());
+        bail!(
+            Convert,
+            "convert: `ConvTranspose` of {} and {}",
+            x.spec(),
+            w.spec()
+        );
     }
     let spatial = rank - 2;
     let strides = each(a, "strides", spatial, 1)?;
@@ -109,22 +144,36 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let one = |i: usize| {
             let n = x.shape().dims()[2 + i];
             let (s, m) = (Dim::from(strides[i]), Dim::from(more[i]));
-            let wish = if told.is_empty() { n * s } else { Dim::number(told[told.len() - spatial + i]) };
+            let wish = if told.is_empty() {
+                n * s
+            } else {
+                Dim::number(told[told.len() - spatial + i])
+            };
             let total = (s * (n - Dim::from(1)) + m + spans[i] - wish).max(Dim::from(0));
             let half = total.floor_div(Dim::from(2))?;
             // With an output shape the larger half stands at the end unless the lower one is asked for.
-            let (low, high) = if word == "SAME_LOWER" || !same { (total - half, half) } else { (half, total - half) };
+            let (low, high) = if word == "SAME_LOWER" || !same {
+                (total - half, half)
+            } else {
+                (half, total - half)
+            };
             // Where the result is to be longer than all that there is, zeros follow.
             let missing = (wish - (s * (n - Dim::from(1)) + m + spans[i])).max(Dim::from(0));
             Ok((low, high - m - missing))
         };
         if told.len() < spatial && !told.is_empty() {
-            bail!(Convert, "convert: `ConvTranspose`: output_shape {told:?} for {spatial} spatial axes");
+            bail!(
+                Convert,
+                "convert: `ConvTranspose`: output_shape {told:?} for {spatial} spatial axes"
+            );
         }
         (0..spatial).map(one).collect::<Result<_>>()?
     } else {
         let own = pads(a, &x.shape().dims()[2..], &spans, &strides)?;
-        own.into_iter().zip(&more).map(|((low, high), &m)| (low, high - Dim::from(m))).collect()
+        own.into_iter()
+            .zip(&more)
+            .map(|((low, high), &m)| (low, high - Dim::from(m)))
+            .collect()
     };
     let plain = Axes::all(rank);
     let call = Composite::ConvTranspose {
@@ -142,19 +191,36 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 
 /// Blocks put back where they were taken, added where they overlap: a transposed convolution with a filter of ones.
 fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let x = t(a, 0)?;
+    let x = recorded(t(a, 0)?, None)?;
     let (image, block) = (ints(a, 1)?, ints(a, 2)?);
     let spatial = image.len();
-    if block.len() != spatial || x.rank() != 3 || image.iter().chain(&block).any(|&n| n <= 0 || n > 1 << 24) {
-        bail!(Convert, "convert: `Col2Im` of {} to {image:?} in blocks of {block:?}", x.spec());
+    if block.len() != spatial
+        || x.rank() != 3
+        || image.iter().chain(&block).any(|&n| n <= 0 || n > 1 << 24)
+    {
+        bail!(
+            Convert,
+            "convert: `Col2Im` of {} to {image:?} in blocks of {block:?}",
+            x.spec()
+        );
     }
     let strides = each(a, "strides", spatial, 1)?;
     let dilation = each(a, "dilations", spatial, 1)?;
-    let given = if a.has(NAMED, "pads") { a.ints(NAMED, "pads")? } else { vec![0; 2 * spatial] };
-    if given.len() != 2 * spatial {
+    let given = if a.has(NAMED, "pads") {
+        a.ints(NAMED, "pads")?
+    } else {
+        vec![0; 2 * spatial]
+    };
+    if given.len() != 2 * spatial || given.iter().any(|n| n.abs() >= 1 << 31) {
         return Err(a.bad("two pads for each axis"));
     }
-    let size: i64 = block.iter().product();
+    let size = block
+        .iter()
+        .try_fold(1i64, |n, &b| n.checked_mul(b))
+        .filter(|&n| n < 1 << 12);
+    let Some(size) = size else {
+        return Err(a.bad("smaller blocks"));
+    };
     let mut places = Vec::new();
     let mut padding = Pads::new();
     for i in 0..spatial {
@@ -167,12 +233,17 @@ fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         // What no block reaches at the end is padding that the transposed convolution would not give.
         let reached = (count - 1) * strides[i] as i64 + span;
         let missing = image[i] + given[i] + given[i + spatial] - reached;
-        padding.push((Dim::number(given[i]), Dim::number(given[i + spatial] - missing)));
+        padding.push((
+            Dim::number(given[i]),
+            Dim::number(given[i + spatial] - missing),
+        ));
         places.push(Dim::number(count));
     }
     let d = x.shape().dims();
     let channels = d[1].floor_div(Dim::number(size))?;
-    let wide = [d[0] * channels, Dim::number(size)].into_iter().chain(places);
+    let wide = [d[0] * channels, Dim::number(size)]
+        .into_iter()
+        .chain(places);
     let blocks = ops::reshape(&x, Shape::from_dims(wide)).done()?;
     // One filter for each place of a block: a one there, zeros elsewhere.
     let eye = ops::eye(size as usize, size as usize, 0, x.dtype());
@@ -189,7 +260,9 @@ fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         feature_groups: 1,
     };
     let y = dispatch::apply_one(&call.into(), &[&blocks, &filter])?;
-    let whole = [d[0], channels].into_iter().chain(image.iter().map(|&n| Dim::number(n)));
+    let whole = [d[0], channels]
+        .into_iter()
+        .chain(image.iter().map(|&n| Dim::number(n)));
     out(ops::reshape(y, Shape::from_dims(whole)))
 }
 
@@ -198,7 +271,12 @@ fn causal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w, b, past) = (t(a, 0)?, t(a, 1)?, maybe(a, 2)?, maybe(a, 3)?);
     let spatial = x.rank().saturating_sub(2);
     if spatial == 0 || w.rank() != x.rank() {
-        bail!(Convert, "convert: `CausalConvWithState` of {} and {}", x.spec(), w.spec());
+        bail!(
+            Convert,
+            "convert: `CausalConvWithState` of {} and {}",
+            x.spec(),
+            w.spec()
+        );
     }
     let k = w.shape().known_size(w.rank() - 1, "causal_conv")? as i64;
     let whole = match past {
@@ -206,7 +284,14 @@ fn causal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         None => {
             let (mut low, high) = (vec![Dim::from(0); x.rank()], vec![Dim::from(0); x.rank()]);
             low[x.rank() - 1] = Dim::number(k - 1);
-            ops::pad(&x, Tensor::scalar(0i64, x.dtype()), &low, &high, &vec![0; x.rank()]).done()?
+            ops::pad(
+                &x,
+                Tensor::scalar(0i64, x.dtype()),
+                &low,
+                &high,
+                &vec![0; x.rank()],
+            )
+            .done()?
         }
     };
     let channels = x.shape().known_size(1, "causal_conv")?;
@@ -226,9 +311,12 @@ fn causal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     match a.text(NAMED, "activation", "none")? {
         "silu" | "swish" => y = ops::silu(y).done()?,
         "none" | "" => {}
-        other => bail!(Unsupported, "convert: `CausalConvWithState` with \"{other}\""),
+        other => bail!(
+            Unsupported,
+            "convert: `CausalConvWithState` with \"{other}\""
+        ),
     }
     let size = whole.shape().dims()[whole.rank() - 1];
     let last = ops::slice_axis(&whole, -1, size - Dim::number(k - 1), size).done()?;
-    Ok(super::several(a, vec![y.into(), ops::cast(last, DType::F32).done().map(|l| if x.dtype() == DType::F32 { l } else { x.clone() })?.into()]))
+    Ok(super::several(a, vec![y.into(), last.into()]))
 }

@@ -2,22 +2,35 @@
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
-use super::{NAMED, counted, e, floats, list, maybe, out, several, sizes, t, unknown, values};
+use super::{
+    NAMED, counted, e, floats, list, maybe, out, settled, several, sizes, t, unknown, values,
+};
 use clematis_core::host::Host;
 use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
 use clematis_core::shape::Axes;
-use clematis_core::{DType, Dim, Result, Scalar, Shape, Tensor, bail, ops};
+use clematis_core::{DType, Dim, Result, Scalar, Tensor, bail, ops};
 use std::cmp::Ordering;
 
 pub const RULES: &[(&str, Rule)] = &[
     ("Gather", gather),
     ("GatherElements", |_, a| {
         let (x, at) = (t(a, 0)?, t(a, 1)?);
-        let axis = x.shape().axis(a.int(NAMED, "axis", 0)?, "gather_elements")?;
+        if at.rank() != x.rank() {
+            return Err(a.bad("indices with as many axes as the data"));
+        }
+        let axis = x
+            .shape()
+            .axis(a.int(NAMED, "axis", 0)?, "gather_elements")?;
         let at = counted_from_front(&at, x.shape().dims()[axis])?;
         // Other axes may be longer than those of the indices.
         let mut part = x.clone();
-        for (i, &n) in at.shape().dims().iter().enumerate().filter(|(i, _)| *i != axis) {
+        for (i, &n) in at
+            .shape()
+            .dims()
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| *i != axis)
+        {
             if n != x.shape().dims()[i] {
                 part = ops::slice_axis(&part, i as i64, 0, n).done()?;
             }
@@ -30,11 +43,15 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ScatterND", scatter_nd),
     ("TensorScatter", tensor_scatter),
     ("NonZero", |_, a| {
-        let x = t(a, 0)?;
+        let x = settled(a.slot(0, "operand"))?;
         if values(&x).is_none() {
             return unknown(a, 0);
         }
-        let x = if x.rank() == 0 { ops::reshape(x, [1i64].to_vec()).done()? } else { x };
+        let x = if x.rank() == 0 {
+            ops::reshape(x, [1i64].to_vec()).done()?
+        } else {
+            x
+        };
         let rows = ops::nonzero_by_axis(&x)?;
         out(ops::cast(ops::stack(&rows, 0), DType::I64))
     }),
@@ -43,12 +60,19 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ai.onnx.ml::ArrayFeatureExtractor", |_, a| {
         let at = ops::reshape(e(a, 1), [-1i64].to_vec());
         let x = t(a, 0)?;
-        let x = if x.rank() == 1 { ops::expand_dims(x, 0).done()? } else { x };
+        let x = if x.rank() == 1 {
+            ops::expand_dims(x, 0).done()?
+        } else {
+            x
+        };
         out(ops::take(x, at, -1))
     }),
     ("ai.onnx.ml::Binarizer", |_, a| {
         let x = t(a, 0)?;
-        out(ops::cast(ops::greater(&x, a.float(NAMED, "threshold", 0.0)?), x.dtype()))
+        out(ops::cast(
+            ops::greater(&x, a.float(NAMED, "threshold", 0.0)?),
+            x.dtype(),
+        ))
     }),
 ];
 
@@ -66,21 +90,30 @@ fn counted_from_front(at: &Tensor, size: Dim) -> Result<Tensor> {
 
 fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if let (false, Some(own)) = (matches!(a.slot(0, "x"), Slot::Tensor(_)), sizes(a, 0))
-        && let Some(places) = sizes(a, 1).and_then(|d| d.iter().map(|d| d.value()).collect::<Option<Vec<i64>>>())
+        && let Some(places) =
+            sizes(a, 1).and_then(|d| d.iter().map(|d| d.value()).collect::<Option<Vec<i64>>>())
     {
         let one = |i: &i64| {
             let at = if *i < 0 { i + own.len() as i64 } else { *i };
             usize::try_from(at).ok().and_then(|at| own.get(at).copied())
         };
         let Some(found) = places.iter().map(one).collect::<Option<Vec<Dim>>>() else {
-            bail!(Convert, "convert: `Gather` {places:?} among {} sizes", own.len());
+            bail!(
+                Convert,
+                "convert: `Gather` {places:?} among {} sizes",
+                own.len()
+            );
         };
         let alone = match a.slot(1, "indices") {
             Slot::Int(_) => true,
             Slot::Tensor(x) => x.rank() == 0,
             _ => false,
         };
-        return Ok(if alone { Slot::Int(found[0]) } else { list(found) });
+        return Ok(if alone {
+            Slot::Int(found[0])
+        } else {
+            list(found)
+        });
     }
     let (x, at) = (t(a, 0)?, t(a, 1)?);
     let axis = x.shape().axis(a.int(NAMED, "axis", 0)?, "gather")?;
@@ -97,7 +130,12 @@ fn gather_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (q, r) = (at.rank(), x.rank());
     let k = at.shape().known_size(q - 1, "gather_nd")?;
     if b + k > r {
-        bail!(Convert, "convert: `GatherND` at {} of {}", at.spec(), x.spec());
+        bail!(
+            Convert,
+            "convert: `GatherND` at {} of {}",
+            at.spec(),
+            x.spec()
+        );
     }
     let at = vectors_from_front(&at, &x.shape().dims()[b..b + k])?;
     let range = |from: usize, to: usize| -> Axes { (from..to).collect() };
@@ -108,7 +146,9 @@ fn gather_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         index_map: range(b, b + k),
         operand_batch: range(0, b),
         index_batch: range(0, b),
-        slice_sizes: sizes.map(|(i, &d)| if i < b + k { Dim::from(1) } else { d }).collect(),
+        slice_sizes: sizes
+            .map(|(i, &d)| if i < b + k { Dim::from(1) } else { d })
+            .collect(),
         mode: OutOfRange::Clip,
     };
     out(ops::gather(x, at, p))
@@ -125,7 +165,10 @@ fn vectors_from_front(at: &Tensor, dims: &[Dim]) -> Result<Tensor> {
     if dims.is_empty() {
         return Ok(at);
     }
-    let dims = dims.iter().map(|&d| counted(d)).collect::<Result<Vec<_>>>()?;
+    let dims = dims
+        .iter()
+        .map(|&d| counted(d))
+        .collect::<Result<Vec<_>>>()?;
     let whole = ops::stack(&dims, 0).done()?;
     ops::where_(ops::less(&at, 0), &at + whole, &at).done()
 }
@@ -158,7 +201,12 @@ fn put(kind: ScatterKind, x: &Tensor, at: &[Tensor], updates: &Tensor) -> Result
 
 fn scatter_elements(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at, updates) = (t(a, 0)?, t(a, 1)?, t(a, 2)?);
-    let axis = x.shape().axis(a.int(NAMED, "axis", 0)?, "scatter_elements")?;
+    if at.rank() != x.rank() {
+        return Err(a.bad("indices with as many axes as the data"));
+    }
+    let axis = x
+        .shape()
+        .axis(a.int(NAMED, "axis", 0)?, "scatter_elements")?;
     let at = counted_from_front(&at, x.shape().dims()[axis])?;
     let vector = |i: usize| match i == axis {
         true => Ok(at.clone()),
@@ -176,7 +224,12 @@ fn scatter_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let q = at.rank();
     let k = at.shape().known_size(q - 1, "scatter_nd")?;
     if k > x.rank() {
-        bail!(Convert, "convert: `ScatterND` at {} of {}", at.spec(), x.spec());
+        bail!(
+            Convert,
+            "convert: `ScatterND` at {} of {}",
+            at.spec(),
+            x.spec()
+        );
     }
     let at = vectors_from_front(&at, &x.shape().dims()[..k])?;
     let p = Scatter {
@@ -193,7 +246,12 @@ fn scatter_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 
 fn tensor_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, update) = (t(a, 0)?, t(a, 1)?);
-    let axis = x.shape().axis(a.int(NAMED, "axis", -2)?, "tensor_scatter")?;
+    if update.rank() != x.rank() {
+        return Err(a.bad("an update with as many axes as the cache"));
+    }
+    let axis = x
+        .shape()
+        .axis(a.int(NAMED, "axis", -2)?, "tensor_scatter")?;
     let mut place = ops::iota(update.shape().clone(), axis, DType::I64);
     if let Some(start) = maybe(a, 2)? {
         let mut wide = vec![1i64; x.rank()];
@@ -213,7 +271,12 @@ fn tensor_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 fn compress(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let places: Vec<i64> = floats(a, 1)?.iter().enumerate().filter(|(_, x)| **x != 0.0).map(|(i, _)| i as i64).collect();
+    let places: Vec<i64> = floats(a, 1)?
+        .iter()
+        .enumerate()
+        .filter(|(_, x)| **x != 0.0)
+        .map(|(i, _)| i as i64)
+        .collect();
     let at = ops::from_slice(&places, [places.len()])?;
     if a.has(NAMED, "axis") {
         return out(ops::take(e(a, 0), at, a.int(NAMED, "axis", 0)?));
@@ -223,18 +286,23 @@ fn compress(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 
 fn order(x: &Scalar, y: &Scalar) -> Ordering {
     match (x, y) {
-        (Scalar::Float(_) | Scalar::Complex(..), _) | (_, Scalar::Float(_)) => x.as_f64().total_cmp(&y.as_f64()),
+        (Scalar::Float(_) | Scalar::Complex(..), _) | (_, Scalar::Float(_)) => {
+            x.as_f64().total_cmp(&y.as_f64())
+        }
         _ => x.as_i128().cmp(&y.as_i128()),
     }
 }
 
 /// How many there are depends on the values, so they have to be known.
 fn unique(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let x = t(a, 0)?;
+    let x = settled(a.slot(0, "operand"))?;
     let (x, axis) = match a.has(NAMED, "axis") {
         true => {
             let axis = x.shape().axis(a.int(NAMED, "axis", 0)?, "unique")?;
-            (ops::move_axis(&x, axis as i64, 0).done()?, Some(axis as i64))
+            (
+                ops::move_axis(&x, axis as i64, 0).done()?,
+                Some(axis as i64),
+            )
         }
         false => (ops::reshape(&x, [-1i64].to_vec()).done()?, None),
     };
@@ -243,11 +311,16 @@ fn unique(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let rows = x.shape().known_size(0, "unique")?;
     let width = host.spec().shape.count() / rows.max(1);
-    let all = (0..rows * width).map(|i| host.get(i)).collect::<Result<Vec<Scalar>>>()?;
+    let all = (0..rows * width)
+        .map(|i| host.get(i))
+        .collect::<Result<Vec<Scalar>>>()?;
     let row = |i: usize| &all[i * width..(i + 1) * width];
     let compare = |i: usize, j: usize| {
         let pairs = row(i).iter().zip(row(j));
-        pairs.map(|(x, y)| order(x, y)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+        pairs
+            .map(|(x, y)| order(x, y))
+            .find(|o| o.is_ne())
+            .unwrap_or(Ordering::Equal)
     };
     let mut sorted: Vec<usize> = (0..rows).collect();
     sorted.sort_by(|&i, &j| compare(i, j).then(i.cmp(&j)));
@@ -275,11 +348,11 @@ fn unique(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if let Some(axis) = axis {
         found = ops::move_axis(found, 0, axis);
     }
-    let results = vec![found.done()?.into(), plain(&first)?.into(), plain(&inverse)?.into(), plain(&counts)?.into()];
+    let results = vec![
+        found.done()?.into(),
+        plain(&first)?.into(),
+        plain(&inverse)?.into(),
+        plain(&counts)?.into(),
+    ];
     Ok(several(a, results))
-}
-
-#[allow(unused)]
-fn shape_of(x: &Tensor) -> &Shape {
-    x.shape()
 }

@@ -3,7 +3,7 @@
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
 use super::reduce::as_rows;
-use super::{NAMED, e, maybe, out, several, t, wanted};
+use super::{NAMED, e, maybe, out, ranked, several, t, wanted};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
 
@@ -11,12 +11,18 @@ pub const RULES: &[(&str, Rule)] = &[
     ("MatMul", |_, a| out(ops::matmul(e(a, 0), e(a, 1)))),
     ("Gemm", gemm),
     ("Einsum", |_, a| {
-        let xs = (0..a.args.len()).map(|i| t(a, i)).collect::<Result<Vec<_>>>()?;
+        let xs = (0..a.args.len())
+            .map(|i| super::recorded(t(a, i)?, None))
+            .collect::<Result<Vec<_>>>()?;
         let equation = a.text(NAMED, "equation", "")?.replace(' ', "");
         out(ops::einsum(&equation, &xs.iter().collect::<Vec<_>>()))
     }),
-    ("Softmax", |_, a| as_rows(a, |x, axis| ops::softmax(x, axis))),
-    ("LogSoftmax", |_, a| as_rows(a, |x, axis| ops::log_softmax(x, axis))),
+    ("Softmax", |_, a| {
+        as_rows(a, |x, axis| ops::softmax(x, axis))
+    }),
+    ("LogSoftmax", |_, a| {
+        as_rows(a, |x, axis| ops::log_softmax(x, axis))
+    }),
     ("Det", |_, a| out(ops::det(e(a, 0)))),
     ("Attention", attention),
     ("RotaryEmbedding", rotary),
@@ -24,13 +30,26 @@ pub const RULES: &[(&str, Rule)] = &[
 
 fn gemm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (alpha, beta) = (a.float(NAMED, "alpha", 1.0)?, a.float(NAMED, "beta", 1.0)?);
-    let (turn_a, turn_b) = (a.flag(NAMED, "transA", false)?, a.flag(NAMED, "transB", false)?);
-    let (x, w, c) = (t(a, 0)?, t(a, 1)?, maybe(a, 2)?);
+    let (turn_a, turn_b) = (
+        a.flag(NAMED, "transA", false)?,
+        a.flag(NAMED, "transB", false)?,
+    );
+    let (x, w, c) = (ranked(a, 0, 2)?, ranked(a, 1, 2)?, maybe(a, 2)?);
     let plain = alpha == 1.0 && !turn_a && turn_b && x.dtype().is_float();
-    if plain && c.as_ref().is_none_or(|c| c.rank() == 1 && beta == 1.0 && c.shape().dims()[0] == w.shape().dims()[0]) {
+    if plain
+        && c.as_ref().is_none_or(|c| {
+            c.rank() == 1 && beta == 1.0 && c.shape().dims()[0] == w.shape().dims()[0]
+        })
+    {
         return out(ops::linear(&x, &w, c.as_ref()));
     }
-    let side = |x: Tensor, turn: bool| if turn { ops::matrix_transpose(x) } else { Ok(x).into() };
+    let side = |x: Tensor, turn: bool| {
+        if turn {
+            ops::matrix_transpose(x)
+        } else {
+            Ok(x).into()
+        }
+    };
     let scaled = |x: Expr, by: f64| if by == 1.0 { x } else { x * by };
     let mut y = scaled(ops::matmul(side(x, turn_a), side(w, turn_b)), alpha);
     if let Some(c) = c
@@ -51,7 +70,11 @@ fn heads(x: &Tensor, count: i64) -> Result<Tensor> {
         bail!(Convert, "convert: attention on {}", x.spec());
     };
     if count <= 0 {
-        bail!(Convert, "convert: attention on {} without a number of heads", x.spec());
+        bail!(
+            Convert,
+            "convert: attention on {} without a number of heads",
+            x.spec()
+        );
     }
     let n = Dim::number(count);
     let wide = Shape::from_dims([*batch, *length, n, width.floor_div(n)?]);
@@ -60,7 +83,10 @@ fn heads(x: &Tensor, count: i64) -> Result<Tensor> {
 
 fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let input = t(a, 0)?;
-    let (q_heads, kv_heads) = (a.int(NAMED, "q_num_heads", 0)?, a.int(NAMED, "kv_num_heads", 0)?);
+    let (q_heads, kv_heads) = (
+        a.int(NAMED, "q_num_heads", 0)?,
+        a.int(NAMED, "kv_num_heads", 0)?,
+    );
     let q = heads(&input, q_heads)?;
     let (mut k, mut v) = (heads(&t(a, 1)?, kv_heads)?, heads(&t(a, 2)?, kv_heads)?);
     let past = maybe(a, 4)?;
@@ -73,20 +99,33 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let times = size(&q, 1).floor_div(size(&k, 1))?;
     if times.value() != Some(1) {
         let Some(times) = times.value() else {
-            bail!(Unsupported, "convert: `Attention` with a number of heads that is not known");
+            bail!(
+                Unsupported,
+                "convert: `Attention` with a number of heads that is not known"
+            );
         };
-        (k, v) = (ops::repeat(k, times as usize, 1).done()?, ops::repeat(v, times as usize, 1).done()?);
+        (k, v) = (
+            ops::repeat(k, times as usize, 1).done()?,
+            ops::repeat(v, times as usize, 1).done()?,
+        );
     }
     let width = size(&q, 3).value().unwrap_or(1);
     let scale = a.float(NAMED, "scale", 1.0 / (width as f64).sqrt())?;
     let causal = a.flag(NAMED, "is_causal", false)?;
-    let window = (a.int(NAMED, "left_window_size", -1)?, a.int(NAMED, "right_window_size", -1)?);
+    let window = (
+        a.int(NAMED, "left_window_size", -1)?,
+        a.int(NAMED, "right_window_size", -1)?,
+    );
     let cap = a.float(NAMED, "softcap", 0.0)?;
     let (mask, filled) = (maybe(a, 3)?, maybe(a, 6)?);
-    let plain = mask.is_none() && filled.is_none() && cap == 0.0 && window == (-1, -1) && wanted(a) <= 3;
+    let plain =
+        mask.is_none() && filled.is_none() && cap == 0.0 && window == (-1, -1) && wanted(a) <= 3;
     let square = !causal || past.is_none() && size(&q, 2) == size(&k, 2);
     let (y, scores) = if plain && square && !a.has(NAMED, "softmax_precision") {
-        (ops::attention(&q, &k, &v, None, scale, causal).done()?, None)
+        (
+            ops::attention(&q, &k, &v, None, scale, causal).done()?,
+            None,
+        )
     } else {
         let offset = past.as_ref().map(|p| size(p, 2));
         let bias = bias(&q, &k, mask, filled.as_ref(), causal, window, offset)?;
@@ -102,14 +141,31 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         y
     };
     let last = scores.map_or(Slot::Nothing, Slot::Tensor);
-    Ok(several(a, vec![y.into(), present_k.into(), present_v.into(), last]))
+    Ok(several(
+        a,
+        vec![y.into(), present_k.into(), present_v.into(), last],
+    ))
 }
 
 /// What is added to the scores: 0 where a query may look, -inf where not, or what a mask says; `None` for nothing.
-fn bias(q: &Tensor, k: &Tensor, mask: Option<Tensor>, filled: Option<&Tensor>, causal: bool, window: (i64, i64), past: Option<Dim>) -> Result<Option<Tensor>> {
+fn bias(
+    q: &Tensor,
+    k: &Tensor,
+    mask: Option<Tensor>,
+    filled: Option<&Tensor>,
+    causal: bool,
+    window: (i64, i64),
+    past: Option<Dim>,
+) -> Result<Option<Tensor>> {
     let dtype = q.dtype();
     let (rows, columns) = (q.shape().dims()[2], k.shape().dims()[2]);
-    let keep = |seen: Expr| ops::where_(seen, Tensor::scalar(0.0, dtype), Tensor::scalar(f64::NEG_INFINITY, dtype));
+    let keep = |seen: Expr| {
+        ops::where_(
+            seen,
+            Tensor::scalar(0.0, dtype),
+            Tensor::scalar(f64::NEG_INFINITY, dtype),
+        )
+    };
     let mut all: Option<Expr> = None;
     let mut add = |x: Expr| {
         all = Some(match all.take() {
@@ -120,12 +176,23 @@ fn bias(q: &Tensor, k: &Tensor, mask: Option<Tensor>, filled: Option<&Tensor>, c
     if let Some(mut mask) = mask {
         let own = mask.shape().dims().last().copied().unwrap_or(columns);
         if own != columns {
-            let none = if mask.dtype() == DType::Bool { Tensor::scalar(false, DType::Bool) } else { Tensor::scalar(f64::NEG_INFINITY, mask.dtype()) };
-            let (low, mut high) = (vec![Dim::from(0); mask.rank()], vec![Dim::from(0); mask.rank()]);
+            let none = if mask.dtype() == DType::Bool {
+                Tensor::scalar(false, DType::Bool)
+            } else {
+                Tensor::scalar(f64::NEG_INFINITY, mask.dtype())
+            };
+            let (low, mut high) = (
+                vec![Dim::from(0); mask.rank()],
+                vec![Dim::from(0); mask.rank()],
+            );
             high[mask.rank() - 1] = columns - own;
             mask = ops::pad(&mask, none, &low, &high, &vec![0; mask.rank()]).done()?;
         }
-        add(if mask.dtype() == DType::Bool { keep(Ok(mask).into()) } else { ops::cast(mask, dtype) });
+        add(if mask.dtype() == DType::Bool {
+            keep(Ok(mask).into())
+        } else {
+            ops::cast(mask, dtype)
+        });
     }
     if causal || window != (-1, -1) {
         let shape = Shape::from_dims([Dim::from(1), Dim::from(1), rows, columns]);
@@ -159,23 +226,39 @@ fn bias(q: &Tensor, k: &Tensor, mask: Option<Tensor>, filled: Option<&Tensor>, c
 }
 
 /// The result, and the scores at the stage that is asked for.
-fn scored(a: &Args<'_>, q: &Tensor, k: &Tensor, v: &Tensor, bias: Option<Tensor>, scale: f64, cap: f64) -> Result<(Tensor, Tensor)> {
+fn scored(
+    a: &Args<'_>,
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    bias: Option<Tensor>,
+    scale: f64,
+    cap: f64,
+) -> Result<(Tensor, Tensor)> {
     let dtype = q.dtype();
     let root = Tensor::scalar(scale.sqrt(), dtype);
     let raw = ops::matmul(q * &root, ops::matrix_transpose(k * &root)).done()?;
-    let capped = if cap > 0.0 { (ops::tanh(&raw / cap) * cap).done()? } else { raw.clone() };
+    let capped = if cap > 0.0 {
+        (ops::tanh(&raw / cap) * cap).done()?
+    } else {
+        raw.clone()
+    };
     let mut full = match &bias {
         Some(bias) => (&capped + bias).done()?,
         None => capped.clone(),
     };
     let biased = full.clone();
     if a.has(NAMED, "softmax_precision") {
-        full = ops::cast(full, crate::onnx::tensor::dtype(a.int(NAMED, "softmax_precision", 1)?)?).done()?;
+        full = ops::cast(
+            full,
+            crate::onnx::tensor::dtype(a.int(NAMED, "softmax_precision", 1)?)?,
+        )
+        .done()?;
     }
     let mut share = ops::softmax(&full, -1).done()?;
     if let Some(bias) = &bias {
         // A row that may look nowhere has no share of anything.
-        let best = ops::keepdims(bias, vec![-1i64], |x, at| ops::max(x, at));
+        let best = ops::keepdims(bias, vec![-1i64], ops::max);
         let none = ops::equal(best, f64::NEG_INFINITY);
         share = ops::where_(none, Tensor::scalar(0.0, share.dtype()), &share).done()?;
     }
@@ -192,14 +275,21 @@ fn scored(a: &Args<'_>, q: &Tensor, k: &Tensor, v: &Tensor, bias: Option<Tensor>
 }
 
 fn rotary(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let input = t(a, 0)?;
+    let input = ranked(a, 0, 3)?;
+    if input.rank() > 4 {
+        return Err(a.bad("three or four axes"));
+    }
     let x = match input.rank() {
         // Length before heads.
         4 => ops::permute(&input, [0i64, 2, 1, 3].to_vec()).done()?,
         _ => {
             let d = input.shape().dims();
             let n = Dim::number(a.int(NAMED, "num_heads", 0)?.max(1));
-            ops::reshape(&input, Shape::from_dims([d[0], d[1], n, d[2].floor_div(n)?])).done()?
+            ops::reshape(
+                &input,
+                Shape::from_dims([d[0], d[1], n, d[2].floor_div(n)?]),
+            )
+            .done()?
         }
     };
     let width = x.shape().known_size(3, "rotary")? as i64;
@@ -218,9 +308,15 @@ fn rotary(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (cos, sin) = (cache(1)?, cache(2)?);
     let part = ops::slice_axis(&x, 3, 0, turned).done()?;
     let (one, two) = if a.flag(NAMED, "interleaved", false)? {
-        (ops::slice_axis_by(&part, 3, 0, turned, 2).done()?, ops::slice_axis_by(&part, 3, 1, turned, 2).done()?)
+        (
+            ops::slice_axis_by(&part, 3, 0, turned, 2).done()?,
+            ops::slice_axis_by(&part, 3, 1, turned, 2).done()?,
+        )
     } else {
-        (ops::slice_axis(&part, 3, 0, turned / 2).done()?, ops::slice_axis(&part, 3, turned / 2, turned).done()?)
+        (
+            ops::slice_axis(&part, 3, 0, turned / 2).done()?,
+            ops::slice_axis(&part, 3, turned / 2, turned).done()?,
+        )
     };
     let real = (&cos * &one - &sin * &two).done()?;
     let imaginary = (&sin * &one + &cos * &two).done()?;

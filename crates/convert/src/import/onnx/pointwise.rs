@@ -13,7 +13,7 @@ macro_rules! one {
 }
 macro_rules! two {
     ($f:expr) => {
-        |_, a| out($f(beside(a, 0)?, beside(a, 1)?))
+        |_, a| out($f(e(a, 0), e(a, 1)))
     };
 }
 
@@ -36,9 +36,14 @@ pub const RULES: &[(&str, Rule)] = &[
     ("IsNaN", one!(ops::isnan)),
     ("Log", one!(ops::log)),
     ("Mish", one!(ops::mish)),
-    ("Neg", |_, a| match sizes(a, 0).filter(|_| !matches!(a.slot(0, "x"), Slot::Tensor(_))) {
-        Some(dims) => Ok(like(a, dims.into_iter().map(|d| Dim::from(0) - d).collect())),
-        None => out(ops::neg(e(a, 0))),
+    ("Neg", |_, a| {
+        match sizes(a, 0).filter(|_| !matches!(a.slot(0, "x"), Slot::Tensor(_))) {
+            Some(dims) => Ok(like(
+                a,
+                dims.into_iter().map(|d| Dim::from(0) - d).collect(),
+            )),
+            None => out(ops::neg(e(a, 0))),
+        }
     }),
     ("Not", one!(ops::logical_not)),
     ("Reciprocal", one!(ops::reciprocal)),
@@ -50,33 +55,56 @@ pub const RULES: &[(&str, Rule)] = &[
     ("Sin", one!(ops::sin)),
     ("Sinh", one!(ops::sinh)),
     ("Softplus", one!(ops::softplus)),
-    ("Softsign", one!(|x: Expr| x.then(|x| &x / (1.0 + ops::abs(&x))))),
+    (
+        "Softsign",
+        one!(|x: Expr| x.then(|x| &x / (1.0 + ops::abs(&x)))),
+    ),
     ("Sqrt", one!(ops::sqrt)),
     ("Tan", one!(ops::tan)),
     ("Tanh", one!(ops::tanh)),
-    ("HardSwish", one!(|x: Expr| x.then(|x| &x * gate(&x, 1.0 / 6.0, 0.5)))),
+    (
+        "HardSwish",
+        one!(|x: Expr| x.then(|x| &x * gate(&x, 1.0 / 6.0, 0.5))),
+    ),
     ("HardSigmoid", |_, a| {
         let (alpha, beta) = (a.float(NAMED, "alpha", 0.2)?, a.float(NAMED, "beta", 0.5)?);
         out(gate(&t(a, 0)?, alpha, beta))
     }),
-    ("Elu", |_, a| out(ops::elu(e(a, 0), a.float(NAMED, "alpha", 1.0)?))),
+    ("Elu", |_, a| {
+        out(ops::elu(e(a, 0), a.float(NAMED, "alpha", 1.0)?))
+    }),
     ("Celu", |_, a| {
         let (x, alpha) = (t(a, 0)?, a.float(NAMED, "alpha", 1.0)?);
-        out(ops::maximum(&x, 0.0) + ops::minimum(alpha * ops::expm1(ops::minimum(&x, 0.0) / alpha), 0.0))
+        out(ops::maximum(&x, 0.0)
+            + ops::minimum(alpha * ops::expm1(ops::minimum(&x, 0.0) / alpha), 0.0))
     }),
-    ("LeakyRelu", |_, a| out(ops::leaky_relu(e(a, 0), a.float(NAMED, "alpha", 0.01)?))),
+    ("LeakyRelu", |_, a| {
+        out(ops::leaky_relu(e(a, 0), a.float(NAMED, "alpha", 0.01)?))
+    }),
     ("ThresholdedRelu", |_, a| {
         let x = t(a, 0)?;
-        out(ops::where_(ops::greater(&x, a.float(NAMED, "alpha", 1.0)?), &x, 0.0))
+        out(ops::where_(
+            ops::greater(&x, a.float(NAMED, "alpha", 1.0)?),
+            &x,
+            0.0,
+        ))
     }),
     ("Shrink", |_, a| {
         let x = t(a, 0)?;
         let (bias, edge) = (a.float(NAMED, "bias", 0.0)?, a.float(NAMED, "lambd", 0.5)?);
         let wide = ops::cast(&x, DType::F64).done()?;
         let high = ops::where_(ops::greater(&wide, edge), &wide - bias, 0.0);
-        out(ops::cast(ops::where_(ops::less(&wide, -edge), &wide + bias, high), x.dtype()))
+        out(ops::cast(
+            ops::where_(ops::less(&wide, -edge), &wide + bias, high),
+            x.dtype(),
+        ))
     }),
-    ("Gelu", |_, a| out(ops::gelu(e(a, 0), a.text(NAMED, "approximate", "none")? == "tanh"))),
+    ("Gelu", |_, a| {
+        out(ops::gelu(
+            e(a, 0),
+            a.text(NAMED, "approximate", "none")? == "tanh",
+        ))
+    }),
     ("Swish", |_, a| {
         let (x, alpha) = (t(a, 0)?, a.float(NAMED, "alpha", 1.0)?);
         if alpha == 1.0 {
@@ -107,10 +135,27 @@ pub const RULES: &[(&str, Rule)] = &[
     ("BitwiseAnd", two!(ops::bitwise_and)),
     ("BitwiseOr", two!(ops::bitwise_or)),
     ("BitwiseXor", two!(ops::bitwise_xor)),
-    ("BitShift", |_, a| match a.text(NAMED, "direction", "")? {
-        "LEFT" => out(ops::shift_left(e(a, 0), e(a, 1))),
-        "RIGHT" => out(ops::shift_right(e(a, 0), e(a, 1))),
-        other => bail!(Convert, "convert: `BitShift`: direction is \"LEFT\" or \"RIGHT\", not \"{other}\""),
+    ("BitShift", |_, a| {
+        let (x, y) = (t(a, 0)?, t(a, 1)?);
+        // Bits that are moved too far, or by less than nothing, are gone; a sign stays.
+        let width = x.dtype().size() as i64 * 8;
+        let far = |by: i64| match x.dtype().is_signed_int() {
+            true => ops::where_(
+                ops::logical_or(ops::less(&y, 0), ops::greater(&y, by)),
+                by,
+                &y,
+            ),
+            false => ops::minimum(&y, by),
+        };
+        match a.text(NAMED, "direction", "")? {
+            "LEFT" => out(ops::shift_left(&x, far(width))),
+            "RIGHT" if x.dtype().is_signed_int() => out(ops::shift_right(&x, far(width - 1))),
+            "RIGHT" => out(ops::shift_right(&x, far(width))),
+            other => bail!(
+                Convert,
+                "convert: `BitShift`: direction is \"LEFT\" or \"RIGHT\", not \"{other}\""
+            ),
+        }
     }),
     ("And", two!(ops::logical_and)),
     ("Or", two!(ops::logical_or)),
@@ -133,7 +178,10 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
     ("IsInf", |_, a| {
         let x = t(a, 0)?;
-        let (high, low) = (a.flag(NAMED, "detect_positive", true)?, a.flag(NAMED, "detect_negative", true)?);
+        let (high, low) = (
+            a.flag(NAMED, "detect_positive", true)?,
+            a.flag(NAMED, "detect_negative", true)?,
+        );
         let found = ops::isinf(&x);
         out(match (high, low) {
             (true, true) => found,
@@ -142,13 +190,22 @@ pub const RULES: &[(&str, Rule)] = &[
             (false, false) => ops::logical_and(found, false),
         })
     }),
-    ("Cast", |_, a| cast(a, crate::onnx::tensor::dtype(a.int(NAMED, "to", 0)?)?)),
+    ("Cast", |_, a| {
+        cast(a, crate::onnx::tensor::dtype(a.int(NAMED, "to", 0)?)?)
+    }),
     ("CastLike", |_, a| cast(a, t(a, 1)?.dtype())),
     ("BitCast", |_, a| {
         let to = crate::onnx::tensor::dtype(a.int(NAMED, "to", 0)?)?;
         let x = t(a, 0)?;
         if to == DType::Bool || x.dtype() == DType::Bool {
-            bail!(Unsupported, "convert: `BitCast` from {} to {to}", x.dtype());
+            // One byte of 0 or 1.
+            return out(ops::cast(
+                ops::bitcast(
+                    ops::cast(x, DType::U8),
+                    if to == DType::Bool { DType::U8 } else { to },
+                ),
+                to,
+            ));
         }
         out(ops::bitcast(x, to))
     }),
@@ -164,11 +221,6 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// The operand; a single element of a constant follows its neighbour as it is, since ONNX promotes nothing.
-fn beside(a: &Args<'_>, i: usize) -> Result<Expr> {
-    Ok(e(a, i))
-}
-
 /// Sizes as a value of the operand's rank.
 fn like(a: &Args<'_>, dims: Vec<Dim>) -> Slot {
     let alone = (0..a.args.len()).all(|i| match a.slot(i, "x") {
@@ -176,7 +228,11 @@ fn like(a: &Args<'_>, dims: Vec<Dim>) -> Slot {
         Slot::Tensor(x) => x.rank() == 0,
         _ => false,
     });
-    if alone { Slot::Int(dims[0]) } else { list(dims) }
+    if alone {
+        Slot::Int(dims[0])
+    } else {
+        list(dims)
+    }
 }
 
 /// Whether an operand is made of sizes that have no numbers, or was.
@@ -185,16 +241,28 @@ fn has_sizes(a: &Args<'_>) -> bool {
 }
 
 /// Arithmetic of sizes where both operands are sizes, else of tensors.
-fn either(a: &Args<'_>, sized: fn(Dim, Dim) -> Option<Dim>, f: fn(Expr, Expr) -> Expr) -> Result<Slot> {
+fn either(
+    a: &Args<'_>,
+    sized: fn(Dim, Dim) -> Option<Dim>,
+    f: fn(Expr, Expr) -> Expr,
+) -> Result<Slot> {
     if has_sizes(a)
         && let (Some(x), Some(y)) = (sizes(a, 0), sizes(a, 1))
         && (x.len() == y.len() || x.len() == 1 || y.len() == 1)
     {
         let at = |xs: &[Dim], i: usize| if xs.len() == 1 { xs[0] } else { xs[i] };
-        let count = if x.is_empty() || y.is_empty() { 0 } else { x.len().max(y.len()) };
+        let count = if x.is_empty() || y.is_empty() {
+            0
+        } else {
+            x.len().max(y.len())
+        };
         let all: Option<Vec<Dim>> = (0..count).map(|i| sized(at(&x, i), at(&y, i))).collect();
         if let Some(all) = all {
-            return Ok(if all.is_empty() { list(all) } else { like(a, all) });
+            return Ok(if all.is_empty() {
+                list(all)
+            } else {
+                like(a, all)
+            });
         }
     }
     out(f(e(a, 0), e(a, 1)))
@@ -229,9 +297,15 @@ fn modulo(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     either(a, |x, y| x.rem(y).ok(), ops::remainder)
 }
 
-fn fold(a: &Args<'_>, sized: fn(Dim, Dim) -> Option<Dim>, f: impl Fn(Expr, Expr) -> Expr) -> Result<Slot> {
+fn fold(
+    a: &Args<'_>,
+    sized: fn(Dim, Dim) -> Option<Dim>,
+    f: impl Fn(Expr, Expr) -> Expr,
+) -> Result<Slot> {
     if has_sizes(a)
-        && let Some(all) = (0..a.args.len()).map(|i| sizes(a, i)).collect::<Option<Vec<_>>>()
+        && let Some(all) = (0..a.args.len())
+            .map(|i| sizes(a, i))
+            .collect::<Option<Vec<_>>>()
         && all.iter().all(|x| x.len() == 1)
     {
         let mut parts = all.iter().map(|x| x[0]);
@@ -241,11 +315,17 @@ fn fold(a: &Args<'_>, sized: fn(Dim, Dim) -> Option<Dim>, f: impl Fn(Expr, Expr)
             return Ok(like(a, vec![found]));
         }
     }
-    let mut sum = e(a, 0);
-    for i in 1..a.args.len() {
-        sum = f(sum, e(a, i));
-    }
-    out(sum)
+    let xs = (0..a.args.len())
+        .map(|i| t(a, i))
+        .collect::<Result<Vec<_>>>()?;
+    let whole = xs.iter().fold(Dim::from(1), |n, x| {
+        n * x.shape().count_dim().max(Dim::from(1))
+    });
+    let mut xs = xs
+        .into_iter()
+        .map(|x| super::recorded(x, Some(whole)).into());
+    let first: Expr = xs.next().unwrap_or_else(|| Err(a.bad("an operand")).into());
+    out(xs.fold(first, f))
 }
 
 /// Sizes are compared here where they are known to be equal or not; a named size is no number that is written down.
@@ -281,13 +361,25 @@ fn choose(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let count = x.len().max(y.len()).max(which.spec().shape.count());
         let at = |xs: &[Dim], i: usize| if xs.len() == 1 { xs.first() } else { xs.get(i) }.copied();
         let pick = |i: usize| {
-            let i_which = if which.spec().shape.count() == 1 { 0 } else { i };
-            if which.get(i_which).ok()?.as_bool() { at(&x, i) } else { at(&y, i) }
+            let i_which = if which.spec().shape.count() == 1 {
+                0
+            } else {
+                i
+            };
+            if which.get(i_which).ok()?.as_bool() {
+                at(&x, i)
+            } else {
+                at(&y, i)
+            }
         };
         if let Some(all) = (0..count).map(pick).collect::<Option<Vec<_>>>()
             && has_sizes(a)
         {
-            return Ok(if all.is_empty() { list(all) } else { like(a, all) });
+            return Ok(if all.is_empty() {
+                list(all)
+            } else {
+                like(a, all)
+            });
         }
     }
     out(ops::where_(which, e(a, 1), e(a, 2)))
@@ -318,16 +410,16 @@ fn selu(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 fn swiglu(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let parts = ops::split(&t(a, 0)?, 2, a.int(NAMED, "axis", -1)?)?;
+    let (x, y) = (t(a, 0)?, t(a, 1)?);
     let alpha = a.float(NAMED, "alpha", 1.0)?;
-    out(&parts[0] * ops::sigmoid(&parts[0] * alpha) * &parts[1])
+    out(&x * ops::sigmoid(&x * alpha) * y)
 }
 
 fn clip(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut x = e(a, 0);
     let edge = |i: usize, name: &str| -> Result<Option<Expr>> {
         if a.has(NAMED, name) {
-            return Ok(Some(Tensor::number(a.float(NAMED, name, 0.0)?).into_expr_()));
+            return Ok(Some(Ok(Tensor::number(a.float(NAMED, name, 0.0)?)).into()));
         }
         Ok(maybe(a, i)?.map(|x| Ok(x).into()))
     };
@@ -340,21 +432,12 @@ fn clip(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(x)
 }
 
-trait IntoExprNow {
-    fn into_expr_(self) -> Expr;
-}
-impl IntoExprNow for Tensor {
-    fn into_expr_(self) -> Expr {
-        Ok(self).into()
-    }
-}
-
 fn dropout(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let training = match maybe(a, 2)? {
         Some(flag) => match values(&flag) {
             Some(flag) => flag.get(0)?.as_bool(),
-            None => bail!(Unsupported, "convert: `Dropout` whose training mode is not known"),
+            None => return super::unknown(a, 2),
         },
         None => false,
     };

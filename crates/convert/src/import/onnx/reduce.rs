@@ -2,35 +2,50 @@
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
-use super::{NAMED, axes, e, ints, out, sizes, t, version};
+use super::{NAMED, axes, ints, out, sizes, t, version};
 use clematis_core::expr::Expr;
 use clematis_core::op::CumulativeKind;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
 
 pub const RULES: &[(&str, Rule)] = &[
-    ("ReduceSum", |_, a| over(a, |x, at| ops::sum(x, at))),
-    ("ReduceMean", |_, a| over(a, |x, at| ops::mean(x, at))),
+    ("ReduceSum", |_, a| over(a, ops::sum)),
+    ("ReduceMean", |_, a| over(a, ops::mean)),
     ("ReduceMax", |_, a| over(a, |x, at| extreme(x, at, true))),
     ("ReduceMin", |_, a| over(a, |x, at| extreme(x, at, false))),
     ("ReduceProd", |_, a| {
         if let (false, Some(dims)) = (matches!(a.slot(0, "x"), Slot::Tensor(_)), sizes(a, 0)) {
             let all = dims.into_iter().fold(Dim::from(1), |n, d| n * d);
             let keep = a.flag(NAMED, "keepdims", true)?;
-            return Ok(if keep { Slot::List(vec![Slot::Int(all)]) } else { Slot::Int(all) });
+            return Ok(if keep {
+                Slot::List(vec![Slot::Int(all)])
+            } else {
+                Slot::Int(all)
+            });
         }
-        over(a, |x, at| ops::prod(x, at))
+        over(a, ops::prod)
     }),
-    ("ReduceL1", |_, a| over(a, |x, at| ops::sum(ops::abs(x), at))),
-    ("ReduceL2", |_, a| over(a, |x, at| {
-        let dtype = x.dtype();
-        if dtype.is_float() {
-            return ops::sqrt(ops::sum(ops::square(x), at));
-        }
-        ops::cast(ops::sqrt(ops::cast(ops::sum(ops::square(x), at), DType::F64)), dtype)
-    })),
-    ("ReduceLogSum", |_, a| over(a, |x, at| ops::log(ops::sum(x, at)))),
-    ("ReduceLogSumExp", |_, a| over(a, |x, at| ops::logsumexp(x, at))),
-    ("ReduceSumSquare", |_, a| over(a, |x, at| ops::sum(ops::square(x), at))),
+    ("ReduceL1", |_, a| {
+        over(a, |x, at| ops::sum(ops::abs(x), at))
+    }),
+    ("ReduceL2", |_, a| {
+        over(a, |x, at| {
+            let dtype = x.dtype();
+            if dtype.is_float() {
+                return ops::sqrt(ops::sum(ops::square(x), at));
+            }
+            ops::cast(
+                ops::sqrt(ops::cast(ops::sum(ops::square(x), at), DType::F64)),
+                dtype,
+            )
+        })
+    }),
+    ("ReduceLogSum", |_, a| {
+        over(a, |x, at| ops::log(ops::sum(x, at)))
+    }),
+    ("ReduceLogSumExp", |_, a| over(a, ops::logsumexp)),
+    ("ReduceSumSquare", |_, a| {
+        over(a, |x, at| ops::sum(ops::square(x), at))
+    }),
     ("ArgMax", |_, a| place(a, true)),
     ("ArgMin", |_, a| place(a, false)),
     ("CumSum", |_, a| running(a, CumulativeKind::Sum)),
@@ -54,13 +69,56 @@ fn over(a: &Args<'_>, f: impl Fn(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
         true => ops::keepdims(x, at, f),
         false => f(x, at),
     };
-    out(y.then(|y| if y.dtype() == dtype { Ok(y) } else { ops::cast(y, dtype).done() }))
+    out(y.then(|y| {
+        if y.dtype() == dtype {
+            Ok(y)
+        } else {
+            ops::cast(y, dtype).done()
+        }
+    }))
 }
 
 /// The largest or smallest; of nothing the least or the most that there is.
 fn extreme(x: Tensor, at: Vec<i64>, largest: bool) -> Expr {
     let dtype = x.dtype();
-    let reduced = |x: Tensor| if largest { ops::max(x, at.clone()) } else { ops::min(x, at.clone()) };
+    let none = at.iter().any(|&n| {
+        x.shape()
+            .axis(n, "reduce")
+            .is_ok_and(|n| x.shape().dims()[n].value() == Some(0))
+    });
+    if none {
+        let axes = match x.shape().axes(&at, "reduce") {
+            Ok(axes) => axes,
+            Err(e) => return Err(e).into(),
+        };
+        let edge = match dtype.is_float() {
+            true => Tensor::scalar(
+                if largest {
+                    f64::NEG_INFINITY
+                } else {
+                    f64::INFINITY
+                },
+                DType::F64,
+            ),
+            // The cast saturates.
+            false => Tensor::scalar(
+                if largest != (dtype == DType::Bool) {
+                    -1e30
+                } else {
+                    1e30
+                } * f64::from(u8::from(dtype != DType::Bool || !largest)),
+                DType::F64,
+            ),
+        };
+        return ops::broadcast_to(ops::cast(edge, dtype), x.shape().without(&axes));
+    }
+    let reduced = |x: Tensor| {
+        if largest {
+            ops::max(x, at.clone())
+        } else {
+            ops::min(x, at.clone())
+        }
+    };
     if dtype == DType::Bool {
         return ops::cast(ops::cast(&x, DType::U8).then(reduced), DType::Bool);
     }
@@ -70,7 +128,13 @@ fn extreme(x: Tensor, at: Vec<i64>, largest: bool) -> Expr {
 fn place(a: &Args<'_>, largest: bool) -> Result<Slot> {
     let x = t(a, 0)?;
     let axis = x.shape().axis(a.int(NAMED, "axis", 0)?, "argmax")?;
-    let find = |x: &Tensor| if largest { ops::argmax(x, Some(axis as i64)) } else { ops::argmin(x, Some(axis as i64)) };
+    let find = |x: &Tensor| {
+        if largest {
+            ops::argmax(x, Some(axis as i64))
+        } else {
+            ops::argmin(x, Some(axis as i64))
+        }
+    };
     let mut at = if a.flag(NAMED, "select_last_index", false)? {
         // The first one from the back.
         let size = super::counted(x.shape().dims()[axis])?;
@@ -94,9 +158,16 @@ fn running(a: &Args<'_>, kind: CumulativeKind) -> Result<Slot> {
     if a.flag(NAMED, "exclusive", false)? {
         // One place further: what stands first is the sum or product of nothing.
         let rank = x.rank();
-        let none = Tensor::scalar(if kind == CumulativeKind::Sum { 0i64 } else { 1 }, x.dtype());
+        let none = Tensor::scalar(
+            if kind == CumulativeKind::Sum { 0i64 } else { 1 },
+            x.dtype(),
+        );
         let (mut low, mut high) = (vec![Dim::from(0); rank], vec![Dim::from(0); rank]);
-        (low[at], high[at]) = if reverse { (Dim::number(-1), Dim::from(1)) } else { (Dim::from(1), Dim::number(-1)) };
+        (low[at], high[at]) = if reverse {
+            (Dim::number(-1), Dim::from(1))
+        } else {
+            (Dim::from(1), Dim::number(-1))
+        };
         y = ops::pad(y, none, &low, &high, &vec![0; rank]);
     }
     out(ops::cast(y, x.dtype()))
@@ -132,7 +203,10 @@ fn hardmax(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 fn top_k(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let k = match a.has(1, "k") {
-        true => super::told_sizes(a, 1)?.first().copied().unwrap_or(Dim::from(1)),
+        true => super::told_sizes(a, 1)?
+            .first()
+            .copied()
+            .unwrap_or(Dim::from(1)),
         false => a.dim(NAMED, "k")?,
     };
     let axis = a.int(NAMED, "axis", -1)?;
@@ -149,9 +223,4 @@ fn top_k(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let cut = |x: &Tensor| ops::slice_axis(x, axis, 0, k).done();
     let both = vec![cut(&sorted[0])?.into(), cut(&sorted[1])?.into()];
     Ok(super::several(a, both))
-}
-
-#[allow(unused)]
-fn unused(a: &Args<'_>) -> Expr {
-    e(a, 0)
 }

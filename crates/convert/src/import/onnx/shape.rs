@@ -2,7 +2,10 @@
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
-use super::{NAMED, axes, dims, e, floats, ints, list, maybe, out, recorded, settled, several, sizes, t, told_sizes, unknown, values, wanted};
+use super::{
+    NAMED, axes, dims, floats, int, ints, list, maybe, out, ranked, recorded, settled, several,
+    sizes, t, told_sizes, unknown, values, wanted,
+};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops, random};
 
@@ -35,7 +38,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ConstantOfShape", constant_of_shape),
     ("Range", range),
     ("EyeLike", |_, a| {
-        let x = t(a, 0)?;
+        let x = ranked(a, 0, 2)?;
         let dtype = kind(a, x.dtype())?;
         let k = a.int(NAMED, "k", 0)?;
         let row = ops::iota(x.shape().clone(), 0, DType::I64);
@@ -45,24 +48,43 @@ pub const RULES: &[(&str, Rule)] = &[
     ("OneHot", one_hot),
     ("DepthToSpace", depth_to_space),
     ("SpaceToDepth", |_, a| {
-        let (x, b) = (t(a, 0)?, a.int(NAMED, "blocksize", 1)?);
+        let (x, b) = (ranked(a, 0, 4)?, a.int(NAMED, "blocksize", 1)?);
         let d = x.shape().dims().to_vec();
         let (b, by) = (Dim::number(b), |n: Dim| n.floor_div(Dim::number(b)));
-        let wide = ops::reshape(&x, Shape::from_dims([d[0], d[1], by(d[2])?, b, by(d[3])?, b]));
-        let turned = ops::permute(wide, [0i64, 3, 5, 1, 2, 4].to_vec());
-        out(ops::reshape(turned, Shape::from_dims([d[0], d[1] * b * b, by(d[2])?, by(d[3])?])))
+        let wide = ops::reshape(
+            &x,
+            Shape::from_dims([d[0], d[1], by(d[2])?, b, by(d[3])?, b]),
+        );
+        let order = if a.text(NAMED, "mode", "DCR")? == "CRD" {
+            [0i64, 1, 3, 5, 2, 4]
+        } else {
+            [0i64, 3, 5, 1, 2, 4]
+        };
+        let turned = ops::permute(wide, order.to_vec());
+        out(ops::reshape(
+            turned,
+            Shape::from_dims([d[0], d[1] * b * b, by(d[2])?, by(d[3])?]),
+        ))
     }),
     ("Trilu", |_, a| {
         let x = t(a, 0)?;
-        let k = if a.has(1, "k") { ints(a, 1)?[0] } else { 0 };
+        let k = if a.has(1, "k") { int(a, 1)? } else { 0 };
         // Beyond the matrix nothing changes, and a huge number would not fit.
         let k = k.clamp(-(1 << 40), 1 << 40);
-        out(if a.flag(NAMED, "upper", true)? { ops::triu(x, k) } else { ops::tril(x, k) })
+        out(if a.flag(NAMED, "upper", true)? {
+            ops::triu(x, k)
+        } else {
+            ops::tril(x, k)
+        })
     }),
     ("ReverseSequence", reverse_sequence),
     ("CenterCropPad", center_crop_pad),
-    ("RandomUniform", |w, a| drawn(w, a, given_shape(a)?, DType::F32, true)),
-    ("RandomNormal", |w, a| drawn(w, a, given_shape(a)?, DType::F32, false)),
+    ("RandomUniform", |w, a| {
+        drawn(w, a, given_shape(a)?, DType::F32, true)
+    }),
+    ("RandomNormal", |w, a| {
+        drawn(w, a, given_shape(a)?, DType::F32, false)
+    }),
     ("RandomUniformLike", |w, a| {
         let x = t(a, 0)?;
         drawn(w, a, x.shape().clone(), x.dtype(), true)
@@ -85,7 +107,13 @@ fn given_shape(a: &Args<'_>) -> Result<Shape> {
     Ok(Shape::from_dims(a.dims(NAMED, "shape")?))
 }
 
-fn drawn(w: &mut Walk<'_>, a: &Args<'_>, shape: Shape, default: DType, uniform: bool) -> Result<Slot> {
+fn drawn(
+    w: &mut Walk<'_>,
+    a: &Args<'_>,
+    shape: Shape,
+    default: DType,
+    uniform: bool,
+) -> Result<Slot> {
     let dtype = kind(a, default)?;
     if uniform {
         let (low, high) = (a.float(NAMED, "low", 0.0)?, a.float(NAMED, "high", 1.0)?);
@@ -105,13 +133,23 @@ fn constant(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         }
     }
     if a.has(NAMED, "value_float") {
-        return Ok(ops::from_slice(&[a.float(NAMED, "value_float", 0.0)? as f32], Shape::scalar())?.into());
+        return Ok(ops::from_slice(
+            &[a.float(NAMED, "value_float", 0.0)? as f32],
+            Shape::scalar(),
+        )?
+        .into());
     }
     if a.has(NAMED, "value_floats") {
-        let xs: Vec<f32> = super::numbers(a, "value_floats")?.into_iter().map(|x| x as f32).collect();
+        let xs: Vec<f32> = super::numbers(a, "value_floats")?
+            .into_iter()
+            .map(|x| x as f32)
+            .collect();
         return Ok(ops::from_slice(&xs, [xs.len()])?.into());
     }
-    bail!(Unsupported, "convert: a `Constant` of text, or without a value")
+    bail!(
+        Unsupported,
+        "convert: a `Constant` of text, or without a value"
+    )
 }
 
 fn shape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
@@ -146,7 +184,11 @@ fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
             if d.value() == Some(0) {
                 match x.shape().dims().get(i) {
                     Some(own) => *d = *own,
-                    None => bail!(Convert, "convert: `Reshape` copies size {i} of {}", x.spec()),
+                    None => bail!(
+                        Convert,
+                        "convert: `Reshape` copies size {i} of {}",
+                        x.spec()
+                    ),
                 }
             }
         }
@@ -180,7 +222,11 @@ fn left(own: &[Dim], to: &[Dim], open: usize, known: Dim) -> Result<Dim> {
         }
     }
     let rest = rest.into_iter().fold(Dim::from(1), |n, d| n * d);
-    if known.value() == Some(1) { Ok(rest) } else { rest.floor_div(by) }
+    if known.value() == Some(1) {
+        Ok(rest)
+    } else {
+        rest.floor_div(by)
+    }
 }
 
 fn flatten(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
@@ -190,7 +236,10 @@ fn flatten(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let at = (if at < 0 { at + rank } else { at }).clamp(0, rank) as usize;
     let part = |dims: &[Dim]| dims.iter().fold(Dim::from(1), |n, &d| n * d);
     let (first, last) = x.shape().dims().split_at(at);
-    out(ops::reshape(&x, Shape::from_dims([part(first), part(last)])))
+    out(ops::reshape(
+        &x,
+        Shape::from_dims([part(first), part(last)]),
+    ))
 }
 
 fn squeeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
@@ -201,7 +250,12 @@ fn squeeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let at = match axes(a, 1, "axes")? {
         Some(at) => at,
         None => {
-            let ones = x.shape().dims().iter().enumerate().filter(|(_, d)| d.value() == Some(1));
+            let ones = x
+                .shape()
+                .dims()
+                .iter()
+                .enumerate()
+                .filter(|(_, d)| d.value() == Some(1));
             ones.map(|(i, _)| i as i64).collect()
         }
     };
@@ -215,7 +269,10 @@ fn unsqueeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
     let x = t(a, 0)?;
     let rank = (x.rank() + at.len()) as i64;
-    let mut at: Vec<i64> = at.into_iter().map(|n| if n < 0 { n + rank } else { n }).collect();
+    let mut at: Vec<i64> = at
+        .into_iter()
+        .map(|n| if n < 0 { n + rank } else { n })
+        .collect();
     at.sort_unstable();
     let mut y = x;
     for n in at {
@@ -228,12 +285,21 @@ fn concat(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let count = a.args.len();
     let any = (0..count).any(|i| matches!(a.slot(i, "x"), Slot::List(_)));
     if any && let Some(all) = (0..count).map(|i| sizes(a, i)).collect::<Option<Vec<_>>>() {
-        return Ok(list(all.concat()));
+        let all = all.concat();
+        if all.len() > 4096 {
+            bail!(Convert, "convert: `Concat` of {} sizes", all.len());
+        }
+        return Ok(list(all));
     }
     let xs = (0..count).map(|i| t(a, i)).collect::<Result<Vec<_>>>()?;
     let axis = a.int(NAMED, "axis", 1)?;
-    let whole = xs.iter().fold(Dim::from(0), |n, x| n + x.shape().count_dim());
-    let xs = xs.into_iter().map(|x| recorded(x, whole)).collect::<Result<Vec<_>>>()?;
+    let whole = xs
+        .iter()
+        .fold(Dim::from(0), |n, x| n + x.shape().count_dim());
+    let xs = xs
+        .into_iter()
+        .map(|x| recorded(x, Some(whole)))
+        .collect::<Result<Vec<_>>>()?;
     out(ops::concat(&xs, axis))
 }
 
@@ -261,6 +327,9 @@ fn split(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         false if a.has(NAMED, "split") => a.dims(NAMED, "split")?,
         false => {
             let count = a.int(NAMED, "num_outputs", wanted(a) as i64)?;
+            if !(1..1 << 16).contains(&count) {
+                bail!(Convert, "convert: `Split` into {count} parts");
+            }
             let each = whole.ceil_div(Dim::number(count))?;
             let before = |i: i64| (each * Dim::number(i)).min(whole);
             (0..count).map(|i| before(i + 1) - before(i)).collect()
@@ -282,9 +351,20 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         false => (a.dims(NAMED, "starts")?, a.dims(NAMED, "ends")?),
     };
     let at = axes(a, 3, "axes")?.unwrap_or_else(|| (0..starts.len() as i64).collect());
-    let steps = if a.has(4, "steps") { ints(a, 4)? } else { vec![1; starts.len()] };
+    let steps = if a.has(4, "steps") {
+        ints(a, 4)?
+    } else {
+        vec![1; starts.len()]
+    };
     if ends.len() != starts.len() || at.len() != starts.len() || steps.len() != starts.len() {
-        bail!(Convert, "convert: `Slice` with {} starts, {} ends, {} axes, {} steps", starts.len(), ends.len(), at.len(), steps.len());
+        bail!(
+            Convert,
+            "convert: `Slice` with {} starts, {} ends, {} axes, {} steps",
+            starts.len(),
+            ends.len(),
+            at.len(),
+            steps.len()
+        );
     }
     if !matches!(a.slot(0, "x"), Slot::Tensor(_))
         && let Some(own) = sizes(a, 0)
@@ -296,7 +376,7 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let mut i = from;
         while (steps[0] > 0 && i < to) || (steps[0] < 0 && i > to) {
             part.push(own[i as usize]);
-            i += steps[0];
+            i = i.saturating_add(steps[0]);
         }
         return Ok(list(part));
     }
@@ -311,7 +391,10 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 fn bounds(start: i64, end: i64, step: i64, size: i64) -> (i64, i64) {
     let place = |n: i64| if n < 0 { n.saturating_add(size) } else { n };
     if step < 0 {
-        (place(start).clamp(-1, size - 1), place(end).clamp(-1, size - 1))
+        (
+            place(start).clamp(-1, size - 1),
+            place(end).clamp(-1, size - 1),
+        )
     } else {
         (place(start).clamp(0, size), place(end).clamp(0, size))
     }
@@ -322,18 +405,25 @@ fn part(x: &Tensor, axis: i64, start: Dim, end: Dim, step: i64) -> Result<Tensor
     if step == 0 {
         bail!(Convert, "convert: `Slice` with a step of 0");
     }
+    let step = step.clamp(-(1 << 40), 1 << 40);
     if let (Some(start), Some(end), Some(size)) = (start.value(), end.value(), size.value()) {
         let (from, to) = bounds(start, end, step, size);
         if step > 0 {
-            return ops::slice_axis_by(x, axis, from, to.max(from), step.min(size.max(1)) as usize).done();
+            return ops::slice_axis_by(x, axis, from, to.max(from), step.min(size.max(1)) as usize)
+                .done();
         }
         // Backwards: the same places forwards from the last one, then turned.
-        let count = if from > to { (from - to - 1) / -step + 1 } else { 0 };
+        let count = if from > to {
+            (from - to - 1) / -step + 1
+        } else {
+            0
+        };
         if count == 0 {
             return ops::slice_axis(x, axis, 0, 0).done();
         }
         let first = from + (count - 1) * step;
-        let forwards = ops::slice_axis_by(x, axis, first, from + 1, (-step).min(size.max(1)) as usize);
+        let forwards =
+            ops::slice_axis_by(x, axis, first, from + 1, (-step).min(size.max(1)) as usize);
         return ops::flip(forwards, axis).done();
     }
     let place = |d: Dim| match d.value() {
@@ -343,14 +433,24 @@ fn part(x: &Tensor, axis: i64, start: Dim, end: Dim, step: i64) -> Result<Tensor
         _ => d.min(size),
     };
     if step < 0 {
-        let whole = start.value().is_some_and(|n| n == -1 || n >= i64::from(i32::MAX)) && end.value().is_some_and(|n| n <= -i64::from(i32::MAX));
+        let whole = start
+            .value()
+            .is_some_and(|n| n == -1 || n >= i64::from(i32::MAX))
+            && end.value().is_some_and(|n| n <= -i64::from(i32::MAX));
         if step == -1 && whole {
             return ops::flip(x, axis).done();
         }
-        bail!(Unsupported, "convert: `Slice` backwards between places of an axis whose size has a name");
+        bail!(
+            Unsupported,
+            "convert: `Slice` backwards between places of an axis whose size has a name"
+        );
     }
     let (from, to) = (place(start), place(end));
-    let to = if from.value() == Some(0) { to } else { to.max(from) };
+    let to = if from.value() == Some(0) {
+        to
+    } else {
+        to.max(from)
+    };
     ops::slice_axis_by(x, axis, from, to, step as usize).done()
 }
 
@@ -358,7 +458,7 @@ fn expand(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let to = Shape::from_dims(told_sizes(a, 1)?);
     let whole = x.shape().broadcast_with(&to, "expand")?;
-    let x = recorded(x, whole.count_dim())?;
+    let x = recorded(x, Some(whole.count_dim()))?;
     out(ops::broadcast_to(x, whole))
 }
 
@@ -366,11 +466,20 @@ fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let times = told_sizes(a, 1)?;
     if times.len() != x.rank() {
-        bail!(Convert, "convert: `Tile` {} by {} numbers", x.spec(), times.len());
+        bail!(
+            Convert,
+            "convert: `Tile` {} by {} numbers",
+            x.spec(),
+            times.len()
+        );
     }
     let whole = times.iter().fold(x.shape().count_dim(), |n, &d| n * d);
-    let mut y = recorded(x, whole)?;
-    for (axis, &n) in times.iter().enumerate().filter(|(_, n)| n.value() != Some(1)) {
+    let mut y = recorded(x, Some(whole))?;
+    for (axis, &n) in times
+        .iter()
+        .enumerate()
+        .filter(|(_, n)| n.value() != Some(1))
+    {
         // A new axis before this one, repeated, then taken together with it.
         let wide = ops::expand_dims(&y, axis as i64).done()?;
         let more = wide.shape().with(axis, n);
@@ -389,11 +498,19 @@ fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let rank = x.rank();
     let at: Vec<usize> = match a.has(3, "axes") {
-        true => ints(a, 3)?.into_iter().map(|n| x.shape().axis(n, "pad")).collect::<Result<_>>()?,
+        true => ints(a, 3)?
+            .into_iter()
+            .map(|n| x.shape().axis(n, "pad"))
+            .collect::<Result<_>>()?,
         false => (0..rank).collect(),
     };
     if pads.len() != 2 * at.len() {
-        bail!(Convert, "convert: `Pad` of {} axes by {} numbers", at.len(), pads.len());
+        bail!(
+            Convert,
+            "convert: `Pad` of {} axes by {} numbers",
+            at.len(),
+            pads.len()
+        );
     }
     let (mut low, mut high) = (vec![Dim::from(0); rank], vec![Dim::from(0); rank]);
     for (i, &axis) in at.iter().enumerate() {
@@ -405,8 +522,14 @@ fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
                 Some(v) => ops::cast(ops::reshape(v, Shape::scalar()), x.dtype()),
                 None => Ok(Tensor::scalar(a.float(NAMED, "value", 0.0)?, x.dtype())).into(),
             };
-            let whole = x.shape().dims().iter().zip(&low).zip(&high).fold(Dim::from(1), |n, ((&d, &l), &h)| n * (d + l + h));
-            let x = recorded(x, whole)?;
+            let whole = x
+                .shape()
+                .dims()
+                .iter()
+                .zip(&low)
+                .zip(&high)
+                .fold(Dim::from(1), |n, ((&d, &l), &h)| n * (d + l + h));
+            let x = recorded(x, Some(whole))?;
             out(ops::pad(&x, value, &low, &high, &vec![0; rank]))
         }
         mode @ ("reflect" | "edge" | "wrap") => {
@@ -430,8 +553,11 @@ fn continued(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result
     let Some(n) = size.value() else {
         return parted(x, axis, low, high, mode);
     };
-    if n == 0 || low.max(high) > 1 << 28 {
-        bail!(Convert, "convert: `Pad` of an axis of size {n} by ({low}, {high})");
+    if n == 0 || low.abs().max(high.abs()) > 1 << 24 {
+        bail!(
+            Convert,
+            "convert: `Pad` of an axis of size {n} by ({low}, {high})"
+        );
     }
     let place = |i: i64| match mode {
         "edge" => i.clamp(0, n - 1),
@@ -450,20 +576,30 @@ fn continued(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result
 fn parted(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result<Tensor> {
     let (size, at) = (x.shape().dims()[axis], axis as i64);
     if low < 0 || high < 0 {
-        bail!(Unsupported, "convert: `Pad` that crops an axis whose size has a name");
+        bail!(
+            Unsupported,
+            "convert: `Pad` that crops an axis whose size has a name"
+        );
     }
     let (l, h) = (Dim::number(low), Dim::number(high));
     let piece = |from: Dim, to: Dim| ops::slice_axis(x, at, from, to);
     let (before, after) = match mode {
         "edge" => {
             let one = Dim::from(1);
-            let wide = |part: Expr, n: Dim| part.then(|p| ops::broadcast_to(&p, p.shape().with(axis, n)));
-            (wide(piece(Dim::from(0), one), l), wide(piece(size - one, size), h))
+            let wide =
+                |part: Expr, n: Dim| part.then(|p| ops::broadcast_to(&p, p.shape().with(axis, n)));
+            (
+                wide(piece(Dim::from(0), one), l),
+                wide(piece(size - one, size), h),
+            )
         }
         "wrap" => (piece(size - l, size), piece(Dim::from(0), h)),
         _ => {
             let one = Dim::from(1);
-            (ops::flip(piece(one, l + one), at), ops::flip(piece(size - h - one, size - one), at))
+            (
+                ops::flip(piece(one, l + one), at),
+                ops::flip(piece(size - h - one, size - one), at),
+            )
         }
     };
     ops::concat(&[before.done()?, x.clone(), after.done()?], at).done()
@@ -498,23 +634,30 @@ fn range(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     {
         let count = (limit - start).ceil_div(step)?.max(Dim::from(0));
         let places = ops::iota(Shape::from_dims([count]), 0, dtype);
-        let (step, start) = (ops::cast(super::counted(step)?, dtype), ops::cast(super::counted(start)?, dtype));
+        let (step, start) = (
+            ops::cast(super::counted(step)?, dtype),
+            ops::cast(super::counted(start)?, dtype),
+        );
         return out(places * step + start);
     }
     let (start, limit, step) = (floats(a, 0)?, floats(a, 1)?, floats(a, 2)?);
-    let (Some(start), Some(limit), Some(step)) = (start.first(), limit.first(), step.first()) else {
+    let (Some(start), Some(limit), Some(step)) = (start.first(), limit.first(), step.first())
+    else {
         return unknown(a, 0);
     };
     let count = ((limit - start) / step).ceil().max(0.0);
     if !count.is_finite() || count > 1e12 {
-        bail!(Convert, "convert: `Range` from {start} to {limit} by {step}");
+        bail!(
+            Convert,
+            "convert: `Range` from {start} to {limit} by {step}"
+        );
     }
     let places = ops::iota(Shape::from_dims([Dim::number(count as i64)]), 0, dtype);
     out(places * Tensor::scalar(*step, dtype) + Tensor::scalar(*start, dtype))
 }
 
 fn one_hot(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let at = t(a, 0)?;
+    let at = recorded(t(a, 0)?, None)?;
     let depth = match sizes(a, 1) {
         Some(d) if d.len() == 1 => d[0],
         _ => Dim::number(floats(a, 1)?.first().copied().unwrap_or(0.0) as i64),
@@ -543,12 +686,19 @@ fn depth_to_space(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         ([*n, b, b, inner, *h, *w], [0i64, 3, 4, 1, 5, 2])
     };
     let turned = ops::permute(ops::reshape(&x, Shape::from_dims(wide)), order.to_vec());
-    out(ops::reshape(turned, Shape::from_dims([*n, inner, *h * b, *w * b])))
+    out(ops::reshape(
+        turned,
+        Shape::from_dims([*n, inner, *h * b, *w * b]),
+    ))
 }
 
 fn reverse_sequence(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, lengths) = (t(a, 0)?, t(a, 1)?);
-    let (batch, time) = (a.int(NAMED, "batch_axis", 1)? as usize, a.int(NAMED, "time_axis", 0)? as usize);
+    let axis = |name: &str, default: i64| {
+        x.shape()
+            .axis(a.int(NAMED, name, default)?, "reverse_sequence")
+    };
+    let (batch, time) = (axis("batch_axis", 1)?, axis("time_axis", 0)?);
     let place = ops::iota(x.shape().clone(), time, DType::I64).done()?;
     let mut wide = vec![1i64; x.rank()];
     wide[batch] = -1;
@@ -574,5 +724,6 @@ fn center_crop_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         (low[axis], high[axis]) = (Dim::number(before), Dim::number(more - before));
     }
     let zero = Tensor::scalar(0i64, x.dtype());
+    let x = recorded(x, None)?;
     out(ops::pad(&x, zero, &low, &high, &vec![0; x.rank()]))
 }

@@ -2,6 +2,7 @@
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
+use clematis_core::expr::Expr;
 use clematis_core::op::Conv;
 use clematis_core::shape::Axes;
 use clematis_core::{Composite, DType, Dim, Result, Tensor, dispatch, ops};
@@ -10,11 +11,10 @@ use clematis_nn::functional::bilinear;
 pub const RULES: &[(&str, Rule)] = &[
     ("linear", |_, a| {
         let b = a.maybe_tensor(2, "bias")?;
-        Ok(
-            ops::linear(a.expr(0, "input"), a.expr(1, "weight"), b.as_ref())
-                .done()?
-                .into(),
-        )
+        let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
+        rounded_once(&[&x, &w], b.as_ref(), |xs, b| {
+            ops::linear(&xs[0], &xs[1], b)
+        })
     }),
     ("matmul", |_, a| {
         Ok(ops::matmul(a.expr(0, "self"), a.expr(1, "other"))
@@ -128,6 +128,24 @@ pub const RULES: &[(&str, Rule)] = &[
     ("convolution", convolution),
     ("scaled_dot_product_attention", attention),
 ];
+
+/// Halves are computed in more where a bias is added: torch rounds once, after it.
+fn rounded_once(
+    xs: &[&Tensor],
+    bias: Option<&Tensor>,
+    f: impl FnOnce(&[Tensor], Option<&Tensor>) -> Expr,
+) -> Result<Slot> {
+    let half = matches!(xs[0].dtype(), DType::F16 | DType::BF16);
+    let Some(bias) = bias.filter(|_| half) else {
+        let own: Vec<Tensor> = xs.iter().map(|&x| x.clone()).collect();
+        return Ok(f(&own, bias).done()?.into());
+    };
+    let wide = |x: &Tensor| ops::cast(x, DType::F32).done();
+    let all = xs.iter().map(|x| wide(x)).collect::<Result<Vec<_>>>()?;
+    Ok(ops::cast(f(&all, Some(&wide(bias)?)), xs[0].dtype())
+        .done()?
+        .into())
+}
 
 fn add_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (beta, alpha) = (a.float(3, "beta", 1.0)?, a.float(4, "alpha", 1.0)?);

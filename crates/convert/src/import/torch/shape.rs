@@ -219,9 +219,9 @@ fn roll(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if let (Ok(shifts), Ok(axes)) = (a.dims(1, "shifts"), a.ints(2, "dims"))
         && shifts.iter().any(|d| d.value().is_none())
     {
-        let parts = shifts.iter().zip(&axes);
+        let mut parts = shifts.iter().zip(&axes);
         return Ok(parts
-            .fold(Ok(x), |x, (&by, &along)| rolled(&x?, by, along))?
+            .try_fold(x, |x, (&by, &along)| rolled(&x, by, along))?
             .into());
     }
     let (shifts, axes) = (a.ints(1, "shifts")?, a.ints(2, "dims")?);

@@ -1,0 +1,3 @@
+//! Graphs in the formats of others.
+
+pub mod onnx;

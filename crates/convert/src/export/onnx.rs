@@ -1,0 +1,182 @@
+//! A graph as an ONNX model.
+//!
+//! Composites that ONNX knows become its ops; others are opened. Named sizes become names of sizes in the model, and what is
+//! made of them is computed there, from the shapes of the inputs. Weights are written to the file straight from where they
+//! lie.
+
+mod emit;
+mod index;
+mod layer;
+mod linear;
+mod control;
+mod pointwise;
+mod shape;
+mod size;
+mod window;
+
+use crate::onnx::tensor;
+use crate::onnx::wire::Message;
+use clematis_core::graph::{Graph, Role};
+use clematis_core::host::Host;
+use clematis_core::{Error, Kind, Result, bail};
+use emit::Emitter;
+use std::collections::HashMap;
+use std::io::Write;
+
+/// The version of the main set of ops that is written.
+pub const OPSET: i64 = 20;
+/// The version of the format.
+const IR: i64 = 9;
+
+/// A model, ready to be written.
+pub struct Model {
+    /// All of the graph but its weights.
+    graph: Vec<u8>,
+    weights: Vec<(String, Host)>,
+}
+
+/// What a graph's inputs hold and are called.
+#[derive(Default)]
+pub struct Names {
+    /// For each input that a call does not give: its value.
+    pub values: HashMap<usize, Host>,
+    /// Names of what a call gives, in order; `x0`, `x1` … where there are too few.
+    pub inputs: Vec<String>,
+    /// Names of what comes out, in order.
+    pub outputs: Vec<String>,
+}
+
+/// Makes a model of a graph.
+pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
+    let mut emitter = Emitter::new();
+    let mut used: HashMap<String, usize> = HashMap::new();
+    let mut unique = |word: &str| {
+        let count = used.entry(word.to_string()).or_insert(0);
+        *count += 1;
+        if *count == 1 {
+            word.to_string()
+        } else {
+            format!("{word}_{count}")
+        }
+    };
+    let mut own = Message::default();
+    let mut given = names.inputs.iter();
+    let mut number = 0;
+    for (i, input) in graph.inputs.iter().enumerate() {
+        let spec = graph.spec(input.value);
+        if let Some(host) = names.values.get(&i) {
+            if host.spec() != spec {
+                bail!(
+                    Convert,
+                    "to_onnx: `{}` is {} in the graph, and its value {}",
+                    input.name,
+                    spec,
+                    host.spec()
+                );
+            }
+            let name = unique(if input.name.is_empty() {
+                "constant"
+            } else {
+                &input.name
+            });
+            emitter.bind(input.value, &name);
+            emitter.weights.push((name, host.clone()));
+            continue;
+        }
+        match input.role {
+            Role::Input => {}
+            Role::Key if !reads(graph, i) => continue,
+            Role::Key => bail!(
+                Unsupported,
+                "to_onnx: it draws at random; call eval() first, ONNX has no keys"
+            ),
+            _ => bail!(Convert, "to_onnx: `{}` has no value", input.name),
+        }
+        let plain = format!("x{number}");
+        let name = unique(given.next().unwrap_or(&plain));
+        number += 1;
+        emitter.bind(input.value, &name);
+        emitter.learn_sizes(&name, spec);
+        own.message(11, &emit::value_info(&name, spec));
+    }
+    for node in &graph.nodes {
+        emitter
+            .node(graph, node)
+            .map_err(|e| e.note(format!("in {}", node.op.name())))?;
+    }
+    let mut outputs = names.outputs.iter();
+    let results = graph.outputs.iter().filter(|o| o.updates.is_none());
+    for (i, output) in results.enumerate() {
+        let plain = format!("y{i}");
+        let name = unique(outputs.next().unwrap_or(&plain));
+        let from = emitter.arg(&output.arg)?;
+        emitter.op_to("Identity", &[&from], &[&name], &[]);
+        own.message(12, &emit::value_info(&name, graph.arg_spec(&output.arg)));
+    }
+    let mut bytes = Message::default();
+    for node in &emitter.nodes {
+        bytes.message(1, node);
+    }
+    bytes.put(2, "clematis");
+    let mut graph = bytes.into_bytes();
+    graph.extend(own.into_bytes());
+    Ok(Model {
+        graph,
+        weights: emitter.weights,
+    })
+}
+
+/// Whether any node or output reads an input.
+fn reads(graph: &Graph, i: usize) -> bool {
+    let value = graph.inputs[i].value;
+    let is = |arg: &clematis_core::graph::Arg| matches!(arg, clematis_core::graph::Arg::Value(v) if *v == value);
+    graph.nodes.iter().any(|n| n.args.iter().any(is)) || graph.outputs.iter().any(|o| is(&o.arg))
+}
+
+impl Model {
+    /// Writes the file.
+    pub fn write(&self, to: &mut impl Write) -> Result<()> {
+        let failed = |e: std::io::Error| Error::new(Kind::Io, format!("to_onnx: {e}"));
+        let mut head = Message::default();
+        head.int(1, IR)
+            .put(2, "clematis")
+            .put(3, env!("CARGO_PKG_VERSION"));
+        let mut set = Message::default();
+        set.put(1, "").int(2, OPSET);
+        head.message(8, &set);
+        let heads: Vec<Vec<u8>> = self
+            .weights
+            .iter()
+            .map(|(name, host)| tensor::head(name, host))
+            .collect();
+        let size = |i: usize| heads[i].len() + self.weights[i].1.bytes().len();
+        let prefix = |i: usize| tensor::prefix(5, size(i));
+        let all = (0..heads.len())
+            .map(|i| prefix(i).len() + size(i))
+            .sum::<usize>()
+            + self.graph.len();
+        if all >= 1 << 31 {
+            bail!(
+                Unsupported,
+                "to_onnx: a model of {all} bytes; one file can hold 2 GiB"
+            );
+        }
+        to.write_all(&head.into_bytes()).map_err(failed)?;
+        to.write_all(&tensor::prefix(7, all)).map_err(failed)?;
+        to.write_all(&self.graph).map_err(failed)?;
+        for (i, (_, host)) in self.weights.iter().enumerate() {
+            to.write_all(&prefix(i)).map_err(failed)?;
+            to.write_all(&heads[i]).map_err(failed)?;
+            to.write_all(host.bytes().as_slice::<u8>())
+                .map_err(failed)?;
+        }
+        to.flush().map_err(failed)
+    }
+
+    /// The file's bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes)?;
+        Ok(bytes)
+    }
+}

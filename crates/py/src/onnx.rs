@@ -1,0 +1,156 @@
+//! ONNX files in and out.
+
+use crate::convert::PyGraph;
+use crate::error::{OrRaise, exception};
+use crate::operand::{give, operand};
+use crate::transform::Object;
+use clematis_convert::export::onnx as writer;
+use clematis_convert::import::onnx as reader;
+use clematis_convert::onnx::program::Options;
+use clematis_core::{Error, Host, Kind, Tensor, backend, ops};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyModule};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A file's bytes and its folder, or bytes alone.
+fn bytes(model: &Object<'_>) -> PyResult<(Vec<u8>, Option<PathBuf>)> {
+    if let Ok(bytes) = model.cast::<PyBytes>() {
+        return Ok((bytes.as_bytes().to_vec(), None));
+    }
+    let path: PathBuf = model.extract()?;
+    let read = std::fs::read(&path);
+    let read =
+        read.map_err(|e| exception(Kind::Io, format!("from_onnx: {}: {e}", path.display())))?;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    Ok((read, Some(folder)))
+}
+
+fn hosts(values: HashMap<String, Object<'_>>) -> PyResult<HashMap<String, Host>> {
+    let host = |(name, x): (String, Object<'_>)| {
+        let x = operand("from_onnx", &x)?.tensor;
+        let x = ops::materialize(&x).or_raise()?;
+        Ok((name, x.to_host().or_raise()?))
+    };
+    values.into_iter().map(host).collect()
+}
+
+/// What a model holds: its path, what it is for, its value.
+type Held<'py> = (String, &'static str, Object<'py>);
+/// Graph, what is held, constants, whether it draws, names of inputs and outputs.
+type Read<'py> = (
+    PyGraph,
+    Vec<Held<'py>>,
+    Bound<'py, PyList>,
+    bool,
+    Vec<String>,
+    Vec<String>,
+);
+
+/// Makes a graph of a model.
+#[pyfunction]
+fn _import_onnx<'py>(
+    py: Python<'py>,
+    model: &Object<'py>,
+    values: HashMap<String, Object<'py>>,
+    sizes: HashMap<String, i64>,
+) -> PyResult<Read<'py>> {
+    let (bytes, folder) = bytes(model)?;
+    let values = hosts(values)?;
+    let native = backend::find("native").or_raise()?;
+    // What is known is folded on the built-in engine: it is always there.
+    let made = py.detach(|| {
+        backend::with(native, || {
+            reader::import(&bytes, folder.as_deref(), &Options { values, sizes })
+        })
+    });
+    let made = made.or_raise()?;
+    drop(bytes);
+    let mut held = Vec::new();
+    for x in made.held {
+        held.push((
+            x.path,
+            x.role,
+            give(py, ops::from_host(x.host).or_raise()?, false)?,
+        ));
+    }
+    let constants = made.constants.into_iter().map(|x| give(py, x, false));
+    let constants = PyList::new(py, constants.collect::<PyResult<Vec<_>>>()?)?;
+    let graph = Arc::new(made.graph);
+    Ok((
+        PyGraph { graph },
+        held,
+        constants,
+        made.draws,
+        made.inputs,
+        made.outputs,
+    ))
+}
+
+/// Runs a model once, on the built-in engine.
+#[pyfunction]
+fn _run_onnx<'py>(
+    py: Python<'py>,
+    model: &Object<'py>,
+    inputs: HashMap<String, Object<'py>>,
+) -> PyResult<Vec<(String, Object<'py>)>> {
+    let (bytes, folder) = bytes(model)?;
+    let inputs = hosts(inputs)?;
+    let native = backend::find("native").or_raise()?;
+    let outs =
+        py.detach(|| backend::with(native, || reader::run(&bytes, folder.as_deref(), inputs)));
+    let outs: Vec<(String, Tensor)> = outs.or_raise()?;
+    outs.into_iter()
+        .map(|(name, x)| Ok((name, give(py, x, false)?)))
+        .collect()
+}
+
+/// Writes a graph as a model; `values` are those of the inputs that a call does not give, by their places.
+#[pyfunction]
+fn _export_onnx(
+    py: Python<'_>,
+    graph: &PyGraph,
+    path: PathBuf,
+    values: HashMap<usize, Object<'_>>,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+) -> PyResult<()> {
+    let host = |(i, x): (usize, Object<'_>)| {
+        let x = operand("to_onnx", &x)?.tensor;
+        Ok((i, x.to_host().or_raise()?))
+    };
+    let values = values.into_iter().map(host).collect::<PyResult<_>>()?;
+    let graph = graph.graph.clone();
+    let native = backend::find("native").or_raise()?;
+    let written = py.detach(|| {
+        let names = writer::Names {
+            values,
+            inputs,
+            outputs,
+        };
+        let model = backend::with(native, || writer::export(&graph, &names))?;
+        let failed =
+            |e: std::io::Error| Error::new(Kind::Io, format!("to_onnx: {}: {e}", path.display()));
+        let file = std::fs::File::create(&path).map_err(failed)?;
+        model.write(&mut std::io::BufWriter::new(file))
+    });
+    written.or_raise()
+}
+
+/// The names of the ops that are known.
+#[pyfunction]
+fn _onnx_ops() -> Vec<&'static str> {
+    reader::names()
+}
+
+/// Adds the functions to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_import_onnx, m)?)?;
+    m.add_function(wrap_pyfunction!(_run_onnx, m)?)?;
+    m.add_function(wrap_pyfunction!(_export_onnx, m)?)?;
+    m.add_function(wrap_pyfunction!(_onnx_ops, m)?)
+}
