@@ -225,7 +225,7 @@ fn mistakes_name_the_function_and_both_values() {
     cases.push((
         conv_transpose(&x, powers(1), None, None, &each).done(),
         Kind::Value,
-        "SAME or VALID",
+        "\"SAME\" or \"VALID\"",
     ));
     for (result, kind, word) in cases {
         let e = result.unwrap_err();

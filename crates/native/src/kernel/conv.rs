@@ -238,9 +238,8 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
         depthwise::run(out, lhs, rhs, problem);
     } else if problem.is_wide() {
         wide::run(out, lhs, rhs, problem);
-    } else if problem.dims.iter().any(|dim| dim.dilation > 1) && problem.exchanged().is_wide() {
-        // The filter gradient of a transposed convolution: its input is dilated, its window is not. Without dilation this
-        // would be a convolution by long strides, whose input has many more places than its result.
+    } else if problem.exchanged().is_wide() {
+        // The filter gradient of a transposed convolution: its input is dilated, its window is not.
         wide::run(out, rhs, lhs, &problem.exchanged());
     } else {
         tiled::run(out, lhs, rhs, problem);

@@ -107,6 +107,9 @@ fn stft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(ranked(a, 0, 2)?, None)?;
     let step = int(a, 1)?;
     let shape = maybe(a, 2)?;
+    if shape.as_ref().is_some_and(|w| w.rank() != 1) {
+        return Err(a.bad("a window with one axis"));
+    }
     let frame = match (a.has(3, "frame_length"), &shape) {
         (true, _) => int(a, 3)?,
         (false, Some(w)) => w.shape().known_size(0, "stft")? as i64,
