@@ -323,7 +323,12 @@ __all__ = [
     "_import_rules",
     "_trace_call",
     "_dialect",
+    "_without_held",
     "_lower",
+    "_import_onnx",
+    "_run_onnx",
+    "_export_onnx",
+    "_onnx_ops",
     "_flops",
     "backend",
     "backends",
@@ -468,6 +473,7 @@ class _Graph:
     def outputs(self, /) -> Any: ...
     def text(self, /) -> Any: ...
     def updates(self, /) -> Any: ...
+    def __new__(cls, text: str) -> _Graph: ...
 
 def __array_namespace_info__() -> Any:
     """The namespace's answers to questions about itself."""
@@ -486,10 +492,16 @@ def _derivative(f: Callable[..., Any], argnums: Any, name: str, has_aux: Any, re
 def _dialect(name: str) -> Any:
     """The module of a framework's functions, named after the ops."""
 
+def _export_onnx(graph: Any, path: Any, values: Any, inputs: Any, outputs: Any) -> Any:
+    """Writes a graph as a model; `values` are those of the inputs that a call does not give, by their places."""
+
 _fft: ModuleType
 
 def _flops(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The operations of `f(args, kwargs)`, found by a trace without values."""
+
+def _import_onnx(model: Any, values: Any, sizes: Any) -> Any:
+    """Makes a graph of a model."""
 
 def _import_program(text: Any, framework: Any) -> Any:
     """Makes a graph of a program that a reader has written down: the graph, its constants, and whether it takes a key."""
@@ -511,6 +523,9 @@ def _next_key() -> Any:
 def _next_scale(scale: Any, growth: Any, backoff: Any, every: Any, good: Any, finite: Any, /) -> Any:
     """The scale of a loss, and the number of good steps, after a step whose gradients were finite or not."""
 
+def _onnx_ops() -> Any:
+    """The names of the ops that are known."""
+
 def _optim_slots(name: str, settings: Any, /) -> Any:
     """The names of what an optimiser remembers of each parameter; its numbers are checked."""
 
@@ -528,6 +543,9 @@ def _restore(home: Any, dtype: Any, shape: int | Sequence[int], bytes: Any) -> A
 def _run_command_line(args: Any) -> Any:
     """Runs the command line; returns the exit code."""
 
+def _run_onnx(model: Any, inputs: Any) -> Any:
+    """Runs a model once, on the built-in engine."""
+
 def _scaled(tree: Any, factor: Any, /) -> Any:
     """Every leaf times a number; halves become f32."""
 
@@ -543,6 +561,9 @@ def _trace_call(f: Callable[..., Any], held: Any, inputs: Any) -> Any:
 The graph, the values of its last inputs, and how many keys stand before those."""
 
 _tree: ModuleType
+
+def _without_held(graph: Any) -> Any:
+    """A graph without ops that hold tensors, and those tensors, which are its last inputs."""
 
 def abs(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """the distance from zero

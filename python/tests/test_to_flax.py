@@ -1,5 +1,7 @@
 """Modules of ours as modules of flax, in both of its styles."""
 
+import itertools
+
 import clematis as cm
 import jax
 import jax.numpy as jnp
@@ -64,7 +66,7 @@ def test_nnx_trains():
         return loss
 
     losses = [float(step(model, optimizer)) for _ in range(10)]
-    assert all(b < a for a, b in zip(losses, losses[1:], strict=False)), losses
+    assert all(b < a for a, b in itertools.pairwise(losses)), losses
     assert all(np.array_equal(v.numpy(), v.numpy()) for _, v in net.v._entries())
 
 
@@ -92,7 +94,12 @@ def test_linen_trains_and_moves_state():
     model = net.to_flax_module(style="linen")
     x, y = jnp.asarray(floats(8, 8, 8, 3)), jnp.asarray(floats(8, 4))
     variables = model.init(jax.random.key(0), x)
-    assert set(variables) == {"params", "batch_stats"} and set(variables["params"]) == {"first", "norm", "second", "out"}
+    assert set(variables) == {"params", "batch_stats"} and set(variables["params"]) == {
+        "first",
+        "norm",
+        "second",
+        "out",
+    }
     params, rest = variables["params"], {"batch_stats": variables["batch_stats"]}
 
     @jax.jit
@@ -104,7 +111,7 @@ def test_linen_trains_and_moves_state():
     for _ in range(10):
         value, params = step(params)
         losses.append(float(value))
-    assert all(b < a for a, b in zip(losses, losses[1:], strict=False)), losses
+    assert all(b < a for a, b in itertools.pairwise(losses)), losses
     out, moved = model.apply(variables, x, train=True, rngs={"dropout": jax.random.key(1)}, mutable=["batch_stats"])
     assert out.shape == (8, 4)
     assert not np.array_equal(moved["batch_stats"]["norm"]["running_mean"], rest["batch_stats"]["norm"]["running_mean"])

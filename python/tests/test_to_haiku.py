@@ -1,5 +1,7 @@
 """Modules of ours as modules of haiku."""
 
+import itertools
+
 import clematis as cm
 import haiku as hk
 import jax
@@ -59,7 +61,7 @@ def test_trains_with_optax():
     for _ in range(10):
         value, params, memory = step(params, memory)
         losses.append(float(value))
-    assert all(b < a for a, b in zip(losses, losses[1:], strict=False)), losses
+    assert all(b < a for a, b in itertools.pairwise(losses)), losses
 
 
 def test_training_draws_and_moves_state():

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 import pickle
 import sys
 
@@ -33,12 +34,12 @@ def test_gives_what_the_module_gives(name):
 
 @pytest.mark.parametrize("name", NETS)
 def test_compiles(name):
-    net, [(args, kwargs, want), (more, more_kwargs, more_want)] = cases(name)
-    made = net.to_torch_module(args, example_kwargs=kwargs)
+    net, examples = cases(name)
+    made = net.to_torch_module(examples[0][0], example_kwargs=examples[0][1])
     torch._dynamo.reset()
     # Branches and loops on values are torch's own matter.
     compiled = torch.compile(made, backend="eager", fullgraph=name != "control")
-    for args, kwargs, want in [(args, kwargs, want), (more, more_kwargs, more_want)]:
+    for args, kwargs, want in examples:
         args, kwargs = given(args, kwargs)
         agree(host(compiled(*args, **kwargs)), want)
 
@@ -104,7 +105,7 @@ def test_trains_with_its_own_optimiser(backend):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    assert all(b < a for a, b in zip(losses, losses[1:], strict=False)), losses
+    assert all(b < a for a, b in itertools.pairwise(losses)), losses
     assert all(p.grad is not None and bool((p.grad != 0).any()) for p in made.parameters())
 
 
@@ -192,7 +193,9 @@ def test_a_nested_capture_goes_out_with_the_rest():
 
 
 def test_a_captured_model_goes_back():
-    native = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(64, 5))
+    native = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(64, 5)
+    )
     net = cm.Module.from_torch_module(native, torch.randn(2, 3, 6, 6))
     made = net.to_torch_module()
     assert [n for n, _ in made.named_parameters()] == [n for n, _ in native.named_parameters()]

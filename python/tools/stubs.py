@@ -128,8 +128,8 @@ def members(cls):
             out.append("    __array_ufunc__: None\n")
         elif (not name.startswith("_") or name in SLOTS) and callable(value):
             out.append(function(name, value, "    ").replace(":\n        ...", ": ..."))
-    if getattr(cls, "__new__", None) is not object.__new__ and cls.__name__ in ("DType", "backend"):
-        argument = "x: Any" if cls.__name__ == "DType" else "name: str"
+    argument = {"DType": "x: Any", "backend": "name: str", "_Graph": "text: str"}.get(cls.__name__)
+    if argument is not None:
         out.append(f"    def __new__(cls, {argument}) -> {cls.__name__}: ...\n")
     return "".join(out) or "    ...\n"
 

@@ -146,6 +146,7 @@ class Way:
         inputs = self.graph.inputs()
         # Constants of the program's own have no name.
         self.paths = [name for name, role, _, _ in inputs if role in _HELD and name]
+        self.dtypes = [dtype for _, role, dtype, _ in inputs if role == "input"]
         self.updates = self.graph.updates()
 
     def constants_at(self, home: str | None) -> list[Any]:
@@ -260,7 +261,9 @@ def _examples(x: Any) -> Any:
 def _owned(x: Any) -> Any:
     """A tensor on the current backend that shares no memory; one that comes from elsewhere is copied once."""
     home, seen = _core.current_backend(), _core.asarray(x)
-    return _core.asarray(x, copy=True) if seen.backend == home else seen.to(home)
+    if seen.backend != home:
+        return seen.to(home)
+    return _core.asarray(x.clone() if hasattr(x, "clone") else x, copy=True)
 
 
 def _training_way(capture: Capture) -> "Way | ConvertError":
@@ -277,6 +280,17 @@ def _put(nest: dict[str, Any], path: str, x: Any) -> None:
     for word in above:
         nest = nest.setdefault(word, {})
     nest[last] = x
+
+
+_WIDTHS = ("bool", "uint8", "int8", "int16", "int32", "int64")
+
+
+def _widened(x: Any, dtype: str) -> Any:
+    """Integers as wide as the program was captured with: frameworks differ in what they make of plain ones."""
+    own = str(x.dtype).rpartition(".")[2]
+    if own == dtype or own not in _WIDTHS or dtype not in _WIDTHS or _WIDTHS.index(own) > _WIDTHS.index(dtype):
+        return x
+    return x if own == "bool" else x.astype(dtype)
 
 
 def _state(module: Any, path: str) -> State:
@@ -300,7 +314,8 @@ def _run(module: Any, way: Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         values.append(x)
     inputs = [_core.asarray(x) for x in flat]
     home = home or (inputs[0].backend if inputs else _core.current_backend())
-    inputs = [x.to(home) if x.backend != home else x for x in inputs]
+    inputs = [x.to(home) if home is not None and x.backend != home else x for x in inputs]
+    inputs = [_widened(x, dtype) for x, dtype in zip(inputs, way.dtypes, strict=False)]
     # While the call is recorded as a program, nothing has a home yet.
     key = [x if home is None else x.to(home) for x in ([_core._next_key()] if way.draws else [])]
     outs = way.graph([*values, *inputs, *key, *way.constants_at(home)])

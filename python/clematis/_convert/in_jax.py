@@ -19,7 +19,7 @@ def array(x: Any) -> Any:
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, (jax.Array, np.ndarray)) or isinstance(x, _core.Tensor)
+    return isinstance(x, (jax.Array, np.ndarray, _core.Tensor))
 
 
 def _plain(x: Any) -> Any:

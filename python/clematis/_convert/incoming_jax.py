@@ -108,9 +108,10 @@ def from_haiku_module(
     if inspect.isclass(native_module):
         word = _mode_word(native_module.__call__, kwargs)
         made = (constructor_args or (), constructor_kwargs or {})
+        kind: Any = native_module
 
         def forward(*a: Any, **k: Any) -> Any:
-            return native_module(*made[0], **made[1])(*a, **k)
+            return kind(*made[0], **made[1])(*a, **k)
 
         both = hk.transform_with_state(forward)
         told = {word: _MODES[word][1]} if word else {}

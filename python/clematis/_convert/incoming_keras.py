@@ -19,7 +19,7 @@ def from_keras_module(
     `native_module` is a layer, a model or a class of such. It is traced by the backend that Keras runs on, in evaluation
     and in training; its variables, with their paths, become parameters and buffers.
     """
-    import keras
+    import keras  # type: ignore[import-untyped]
 
     if example_inputs is not None and instance_args is not None:
         raise ArgumentError("from_keras_module: example_inputs and instance_args are one and the same; give one")

@@ -100,7 +100,7 @@ def function(text: str, framework: str) -> Callable[..., Any]:
     """The function of a framework's arrays that a graph, given as text, stands for."""
     known = _LOWERED.get((text, framework))
     if known is None:
-        known = _LOWERED[text, framework] = compiled(source(_core._Graph(text), framework))  # type: ignore[attr-defined]
+        known = _LOWERED[text, framework] = compiled(source(_core._Graph(text), framework))  # type: ignore[call-arg]
     return known
 
 

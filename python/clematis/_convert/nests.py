@@ -71,5 +71,3 @@ def _found(name: str) -> Any:
     except (ImportError, AttributeError) as e:
         raise ConvertError(f"the class {name} of a result cannot be found: {e}") from e
     return found
-
-

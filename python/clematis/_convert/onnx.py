@@ -9,7 +9,9 @@ from ..errors import ArgumentError
 from .captured import Arguments, Capture, Captured, Part, Way
 from .nests import LEAF, taken_apart
 from .outgoing import _examples
-from .trace import Programs, build, captured_way, held, spec_of
+from .trace import build, captured_way, held, spec_of, trace
+
+_EMPTY = '{"inputs": [], "nodes": [], "outputs": []}'
 
 
 def from_onnx(
@@ -28,17 +30,16 @@ def from_onnx(
         model = model.SerializeToString()
     found = _core._import_onnx(model, dict(values or {}), dict(sizes or {}))  # type: ignore[attr-defined]
     graph, held, constants, draws, inputs, outputs = found
-    way = Way.__new__(Way)
-    way.graph, way.constants, way.draws = graph, constants, draws
-    way.arguments = Arguments(inputs, [LEAF for _ in inputs], {})
-    way._at = {}
-    way.order, way.fixed = [True] * len(inputs), [None] * len(outputs)
-    way.in_spec = None
-    way.out_spec = LEAF if len(outputs) == 1 else ["tuple", [LEAF for _ in outputs]]
-    way.paths = [path for path, _, _ in held]
-    way.updates = graph.updates()
     values_ = {path: (role, x) for path, role, x in held}
-    part = Part("", values_, way.order, way.fixed, None, way.out_spec, draws, way.arguments, way)
+    arguments = Arguments(inputs, [LEAF for _ in inputs], {})
+    out_spec = LEAF if len(outputs) == 1 else ["tuple", [LEAF for _ in outputs]]
+    part = Part(_EMPTY, values_, [True] * len(inputs), [None] * len(outputs), None, out_spec, draws, arguments)
+    # The program was read in Rust, from the file: it takes the place of an empty one.
+    way = Way("onnx", part)
+    way.graph, way.constants, way.draws, way.updates = graph, constants, draws, graph.updates()
+    way.paths = [path for path, _, _ in held]
+    way.dtypes = [dtype for _, role, dtype, _ in graph.inputs() if role == "input"]
+    part.way = way
     return Captured(Capture("onnx", values_, part, part, "from_onnx"), **options)
 
 
@@ -63,7 +64,7 @@ def to_onnx(
             raise ArgumentError("to_onnx: example inputs are needed: the module is traced on them")
         leaves, structure = taken_apart((args, kwargs))
         specs = [spec_of(x.dtype, x.shape) for x in map(_core.asarray, leaves)]
-        way = Programs(module).add(structure, specs, False)
+        way = trace(module, structure, specs, False)
     graph = _core._Graph(way.text)  # type: ignore[attr-defined]
     own = {x.path: x.value for x in held(module)}
     values = {i: own[path] for i, path in enumerate(way.paths)}

@@ -6,7 +6,9 @@ from ..errors import ArgumentError
 from .lowered import require
 
 
-def _examples(name: str, module: Any, example_inputs: Any, example_kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _examples(
+    name: str, module: Any, example_inputs: Any, example_kwargs: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     from ..module import Module
 
     if not isinstance(module, Module):

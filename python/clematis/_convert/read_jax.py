@@ -107,6 +107,7 @@ class _Reader:
     def __init__(self, jax: Any, closed: Any) -> None:
         self.jax, self.closed, self.count = jax, closed, 0
         self.constants: list[tuple[str, Any]] = []
+        self.nodes_now: list[Any] = []
 
     def fresh(self) -> str:
         self.count += 1
@@ -230,8 +231,8 @@ class _Reader:
         with_consts = dict(zip(jaxpr.constvars, self.closed.consts, strict=True))
         # Recurrent layers leave behind what nobody needs.
         jaxpr, _ = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), instantiate=True)
-        self.nodes_now: list[Any] = []
-        inputs, known = [], {}
+        inputs: list[Any] = []
+        known: dict[Any, Any] = {}
         for var, (path, role, _) in zip(jaxpr.invars, held, strict=False):
             inputs.append({"name": f"p{len(inputs)}", "role": role, "path": path, "spec": self.spec(var.aval)})
             known[var] = {"v": inputs[-1]["name"]}

@@ -39,7 +39,7 @@ def read(
     tag: str = "eval",
 ) -> Part:
     """`function(values, *args)` as a program; `updates` takes a result apart into what the caller gets and new values."""
-    import tensorflow as tf
+    import tensorflow as tf  # type: ignore[import-untyped]
 
     leaves = tf.nest.flatten(args)
     is_array = [hasattr(x, "shape") for x in leaves]
@@ -155,7 +155,8 @@ class _Reader:
         own, rest = places[: len(held)], places[len(held) : len(held) + sum(is_array)]
         if len(places) > len(own) + len(rest):
             self._captures(places[len(own) + len(rest) :])
-        inputs, known = [], {}
+        inputs: list[Any] = []
+        known: dict[str, Any] = {}
         for place, (path, role, _) in zip(own, held, strict=True):
             inputs.append({"name": f"p{len(inputs)}", "role": role, "path": path, "spec": self.spec(place)})
             known[place.name] = {"v": inputs[-1]["name"]}
@@ -169,7 +170,7 @@ class _Reader:
             known[place.name] = {"v": f"x{i}"}
         self.graph(graph, known, "")
         outs = [known[x.name] for x in graph.outputs]
-        outputs = [{"value": x} for x in outs[: seen["count"]]]
+        outputs: list[Any] = [{"value": x} for x in outs[: seen["count"]]]
         names = {path: f"p{i}" for i, (path, _, _) in enumerate(held)}
         for path, x in zip(seen["paths"], outs[seen["count"] :], strict=True):
             outputs.append({"value": x, "updates": names[path]})

@@ -40,7 +40,7 @@ def read(
                 training = reader.part()
             except ClematisError as e:
                 training = ConvertError(str(e))
-            except Exception as e:
+            except Exception as e:  # noqa: BLE001 - torch raises anything
                 training = ConvertError(f"{type(module).__name__}: {first_line(e)}")
     if reader.warning:
         warnings.warn(reader.warning, stacklevel=4)
@@ -50,7 +50,9 @@ def read(
     return Capture("torch", values, evaluation, training, type(module).__name__)
 
 
-def read_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, dynamic: bool) -> Capture:
+def read_function(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, dynamic: bool
+) -> Capture:
     """A function of torch's as plain data."""
     import torch
 
@@ -109,7 +111,7 @@ class _Reader:
                 if "no counterpart" in str(e):
                     raise
                 error = error or e
-            except Exception as e:
+            except Exception as e:  # noqa: BLE001 - torch raises anything
                 error = error or e
         if isinstance(error, ClematisError):
             raise error
@@ -147,7 +149,7 @@ class _Reader:
                 return self.last[1]
             except ClematisError:
                 raise
-            except Exception as e:
+            except Exception as e:  # noqa: BLE001 - torch raises anything
                 error = error or e
         if error is not None:
             raise error
@@ -160,7 +162,9 @@ class _Reader:
     def _fixed(self) -> Part | None:
         """With the sizes of the example."""
         part = self._written(self._traced(self._export(self.args, self.kwargs, named=False)))
-        if self.dynamic and any(isinstance(x, self.torch.Tensor) and x.dim() for x in flattened((self.args, self.kwargs))):
+        if self.dynamic and any(
+            isinstance(x, self.torch.Tensor) and x.dim() for x in flattened((self.args, self.kwargs))
+        ):
             self.warning = (
                 f"{self.name}: its sizes could not be left open: the result takes inputs of the example's shapes alone"
             )
@@ -357,7 +361,11 @@ def _differ(torch: Any, x: Any, y: Any) -> bool:
 
 
 def _transient(module: Any) -> set[str]:
-    return {f"{path}.{name}" if path else name for path, m in module.named_modules() for name in m._non_persistent_buffers_set}
+    return {
+        f"{path}.{name}" if path else name
+        for path, m in module.named_modules()
+        for name in m._non_persistent_buffers_set
+    }
 
 
 def _is_same(torch: Any, node: Any) -> bool:

@@ -48,4 +48,6 @@ def hk_stopped(x: Any) -> Any:
 
 def hk_name(name: str) -> str:
     """A class's name as haiku writes names."""
-    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name) if c.isalnum()) or "net"
+    return (
+        "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name) if c.isalnum()) or "net"
+    )

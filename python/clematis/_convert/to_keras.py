@@ -2,9 +2,10 @@
 
 import base64
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
-import keras
+import keras  # type: ignore[import-untyped]
 import numpy as np
 
 from .. import _clematis as _core
@@ -27,7 +28,7 @@ def _outside() -> Any:
     """Where what is computed is computed now, though the backend may be tracing."""
     backend = keras.backend.backend()
     if backend == "tensorflow":
-        import tensorflow as tf
+        import tensorflow as tf  # type: ignore[import-untyped]
 
         return tf.init_scope()
     if backend == "jax":
@@ -53,7 +54,12 @@ class KerasModule(keras.Model):  # type: ignore[misc]
         for x in values:
             dtype, shape = x.value.dtype.name, tuple(x.value.shape)
             self._held[x.path] = self.add_weight(
-                name=x.path.replace(".", "__"), shape=shape, dtype=dtype, initializer="zeros", trainable=x.role == "param", autocast=False
+                name=x.path.replace(".", "__"),
+                shape=shape,
+                dtype=dtype,
+                initializer="zeros",
+                trainable=x.role == "param",
+                autocast=False,
             )
             if isinstance(x.value, _core.Tensor):
                 self._held[x.path].assign(x.value.numpy())
@@ -73,7 +79,7 @@ class KerasModule(keras.Model):  # type: ignore[misc]
         framework = keras.backend.backend()
         values = [keras.ops.convert_to_tensor(self._held[path].value) for path in way.paths]
         more = [_words(self._keys.next()) for _ in range(way.draws)]
-        constants = [_constant(x, framework) for x in way.constants]
+        constants = [keras.ops.convert_to_tensor(x) for x in way.constants]
         ops, leaves = lowered.dialect(framework), [keras.ops.convert_to_tensor(x) for x in leaves]
         pairs = zip(leaves, way.inputs, strict=True)
         leaves = [lowered.cast(ops, x, _spec(x)[0], want) for x, (want, _) in pairs]
@@ -135,16 +141,13 @@ class KerasModule(keras.Model):  # type: ignore[misc]
         programs.name = own["module"]
         programs.arguments = own["arguments"] and Arguments(*own["arguments"])
         programs.known = [(structure, training, _read(way)) for structure, training, way in own["programs"]]
-        values = [Held(path, role, _Blank(dtype, shape)) for path, role, dtype, shape in own["held"]]
+        values = [Held(path, role, _blank(dtype, shape)) for path, role, dtype, shape in own["held"]]
         return cls(programs, values, **config)
 
 
-class _Blank:
+def _blank(dtype: str, shape: list[int]) -> Any:
     """Type and sizes of a value that comes later."""
-
-    def __init__(self, dtype: str, shape: list[int]) -> None:
-        self.dtype, self.shape = _core.asarray(np.zeros((), np.float32)).dtype, tuple(shape)
-        self.dtype = getattr(_core, dtype, None) or self.dtype
+    return SimpleNamespace(dtype=SimpleNamespace(name=dtype), shape=tuple(shape))
 
 
 def _words(seed: Any) -> Any:
@@ -155,10 +158,6 @@ def _words(seed: Any) -> Any:
 
         return seed.to(torch.int64).to(torch.uint32)
     return keras.ops.cast(seed, "uint32")
-
-
-def _constant(x: Any, framework: str) -> Any:
-    return keras.ops.convert_to_tensor(x)
 
 
 def _written(way: Way) -> dict[str, Any]:
@@ -187,7 +186,9 @@ def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Keras
     build(module, args, kwargs)
     values = held(module)
     floats = [x.value.dtype.name for x in values if _core.isdtype(x.value.dtype, "real floating")]
-    made = KerasModule(Programs(module, keras.backend.backend()), values, dtype=floats[0] if floats else "float32", name=_name(module))
+    made = KerasModule(
+        Programs(module, keras.backend.backend()), values, dtype=floats[0] if floats else "float32", name=_name(module)
+    )
     if args or kwargs:
         leaves, structure = made._programs.arrays(args, kwargs, _core._tree.is_array)
         examples = [_core.asarray(x) for x in leaves]

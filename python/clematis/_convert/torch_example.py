@@ -16,7 +16,7 @@ def untouched(module: Any) -> Iterator[Any]:
     shared = {id(x): x for x in [*module.parameters(), *module.buffers()]}
     try:
         own = copy.deepcopy(module, shared)
-    except Exception:
+    except Exception:  # noqa: BLE001 - a module may refuse in any way
         own = None
     if own is not None:
         yield own

@@ -61,7 +61,7 @@ class Writer:
 
     def expression(self, expr: Any) -> Any:
         """A size as text in our spelling."""
-        import sympy
+        import sympy  # type: ignore[import-untyped]
 
         if expr.is_Integer:
             return int(expr)
@@ -248,7 +248,10 @@ class Writer:
         """The program, and what the model holds by its paths."""
         traced, graph = self.traced, self.traced.module.graph
         places = {n.name: n for n in graph.nodes}
-        inputs, values, seen, names = [], {}, {}, {}
+        inputs: list[Any] = []
+        values: dict[str, Any] = {}
+        seen: dict[Any, Any] = {}
+        names: dict[Any, Any] = {}
         for held in traced.held:
             # One that is shared goes in once; the other names stand for it.
             first = seen.setdefault(_identity(held.value), held)

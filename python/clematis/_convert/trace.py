@@ -11,8 +11,7 @@ from .._module.call import frozen_paths
 from .._module.discover import RECORDING
 from .._module.roles import put_buffers
 from ..container import Container
-from ..errors import ArgumentError, ClematisError, ConvertError, StructureError
-from ..module import Module
+from ..errors import ClematisError, ConvertError, StructureError
 from .captured import Captured
 from .lowered import function
 from .nests import put_together, taken_apart
@@ -227,7 +226,7 @@ def _for_every_batch(
         text = _between((pair[0][0].text(), pair[1][0].text()))
         if text is None or pair[0][3] != pair[1][3]:
             return None
-        graph = _core._Graph(text)  # type: ignore[attr-defined]
+        graph = _core._Graph(text)  # type: ignore[call-arg]
         _, constants, draws, shape = pair[0]
         if any(_NAME in size for _, role, _, sizes in graph.inputs() if role == "constant" for size in sizes):
             return None

@@ -24,7 +24,9 @@ class Converted:
 
         return to_haiku_module(self, example_inputs, example_kwargs=example_kwargs)
 
-    def to_flax_module(self, example_inputs: Any = None, *, example_kwargs: Any = None, style: str = "nnx", rngs: Any = None) -> Any:
+    def to_flax_module(
+        self, example_inputs: Any = None, *, example_kwargs: Any = None, style: str = "nnx", rngs: Any = None
+    ) -> Any:
         """A module of flax that computes the same; see `cm.to_flax_module`."""
         from .._convert.outgoing import to_flax_module
 

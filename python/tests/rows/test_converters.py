@@ -3,6 +3,7 @@
 The loops are the frameworks' own: whatever backend the module computes on, the result trains there.
 """
 
+import itertools
 import os
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -13,8 +14,6 @@ import pytest
 from hypothesis import strategies as st
 
 from .arrays import doubles, tensor
-
-pytestmark = pytest.mark.row("converters")
 
 
 class Source(cm.Module):
@@ -63,9 +62,10 @@ def agrees(cell, module, x, result):
 
 
 def falling(losses):
-    assert all(b < a for a, b in zip([1e12, *losses], losses, strict=False)), losses
+    assert all(b < a for a, b in itertools.pairwise([1e12, *losses])), losses
 
 
+@pytest.mark.row("converters", "to_torch_module")
 def test_to_torch_module(cell):
     import torch
 
@@ -75,7 +75,9 @@ def test_to_torch_module(cell):
         net = module.to_torch_module()
         assert isinstance(net, torch.nn.Module)
         assert [name.replace(".", "/") for name, _ in net.named_parameters()] == PATHS
-        assert all(np.array_equal(doubles(p.detach().numpy()), v) for p, v in zip(net.parameters(), before, strict=True))
+        assert all(
+            np.array_equal(doubles(p.detach().numpy()), v) for p, v in zip(net.parameters(), before, strict=True)
+        )
         agrees(cell, module, x.numpy(), net(x, 1, more=2).detach().numpy())
         optimizer, losses = torch.optim.SGD(net.parameters(), lr=1e-3), []
         for _ in range(10):
@@ -94,6 +96,7 @@ def test_to_torch_module(cell):
     each(cell, sizes, test)
 
 
+@pytest.mark.row("converters", "to_keras_module")
 def test_to_keras_module(cell):
     import keras
     import tensorflow as tf
@@ -122,6 +125,7 @@ def test_to_keras_module(cell):
     each(cell, sizes, test)
 
 
+@pytest.mark.row("converters", "to_haiku_module")
 def test_to_haiku_module(cell):
     import haiku as hk
     import jax
@@ -235,6 +239,7 @@ def flax_net():
     return Net, lambda x: ({}, Net(in_size=4, out_size=5, rngs=nnx.Rngs(0)))
 
 
+@pytest.mark.row("converters", "from_backend_module")
 @pytest.mark.parametrize("from_class_and_args", [True, False])
 @pytest.mark.parametrize("framework", [torch_net, keras_net, haiku_net, flax_net])
 def test_from_backend_module(cell, framework, from_class_and_args):
