@@ -9,6 +9,7 @@ mod index;
 mod layer;
 mod linalg;
 mod linear;
+mod loss;
 mod number;
 mod pointwise;
 mod pool;
@@ -34,7 +35,7 @@ pub static TABLE: Table = Table {
 };
 
 /// The parts of the table.
-const PARTS: [&[(&str, Rule)]; 17] = [
+const PARTS: [&[(&str, Rule)]; 18] = [
     pointwise::RULES,
     shape::RULES,
     reduce::RULES,
@@ -45,6 +46,7 @@ const PARTS: [&[(&str, Rule)]; 17] = [
     complex::RULES,
     control::RULES,
     linalg::RULES,
+    loss::RULES,
     number::RULES,
     pool::RULES,
     recurrent::RULES,
