@@ -1,11 +1,14 @@
 """Write a function, a layer or a model once; run it on NumPy, PyTorch, JAX, TensorFlow or the built-in engine."""
 
+import importlib as _importlib
+import typing as _typing
 from math import e, inf, nan, pi
 
 from . import _compile, data, errors, fft, linalg, nn, optim, random, tree
 from ._clematis import *  # noqa: F403
 from ._clematis import __array_namespace_info__, __version__
 from ._convert import hook as _hook  # noqa: F401
+from ._convert.names import NAMES as _CONVERTERS
 from .container import Container
 from .errors import *  # noqa: F403
 from .gradients import *  # noqa: F403
@@ -15,3 +18,27 @@ from .trainer import Callback, Trainer
 
 newaxis = None
 __array_api_version__ = "2025.12"
+
+if _typing.TYPE_CHECKING:
+    from ._convert.anything import convert
+    from ._convert.choose import from_backend_module
+    from ._convert.files import from_file, to_file
+    from ._convert.incoming import from_torch, from_torch_module
+    from ._convert.incoming_jax import from_flax_module, from_haiku_module, from_jax
+    from ._convert.incoming_keras import from_keras_module
+    from ._convert.onnx import from_onnx, to_onnx
+    from ._convert.outgoing import to_flax_module, to_haiku_module, to_keras_module, to_torch_module
+    from ._convert.source import source
+
+
+def __getattr__(name: str) -> _typing.Any:
+    # Converters are loaded when one is asked for: most programs need none, and `import clematis` is to cost little.
+    if name not in _CONVERTERS:
+        raise AttributeError(f"module 'clematis' has no attribute {name!r}")
+    found = getattr(_importlib.import_module(f"clematis._convert.{_CONVERTERS[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_CONVERTERS})

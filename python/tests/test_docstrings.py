@@ -23,7 +23,7 @@ def public():
     """Each function and class with the name that users write."""
     for space, module in SPACES.items():
         known = getattr(module, "__all__", None)
-        for name, value in sorted(vars(module).items()):
+        for name, value in sorted((name, getattr(module, name)) for name in dir(module)):
             if is_public(name, value) and (known is None or name in known):
                 yield pytest.param(space, value, id=f"{space}.{name}")
 

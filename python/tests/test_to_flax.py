@@ -117,6 +117,34 @@ def test_linen_trains_and_moves_state():
     assert not np.array_equal(moved["batch_stats"]["norm"]["running_mean"], rest["batch_stats"]["norm"]["running_mean"])
 
 
+class Clashing(cm.Module):
+    """Names that flax has for itself."""
+
+    def __init__(self):
+        self.rngs, self.deterministic = cm.nn.Linear(3, 4), cm.nn.Linear(4, 4)
+        self.split = cm.nn.Linear(4, 2)
+        self.params = cm.nn.LayerNorm(2)
+
+    def __call__(self, x):
+        return self.params(self.split(cm.relu(self.deterministic(self.rngs(x)))))
+
+
+@pytest.mark.parametrize("style", ["nnx", "linen"])
+def test_names_that_flax_has_itself(style):
+    net, x = Clashing().eval(), floats(2, 3)
+    want = net(cm.asarray(x)).numpy()
+    model = net.to_flax_module(style=style)
+    if style == "nnx":
+        assert len(nnx.to_flat_state(nnx.state(model, nnx.Param))) == len(net.v.paths())
+        model.train()
+        model.eval()
+        graph, state = nnx.split(model)
+        got = nnx.jit(lambda m, x: m(x))(nnx.merge(graph, state), x)
+    else:
+        got = jax.jit(model.apply)(model.init(jax.random.key(0), x), x)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_maps_over_a_batch():
     net = Image().eval()
     model = net.to_flax_module(style="linen")

@@ -21,7 +21,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clematis-dialect", &[]),
     ("clematis-bridge", &["clematis-core", "clematis-dialect"]),
     ("clematis-conform", &["clematis-core"]),
-    ("clematis-convert", &["clematis-core", "clematis-nn"]),
+    (
+        "clematis-convert",
+        &["clematis-core", "clematis-dialect", "clematis-nn"],
+    ),
     (
         "clematis",
         &[

@@ -1,144 +1,219 @@
-//! `clematis convert`: a model in another format.
+//! `clematis convert`: a model in another format, or as Python that runs by itself.
 
-use std::fs::File;
+use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
+use clematis::Graph;
 use clematis::nn::checkpoint;
-use clematis_convert::export::onnx as writer;
-use clematis_convert::import::onnx as reader;
-use clematis_convert::onnx::program::Options;
+use clematis_convert::export::onnx::{self as writer, Names};
+use clematis_convert::export::{model as format, python};
 
 use crate::error::{Error, Result};
-use crate::model::{self, Kind, Progress};
+use crate::model::{self, Progress};
 use crate::terminal;
 
 /// What a model can become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Target {
+    /// A folder with a torch.nn.Module
+    Torch,
+    /// A folder with a keras.Model, for each backend of Keras
+    Keras,
+    /// A folder with an hk.Module
+    Haiku,
+    /// A folder with an nnx.Module
+    Flax,
+    /// A folder with a function of parameters and inputs
+    Jax,
+    /// A folder with a tf.Module
+    Tensorflow,
+    /// A folder with a class that computes with numpy
+    Numpy,
+    /// One file with the program and the weights, for `clematis run`
+    Clematis,
     /// The weights alone
     Safetensors,
-    /// The program as text (.graph) and the weights beside it (.safetensors)
-    Clematis,
     /// ONNX again, with the ops and the op set that we write
     Onnx,
+}
+
+impl Target {
+    fn name(self) -> &'static str {
+        match self {
+            Target::Torch => "torch",
+            Target::Keras => "keras",
+            Target::Haiku => "haiku",
+            Target::Flax => "flax",
+            Target::Jax => "jax",
+            Target::Tensorflow => "tensorflow",
+            Target::Numpy => "numpy",
+            Target::Clematis => "clematis",
+            Target::Safetensors => "safetensors",
+            Target::Onnx => "onnx",
+        }
+    }
 }
 
 /// The options of `convert`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An ONNX model
+    /// An ONNX model, or a file of ours with a program
     file: PathBuf,
     /// What it becomes
     #[arg(long)]
     to: Target,
-    /// Where the result goes; beside the model unless told otherwise
+    /// Where the result goes: a folder, or the file's name where the result is one file; beside the model unless told
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
-/// Where the result goes: never over the model itself.
+/// The model's name without its ending.
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().and_then(|s| s.to_str());
+    stem.unwrap_or("model").to_string()
+}
+
+/// Where a result of one file goes: never over the model itself.
 fn place(args: &Args, ending: &str) -> Result<PathBuf> {
+    let name = format!("{}.{ending}", stem(&args.file));
     let to = match &args.out {
+        Some(out) if out.is_dir() => out.join(name),
         Some(out) => out.clone(),
         None => {
-            let to = args.file.with_extension(ending);
-            if to == args.file {
-                let stem = args
-                    .file
-                    .file_stem()
-                    .and_then(|s| s.to_str())
-                    .unwrap_or("model");
-                return Ok(args
-                    .file
-                    .with_file_name(format!("{stem}.clematis.{ending}")));
+            let to = args.file.with_file_name(name);
+            match to == args.file {
+                true => to.with_extension(format!("new.{ending}")),
+                false => to,
             }
-            to
         }
     };
-    if to == args.file {
+    let same = |a: &Path, b: &Path| {
+        a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+    };
+    if same(&to, &args.file) {
         return Err(Error::new(format!(
             "{}: the result would be written over the model",
             to.display()
         )));
     }
+    model::check_writable(&to)?;
     Ok(to)
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    if model::kind(&args.file)? != Kind::Onnx {
-        return Err(Error::new(format!(
-            "{}: only ONNX models are converted; a safetensors file holds no program",
-            args.file.display()
-        )));
-    }
-    let progress = Progress::new(3);
-    progress.step("reading the model");
-    let bytes = model::bytes(&args.file)?;
-    progress.step("converting");
-    let made = reader::import(
-        &bytes,
-        Some(&model::folder(&args.file)),
-        &Options::default(),
-    )
-    .map_err(Error::from_engine)?;
-    drop(bytes);
-    progress.step("writing");
-    let written = match args.to {
-        Target::Safetensors => weights(made, &place(args, "safetensors")?)?,
-        Target::Clematis => {
-            let to = place(args, "graph")?;
-            let text = made.graph.to_string();
-            std::fs::write(&to, text).map_err(|e| Error::new(format!("{}: {e}", to.display())))?;
-            let mut all = vec![to.clone()];
-            all.extend(weights(made, &to.with_extension("safetensors"))?);
-            all
+    let kind = model::kind(&args.file)?;
+    let folder = python::target(args.to.name());
+    // Where nothing can be written, nothing needs to be computed.
+    let to = match folder {
+        None => place(args, args.to.name())?,
+        Some(_) => {
+            let beside = format!("{}_{}", stem(&args.file), args.to.name());
+            let to = args.out.clone();
+            let to = to.unwrap_or_else(|| args.file.with_file_name(beside));
+            if to.exists() && !to.is_dir() {
+                return Err(Error::new(format!(
+                    "{}: cannot be written: a file, where a folder is to be",
+                    to.display()
+                )));
+            }
+            to
         }
-        Target::Onnx => onnx(made, &place(args, "onnx")?)?,
     };
+    let progress = Progress::new(if kind == model::Kind::Onnx { 3 } else { 2 });
+    progress.step("reading the model");
+    let (graph, names) = model::load(&args.file, kind, &progress)?;
+    progress.step("writing");
+    let wrong = |e| model::in_file(&to, &e);
+    let mut written = vec![to.clone()];
+    match (args.to, folder) {
+        (_, Some(target)) => {
+            let title = stem(&args.file);
+            let made = python::folder(&graph, &names, target, &title);
+            written = folder_of(made.map_err(Error::from_engine)?, &to)?;
+        }
+        (Target::Clematis, _) => format::save(&to, &graph, &names).map_err(wrong)?,
+        (Target::Onnx, _) => onnx(&graph, &names, &to)?,
+        (_, None) => weights(&graph, names, &to)?,
+    }
     drop(progress);
     for path in written {
-        let bytes = std::fs::metadata(&path).map_or(0, |m| m.len());
+        let bytes = fs::metadata(&path).map_or(0, |m| m.len());
         terminal::say(&format!("{} ({})", path.display(), model::size(bytes)))?;
     }
     Ok(())
 }
 
-/// Weights under their paths, constants under numbers in the order of the program's last inputs.
-fn weights(made: reader::Imported, to: &Path) -> Result<Vec<PathBuf>> {
+/// Weights under their paths; constants of the program are no weights.
+fn weights(graph: &Graph, mut names: Names, to: &Path) -> Result<()> {
     let mut pairs = Vec::new();
-    for held in made.held {
-        pairs.push((
-            held.path,
-            clematis::from_host(held.host).map_err(Error::from_engine)?,
-        ));
+    for (i, input) in graph.inputs.iter().enumerate() {
+        if let Some(host) = names.values.remove(&i).filter(|_| !input.name.is_empty()) {
+            let x = clematis::from_host(host).map_err(Error::from_engine)?;
+            pairs.push((input.name.clone(), x));
+        }
     }
-    for (i, x) in made.constants.into_iter().enumerate() {
-        pairs.push((format!("constants.c{i}"), x));
-    }
-    checkpoint::save_pairs(to, &pairs).map_err(Error::from_engine)?;
-    Ok(vec![to.to_path_buf()])
+    checkpoint::save_pairs(to, &pairs).map_err(|e| model::in_file(to, &e))
 }
 
-fn onnx(made: reader::Imported, to: &Path) -> Result<Vec<PathBuf>> {
-    let mut names = writer::Names {
-        inputs: made.inputs,
-        outputs: made.outputs,
-        ..Default::default()
+fn onnx(graph: &Graph, names: &Names, to: &Path) -> Result<()> {
+    let made = writer::export(graph, names).map_err(Error::from_engine)?;
+    model::replace(to, |file| {
+        made.write(&mut BufWriter::new(file))
+            .map_err(|e| model::in_file(to, &e))
+    })
+}
+
+/// Writes a folder beside its place, then moves it there: a new folder is whole or not there. In one that is there already,
+/// files of the same names are replaced.
+fn folder_of(made: python::Folder, to: &Path) -> Result<Vec<PathBuf>> {
+    let wrong = |e: std::io::Error| Error::new(format!("{}: cannot be written: {e}", to.display()));
+    let is_new = !to.exists();
+    let name = to.file_name().map(|n| n.to_string_lossy().into_owned());
+    let draft = match (is_new, &name) {
+        (true, Some(name)) => model::folder(to).join(format!(".{name}.{}", std::process::id())),
+        _ => to.join(format!(".new.{}", std::process::id())),
     };
-    let first = made.graph.inputs.len() - made.constants.len();
-    for (i, held) in made.held.into_iter().enumerate() {
-        names.values.insert(i, held.host);
+    let moved = filled(&draft, made).and_then(|files| {
+        if is_new {
+            fs::rename(&draft, to).map_err(wrong)?;
+        } else {
+            for file in &files {
+                let place = to.join(file);
+                fs::create_dir_all(model::folder(&place)).map_err(wrong)?;
+                fs::rename(draft.join(file), place).map_err(wrong)?;
+            }
+        }
+        Ok(files)
+    });
+    if moved.is_err() || !is_new {
+        // The first error is the one to tell; what cannot be removed either is only untidy.
+        let _ = fs::remove_dir_all(&draft);
     }
-    for (i, x) in made.constants.iter().enumerate() {
-        names
-            .values
-            .insert(first + i, x.to_host().map_err(Error::from_engine)?);
+    let files = moved.map_err(|e| {
+        let text = e.to_string();
+        Error::new(text.replace(&draft.display().to_string(), &to.display().to_string()))
+    })?;
+    Ok(files.into_iter().map(|file| to.join(file)).collect())
+}
+
+fn filled(draft: &Path, made: python::Folder) -> Result<Vec<PathBuf>> {
+    let wrong =
+        |e: std::io::Error| Error::new(format!("{}: cannot be written: {e}", draft.display()));
+    fs::create_dir_all(draft).map_err(wrong)?;
+    let mut files = Vec::new();
+    for (name, text) in made.files {
+        let path = draft.join(&name);
+        fs::create_dir_all(model::folder(&path)).map_err(wrong)?;
+        fs::write(&path, text).map_err(wrong)?;
+        files.push(PathBuf::from(name));
     }
-    let model = writer::export(&made.graph, &names).map_err(Error::from_engine)?;
-    let file = File::create(to).map_err(|e| Error::new(format!("{}: {e}", to.display())))?;
-    model
-        .write(&mut BufWriter::new(file))
-        .map_err(Error::from_engine)?;
-    Ok(vec![to.to_path_buf()])
+    let mut pairs = Vec::new();
+    for (name, host) in made.weights {
+        pairs.push((name, clematis::from_host(host).map_err(Error::from_engine)?));
+    }
+    let weights = draft.join("model.safetensors");
+    checkpoint::save_pairs(&weights, &pairs).map_err(Error::from_engine)?;
+    files.push(PathBuf::from("model.safetensors"));
+    Ok(files)
 }

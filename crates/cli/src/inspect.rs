@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clematis::Spec;
+use clematis::graph::Role;
 use clematis::nn::checkpoint::Reader;
+use clematis_convert::export::model as format;
 use clematis_convert::import::onnx as rules;
 use clematis_convert::onnx::proto::{Graph, Model, Size, Value, ValueInfo};
 use clematis_convert::onnx::tensor;
 use comfy_table::{Table, presets};
 use serde_json::{Value as Json, json};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::{self, Kind};
 use crate::terminal;
 
@@ -111,17 +113,40 @@ fn described(key: &str, value: &Json) -> String {
 type Found = (Vec<(&'static str, Json)>, Vec<Row>);
 
 fn safetensors(path: &Path) -> Result<Found> {
-    let file = Reader::open(path).map_err(Error::from_engine)?;
-    let rows = file
-        .specs()
-        .map(|(name, spec)| Row::new(name, spec))
-        .collect();
-    Ok((vec![("format", json!("safetensors"))], rows))
+    let wrong = |e| model::in_file(path, &e);
+    let file = Reader::open(path).map_err(wrong)?;
+    let rows = file.specs().map(|(name, spec)| Row::new(name, spec));
+    let rows = rows.collect();
+    if !format::holds_program(&file) {
+        return Ok((vec![("format", json!("safetensors"))], rows));
+    }
+    let (graph, names) = format::look(&file, path).map_err(wrong)?;
+    let mut ops: BTreeMap<&str, u64> = BTreeMap::new();
+    for node in &graph.nodes {
+        *ops.entry(node.op.name()).or_insert(0) += 1;
+    }
+    let described = |words: &[String], i: usize, letter: char, spec: &Spec| {
+        let plain = format!("{letter}{i}");
+        format!("{} {spec}", words.get(i).unwrap_or(&plain))
+    };
+    let inputs = graph.inputs.iter().filter(|x| x.role == Role::Input);
+    let inputs = inputs.enumerate();
+    let inputs = inputs.map(|(i, x)| described(&names.inputs, i, 'x', graph.spec(x.value)));
+    let outputs = graph.outputs.iter().filter(|o| o.updates.is_none());
+    let outputs = outputs.enumerate();
+    let outputs = outputs.map(|(i, o)| described(&names.outputs, i, 'y', graph.arg_spec(&o.arg)));
+    let head = vec![
+        ("format", json!("clematis")),
+        ("inputs", json!(inputs.collect::<Vec<_>>())),
+        ("outputs", json!(outputs.collect::<Vec<_>>())),
+        ("ops", json!(ops)),
+    ];
+    Ok((head, rows))
 }
 
 fn onnx(path: &Path) -> Result<Found> {
     let bytes = model::bytes(path)?;
-    let model = Model::parse(&bytes).map_err(Error::from_engine)?;
+    let model = Model::parse(&bytes).map_err(|e| model::in_file(path, &e))?;
     let mut ops: BTreeMap<String, u64> = BTreeMap::new();
     count(&model.graph, &mut ops);
     let own = |name: &str| {
@@ -173,7 +198,12 @@ fn onnx(path: &Path) -> Result<Found> {
         head.push(("unknown_ops", json!(unknown)));
     }
     let row = |x: &clematis_convert::onnx::proto::Tensor<'_>| match tensor::spec(x) {
-        Ok(spec) => Row::new(x.name, &spec),
+        Ok(spec) => Row {
+            // Some types are kept in wider ones here; the file's own is the one to show.
+            dtype: tensor::name(x.dtype),
+            bytes: x.raw.map_or(spec.bytes() as u64, |r| r.len() as u64),
+            ..Row::new(x.name, &spec)
+        },
         // A type that has no counterpart here can still be shown.
         Err(_) => Row {
             name: x.name.to_string(),

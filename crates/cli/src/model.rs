@@ -4,6 +4,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use clematis::Graph;
+use clematis_convert::export::model as format;
+use clematis_convert::export::onnx::Names;
+use clematis_convert::import::onnx as reader;
+use clematis_convert::onnx::program::Options;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{Error, Result};
@@ -12,34 +17,100 @@ use crate::terminal;
 /// What kind of file it is, by its name and by how it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// An ONNX model.
     Onnx,
+    /// Weights, and maybe a program of ours.
     Safetensors,
 }
 
 /// Finds out what a file is.
 pub fn kind(path: &Path) -> Result<Kind> {
-    let mut file = File::open(path).map_err(|e| Error::new(format!("{}: {e}", path.display())))?;
-    let mut start = [0u8; 9];
-    let begun = file
-        .read(&mut start)
-        .map_err(|e| Error::new(format!("{}: {e}", path.display())))?;
-    let word = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    match word.as_str() {
+    let wrong = |e: std::io::Error| Error::new(format!("{}: {e}", path.display()));
+    let about = std::fs::metadata(path).map_err(wrong)?;
+    // A pipe or a device would be waited for without end.
+    if !about.is_file() {
+        return Err(Error::new(format!("{}: not a file", path.display())));
+    }
+    let mut start = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(9).read_to_end(&mut start))
+        .map_err(wrong)?;
+    let word = path.extension().and_then(|e| e.to_str());
+    match word.unwrap_or_default().to_ascii_lowercase().as_str() {
         "onnx" => Ok(Kind::Onnx),
-        "safetensors" => Ok(Kind::Safetensors),
+        "safetensors" | "clematis" => Ok(Kind::Safetensors),
         // A length of eight bytes, then an object.
-        _ if begun == 9 && start[8] == b'{' => Ok(Kind::Safetensors),
+        _ if start.get(8) == Some(&b'{') => Ok(Kind::Safetensors),
         // The first field of a model is its version.
-        _ if begun > 1 && start[0] == 8 => Ok(Kind::Onnx),
+        _ if start.first() == Some(&8) && start.len() > 1 => Ok(Kind::Onnx),
         _ => Err(Error::new(format!(
             "{}: neither an ONNX model nor a safetensors file",
             path.display()
         ))),
     }
+}
+
+/// What went wrong in a file, which the message may not name yet.
+pub fn in_file(path: &Path, error: &clematis::Error) -> Error {
+    let text = error.to_string();
+    let name = path.display().to_string();
+    Error::new(match text.contains(&name) {
+        true => text,
+        false => format!("{name}: {text}"),
+    })
+}
+
+/// A model's program and the values that it holds.
+pub fn load(path: &Path, kind: Kind, progress: &Progress) -> Result<(Graph, Names)> {
+    let wrong = |e| in_file(path, &e);
+    match kind {
+        Kind::Safetensors => format::load(path).map_err(wrong),
+        Kind::Onnx => {
+            let bytes = bytes(path)?;
+            progress.step("converting");
+            let made = reader::import(&bytes, Some(&folder(path)), &Options::default());
+            made.and_then(reader::Imported::ready).map_err(wrong)
+        }
+    }
+}
+
+/// Writes a file beside its place and moves it there: it is whole or not there.
+pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+    let wrong =
+        |e: std::io::Error| Error::new(format!("{}: cannot be written: {e}", path.display()));
+    let draft = draft(path)?;
+    let made = File::create(&draft).map_err(wrong).and_then(|mut file| {
+        fill(&mut file)?;
+        file.sync_all().map_err(wrong)
+    });
+    let made = made.and_then(|()| std::fs::rename(&draft, path).map_err(wrong));
+    if made.is_err() {
+        // The first error is the one to tell.
+        let _ = std::fs::remove_file(&draft);
+    }
+    made
+}
+
+/// A name beside a path, of this process alone.
+pub fn draft(path: &Path) -> Result<PathBuf> {
+    match path.file_name() {
+        Some(name) if !path.is_dir() => {
+            let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
+            Ok(folder(path).join(name))
+        }
+        _ => Err(Error::new(format!(
+            "{}: cannot be written: this is a folder",
+            path.display()
+        ))),
+    }
+}
+
+/// An error now if a file could not be written there later.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let draft = draft(path)?;
+    File::create(&draft)
+        .and_then(|_| std::fs::remove_file(&draft))
+        .map_err(|e| Error::new(format!("{}: cannot be written: {e}", path.display())))
 }
 
 /// The folder that a model's other files lie in.

@@ -8,6 +8,7 @@ use clematis::host::Bytes;
 use clematis::{DType, Host, Shape, Spec};
 
 use crate::error::{Error, Result};
+use crate::model;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// No honest header is longer.
@@ -191,9 +192,8 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
     })
 }
 
-/// Writes an array.
-pub fn write(path: &Path, host: &Host) -> Result<()> {
-    let spec = host.spec();
+/// What stands before an array's data.
+fn header(path: &Path, spec: &Spec) -> Result<Vec<u8>> {
     let kind = match spec.dtype {
         DType::Bool => "|b1",
         DType::U8 => "|u1",
@@ -227,15 +227,98 @@ pub fn write(path: &Path, host: &Host) -> Result<()> {
     header.push_str(&" ".repeat(room - header.len() - 1));
     header.push('\n');
     let length = u16::try_from(header.len()).map_err(|_| wrong(path, "too many axes"))?;
-    let file = File::create(path).map_err(|e| wrong(path, e))?;
-    let mut file = BufWriter::new(file);
-    let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(|e| wrong(path, e));
-    put(MAGIC)?;
-    put(&[1, 0])?;
-    put(&length.to_le_bytes())?;
-    put(header.as_bytes())?;
-    put(host.bytes().as_slice::<u8>())?;
-    file.flush().map_err(|e| wrong(path, e))
+    let mut out = MAGIC.to_vec();
+    out.extend([1, 0]);
+    out.extend(length.to_le_bytes());
+    out.extend(header.as_bytes());
+    Ok(out)
+}
+
+/// Writes an array.
+pub fn write(path: &Path, host: &Host) -> Result<()> {
+    let header = header(path, host.spec())?;
+    model::replace(path, |file| {
+        let mut file = BufWriter::new(file);
+        file.write_all(&header)
+            .and_then(|()| file.write_all(host.bytes().as_slice::<u8>()))
+            .and_then(|()| file.flush())
+            .map_err(|e| wrong(path, e))
+    })
+}
+
+/// Writes arrays by name into one file, a zip archive as numpy makes it.
+pub fn write_all(path: &Path, hosts: &[(&str, Host)]) -> Result<()> {
+    let mut pieces: Vec<(String, Vec<u8>, &Host, u32)> = Vec::new();
+    for (name, host) in hosts {
+        let header = header(path, host.spec())?;
+        let mut sum = flate2::Crc::new();
+        sum.update(&header);
+        sum.update(host.bytes().as_slice::<u8>());
+        // A name is a path in the archive.
+        let name = format!("{}.npy", name.replace(['/', '\\', ':'], "_"));
+        pieces.push((name, header, host, sum.sum()));
+    }
+    let size = |i: usize| -> Result<u32> {
+        let (_, header, host, _) = &pieces[i];
+        let size = header.len() + host.bytes().len();
+        u32::try_from(size)
+            .map_err(|_| wrong(path, format!("{size} bytes in one array; write it as .npy")))
+    };
+    let (mut places, mut at) = (Vec::new(), 0u64);
+    let about = |i: usize| -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        // Version 2.0, names in UTF-8, stored, midnight of the first day that the format knows.
+        for word in [20u16, 0x800, 0, 0, 0x21] {
+            out.extend(word.to_le_bytes());
+        }
+        for word in [pieces[i].3, size(i)?, size(i)?] {
+            out.extend(word.to_le_bytes());
+        }
+        out.extend((pieces[i].0.len() as u16).to_le_bytes());
+        out.extend([0, 0]);
+        Ok(out)
+    };
+    model::replace(path, |file| {
+        let mut file = BufWriter::new(file);
+        let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(|e| wrong(path, e));
+        for (i, (name, header, host, _)) in pieces.iter().enumerate() {
+            places.push(at);
+            let about = about(i)?;
+            for bytes in [b"PK\x03\x04", &about[..], name.as_bytes(), header] {
+                put(bytes)?;
+                at += bytes.len() as u64;
+            }
+            put(host.bytes().as_slice::<u8>())?;
+            at += host.bytes().len() as u64;
+        }
+        let start = at;
+        for (i, (name, ..)) in pieces.iter().enumerate() {
+            let place = u32::try_from(places[i]).map_err(|_| wrong(path, "more than 4 GiB"))?;
+            let about = about(i)?;
+            let end = place.to_le_bytes();
+            let parts: [&[u8]; 6] = [
+                b"PK\x01\x02",
+                &20u16.to_le_bytes(),
+                &about,
+                &[0; 10],
+                &end,
+                name.as_bytes(),
+            ];
+            for bytes in parts {
+                put(bytes)?;
+                at += bytes.len() as u64;
+            }
+        }
+        let wide = |x: u64| u32::try_from(x).map_err(|_| wrong(path, "more than 4 GiB"));
+        let count = u16::try_from(pieces.len()).map_err(|_| wrong(path, "too many arrays"))?;
+        put(b"PK\x05\x06\0\0\0\0")?;
+        put(&count.to_le_bytes())?;
+        put(&count.to_le_bytes())?;
+        put(&wide(at - start)?.to_le_bytes())?;
+        put(&wide(start)?.to_le_bytes())?;
+        put(&[0, 0])?;
+        file.flush().map_err(|e| wrong(path, e))
+    })
 }
 
 #[cfg(test)]

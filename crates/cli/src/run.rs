@@ -1,11 +1,16 @@
 //! `clematis run`: a model on numpy files.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clematis::{Host, Tensor};
+use clematis::graph::Role;
+use clematis::{DType, Graph, Host, Kind as Fault, Spec, Tensor};
+use clematis_convert::export::model as format;
+use clematis_convert::export::onnx::Names;
 use clematis_convert::import::onnx as reader;
 use clematis_convert::onnx::program::Options;
+use clematis_convert::onnx::proto::{Model, Size};
+use clematis_convert::onnx::tensor;
 
 use crate::error::{Error, Result};
 use crate::model::{self, Kind, Progress};
@@ -14,141 +19,279 @@ use crate::{npy, terminal};
 /// The options of `run`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An ONNX model
+    /// An ONNX model, or a file of ours with a program
     file: PathBuf,
     /// A numpy file for each input, in order, or NAME=FILE
-    #[arg(long, short)]
-    input: Vec<String>,
-    /// Where to write each output, in order, or NAME=FILE; without it, shapes and types are printed
-    #[arg(long, short)]
-    output: Vec<String>,
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<String>,
+    /// Where the outputs go: a .npy file for one, a .npz file for several; without it, shapes and types are printed
+    #[arg(long)]
+    out: Option<PathBuf>,
 }
 
-/// `NAME=FILE` taken apart, where NAME is one of those that there are.
-fn named<'a>(text: &'a str, names: &[String]) -> (Option<String>, &'a str) {
-    match text.split_once('=') {
-        Some((name, file)) if names.iter().any(|n| n == name) => (Some(name.to_string()), file),
-        _ => (None, text),
+/// What a model says of an input.
+struct Wanted {
+    name: String,
+    dtype: DType,
+    /// Sizes as numbers or names; nothing where nothing is said.
+    shape: Option<Vec<std::result::Result<i64, String>>>,
+}
+
+impl Wanted {
+    fn of(name: String, spec: &Spec) -> Wanted {
+        let size = |d: &clematis::Dim| d.value().ok_or_else(|| d.to_string());
+        let shape = spec.shape.dims().iter().map(size).collect();
+        Wanted {
+            name,
+            dtype: spec.dtype,
+            shape: Some(shape),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Some(shape) = &self.shape else {
+            return self.dtype.to_string();
+        };
+        let size = |s: &std::result::Result<i64, String>| match s {
+            Ok(n) => n.to_string(),
+            Err(name) => name.clone(),
+        };
+        let sizes: Vec<String> = shape.iter().map(size).collect();
+        format!("{}[{}]", self.dtype, sizes.join(","))
+    }
+
+    /// Whether a value fits, with what the sizes with names have been so far.
+    fn fits(&self, spec: &Spec, names: &mut HashMap<String, i64>) -> bool {
+        let Some(shape) = &self.shape else {
+            return spec.dtype == self.dtype;
+        };
+        let given = spec.shape.sizes();
+        spec.dtype == self.dtype
+            && given.len() == shape.len()
+            && shape.iter().zip(&given).all(|(want, &n)| match want {
+                Ok(want) => *want == n as i64,
+                Err(name) => *names.entry(name.clone()).or_insert(n as i64) == n as i64,
+            })
     }
 }
 
-/// The files of the command line by the names of a model's inputs or outputs.
-fn assigned(given: &[String], names: &[String], what: &str) -> Result<Vec<(String, PathBuf)>> {
-    let mut out: Vec<(String, PathBuf)> = Vec::new();
-    let mut next = names.iter();
+/// The files of the command line by the names of a model's inputs.
+fn assigned(given: &[String], wanted: &[Wanted]) -> Result<HashMap<String, PathBuf>> {
+    let names: Vec<&str> = wanted.iter().map(|w| w.name.as_str()).collect();
+    let (mut out, mut next) = (HashMap::new(), names.iter());
     for text in given {
-        let (name, file) = named(text, names);
-        let name = match name {
-            Some(name) => name,
-            None => match next.find(|n| !out.iter().any(|(seen, _)| seen == *n)) {
-                Some(name) => name.clone(),
+        let (name, file) = match text.split_once('=') {
+            Some((name, file)) if names.contains(&name) => (name, file),
+            Some((name, file)) if !Path::new(text).exists() && !name.contains('/') => {
+                return Err(Error::new(format!(
+                    "{name}={file}: no input is called {name}; there are: {}",
+                    names.join(", ")
+                )));
+            }
+            _ => match next.find(|n| !out.contains_key(**n)) {
+                Some(name) => (*name, text.as_str()),
                 None => {
                     return Err(Error::new(format!(
-                        "{text}: the model has {} {what}s: {}",
+                        "{text}: {} files are given, and the model has {} inputs: {}",
+                        given.len(),
                         names.len(),
                         names.join(", ")
                     )));
                 }
             },
         };
-        if out.iter().any(|(seen, _)| *seen == name) {
-            return Err(Error::new(format!("{what} {name} is given twice")));
+        if out.insert(name.to_string(), PathBuf::from(file)).is_some() {
+            return Err(Error::new(format!("input {name} is given twice")));
         }
-        out.push((name, PathBuf::from(file)));
     }
-    Ok(out)
+    match names.iter().find(|n| !out.contains_key(**n)) {
+        Some(name) => Err(Error::new(format!(
+            "input {name} is missing; give it as a file, or as {name}=FILE.npy"
+        ))),
+        None => Ok(out),
+    }
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    if model::kind(&args.file)? != Kind::Onnx {
-        return Err(Error::new(format!(
-            "{}: only ONNX models are run; safetensors files hold weights alone",
-            args.file.display()
-        )));
-    }
-    let progress = Progress::new(4);
+    let kind = model::kind(&args.file)?;
+    let progress = Progress::new(5);
     progress.step("reading the model");
-    let bytes = model::bytes(&args.file)?;
-    let parsed = clematis_convert::onnx::proto::Model::parse(&bytes).map_err(Error::from_engine)?;
-    let held: Vec<&str> = parsed.graph.initializers.iter().map(|x| x.name).collect();
-    let inputs: Vec<String> = parsed
-        .graph
-        .inputs
-        .iter()
-        .map(|x| x.name)
-        .filter(|n| !held.contains(n))
-        .map(String::from)
-        .collect();
-    let outputs: Vec<String> = parsed
-        .graph
-        .outputs
-        .iter()
-        .map(|x| x.name.to_string())
-        .collect();
-    drop(parsed);
-    let to = assigned(&args.output, &outputs, "output")?;
+    let told = about(&args.file, kind)?;
+    let several = |out: &Path| out.extension().is_some_and(|e| e == "npz");
+    if let Some(out) = &args.out {
+        if !several(out) && told.outputs.len() != 1 {
+            return Err(Error::new(format!(
+                "{}: the model has {} outputs: {}; a .npz file holds them all",
+                out.display(),
+                told.outputs.len(),
+                told.outputs.join(", ")
+            )));
+        }
+        model::check_writable(out)?;
+    }
     progress.step("reading the inputs");
-    let mut values: HashMap<String, Host> = HashMap::new();
-    for (name, path) in assigned(&args.input, &inputs, "input")? {
-        values.insert(name, npy::read(&path)?);
+    let files = assigned(&args.inputs, &told.inputs)?;
+    let (mut values, mut names) = (HashMap::new(), HashMap::new());
+    for want in &told.inputs {
+        let path = &files[&want.name];
+        let host = npy::read(path)?;
+        if !want.fits(host.spec(), &mut names) {
+            return Err(Error::new(format!(
+                "{}: input {} is {}, and the file holds {}",
+                path.display(),
+                want.name,
+                want.text(),
+                host.spec()
+            )));
+        }
+        values.insert(want.name.clone(), host);
     }
-    if let Some(name) = inputs.iter().find(|n| !values.contains_key(*n)) {
-        return Err(Error::new(format!(
-            "input {name} is missing; give it with --input {name}=FILE.npy"
-        )));
-    }
-    progress.step("running");
-    let folder = model::folder(&args.file);
-    let found = evaluated(&bytes, &folder, &inputs, &values).map_err(Error::from_engine)?;
+    let found = evaluated(&args.file, kind, &values, &progress)?;
     progress.step("writing");
-    for (name, path) in &to {
-        if let Some((_, x)) = found.iter().find(|(n, _)| n == name) {
-            npy::write(path, &x.to_host().map_err(Error::from_engine)?)?;
+    if let Some(out) = &args.out {
+        let mut hosts = Vec::new();
+        for (name, x) in &found {
+            hosts.push((name.as_str(), x.to_host().map_err(Error::from_engine)?));
+        }
+        match several(out) {
+            true => npy::write_all(out, &hosts)?,
+            false => npy::write(out, &hosts[0].1)?,
         }
     }
     drop(progress);
     for (name, x) in &found {
-        let place = to
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, path)| format!(" -> {}", path.display()));
-        terminal::say(&format!(
-            "{name}: {}{}",
-            x.spec(),
-            place.unwrap_or_default()
-        ))?;
+        terminal::say(&format!("{name}: {}", x.spec()))?;
     }
-    Ok(())
+    match &args.out {
+        Some(out) => terminal::say(&out.display().to_string()),
+        None => Ok(()),
+    }
 }
 
-/// As a graph if it can be one; else step by step, where shapes may depend on values.
+/// What a model takes and gives.
+struct About {
+    inputs: Vec<Wanted>,
+    outputs: Vec<String>,
+}
+
+fn about(path: &Path, kind: Kind) -> Result<About> {
+    let wrong = |e| model::in_file(path, &e);
+    if kind == Kind::Safetensors {
+        let file = clematis::nn::checkpoint::Reader::open(path).map_err(wrong)?;
+        let (graph, names) = format::look(&file, path).map_err(wrong)?;
+        return Ok(told(&graph, &names));
+    }
+    let bytes = model::bytes(path)?;
+    let model = Model::parse(&bytes).map_err(wrong)?;
+    let held: Vec<&str> = model.graph.initializers.iter().map(|x| x.name).collect();
+    let mut inputs = Vec::new();
+    for x in model
+        .graph
+        .inputs
+        .iter()
+        .filter(|x| !held.contains(&x.name))
+    {
+        let size = |s: &Size<'_>| match s {
+            Size::Known(n) => Ok(*n),
+            Size::Named(name) => Err(name.to_string()),
+            Size::Open => Err("?".to_string()),
+        };
+        let dtype = tensor::dtype(x.dtype);
+        inputs.push(Wanted {
+            name: x.name.to_string(),
+            dtype: dtype.map_err(|e| wrong(e.note(format!("in input `{}`", x.name))))?,
+            shape: x.shape.as_ref().map(|s| s.iter().map(size).collect()),
+        });
+    }
+    for x in &mut inputs {
+        // A size without a name is its own.
+        for (axis, size) in x.shape.iter_mut().flatten().enumerate() {
+            if size.as_ref().is_err_and(|name| name == "?") {
+                *size = Err(format!("{}_{axis}", x.name));
+            }
+        }
+    }
+    let outputs = model.graph.outputs.iter().map(|x| x.name.to_string());
+    Ok(About {
+        inputs,
+        outputs: outputs.collect(),
+    })
+}
+
+/// What a program of ours takes and gives.
+fn told(graph: &Graph, names: &Names) -> About {
+    let asked = graph.inputs.iter().filter(|x| x.role == Role::Input);
+    let named = |words: &[String], i: usize, letter: char| {
+        let plain = format!("{letter}{i}");
+        words.get(i).cloned().unwrap_or(plain)
+    };
+    let inputs = asked.enumerate();
+    let inputs = inputs.map(|(i, x)| Wanted::of(named(&names.inputs, i, 'x'), graph.spec(x.value)));
+    let results = graph.outputs.iter().filter(|o| o.updates.is_none());
+    About {
+        inputs: inputs.collect(),
+        outputs: (0..results.count())
+            .map(|i| named(&names.outputs, i, 'y'))
+            .collect(),
+    }
+}
+
+/// The outputs: of a program if the model can be one, else step by step, where shapes may depend on values.
 fn evaluated(
-    bytes: &[u8],
-    folder: &std::path::Path,
-    inputs: &[String],
+    path: &Path,
+    kind: Kind,
+    values: &HashMap<String, Host>,
+    progress: &Progress,
+) -> Result<Vec<(String, Tensor)>> {
+    let wrong = |e| model::in_file(path, &e);
+    if kind == Kind::Safetensors {
+        let (graph, names) = format::load(path).map_err(wrong)?;
+        progress.step("running");
+        return called(&graph, names, values).map_err(wrong);
+    }
+    let (bytes, folder) = (model::bytes(path)?, model::folder(path));
+    let made = reader::import(&bytes, Some(&folder), &Options::default());
+    progress.step("running");
+    match made.and_then(reader::Imported::ready) {
+        Ok((graph, names)) => called(&graph, names, values).map_err(wrong),
+        Err(e) if e.kind() == Fault::Unsupported => {
+            let found = reader::run(&bytes, Some(&folder), values.clone());
+            // What keeps it from being a program is what a person can change.
+            found.map_err(|other| match other.kind() {
+                Fault::Unsupported => wrong(e),
+                _ => wrong(other),
+            })
+        }
+        Err(e) => Err(wrong(e)),
+    }
+}
+
+fn called(
+    graph: &Graph,
+    mut names: Names,
     values: &HashMap<String, Host>,
 ) -> clematis::Result<Vec<(String, Tensor)>> {
-    match reader::import(bytes, Some(folder), &Options::default()) {
-        Ok(made) => {
-            let mut all = Vec::new();
-            for held in made.held {
-                all.push(clematis::from_host(held.host)?);
-            }
-            for name in inputs {
-                if let Some(host) = values.get(name) {
-                    all.push(clematis::from_host(host.clone())?);
-                }
-            }
-            if made.draws {
-                all.push(clematis::from_slice(&[0u32, 0], [2usize])?);
-            }
-            all.extend(made.constants);
-            let outs = made.graph.call(&all.iter().collect::<Vec<_>>())?;
-            Ok(made.outputs.into_iter().zip(outs).collect())
-        }
-        Err(e) if e.kind() == clematis::Kind::Unsupported => {
-            reader::run(bytes, Some(folder), values.clone()).map_err(|_| e)
-        }
-        Err(e) => Err(e),
+    let about = told(graph, &names);
+    let mut asked = about.inputs.iter();
+    let mut all = Vec::new();
+    for (i, input) in graph.inputs.iter().enumerate() {
+        let host = match (names.values.remove(&i), input.role) {
+            (Some(host), _) => Some(host),
+            (None, Role::Input) => asked.next().and_then(|w| values.get(&w.name)).cloned(),
+            (None, _) => None,
+        };
+        all.push(match host {
+            Some(host) => clematis::from_host(host)?,
+            // Each draw has its own number, the same at every run.
+            None => clematis::from_slice(&[0u32, i as u32], [2usize])?,
+        });
     }
+    let outs = graph.call(&all.iter().collect::<Vec<_>>())?;
+    let results = graph.outputs.iter().zip(outs);
+    let results = results.filter(|(o, _)| o.updates.is_none());
+    Ok(about
+        .outputs
+        .into_iter()
+        .zip(results.map(|(_, x)| x))
+        .collect())
 }

@@ -1,3 +1,5 @@
-//! Graphs in the formats of others.
+//! Graphs in the formats of others, in a file of our own, as Python.
 
 pub mod onnx;
+pub mod python;
+pub mod model;

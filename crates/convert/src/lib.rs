@@ -9,6 +9,7 @@ pub mod onnx;
 pub mod import;
 pub mod lower;
 pub mod export;
+pub mod source;
 
 pub use foreign::Program;
 pub use import::{Imported, import};

@@ -203,7 +203,9 @@ impl Printer<'_> {
             specs.push(spec);
             let plain = beside_arrays
                 && self.dialect.numbers.contains(name)
-                && !self.dialect.numberless.contains(spec.dtype.name());
+                && !self.dialect.numberless.contains(spec.dtype.name())
+                // A framework that builds graphs takes a first operand without a type for what Python would.
+                && !(self.dialect.open_sizes && parts.is_empty());
             parts.push(self.operand(arg, plain)?);
         }
         let wide = self.dialect.asks_for_64 && specs.iter().any(|s| is_wide(s.dtype));

@@ -4,5 +4,6 @@
 
 pub mod wire;
 pub mod proto;
+pub mod narrow;
 pub mod tensor;
 pub mod program;

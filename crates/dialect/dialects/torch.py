@@ -761,7 +761,8 @@ def avg_pool(x, *, size, strides, padding, dilation, count_padding):
     fits = all(lo == hi and 0 <= 2 * lo <= k for (lo, hi), k in zip(padding, size)) and all(d == 1 for d in dilation)
     if not 1 <= last <= 3 or not fits or not x.dtype.is_floating_point or 0 in x.shape:
         return NotImplemented
-    if any(n + 2 * p < k for n, p, k in zip(x.shape[first:], sides, size[first:])):
+    # Over three axes torch counts no padding when it asks whether a window fits.
+    if any(n + (2 * p if last < 3 else 0) < k for n, p, k in zip(x.shape[first:], sides, size[first:])):
         return NotImplemented
     flat = x.reshape((1, -1) + x.shape[first:])
     out = _AVG_POOL[last](flat, size[first:], strides[first:], sides, False, count_padding)

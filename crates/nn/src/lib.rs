@@ -32,7 +32,9 @@ pub use dropout::Dropout;
 pub use linear::{Bilinear, Embedding, Linear};
 pub use module::{Module, parameter_count};
 pub use norm::{BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RmsNorm};
-pub use optim::{Adagrad, Adam, AdamW, Lamb, Lars, Lion, LossScale, Optimizer, RmsProp, Sgd};
+pub use optim::{
+    Adagrad, Adam, AdamW, Groups, Lamb, Lars, Lion, LossScale, Optimizer, RmsProp, Sgd,
+};
 pub use pool::{AdaptivePool, AvgPool, GlobalPool, MaxPool};
 pub use recurrent::{Cell, Recurrent, RecurrentOptions, Run};
 pub use schedule::Schedule;

@@ -5,12 +5,14 @@
 
 mod accumulate;
 mod clip;
+mod groups;
 mod rules;
 mod scale;
 mod state;
 
 pub use accumulate::Accumulate;
 pub use clip::{clip_by_global_norm, clip_by_value, global_norm};
+pub use groups::Groups;
 pub use rules::{Adagrad, Adam, AdamW, Lamb, Lars, Lion, RmsProp, Sgd};
 pub use scale::LossScale;
 pub use state::State;
@@ -28,6 +30,12 @@ pub trait Optimizer {
 
     /// The learning rate by step.
     fn lr(&self) -> &Schedule;
+
+    /// The formula and the learning rate of one parameter.
+    fn of_path(&self, path: &str) -> (Rule, &Schedule) {
+        let _ = path;
+        (self.rule(), self.lr())
+    }
 
     /// The state before the first step.
     fn init(&self, params: &dyn Tree) -> Result<State> {
@@ -51,12 +59,13 @@ pub trait Optimizer {
         let mut leaves = tree::leaves(params);
         for ((leaf, slope), known) in own.iter().zip(&slopes).zip(&state.moments) {
             let slots: Vec<_> = known.slots.iter().cloned().map(Some).collect();
+            let (rule, lr) = self.of_path(&leaf.path);
             let (moved, slots) = rule.step(Step {
                 path: &leaf.path,
                 param: &leaf.tensor,
                 grad: &slope.tensor,
                 slots: &slots,
-                lr: self.lr().at(state.steps),
+                lr: lr.at(state.steps),
                 count: next.steps,
                 stop: true,
             })?;

@@ -5,7 +5,7 @@ use clematis_core::{DType, Kind, Result, Tensor, ops, tree};
 use clematis_derive::Tree;
 use clematis_native as _;
 use clematis_nn::checkpoint;
-use clematis_nn::optim::{Accumulate, clip_by_global_norm, clip_by_value, global_norm};
+use clematis_nn::optim::{Accumulate, Groups, clip_by_global_norm, clip_by_value, global_norm};
 use clematis_nn::{
     Adagrad, Adam, AdamW, Lamb, Lars, Lion, LossScale, Optimizer, RmsProp, Schedule, Sgd,
 };
@@ -183,6 +183,20 @@ fn a_state_of_something_else_is_refused_whole() -> Result<()> {
         .step(&mut params, &grads, &mut plain)
         .expect_err("another rule");
     assert_eq!(e.kind(), Kind::Structure);
+    Ok(())
+}
+
+#[test]
+fn groups_move_by_their_own_numbers() -> Result<()> {
+    let optimizer = Groups::new(Sgd::new(0.1)).with("layer/b", Sgd::new(0.0))?;
+    let (mut params, grads) = (net()?, net()?);
+    let before: Vec<_> = tree::leaves(&params);
+    let mut state = optimizer.init(&params)?;
+    optimizer.step(&mut params, &grads, &mut state)?;
+    for ((path, _, after), before) in tree::entries(&params).into_iter().zip(before) {
+        let same = after.to_vec::<f32>()? == before.to_vec::<f32>()?;
+        assert_eq!(same, path == "layer.b", "{path}");
+    }
     Ok(())
 }
 

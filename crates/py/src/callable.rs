@@ -217,11 +217,46 @@ unsafe extern "C" fn call(
         }
         let nest = NEST.load(Ordering::Acquire);
         if nest.is_null() || ffi::PyErr_ExceptionMatches(nest) == 0 {
+            name_the_call((*behind).object);
             return out;
         }
         ffi::PyErr_Clear();
         take_over((*behind).object, args, count, names)
     }
+}
+
+/// Names the function that was called where a message names an op inside of it, which users did not write.
+#[cold]
+unsafe fn name_the_call(function: *mut PyObject) {
+    // SAFETY: an exception is set and Python is attached, as in `call`; the function lives for ever.
+    unsafe {
+        let py = Python::assume_attached();
+        let Some(raised) = PyErr::take(py) else {
+            return;
+        };
+        let function = Bound::ref_from_ptr(py, &function);
+        // A message that cannot be read stays as it is: the exception itself is what matters.
+        let _ = renamed(&raised, function);
+        raised.restore(py);
+    }
+}
+
+fn renamed(raised: &PyErr, function: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = function.py();
+    let value = raised.value(py);
+    if value.get_type().module()? != "clematis.errors" {
+        return Ok(());
+    }
+    let (text,): (String,) = value.getattr("args")?.extract()?;
+    let name: String = function.getattr("__name__")?.extract()?;
+    let Some((inner, rest)) = text.split_once(": ") else {
+        return Ok(());
+    };
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if inner == name || !inner.chars().all(is_word) {
+        return Ok(());
+    }
+    value.setattr("args", (format!("{name}: {rest}"),))
 }
 
 /// The same for functions without `out=` and nests.

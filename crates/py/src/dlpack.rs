@@ -125,6 +125,10 @@ struct Context {
 unsafe extern "C" fn delete<F: Frame>(frame: *mut F) {
     // SAFETY: the consumer calls this once, with what `export` made of two boxes.
     unsafe {
+        // A consumer may outlive Python, and the bytes may be those of a Python object: the process is about to end.
+        if ffi::Py_IsInitialized() == 0 {
+            return;
+        }
         let frame = Box::from_raw(frame);
         drop(Box::from_raw(frame.context().cast::<Context>()));
     }

@@ -15,6 +15,7 @@ mod lower;
 mod nest;
 mod onnx;
 mod operand;
+mod source;
 mod spread;
 mod tensor;
 mod transform;
@@ -75,6 +76,7 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     checkpoint::install(m)?;
     convert::install(m)?;
     lower::install(m)?;
+    source::install(m)?;
     onnx::install(m)?;
     cost::install(m)?;
     backend::install(m)?;

@@ -4,9 +4,10 @@ use crate::convert::PyGraph;
 use crate::error::{OrRaise, exception};
 use crate::operand::{give, operand};
 use crate::transform::Object;
-use clematis_convert::export::onnx as writer;
+use clematis_convert::export::{model as format, onnx as writer};
 use clematis_convert::import::onnx as reader;
 use clematis_convert::onnx::program::Options;
+use clematis_core::graph::Role;
 use clematis_core::{Error, Host, Kind, Tensor, backend, ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyModule};
@@ -109,6 +110,69 @@ fn _run_onnx<'py>(
         .collect()
 }
 
+/// The values of a graph's inputs by their places.
+fn placed(what: &str, values: HashMap<usize, Object<'_>>) -> PyResult<HashMap<usize, Host>> {
+    let host = |(i, x): (usize, Object<'_>)| {
+        let x = operand(what, &x)?.tensor;
+        Ok((i, x.to_host().or_raise()?))
+    };
+    values.into_iter().map(host).collect()
+}
+
+/// Writes a graph and its values as a file of our own.
+#[pyfunction]
+fn _export_file(
+    py: Python<'_>,
+    graph: &PyGraph,
+    path: PathBuf,
+    values: HashMap<usize, Object<'_>>,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+) -> PyResult<()> {
+    let names = writer::Names {
+        values: placed("to_file", values)?,
+        inputs,
+        outputs,
+    };
+    let graph = graph.graph.clone();
+    let native = backend::find("native").or_raise()?;
+    py.detach(|| backend::with(native, || format::save(&path, &graph, &names)))
+        .or_raise()
+}
+
+/// Reads such a file.
+#[pyfunction]
+fn _import_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Read<'py>> {
+    let (graph, mut names) = py.detach(|| format::load(&path)).or_raise()?;
+    let (mut held, mut constants, mut keys) = (Vec::new(), Vec::new(), 0);
+    for (i, input) in graph.inputs.iter().enumerate() {
+        keys += usize::from(input.role == Role::Key);
+        let Some(host) = names.values.remove(&i) else {
+            continue;
+        };
+        let x = give(py, ops::from_host(host).or_raise()?, false)?;
+        match input.name.is_empty() {
+            true => constants.push(x),
+            false => held.push((input.name.clone(), input.role.name(), x)),
+        }
+    }
+    if keys > 1 {
+        let words = "from_file: the program draws several times, which only `clematis run` can do";
+        return Err(exception(Kind::Unsupported, words.to_string()));
+    }
+    let (inputs, outputs) = (names.inputs, names.outputs);
+    let constants = PyList::new(py, constants)?;
+    let graph = Arc::new(graph);
+    Ok((
+        PyGraph { graph },
+        held,
+        constants,
+        keys == 1,
+        inputs,
+        outputs,
+    ))
+}
+
 /// Writes a graph as a model; `values` are those of the inputs that a call does not give, by their places.
 #[pyfunction]
 fn _export_onnx(
@@ -119,11 +183,7 @@ fn _export_onnx(
     inputs: Vec<String>,
     outputs: Vec<String>,
 ) -> PyResult<()> {
-    let host = |(i, x): (usize, Object<'_>)| {
-        let x = operand("to_onnx", &x)?.tensor;
-        Ok((i, x.to_host().or_raise()?))
-    };
-    let values = values.into_iter().map(host).collect::<PyResult<_>>()?;
+    let values = placed("to_onnx", values)?;
     let graph = graph.graph.clone();
     let native = backend::find("native").or_raise()?;
     let written = py.detach(|| {
@@ -135,8 +195,17 @@ fn _export_onnx(
         let model = backend::with(native, || writer::export(&graph, &names))?;
         let failed =
             |e: std::io::Error| Error::new(Kind::Io, format!("to_onnx: {}: {e}", path.display()));
-        let file = std::fs::File::create(&path).map_err(failed)?;
-        model.write(&mut std::io::BufWriter::new(file))
+        // Beside its place first: a file of that name is whole or not there.
+        let mut draft = path.clone().into_os_string();
+        draft.push(format!(".{}.tmp", std::process::id()));
+        let written = std::fs::File::create(&draft)
+            .map_err(failed)
+            .and_then(|file| model.write(&mut std::io::BufWriter::new(file)))
+            .and_then(|()| std::fs::rename(&draft, &path).map_err(failed));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&draft);
+        }
+        written
     });
     written.or_raise()
 }
@@ -152,5 +221,7 @@ pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_import_onnx, m)?)?;
     m.add_function(wrap_pyfunction!(_run_onnx, m)?)?;
     m.add_function(wrap_pyfunction!(_export_onnx, m)?)?;
+    m.add_function(wrap_pyfunction!(_export_file, m)?)?;
+    m.add_function(wrap_pyfunction!(_import_file, m)?)?;
     m.add_function(wrap_pyfunction!(_onnx_ops, m)?)
 }

@@ -554,6 +554,16 @@ fn fitting(name: &str, value: Tensor, place: &Tensor) -> PyResult<Tensor> {
             ),
         ));
     }
+    if value.dtype().is_complex() && !place.dtype().is_complex() {
+        return Err(exception(
+            Kind::DType,
+            format!(
+                "{name}: out is {}, which has no room for the imaginary part of {}",
+                place.spec(),
+                value.spec()
+            ),
+        ));
+    }
     let cast = || ops::cast(&value, place.dtype()).done();
     match place.backend() {
         Some(home) => backend::with(home, cast).or_raise(),

@@ -259,11 +259,13 @@ def _examples(x: Any) -> Any:
 
 
 def _owned(x: Any) -> Any:
-    """A tensor on the current backend that shares no memory; one that comes from elsewhere is copied once."""
+    """A tensor on the current backend that shares no memory with the source, which may be written to later."""
+    if hasattr(x, "clone"):
+        x = x.clone()
+    elif hasattr(x, "copy") and hasattr(x, "flags"):
+        x = x.copy()
     home, seen = _core.current_backend(), _core.asarray(x)
-    if seen.backend != home:
-        return seen.to(home)
-    return _core.asarray(x.clone() if hasattr(x, "clone") else x, copy=True)
+    return seen if seen.backend == home else seen.to(home)
 
 
 def _training_way(capture: Capture) -> "Way | ConvertError":

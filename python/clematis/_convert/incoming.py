@@ -29,13 +29,14 @@ def _examples(
 def from_torch_module(
     native_module: Any, example_inputs: Any = None, *, constructor_args: Any = None, constructor_kwargs: Any = None,
     instance_args: Any = None, instance_kwargs: Any = None, device: Any = None, devices: Any = None,
-    inplace_update: bool = False, dynamic_batch: bool = True, **options: Any,
+    inplace_update: bool = False, dynamic_batch: bool = True, specialise: bool = False, **options: Any,
 ) -> Captured:  # fmt: skip
     """A module of ours that computes what a torch module does, on any backend.
 
     `native_module` is a `torch.nn.Module` or a class of such, made with the constructor's arguments. It is captured on the
     example inputs (`example_inputs`, or `instance_args` and `instance_kwargs`), in evaluation and in training; without
-    any it is captured when it is first called. The batch size stays open unless `dynamic_batch` is False. The torch module
+    any it is captured when it is first called. The batch size stays open unless `dynamic_batch` is False. A forward that
+    branches on values of its inputs is refused, unless `specialise` keeps the branches that the example takes. The torch module
     stays as it is, and the result shares no memory with it, so that `inplace_update` makes no difference.
 
     >>> import torch
@@ -56,7 +57,7 @@ def from_torch_module(
     from . import read_torch
 
     def read(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return read_torch.read(native_module, args, kwargs, dynamic=dynamic_batch)
+        return read_torch.read(native_module, args, kwargs, dynamic=dynamic_batch, specialise=specialise)
 
     if not args and not kwargs and _takes_inputs(native_module):
         waiting = Waiting(read, read_torch.held(native_module), type(native_module).__name__, **options)
@@ -73,7 +74,9 @@ def _takes_inputs(module: Any) -> bool:
     return any(p.kind is not p.VAR_KEYWORD for p in known)
 
 
-def from_torch(function: Callable[..., Any], *args: Any, dynamic_batch: bool = True, **kwargs: Any) -> Captured:
+def from_torch(
+    function: Callable[..., Any], *args: Any, dynamic_batch: bool = True, specialise: bool = False, **kwargs: Any
+) -> Captured:
     """A module of ours, without parameters, that computes what a function of torch does.
 
     The arguments are examples: arrays of any kind, and what is no array stays what it is.
@@ -87,9 +90,11 @@ def from_torch(function: Callable[..., Any], *args: Any, dynamic_batch: bool = T
     if not callable(function):
         raise ArgumentError(f"from_torch: {type(function).__name__} cannot be called")
     if isinstance(function, torch.nn.Module):
-        return from_torch_module(function, args, instance_kwargs=kwargs, dynamic_batch=dynamic_batch)
+        return from_torch_module(
+            function, args, instance_kwargs=kwargs, dynamic_batch=dynamic_batch, specialise=specialise
+        )
     if not args and not kwargs:
         raise ConvertError("from_torch: examples of its arguments are needed: a function is captured on them")
     from . import read_torch
 
-    return Captured(read_torch.read_function(function, args, kwargs, dynamic=dynamic_batch))
+    return Captured(read_torch.read_function(function, args, kwargs, dynamic=dynamic_batch, specialise=specialise))

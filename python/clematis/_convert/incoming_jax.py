@@ -7,7 +7,7 @@ from typing import Any
 from .. import _clematis as _core
 from ..errors import ArgumentError, ClematisError, ConvertError
 from . import read_jax
-from .captured import Capture, Captured, Part
+from .captured import Arguments, Capture, Captured, Part
 
 # What a forward pass is told about training, and what it is told then and otherwise.
 _MODES = {
@@ -25,7 +25,7 @@ def _arrays(x: Any) -> Any:
     if isinstance(x, dict):
         return {key: _arrays(value) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
-        return type(x)(map(_arrays, x))
+        return type(x)(*map(_arrays, x)) if hasattr(x, "_fields") else type(x)(map(_arrays, x))
     if isinstance(x, _core.Tensor):
         return x.to("jax").native
     return jnp.asarray(x) if _core._tree.is_array(x) else x
@@ -41,27 +41,48 @@ def _examples(op: str, example_inputs: Any, instance_args: Any, instance_kwargs:
     return _arrays(args), _arrays(dict(instance_kwargs or {}))
 
 
-def _mode_word(function: Any, kwargs: dict[str, Any]) -> str | None:
-    """The argument that tells a forward pass whether it is training."""
+def _mode_word(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str | None, tuple[Any, ...], dict[str, Any]]:
+    """The argument that tells a forward pass whether it is training, and the other arguments: both ways are captured."""
+    told = next((word for word in _MODES if isinstance(kwargs.get(word), bool)), None)
+    if told:
+        return told, args, {word: x for word, x in kwargs.items() if word != told}
     try:
-        known = inspect.signature(function).parameters
+        known = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        return None
-    return next((word for word in _MODES if word in known and word not in kwargs), None)
+        return None, args, kwargs
+    word = next((word for word in _MODES if word in known and word not in kwargs), None)
+    at = known.index(word) - (known[:1] == ["self"]) if word else 0
+    if word and at < len(args):
+        # Only a last one can be left out.
+        return (word, args[:at], kwargs) if at == len(args) - 1 else (None, args, kwargs)
+    return word, args, kwargs
 
 
-def _captured(ways: Callable[[bool], Part], modes: bool, options: dict[str, Any]) -> Captured:
+def _arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """How a call gives what the example gave."""
+    found = Arguments.of(function, args, kwargs)
+    found.names = found.names[found.names[:1] == ["self"] :]
+    return found
+
+
+def _captured(
+    ways: Callable[[bool], Part], modes: bool, arguments: Arguments, name: str, options: dict[str, Any]
+) -> Captured:
     evaluation = ways(False)
+    evaluation.arguments = arguments
     training: Part | ConvertError = evaluation
     if modes:
         try:
             training = ways(True)
+            training.arguments = arguments
         except ClematisError as e:
             training = ConvertError(str(e))
     values = dict(evaluation.values)
     if isinstance(training, Part):
         values |= training.values
-    return Captured(Capture("jax", values, evaluation, training), **options)
+    return Captured(Capture("jax", values, evaluation, training, name), **options)
 
 
 def _flat(tree: Any, role: str, path: str = "") -> list[tuple[str, str, Any]]:
@@ -87,7 +108,8 @@ def from_jax(function: Callable[..., Any], *args: Any, dynamic_batch: bool = Tru
     part = read_jax.read(
         lambda _, key, *xs: function(*xs), [], lambda values: None, given, dynamic=dynamic_batch, with_key=False
     )
-    return Captured(Capture("jax", part.values, part, part))
+    part.arguments = _arguments(function, tuple(given), {})
+    return Captured(Capture("jax", part.values, part, part, getattr(function, "__name__", "")))
 
 
 def from_haiku_module(
@@ -99,14 +121,19 @@ def from_haiku_module(
 
     `native_module` is a class, made with the constructor's arguments and initialised with `rng_seed`, or what
     `hk.transform` returned, together with `params_hk` (and `state_hk`).
+
+    >>> import haiku as hk
+    >>> net = cm.from_haiku_module(hk.Linear, cm.ones((4, 3)), constructor_args=(2,))
+    >>> net(cm.ones((5, 3))).shape
+    (5, 2)
     """
     import haiku as hk
     import jax
 
     args, kwargs = _examples("from_haiku_module", example_inputs, instance_args, instance_kwargs)
-    word = None
+    function: Any = native_module.__call__ if inspect.isclass(native_module) else None
+    word, args, kwargs = _mode_word(function, args, kwargs)
     if inspect.isclass(native_module):
-        word = _mode_word(native_module.__call__, kwargs)
         made = (constructor_args or (), constructor_kwargs or {})
         kind: Any = native_module
 
@@ -126,7 +153,7 @@ def from_haiku_module(
         if isinstance(native_module, hk.TransformedWithState):
             apply = native_module.apply
         else:
-            apply = lambda p, s, key, *a, **k: (native_module.apply(p, key, *a, **k), s)  # noqa: E731
+            apply = lambda p, s, key, *a, **k: (native_module.apply(p, key, *a, **k), s)
     else:
         raise ArgumentError(f"from_haiku_module: a class or a transformed function, not {type(native_module).__name__}")
     held = _flat(params, "param") + _flat(state, "state")
@@ -161,7 +188,8 @@ def from_haiku_module(
             tag="train" if training else "eval",
         )
 
-    return _captured(ways, word is not None, options)
+    name = getattr(native_module, "__name__", "")
+    return _captured(ways, word is not None, _arguments(function, args, kwargs), name, options)
 
 
 def _paths(tree: Any, path: str = "") -> Any:
@@ -183,6 +211,11 @@ def from_flax_module(
     """A module of ours that computes what a Flax module does, on any backend.
 
     `native_module` is a linen module with its variables as `params`, an nnx module, or a class of either.
+
+    >>> from flax import nnx
+    >>> net = cm.from_flax_module(nnx.Linear(3, 2, rngs=nnx.Rngs(0)), cm.ones((4, 3)))
+    >>> net(cm.ones((5, 3))).shape
+    (5, 2)
     """
     from flax import linen, nnx
 
@@ -204,8 +237,11 @@ def _from_linen(
 ) -> Captured:
     import jax
 
-    word = _mode_word(type(module).__call__, kwargs)
+    call = type(module).__call__
+    word, args, kwargs = _mode_word(call, args, kwargs)
     told = {word: _MODES[word][0]} if word else {}
+    # Some are told when they are made.
+    field = None if word else next((x for x in _MODES if isinstance(getattr(module, x, None), bool)), None)
     if params is None:
         keys = dict(zip(("params", "dropout"), jax.random.split(jax.random.PRNGKey(seed)), strict=True))
         params = module.init(keys, *args, **kwargs, **told)
@@ -222,10 +258,13 @@ def _from_linen(
 
     def ways(training: bool) -> Part:
         told = {word: _MODES[word][training]} if word else {}
+        here = module.clone(**{field: _MODES[field][training]}) if field else module
 
         def run(own: Any, key: Any, *a: Any) -> Any:
             *positional, named = a
-            return module.apply(own, *positional, **named, **told, mutable=list(rest), rngs={"dropout": key})
+            # Streams of other names are drawn from the first.
+            rngs = {"params": jax.random.fold_in(key, 1), "dropout": key}
+            return here.apply(own, *positional, **named, **told, mutable=list(rest), rngs=rngs)
 
         def updates(out: Any) -> Any:
             result, new = out
@@ -242,15 +281,19 @@ def _from_linen(
             tag="train" if training else "eval",
         )
 
-    return _captured(ways, word is not None, options)
+    arguments = _arguments(call, args, kwargs)
+    return _captured(ways, (word or field) is not None, arguments, type(module).__name__, options)
 
 
 def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, options: dict[str, Any]) -> Captured:
     import jax
 
+    call = type(module).__call__
+    word, args, kwargs = _mode_word(call, args, kwargs)
+    draws = "rngs" in inspect.signature(call).parameters and "rngs" not in kwargs
     graph, trained, keys, rest = nnx.split(module, nnx.Param, nnx.RngState, ...)
-    flat = [(".".join(map(str, path)), "param", x[...]) for path, x in trained.flat_state()]
-    flat += [(".".join(map(str, path)), "state", x[...]) for path, x in rest.flat_state()]
+    flat = [(_dotted(path), "param", x[...]) for path, x in nnx.to_flat_state(trained)]
+    flat += [(_dotted(path), "state", x[...]) for path, x in nnx.to_flat_state(rest)]
 
     def merged(values: list[Any], key: Any) -> Any:
         by_path = iter(values)
@@ -269,9 +312,12 @@ def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, opti
             *positional, named = a
             net = merged(own, key)
             net.train() if training else net.eval()
-            out = net(*positional, **named)
+            told = {word: _MODES[word][training]} if word else {}
+            if draws:
+                told["rngs"] = nnx.Rngs(jax.random.wrap_key_data(key))
+            out = net(*positional, **named, **told)
             _, _, _, after = nnx.split(net, nnx.Param, nnx.RngState, ...)
-            return out, [(".".join(map(str, path)), x[...]) for path, x in after.flat_state()]
+            return out, [(_dotted(path), x[...]) for path, x in nnx.to_flat_state(after)]
 
         return read_jax.read(
             run,
@@ -284,4 +330,8 @@ def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, opti
             tag="train" if training else "eval",
         )
 
-    return _captured(ways, True, options)
+    return _captured(ways, True, _arguments(call, args, kwargs), type(module).__name__, options)
+
+
+def _dotted(path: Any) -> str:
+    return ".".join(map(str, path))

@@ -2,11 +2,14 @@
 
 import inspect
 import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import _clematis as _core
 from ..errors import ArgumentError, ClematisError, ConvertError
-from .captured import Capture, Captured, Part
+from .captured import Arguments, Capture, Captured, Part
 from .nests import taken_apart
 
 
@@ -18,6 +21,11 @@ def from_keras_module(
 
     `native_module` is a layer, a model or a class of such. It is traced by the backend that Keras runs on, in evaluation
     and in training; its variables, with their paths, become parameters and buffers.
+
+    >>> import keras
+    >>> net = cm.from_keras_module(keras.layers.Dense(2), cm.ones((4, 3)))
+    >>> net(cm.ones((5, 3))).shape
+    (5, 2)
     """
     import keras  # type: ignore[import-untyped]
 
@@ -37,9 +45,12 @@ def from_keras_module(
         native_module(*args, **kwargs)
     trained, rest = list(native_module.trainable_variables), list(native_module.non_trainable_variables)
     paths = _paths([*trained, *rest])
-    held = [(path, "param" if i < len(trained) else "state", _host(v)) for i, (path, v) in enumerate(paths)]
+    weights = _own_weights(native_module)
+    roles = ["param" for _ in trained] + ["frozen" if id(v) in weights else "state" for v in rest]
+    held = [(path, role, _host(v)) for (path, v), role in zip(paths, roles, strict=True)]
     read = _READERS[keras.backend.backend()]
     told = "training" in inspect.signature(native_module.call).parameters or native_module._call_has_training_arg
+    told = told and "training" not in kwargs
 
     def way(training: bool) -> Part:
         words = {"training": training} if told else {}
@@ -48,9 +59,12 @@ def from_keras_module(
             *positional, named = given
             own, other = list(values[: len(trained)]), list(values[len(trained) :])
             out, new = native_module.stateless_call(own, other, *positional, **named, **words)[:2]
-            return out, [(path, x) for (path, _, _), x in zip(held[len(trained) :], new, strict=True)]
+            kept = zip(held[len(trained) :], new, strict=True)
+            return out, [(path, x) for (path, role, _), x in kept if role == "state"]
 
-        return read(run, held, (*args, kwargs), dynamic_batch, "train" if training else "eval")
+        part = read(run, held, (*args, kwargs), dynamic_batch, "train" if training else "eval", native_module)
+        part.arguments = Arguments.of(native_module.call, args, kwargs)
+        return part
 
     evaluation = way(False)
     training: Part | ConvertError = evaluation
@@ -60,7 +74,13 @@ def from_keras_module(
         except ClematisError as e:
             training = ConvertError(str(e))
     values = {**evaluation.values, **(training.values if isinstance(training, Part) else {})}
-    return Captured(Capture(_FAMILY[keras.backend.backend()], values, evaluation, training), **options)
+    name = type(native_module).__name__
+    return Captured(Capture(_FAMILY[keras.backend.backend()], values, evaluation, training, name), **options)
+
+
+def _own_weights(model: Any) -> set[int]:
+    """Identities of what its layers would train if they were not told to leave it."""
+    return {id(v) for layer in model._flatten_layers() for v in layer._trainable_variables}
 
 
 _FAMILY = {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}
@@ -81,7 +101,8 @@ def _arrays(keras: Any, x: Any) -> Any:
     if isinstance(x, dict):
         return {key: _arrays(keras, value) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
-        return type(x)(_arrays(keras, value) for value in x)
+        parts = [_arrays(keras, value) for value in x]
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
     if isinstance(x, _core.Tensor):
         x = x.numpy()
     return keras.ops.convert_to_tensor(x) if _core._tree.is_array(x) else x
@@ -104,7 +125,7 @@ def _paths(variables: list[Any]) -> list[tuple[str, Any]]:
     return out
 
 
-def _with_jax(run: Any, held: Any, args: Any, dynamic: bool, tag: str) -> Part:
+def _with_jax(run: Any, held: Any, args: Any, dynamic: bool, tag: str, model: Any) -> Part:
     from . import read_jax
 
     def function(values: Any, key: Any, *given: Any) -> Any:
@@ -115,13 +136,45 @@ def _with_jax(run: Any, held: Any, args: Any, dynamic: bool, tag: str) -> Part:
     )
 
 
-def _with_tensorflow(run: Any, held: Any, args: Any, dynamic: bool, tag: str) -> Part:
+def _with_tensorflow(run: Any, held: Any, args: Any, dynamic: bool, tag: str, model: Any) -> Part:
     from . import read_tensorflow
 
     return read_tensorflow.read(run, held, args, dynamic=dynamic, updates=lambda out: out, tag=tag)
 
 
-def _with_torch(run: Any, held: Any, args: Any, dynamic: bool, tag: str) -> Part:
+@contextmanager
+def _unseeded() -> Iterator[None]:
+    """Keras seeds a generator of torch's by a value, which no trace has. A program draws by keys of its own."""
+    from keras.src.backend.torch import random
+
+    own = random.torch_seed_generator
+    random.torch_seed_generator = lambda seed: None
+    try:
+        yield
+    finally:
+        random.torch_seed_generator = own
+
+
+@contextmanager
+def _unrolled(model: Any) -> Iterator[list[Any]]:
+    """Recurrent layers run step after step, as long as it lasts."""
+    changed = [layer for layer in model._flatten_layers() if getattr(layer, "unroll", None) is False]
+    for layer in changed:
+        layer.unroll = True
+    try:
+        yield changed
+    finally:
+        for layer in changed:
+            layer.unroll = False
+
+
+def _is_open(part: Part) -> bool:
+    """Whether a size of what a call gives is not a number."""
+    given = [place["spec"]["shape"] for place in json.loads(part.text)["inputs"] if place["role"] == "input"]
+    return not any(given) or any(not isinstance(n, int) for shape in given for n in shape)
+
+
+def _with_torch(run: Any, held: Any, args: Any, dynamic: bool, tag: str, model: Any) -> Part:
     """The variables are held by a module of torch's own, under other names."""
     import torch
 
@@ -141,15 +194,28 @@ def _with_torch(run: Any, held: Any, args: Any, dynamic: bool, tag: str) -> Part
                     self.register_buffer(name, x)
 
         def forward(self, *given: Any) -> Any:
-            out, new = run([getattr(self, name) for name in names], *given, {})
+            positional, last = given[: len(given) - len(words)], given[len(given) - len(words) :]
+            out, new = run([getattr(self, name) for name in names], *positional, dict(zip(words, last, strict=True)))
             found, seen["shape"] = taken_apart(out, is_leaf=lambda x: isinstance(x, torch.Tensor))
             seen["count"], seen["paths"] = len(found), [path for path, _ in new]
             return [*found, *(x for _, x in new)]
 
     *positional, named = args
-    if named:
-        raise ConvertError("from_keras_module: under torch, inputs are given by position")
-    part = read_torch._Reader(torch, Call(), tuple(positional), {}, dynamic).part()
+    words = list(named)
+    given_all = (*positional, *named.values())
+
+    def captured() -> Part:
+        with _unseeded():
+            return read_torch._Reader(torch, Call(), given_all, {}, dynamic, specialise=False).part()
+
+    part = captured()
+    if dynamic and not _is_open(part):
+        # Loops of Keras over time also walk along the batch, unless they are unrolled.
+        with _unrolled(model) as changed:
+            part = captured() if changed else part
+        if not _is_open(part):
+            why = "its batch size could not be left open: the result takes inputs of the example's shapes alone"
+            warnings.warn(f"from_keras_module: {why}", stacklevel=4)
     program = json.loads(part.text)
     known = {name: (path, role) for name, (path, role, _) in zip(names, held, strict=True)}
     places = {}

@@ -54,6 +54,25 @@ def put_together(shape: Any, leaves: list[Any]) -> Any:
     return part(shape)
 
 
+def order_of(flatten: Any, build: Any, nest: Any) -> list[int]:
+    """The places of a framework's own list of leaves, in the order in which `taken_apart` finds them."""
+    count, found = len(flatten(nest)), []
+
+    def walk(x: Any, place: Any) -> None:
+        if type(place) is int:
+            found.append(place)
+        elif isinstance(x, dict):
+            for key, value in dict.items(x):
+                walk(value, place[key])
+        elif isinstance(x, (list, tuple)):
+            for value, at in zip(x, place, strict=True):
+                walk(value, at)
+
+    walk(nest, build(nest, list(range(count))))
+    # Kinds of nests that only the framework knows keep its order.
+    return found if sorted(found) == list(range(count)) else list(range(count))
+
+
 def _has_keys(kind: str) -> bool:
     return kind in ("dict", "container") or kind not in ("list", "tuple") and issubclass(_found(kind), dict)
 

@@ -23,24 +23,35 @@ def from_onnx(
     buffers, small constants part of the program. Sizes that have names in the model stay open unless `sizes` gives them
     numbers. Inputs in `values` are the same at every call and need not be given: those that decide about shapes have to
     stand there.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "net.onnx")
+    >>> cm.to_onnx(cm.nn.Linear(3, 2), path, cm.ones((4, 3)))
+    >>> cm.from_onnx(path)(cm.ones((5, 3))).shape
+    (5, 2)
     """
     if not isinstance(model, (str, bytes, os.PathLike)):
         if not hasattr(model, "SerializeToString"):
             raise ArgumentError(f"from_onnx: a path or bytes are read, not {type(model).__name__}")
         model = model.SerializeToString()
     found = _core._import_onnx(model, dict(values or {}), dict(sizes or {}))  # type: ignore[attr-defined]
+    return captured(found, "from_onnx", options)
+
+
+def captured(found: Any, name: str, options: dict[str, Any]) -> Captured:
+    """A module of a program that was read in Rust, from a file."""
     graph, held, constants, draws, inputs, outputs = found
-    values_ = {path: (role, x) for path, role, x in held}
+    values = {path: (role, x) for path, role, x in held}
     arguments = Arguments(inputs, [LEAF for _ in inputs], {})
     out_spec = LEAF if len(outputs) == 1 else ["tuple", [LEAF for _ in outputs]]
-    part = Part(_EMPTY, values_, [True] * len(inputs), [None] * len(outputs), None, out_spec, draws, arguments)
-    # The program was read in Rust, from the file: it takes the place of an empty one.
+    part = Part(_EMPTY, values, [True] * len(inputs), [None] * len(outputs), None, out_spec, draws, arguments)
+    # The program takes the place of an empty one.
     way = Way("onnx", part)
     way.graph, way.constants, way.draws, way.updates = graph, constants, draws, graph.updates()
     way.paths = [path for path, _, _ in held]
     way.dtypes = [dtype for _, role, dtype, _ in graph.inputs() if role == "input"]
     part.way = way
-    return Captured(Capture("onnx", values_, part, part, "from_onnx"), **options)
+    return Captured(Capture("onnx", values, part, part, name), **options)
 
 
 def to_onnx(
@@ -51,23 +62,48 @@ def to_onnx(
 
     The program is traced on the example inputs; where it allows for every size of the batch, that size has a name in the
     file. Weights stand in it under the module's paths. A module that came of a model needs no example.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "net.onnx")
+    >>> cm.to_onnx(cm.nn.Linear(3, 2), path, cm.ones((4, 3)))
+    >>> os.path.getsize(path) > 0
+    True
     """
-    args, kwargs = _examples("to_onnx", module, example_inputs, example_kwargs)
+    graph, values, names = program("to_onnx", module, example_inputs, example_kwargs, input_names)
+    _core._export_onnx(graph, os.fspath(path), values, names, list(output_names or []))  # type: ignore[attr-defined]
+
+
+def program(
+    what: str, module: Any, example_inputs: Any, example_kwargs: Any, input_names: Any
+) -> tuple[Any, dict[int, Any], list[str]]:
+    """What a module computes in evaluation: the graph, the values of those inputs that no call gives, names of the others."""
+    args, kwargs = _examples(what, module, example_inputs, example_kwargs)
     build(module, args, kwargs)
     names = list(input_names or [])
     if isinstance(module, Captured):
+        if module._ways is None:
+            _needed(what, args, kwargs)
+            module(*args, **kwargs)
         way, known = captured_way(module, False), module._ways[0].arguments
         if not names and known is not None:
             names = known.names[: len(way.inputs)]
     else:
-        if not args and not kwargs:
-            raise ArgumentError("to_onnx: example inputs are needed: the module is traced on them")
+        _needed(what, args, kwargs)
         leaves, structure = taken_apart((args, kwargs))
         specs = [spec_of(x.dtype, x.shape) for x in map(_core.asarray, leaves)]
         way = trace(module, structure, specs, False)
-    graph = _core._Graph(way.text)  # type: ignore[attr-defined]
+        if not names and len(leaves) == len(args) + len(kwargs):
+            # Each argument is one array, so it can lend its name.
+            known = Arguments.of(module._forward, args, kwargs)
+            names = [*known.names[: len(args)], *kwargs] if len(known.names) >= len(args) else []
+    graph = _core._Graph(way.text)  # type: ignore[call-arg]
     own = {x.path: x.value for x in held(module)}
     values = {i: own[path] for i, path in enumerate(way.paths)}
     first = len(way.paths) + len(way.inputs) + way.draws
     values.update({first + i: _core.asarray(x) for i, x in enumerate(way.constants)})
-    _core._export_onnx(graph, os.fspath(path), values, names, list(output_names or []))  # type: ignore[attr-defined]
+    return graph, values, names
+
+
+def _needed(what: str, args: Any, kwargs: Any) -> None:
+    if not args and not kwargs:
+        raise ArgumentError(f"{what}: example inputs are needed: the module is traced on them")

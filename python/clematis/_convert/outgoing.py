@@ -44,6 +44,10 @@ def to_keras_module(module: Any, example_inputs: Any = None, *, example_kwargs: 
 
     Its weights have the module's names, with `__` between the words of a path, and start at copies of its values. It trains with `fit`, stands in
     functional models, and is saved as `.keras`, with its programs as text, once it has been called or has had examples.
+
+    >>> net = cm.to_keras_module(cm.nn.Linear(3, 2), cm.ones((4, 3)))
+    >>> sorted(x.name for x in net.trainable_weights)
+    ['b', 'w']
     """
     args, kwargs = _examples("to_keras_module", module, example_inputs, example_kwargs)
     require("keras", "to_keras_module")
@@ -57,6 +61,13 @@ def to_haiku_module(module: Any, example_inputs: Any = None, *, example_kwargs: 
 
     Parameters begin with the module's values, under its paths; buffers are state, so a module that has some needs
     `hk.transform_with_state`. `is_training=` at a call, or `training=` at the making, says which way to go.
+
+    >>> import haiku as hk, jax
+    >>> Net = cm.to_haiku_module(cm.nn.Linear(3, 2), cm.ones((4, 3)))
+    >>> forward = hk.transform(lambda x: Net()(x))
+    >>> params = forward.init(jax.random.PRNGKey(0), jax.numpy.ones((4, 3)))
+    >>> forward.apply(params, None, jax.numpy.ones((5, 3))).shape
+    (5, 2)
     """
     args, kwargs = _examples("to_haiku_module", module, example_inputs, example_kwargs)
     require("haiku", "to_haiku_module")
@@ -72,6 +83,11 @@ def to_flax_module(
 
     An nnx module holds the values under the module's paths, and draws from `rngs`. A linen module makes them in `init`:
     `params`, and `batch_stats` for buffers; it draws from the stream `dropout`.
+
+    >>> import jax
+    >>> net = cm.to_flax_module(cm.nn.Linear(3, 2), cm.ones((4, 3)))
+    >>> net(jax.numpy.ones((5, 3))).shape, net.w.shape
+    ((5, 2), (2, 3))
     """
     args, kwargs = _examples("to_flax_module", module, example_inputs, example_kwargs)
     if style not in ("nnx", "linen"):

@@ -1,6 +1,7 @@
 """Flattens a jax function into plain data: its jaxpr, with calls inside of it opened."""
 
 import ast
+import enum
 import json
 import math
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any
 
 from ..errors import ConvertError, UnsupportedError
 from .captured import Part
-from .nests import taken_apart
+from .nests import order_of, taken_apart
 
 # Primitives that only call what is inside of them, and where that is.
 _CALLS = {
@@ -38,8 +39,10 @@ def read(
     import jax.numpy as jnp
 
     leaves, tree = jax.tree_util.tree_flatten(args)
-    is_array = [hasattr(x, "shape") for x in leaves]
-    given = [x for x, array in zip(leaves, is_array, strict=True) if array]
+    order = order_of(jax.tree_util.tree_leaves, lambda nest, new: jax.tree_util.tree_unflatten(tree, new), args)
+    is_array = [hasattr(leaves[at], "shape") for at in order]
+    places = [at for at, array in zip(order, is_array, strict=True) if array]
+    given = [leaves[at] for at in places]
     values = [jax.ShapeDtypeStruct(x.shape, x.dtype) for _, _, x in held]
     sizes = _abstract(jax, given, dynamic)
     key = [jax.ShapeDtypeStruct((2,), jnp.uint32)] if with_key else []
@@ -48,8 +51,9 @@ def read(
     def flat(*all_values: Any) -> Any:
         own, rest = list(all_values[: len(values)]), list(all_values[len(values) :])
         words = rest.pop() if with_key else None
-        arrays = iter(rest)
-        full = [next(arrays) if array else x for x, array in zip(leaves, is_array, strict=True)]
+        full = list(leaves)
+        for at, x in zip(places, rest, strict=True):
+            full[at] = x
         out = function(build(own), words, *jax.tree_util.tree_unflatten(tree, full))
         out, new = updates(out) if updates else (out, [])
         found, seen["shape"] = taken_apart(out, is_leaf=lambda x: isinstance(x, jax.Array) or hasattr(x, "aval"))
@@ -66,12 +70,12 @@ def read(
 
 
 def _abstract(jax: Any, given: list[Any], dynamic: bool) -> list[Any]:
-    """Shapes with a named batch where all arrays have the same first size."""
-    first = {x.shape[0] for x in given if len(x.shape)}
-    if not dynamic or len(first) != 1:
+    """Shapes with a named batch: the first size of the first array, and of all that begin with the same."""
+    first = next((x.shape[0] for x in given if len(x.shape)), None)
+    if not dynamic or first is None:
         return [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in given]
     (batch,) = jax.export.symbolic_shape("b")
-    return [jax.ShapeDtypeStruct((batch, *x.shape[1:]) if len(x.shape) else (), x.dtype) for x in given]
+    return [jax.ShapeDtypeStruct((batch, *x.shape[1:]) if x.shape[:1] == (first,) else x.shape, x.dtype) for x in given]
 
 
 def _size(x: Any) -> Any:
@@ -141,6 +145,8 @@ class _Reader:
 
         if x is None or isinstance(x, (bool, str)):
             return x
+        if isinstance(x, enum.Enum):
+            return _enumerated(x)
         if isinstance(x, (int, np.integer)):
             return int(x)
         if isinstance(x, float):
@@ -199,8 +205,15 @@ class _Reader:
         for eqn in jaxpr.eqns:
             name = eqn.primitive.name
             args = [operand(var) for var in eqn.invars]
-            if name in _CALLS:
+            if name == "custom_linear_solve":
+                # Of the ways to multiply and to solve that it holds, the one that it would take.
+                lengths = eqn.params["const_lengths"]
+                first = lengths.matvec + lengths.vecmat
+                own = args[first : first + lengths.solve]
+                args, inner = [*own, *args[sum(lengths) :]], eqn.params["jaxprs"].solve
+            elif name in _CALLS:
                 inner = eqn.params[_CALLS[name]]
+            if name == "custom_linear_solve" or name in _CALLS:
                 inside = getattr(inner, "jaxpr", inner)
                 local = dict(zip(inside.invars, args, strict=True))
                 for var, x in zip(inside.constvars, getattr(inner, "consts", ()), strict=True):
@@ -249,7 +262,9 @@ class _Reader:
         outs = self.equations(jaxpr, known)
         outputs = [{"value": x} for x in outs[: seen["count"]]]
         for path, x in zip(seen["paths"], outs[seen["count"] :], strict=True):
-            outputs.append({"value": x, "updates": names[path]})
+            # What stays as it is is no new value.
+            if x != {"v": names[path]}:
+                outputs.append({"value": x, "updates": names[path]})
         values = {path: (role, x) for path, role, x in held}
         constants = [
             {"name": name, "role": "constant", "path": f"constants.{tag}.{name}", "spec": _host_spec(x)}
@@ -266,7 +281,8 @@ def _host_spec(x: Any) -> Any:
 
 
 def _enumerated(x: Any) -> Any:
-    return x.name if type(x).__name__ in ("FftType",) else int(x.value)
+    named = type(x).__name__ == "FftType" or not isinstance(x.value, int)
+    return x.name if named else int(x.value)
 
 
 def _mode(x: Any) -> str:

@@ -2,12 +2,13 @@
 
 import json
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import ConvertError, UnsupportedError
 from .captured import Part
-from .nests import taken_apart
+from .nests import order_of, taken_apart
 
 # Ops that only call a function of the graph's library.
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
@@ -25,6 +26,7 @@ _IGNORED = (
     "Tin",
     "Tout",
 )
+_LIBRARIES = ("tensorflow", "keras", "clematis")
 # Whole numbers of up to so many are written down: they are shapes, axes and places.
 _SMALL = 64
 
@@ -42,17 +44,24 @@ def read(
     import tensorflow as tf  # type: ignore[import-untyped]
 
     leaves = tf.nest.flatten(args)
-    is_array = [hasattr(x, "shape") for x in leaves]
-    given = [x for x, array in zip(leaves, is_array, strict=True) if array]
-    first = {x.shape[0] for x in given if len(x.shape)}
-    batch = [None] if dynamic and len(first) == 1 else []
-    sizes = [tf.TensorSpec([*batch, *x.shape[len(batch) :]] if len(x.shape) else x.shape, x.dtype) for x in given]
+    order = order_of(tf.nest.flatten, tf.nest.pack_sequence_as, args)
+    is_array = [hasattr(leaves[at], "shape") for at in order]
+    places = [at for at, array in zip(order, is_array, strict=True) if array]
+    given = [leaves[at] for at in places]
+    # The batch is the first size of the first array, and of all that begin with the same.
+    first = next((int(x.shape[0]) for x in given if len(x.shape)), None)
+    batch = dynamic and first is not None
+    sizes = [
+        tf.TensorSpec([None, *x.shape[1:]] if batch and len(x.shape) and x.shape[0] == first else x.shape, x.dtype)
+        for x in given
+    ]
     values = [tf.TensorSpec(x.shape, x.dtype) for _, _, x in held]
     seen: dict[str, Any] = {}
 
     def flat(own: Any, arrays: Any) -> Any:
-        left = iter(arrays)
-        full = [next(left) if array else x for x, array in zip(leaves, is_array, strict=True)]
+        full = list(leaves)
+        for at, x in zip(places, arrays, strict=True):
+            full[at] = x
         out, new = updates(function(own, *tf.nest.pack_sequence_as(args, full)))
         found, seen["shape"] = taken_apart(out, is_leaf=lambda x: isinstance(x, tf.Tensor))
         seen["count"], seen["paths"] = len(found), [path for path, _ in new]
@@ -72,14 +81,18 @@ class _Reader:
     """Turns a graph into lists and dicts."""
 
     def __init__(self, tf: Any, concrete: Any) -> None:
-        self.tf, self.concrete = tf, concrete
+        self.tf, self.concrete, self.count = tf, concrete, 0
         self.nodes: list[Any] = []
         self.constants: list[tuple[str, Any]] = []
         self.captured: list[tuple[str, Any]] = []
 
+    def fresh(self) -> str:
+        self.count += 1
+        return f"t{self.count}"
+
     def spec(self, tensor: Any) -> Any:
         """Sizes that are not known have names of their own, which bind nothing."""
-        if tensor.shape.rank is None:
+        if tensor.shape.rank is None or tensor.dtype.name in ("resource", "variant"):
             return None
         return {"dtype": tensor.dtype.name, "shape": list(tensor.shape)}
 
@@ -96,14 +109,69 @@ class _Reader:
         return str(x)
 
     def constant(self, op: Any) -> Any:
+        """Small whole numbers and single ones are written down; anything larger becomes a value of the model."""
         import numpy as np
 
-        x = self.tf.make_ndarray(op.get_attr("value"))
-        if x.dtype.kind in "iu" and x.size <= _SMALL:
-            return np.asarray(x).tolist()
+        x = np.asarray(self.tf.make_ndarray(op.get_attr("value")))
+        if x.dtype.kind in "iu" and x.size <= _SMALL or x.dtype.kind == "b" and x.shape == ():
+            return x.tolist()
+        if x.shape == () and x.dtype.kind == "f":
+            out, number = self.fresh(), x.item()
+            number = number if math.isfinite(number) else {"f": repr(number)}
+            self.nodes.append({"op": "full", "args": [number], "out": out, "specs": [self.spec(op.outputs[0])]})
+            return {"v": out}
+        if x.dtype.kind in "OSU":
+            # Words stand in messages alone.
+            return None
         name = f"c{len(self.constants)}"
         self.constants.append((name, x))
         return {"v": name}
+
+    def bodies(self, graph: Any, names: list[str], more: list[Any]) -> list[Any]:
+        """The functions of a branch or a loop. Constants inside of them are operands as well, which `more` gets."""
+        before, parts = len(self.constants), []
+        for name in names:
+            inner = graph._get_function(name).graph
+            outside, self.nodes = self.nodes, []
+            inputs, known = [], {}
+            for x in inner.inputs:
+                inputs.append(self.fresh())
+                known[x.name] = {"v": inputs[-1]}
+            self.graph(inner, known, "")
+            nodes, self.nodes = self.nodes, outside
+            parts.append((inputs, nodes, [known[x.name] for x in inner.outputs]))
+        fixed = [name for name, _ in self.constants[before:]]
+        more += [{"v": name} for name in fixed]
+        # Inside, types and sizes are those of what is given.
+        spec = {"dtype": "float32", "shape": []}
+        return [
+            {"g": {
+                "inputs": [{"name": x, "role": "input", "spec": spec} for x in [*inputs, *fixed]],
+                "nodes": nodes,
+                "outputs": [{"value": x} for x in outs],
+            }}
+            for inputs, nodes, outs in parts
+        ]  # fmt: skip
+
+    def control(self, graph: Any, op: Any, args: list[Any]) -> Any:
+        """The operands and bodies of a branch or a loop; None for another op."""
+        if op.type in ("If", "StatelessIf"):
+            words = ["then_branch", "else_branch"]
+        elif op.type in ("While", "StatelessWhile"):
+            words = ["cond", "body"]
+        elif op.type in ("Case", "StatelessCase"):
+            more: list[Any] = []
+            named: dict[str, Any] = {"branches": self.bodies(graph, [f.name for f in op.get_attr("branches")], more)}
+            return [*args, *more], named
+        else:
+            return None
+        more = []
+        found = self.bodies(graph, [op.get_attr(word).name for word in words], more)
+        if "body" in words:
+            # What a loop takes it gives back.
+            body = found[1]["g"]
+            body["outputs"] += [{"value": x} for x in more]
+        return [*args, *more], dict(zip(words, found, strict=True))
 
     def graph(self, graph: Any, known: dict[str, Any], scope: str) -> None:
         """Writes the ops of a graph down."""
@@ -123,20 +191,25 @@ class _Reader:
                 self.graph(body, local, op.name)
                 known.update({x.name: local[y.name] for x, y in zip(op.outputs, body.outputs, strict=True)})
                 continue
+            control = self.control(graph, op, args)
             named = {}
-            for key in op.node_def.attr:
+            if control is not None:
+                args, named = control
+            for key in op.node_def.attr if control is None else ():
                 if not key.startswith("_") and key not in _IGNORED:
                     named[key] = self.value(op.get_attr(key))
-            out = f"t{len(self.nodes)}"
+            out = self.fresh()
             # Sizes that are not known here are known to the rules.
             specs = [self.spec(x) if self._is_known(x) else self._typed(x) for x in op.outputs]
+            several = len(op.outputs) > 1 or "body" in named and len(args) > 1
             self.nodes.append({
-                "op": op.type, "args": args, "kwargs": named, "out": out, "specs": specs, "scope": op.name.rpartition("/")[0],
+                "op": op.type, "args": args, "kwargs": named, "out": out, "specs": specs,
+                "scope": op.name.rpartition("/")[0], "line": _line(op),
             })  # fmt: skip
-            if len(op.outputs) == 1:
+            if not several and op.outputs:
                 known[op.outputs[0].name] = {"v": out}
-            for i, x in enumerate(op.outputs if len(op.outputs) > 1 else ()):
-                part = f"t{len(self.nodes)}"
+            for i, x in enumerate(op.outputs if several else ()):
+                part = self.fresh()
                 self.nodes.append({"op": "getitem", "args": [{"v": out}, i], "out": part})
                 known[x.name] = {"v": part}
 
@@ -172,8 +245,14 @@ class _Reader:
         outs = [known[x.name] for x in graph.outputs]
         outputs: list[Any] = [{"value": x} for x in outs[: seen["count"]]]
         names = {path: f"p{i}" for i, (path, _, _) in enumerate(held)}
+        same = {node["out"]: node["args"][0] for node in self.nodes if node["op"] == "Identity"}
         for path, x in zip(seen["paths"], outs[seen["count"] :], strict=True):
-            outputs.append({"value": x, "updates": names[path]})
+            value = x
+            while isinstance(value, dict) and value.get("v") in same:
+                value = same[value["v"]]
+            # What stays as it is is no new value.
+            if value != {"v": names[path]}:
+                outputs.append({"value": x, "updates": names[path]})
         values = {path: (role, x) for path, role, x in held}
         fixed = []
         for name, x in self.constants:
@@ -189,3 +268,11 @@ class _Reader:
             if outside.dtype.name == "resource":
                 raise UnsupportedError("convert: a variable that is not among the model's own is used inside")
             self.captured.append((f"k{len(self.captured)}", outside.numpy()))
+
+
+def _line(op: Any) -> str:
+    """Where an op was written: the last line outside of the libraries."""
+    for frame in reversed(op.traceback or ()):
+        if not any(f"{os.sep}{name}{os.sep}" in frame.filename for name in _LIBRARIES):
+            return f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    return ""

@@ -15,7 +15,8 @@ from ..errors import ClematisError, ConvertError, UnsupportedError
 from .captured import Arguments, Capture, Part, Way, flattened
 from .nests import taken_apart
 from .torch_apart import plain, plain_table, table_for, with_plain_results
-from .torch_example import device, ordered, rebatched, tensors, untouched
+from .torch_example import device, ordered, quiet, rebatched, tensors, untouched, values_read
+from .torch_inplace import without_writes
 from .torch_program import Held, Traced, Writer, first_line, merged, rules, text
 
 # The batch sizes between which is read: neither is likely to be a size of something else.
@@ -23,14 +24,15 @@ _SIZES = (3, 5, 7)
 
 
 def read(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, dynamic: bool = True, allow_training: bool = True
-) -> Capture:
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, dynamic: bool = True, allow_training: bool = True,
+    specialise: bool = False,
+) -> Capture:  # fmt: skip
     """A module of torch's in evaluation and in training, as plain data."""
     import torch
 
     args, kwargs = ordered(module, *tensors(torch, args, kwargs, device(module)))
     with untouched(module) as own:
-        reader = _Reader(torch, own, args, kwargs, dynamic)
+        reader = _Reader(torch, own, args, kwargs, dynamic, specialise)
         own.eval()
         evaluation = reader.part()
         training: Part | ConvertError = evaluation
@@ -51,8 +53,9 @@ def read(
 
 
 def read_function(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, dynamic: bool
-) -> Capture:
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, dynamic: bool,
+    specialise: bool = False,
+) -> Capture:  # fmt: skip
     """A function of torch's as plain data."""
     import torch
 
@@ -61,7 +64,7 @@ def read_function(
 
     Function.forward = staticmethod(function)
     Function.__name__ = getattr(function, "__name__", type(function).__name__)
-    return read(Function(), args, kwargs, dynamic=dynamic, allow_training=False)
+    return read(Function(), args, kwargs, dynamic=dynamic, allow_training=False, specialise=specialise)
 
 
 def held(module: Any) -> dict[str, tuple[str, Any]]:
@@ -75,8 +78,8 @@ def held(module: Any) -> dict[str, tuple[str, Any]]:
 class _Reader:
     """Captures one module, once for each of its modes."""
 
-    def __init__(self, torch: Any, module: Any, args: Any, kwargs: Any, dynamic: bool) -> None:
-        self.torch, self.module, self.dynamic = torch, module, dynamic
+    def __init__(self, torch: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, specialise: bool) -> None:
+        self.torch, self.module, self.dynamic, self.specialise = torch, module, dynamic, specialise
         self.args, self.kwargs = args, kwargs
         self.known = rules()
         self.name = type(module).__name__
@@ -88,8 +91,7 @@ class _Reader:
 
     def part(self) -> Part:
         """The module in the mode that it is in."""
-        with warnings.catch_warnings(), self.torch.no_grad():
-            warnings.simplefilter("ignore")
+        with quiet(), self.torch.no_grad():
             return self._part_by_ways()
 
     def _part_by_ways(self) -> Part:
@@ -108,7 +110,7 @@ class _Reader:
                     self.first = i
                     return part
             except ClematisError as e:
-                if "no counterpart" in str(e):
+                if "no counterpart" in str(e) or "depends on values" in str(e):
                     raise
                 error = error or e
             except Exception as e:  # noqa: BLE001 - torch raises anything
@@ -162,31 +164,53 @@ class _Reader:
     def _fixed(self) -> Part | None:
         """With the sizes of the example."""
         part = self._written(self._traced(self._export(self.args, self.kwargs, named=False)))
-        if self.dynamic and any(
-            isinstance(x, self.torch.Tensor) and x.dim() for x in flattened((self.args, self.kwargs))
-        ):
-            self.warning = (
-                f"{self.name}: its sizes could not be left open: the result takes inputs of the example's shapes alone"
-            )
+        if self.dynamic:
+            self._warn_of_sizes()
         return part
 
     def _run_between(self) -> Part | None:
         """As it runs on the example, at two batch sizes."""
-        part = self._fitted(self._recorded)
-        if part is not None:
-            self._warn()
-        return part
+        return self._fitted(self._recorded)
 
     def _run(self) -> Part | None:
         """As it runs on the example."""
         part = self._written(self._recorded(self.args, self.kwargs))
-        self._warn()
+        if self.dynamic and not self.warning:
+            self._warn_of_sizes()
         return part
 
-    def _warn(self) -> None:
+    def _warn_of_sizes(self) -> None:
+        if any(isinstance(x, self.torch.Tensor) and x.dim() for x in flattened((self.args, self.kwargs))):
+            self.warning = (
+                f"{self.name}: its sizes could not be left open: the result takes inputs of the example's shapes alone"
+            )
+
+    def _refuse_values(self, graph: Any, given: list[str], places: list[str]) -> None:
+        """Says so where what was done depended on the values of the example."""
+        tags = self.torch.Tag
+        # What comes of inputs, and what comes of chance.
+        depends: dict[Any, str] = {}
+        for node in graph.nodes:
+            if node.name in given:
+                depends[node] = "values of its inputs"
+            elif tags.nondeterministic_seeded in getattr(node.target, "tags", ()):
+                depends[node] = "random draws"
+            else:
+                found = [depends[x] for x in node.all_input_nodes if x in depends]
+                if found:
+                    depends[node] = max(found)
+        asked = {x for node, x in depends.items() if tags.data_dependent_output in getattr(node.target, "tags", ())}
+        if not asked:
+            return
+        place = f", first at {places[0]}" if places else ""
+        if not self.specialise and max(asked) != "random draws":
+            raise ConvertError(
+                f"{self.name}: what its forward does depends on {max(asked)}{place}. Write it with torch.where or"
+                " torch.cond, or pass specialise=True to keep the branches that your example takes"
+            )
         self.warning = (
-            f"{self.name}: torch cannot export it, since what it does depends on values. It was specialised on your"
-            " example: branches that the example did not take are not in the result"
+            f"{self.name}: what its forward does depends on {max(asked)}{place}. It was specialised on your example: branches that the"
+            " example did not take are not in the result"
         )
 
     # How a program is got.
@@ -229,14 +253,21 @@ class _Reader:
         return all(not isinstance(x.shape[0], int) or y.shape[0] < 2 for x, y in pairs)
 
     def _traced(self, program: Any) -> Traced:
-        # torch's checks of the inputs name what is not there once the program is taken apart.
-        program._example_inputs = None
-        program = program.run_decompositions(table_for(self.torch, self.known, program.graph_module))
+        found = without_writes(self.torch, program.graph_module, self.known)
+        if found is None:
+            # torch's checks of the inputs name what is not there once the program is taken apart.
+            program._example_inputs = None
+            program = program.run_decompositions(table_for(self.torch, self.known, program.graph_module))
+            found = program.graph_module, {}
+        graph_module, new = found
         signature = program.graph_signature
-        places = {n.name: n for n in program.graph.nodes}
+        places = {n.name: n for n in graph_module.graph.nodes}
         held, given = [], []
+        updates = {}
         for spec in signature.input_specs:
             kind, path = spec.kind.name, spec.target
+            if kind == "BUFFER" and spec.arg.name in new:
+                updates[self._path(path)] = new[spec.arg.name].name
             if kind == "USER_INPUT":
                 node = places.get(getattr(spec.arg, "name", ""))
                 if node is not None and isinstance(node.meta.get("val"), self.torch.Tensor):
@@ -251,18 +282,18 @@ class _Reader:
             elif kind != "TOKEN":
                 raise UnsupportedError(f"convert: an input that is {kind.lower().replace('_', ' ')}")
         results: list[Any] = []
-        updates = {}
-        for spec in signature.output_specs:
+        last = next(n for n in graph_module.graph.nodes if n.op == "output").args[0]
+        for spec, node in zip(signature.output_specs, last, strict=True):
             kind = spec.kind.name
             if kind == "BUFFER_MUTATION":
-                updates[self._path(spec.target)] = spec.arg.name
+                updates[self._path(spec.target)] = node.name
             elif kind == "USER_OUTPUT":
                 is_value = hasattr(spec.arg, "name") and not hasattr(spec.arg, "value")
-                results.append(spec.arg.name if is_value else ("fixed", getattr(spec.arg, "value", None)))
+                results.append(node.name if is_value else ("fixed", getattr(spec.arg, "value", None)))
             elif kind not in ("USER_INPUT_MUTATION", "PARAMETER_MUTATION", "TOKEN"):
                 raise UnsupportedError(f"convert: an output that is {kind.lower().replace('_', ' ')}")
             # What a module writes into its inputs or weights is seen within the call alone.
-        return Traced(program.graph_module, held, given, results, updates, program.call_spec.out_spec)
+        return Traced(graph_module, held, given, results, updates, program.call_spec.out_spec)
 
     def _path(self, path: str) -> str:
         return path.removeprefix("inner.") if self.plain else path
@@ -287,7 +318,9 @@ class _Reader:
             for i, x in zip(at, flat[len(params) + len(buffers) :], strict=True):
                 filled[i] = x
             a, k = tree_unflatten(filled, spec)
-            outs, seen["spec"] = tree_flatten(plain(functional_call(module, own | state, a, k, tie_weights=False)))
+            with values_read(torch) as seen["places"]:
+                result = functional_call(module, own | state, a, k, tie_weights=False)
+            outs, seen["spec"] = tree_flatten(plain(result))
             seen["outs"] = [None if isinstance(x, torch.Tensor) else (x,) for x in outs]
             return [x for x in outs if isinstance(x, torch.Tensor)], [state[k] for k in buffers]
 
@@ -296,8 +329,12 @@ class _Reader:
         whole = functionalize(run, remove="mutations_and_views")
         table = plain_table(torch, self.known)
         made = make_fx(whole, table, tracing_mode="real", _error_on_data_dependent_ops=False)(*flat)
-        made.graph.eliminate_dead_code()
         places = [n.name for n in made.graph.nodes if n.op == "placeholder"]
+        self._refuse_values(made.graph, places[len(params) + len(buffers) :], seen["places"])
+        made.graph.eliminate_dead_code()
+        # torch's own decompositions may write into what they have made.
+        if any(getattr(getattr(n.target, "_schema", None), "is_mutable", False) for n in made.graph.nodes):
+            made = (without_writes(torch, made, self.known) or (made, {}))[0]
         for node in made.graph.nodes:
             if node.op == "placeholder":
                 node.meta.setdefault("val", flat[places.index(node.name)])

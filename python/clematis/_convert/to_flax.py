@@ -15,10 +15,16 @@ class Frozen(nnx.Variable):  # type: ignore[misc]
     """A parameter that is not trained."""
 
 
+def _words(path: str) -> list[str]:
+    """A path as names of attributes; what flax calls otherwise gets a stroke at its end."""
+    return [f"{word}_" if word in _TAKEN else word for word in path.split(".")]
+
+
 class FlaxModule(nnx.Module):  # type: ignore[misc]
     """A module of ours that jax computes.
 
-    Its variables stand under our paths: `nnx.Param`, `nnx.BatchStat` for buffers. `train()` and `eval()` choose the way.
+    Its variables stand under our paths, with `_` behind names that flax itself has: `nnx.Param`, `nnx.BatchStat` for
+    buffers. `train()` and `eval()` choose the way.
     """
 
     def __init__(self, runner: Runner, rngs: Any = None) -> None:
@@ -27,7 +33,7 @@ class FlaxModule(nnx.Module):  # type: ignore[misc]
         self.rngs = rngs if rngs is not None else nnx.Rngs(0)
         for x in runner.values:
             kind = {"param": nnx.Param, "state": nnx.BatchStat, "frozen": Frozen}[x.role]
-            *above, last = x.path.split(".")
+            *above, last = _words(x.path)
             holder: Any = self
             for word in above:
                 if not hasattr(holder, word):
@@ -37,7 +43,7 @@ class FlaxModule(nnx.Module):  # type: ignore[misc]
 
     def _variable(self, path: str) -> Any:
         holder: Any = self
-        for word in path.split("."):
+        for word in _words(path):
             holder = getattr(holder, word)
         return holder
 
@@ -54,6 +60,10 @@ class FlaxModule(nnx.Module):  # type: ignore[misc]
         )
 
 
+# Attributes of modules that are no variables.
+_TAKEN = {*dir(FlaxModule), "_runner", "deterministic", "use_running_average", "rngs"}
+
+
 class LinenModule(linen.Module):  # type: ignore[misc]
     """A module of ours that jax computes; `train=` at a call says which way, else it is as the module was."""
 
@@ -66,8 +76,9 @@ class LinenModule(linen.Module):  # type: ignore[misc]
 
         def scope(path: str) -> Any:
             found: Any = self.scope
-            for word in path.split(".")[:-1]:
-                found = found.push(word, reuse=True)
+            for i, word in enumerate(path.split(".")[:-1]):
+                # Flax takes parameters of this name for a dict that was wrapped twice.
+                found = found.push("params_" if word == "params" and not i else word, reuse=True)
             return found
 
         for path, role in roles.items():

@@ -3,6 +3,10 @@
 import contextlib
 import copy
 import inspect
+import io
+import logging
+import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +31,46 @@ def untouched(module: Any) -> Iterator[Any]:
     finally:
         for m, mode in modes.items():
             m.training = mode
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """What torch prints about programs that it cannot export is not for the user, who is told in an error."""
+    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
+
+
+@contextlib.contextmanager
+def values_read(torch: Any) -> Iterator[list[str]]:
+    """The lines of a model where Python asks for the value of a tensor."""
+    from torch.overrides import TorchFunctionMode
+
+    places: list[str] = []
+    own = torch.Tensor
+    asking = {own.__bool__, own.item, own.tolist, own.__int__, own.__float__, own.__index__, torch.is_nonzero}
+
+    class Watch(TorchFunctionMode):
+        def __torch_function__(self, f: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if f in asking:
+                outside = [x for x in traceback.extract_stack() if not _is_ours(x.filename)]
+                if outside:
+                    last = outside[-1]
+                    places.append(f"{last.filename.rpartition('/')[2]}:{last.lineno}: `{last.line}`")
+            return f(*args, **(kwargs or {}))
+
+    with Watch():
+        yield places
+
+
+def _is_ours(path: str) -> bool:
+    return "/torch/" in path or "/clematis/_convert/" in path
 
 
 def device(module: Any) -> Any:

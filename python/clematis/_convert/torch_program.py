@@ -18,6 +18,9 @@ _NUMBERS = {
 }  # fmt: skip
 
 
+_READS = ("item.default", "_local_scalar_dense.default")
+
+
 @dataclass
 class Held:
     """What goes into a program from the model itself."""
@@ -191,6 +194,12 @@ class Writer:
                     self.alias[node.name] = self.alias.get(args[0].name, args[0].name)
                     return None
             name = "getitem"
+        elif isinstance(value, self.torch.SymFloat) and getattr(target, "__name__", "") in _READS:
+            # A number that is read from a tensor is the tensor, if it is one without axes.
+            if args[0].meta["val"].dim() == 0:
+                self.alias[node.name] = self.alias.get(args[0].name, args[0].name)
+                return None
+            name = "_local_scalar_dense"
         elif isinstance(value, self.torch.SymFloat):
             word = getattr(target, "__name__", str(target))
             name = f"sym.{_NUMBERS.get(word, word)}"
@@ -266,7 +275,8 @@ class Writer:
         for path, name in traced.updates.items():
             outputs.append({"value": self.value(places[name]), "updates": names[path]})
         for name, x in self.made:
-            path = f"constants.{name}"
+            # A word that begins with a line is private to its module.
+            path = f"constants.{name.lstrip('_')}"
             values[path] = ("constant", x)
             inputs.append({"name": name, "role": "constant", "path": path, "spec": self.spec(x)})
         for name in traced.given:

@@ -32,6 +32,18 @@ class Converted:
 
         return to_flax_module(self, example_inputs, example_kwargs=example_kwargs, style=style, rngs=rngs)
 
+    def to_onnx(self, path: Any, example_inputs: Any = None, **options: Any) -> None:
+        """Writes what it computes in evaluation as an ONNX file; see `cm.to_onnx`."""
+        from .._convert.onnx import to_onnx
+
+        to_onnx(self, path, example_inputs, **options)
+
+    def to_file(self, path: Any, example_inputs: Any = None, **options: Any) -> None:
+        """Writes its program and its weights as one file, which `clematis run` runs; see `cm.to_file`."""
+        from .._convert.files import to_file
+
+        to_file(self, path, example_inputs, **options)
+
     @staticmethod
     def from_torch_module(native_module: Any, example_inputs: Any = None, **options: Any) -> Any:
         """A module of ours that computes what a torch module does; see `cm.from_torch_module`."""

@@ -65,6 +65,10 @@ pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
     for (i, input) in graph.inputs.iter().enumerate() {
         let spec = graph.spec(input.value);
         if let Some(host) = names.values.get(&i) {
+            // Counters of batches and the like serve training alone.
+            if !reads(graph, i) {
+                continue;
+            }
             if host.spec() != spec {
                 bail!(
                     Convert,

@@ -10,6 +10,7 @@ mod image;
 mod index;
 mod layer;
 mod loss;
+mod narrow;
 mod norm;
 mod pointwise;
 mod pool;
@@ -22,6 +23,7 @@ mod signal;
 
 use super::args::{Args, Slot};
 use super::{Rule, Table, Walk, check_known, role};
+use crate::export::onnx::Names;
 use crate::foreign::Program;
 use crate::onnx::program::{Held, Options, Source, read};
 use crate::onnx::proto;
@@ -87,6 +89,24 @@ pub struct Imported {
     pub inputs: Vec<String>,
     /// Names of what comes out.
     pub outputs: Vec<String>,
+}
+
+impl Imported {
+    /// The graph, with the values of all inputs but those that a call gives.
+    pub fn ready(self) -> Result<(Graph, Names)> {
+        let first = self.graph.inputs.len() - self.constants.len();
+        let held = self.held.into_iter().map(|held| held.host).enumerate();
+        let mut values: HashMap<usize, Host> = held.collect();
+        for (i, x) in self.constants.iter().enumerate() {
+            values.insert(first + i, x.to_host()?);
+        }
+        let names = Names {
+            values,
+            inputs: self.inputs,
+            outputs: self.outputs,
+        };
+        Ok((self.graph, names))
+    }
 }
 
 /// Makes a graph of a model's bytes; data in other files must lie below `folder`.

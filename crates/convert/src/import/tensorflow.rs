@@ -3,8 +3,12 @@
 //! Shapes are values there: the sizes of a tensor, cut, multiplied and packed again. While such a value is made of sizes
 //! alone it stays a list of sizes here, so that a batch keeps its name.
 
+mod control;
+mod index;
 mod layer;
+mod more;
 mod pointwise;
+mod repeated;
 mod shape;
 
 use super::args::{Args, Slot};
@@ -18,7 +22,14 @@ pub static TABLE: Table = Table {
     rule,
 };
 
-const PARTS: [&[(&str, Rule)]; 3] = [pointwise::RULES, shape::RULES, layer::RULES];
+const PARTS: [&[(&str, Rule)]; 6] = [
+    pointwise::RULES,
+    shape::RULES,
+    index::RULES,
+    layer::RULES,
+    more::RULES,
+    control::RULES,
+];
 
 fn rule(name: &str) -> Option<Rule> {
     let mut found = PARTS.iter().flat_map(|part| part.iter());
@@ -40,26 +51,71 @@ const NAMED: usize = usize::MAX;
 
 /// The operand at a place; sizes become a tensor.
 fn t(a: &Args<'_>, i: usize) -> Result<Tensor> {
-    match a.slot(i, "operand") {
-        Slot::Int(d) => counted(*d),
-        Slot::List(parts) => {
-            let one = |part: &Slot| match part {
-                Slot::Int(d) => ops::reshape(counted(*d)?, Shape::from_sizes(&[1])).done(),
-                other => bail!(
-                    Convert,
-                    "convert: `{}`: {} among sizes",
-                    a.node.op,
-                    other.kind()
-                ),
-            };
-            let parts = parts.iter().map(one).collect::<Result<Vec<_>>>()?;
-            if parts.is_empty() {
-                return ops::zeros(Shape::from_sizes(&[0]), DType::I32).done();
-            }
-            ops::concat(&parts, 0).done()
-        }
-        _ => a.tensor(i, "operand"),
+    match tensor_of(a.slot(i, "operand"))? {
+        Some(x) => Ok(x),
+        None => a.tensor(i, "operand"),
     }
+}
+
+/// A value as a tensor, if it can be one.
+fn tensor_of(slot: &Slot) -> Result<Option<Tensor>> {
+    Ok(Some(match slot {
+        Slot::Int(d) => counted(*d)?,
+        Slot::List(parts) => match numbers(slot) {
+            Some((all, shape)) => known(&all, &shape)?,
+            None => {
+                let mut rows = Vec::new();
+                for part in parts {
+                    match tensor_of(part)? {
+                        Some(x) => rows.push(ops::expand_dims(x, 0).done()?),
+                        None => return Ok(None),
+                    }
+                }
+                ops::concat(&rows, 0).done()?
+            }
+        },
+        other => return Ok(other.as_number()),
+    }))
+}
+
+/// Numbers that are all known, in order, and the shape of their nest.
+fn numbers(slot: &Slot) -> Option<(Vec<i64>, Vec<usize>)> {
+    match slot {
+        Slot::Int(d) => Some((vec![d.value()?], vec![])),
+        Slot::List(parts) => {
+            let (mut all, mut inside) = (Vec::new(), Vec::new());
+            for part in parts {
+                let (more, shape) = numbers(part)?;
+                all.extend(more);
+                inside = shape;
+            }
+            inside.insert(0, parts.len());
+            Some((all, inside))
+        }
+        _ => None,
+    }
+}
+
+/// Known numbers as a tensor: those that follow each other in equal steps are counted.
+fn known(all: &[i64], shape: &[usize]) -> Result<Tensor> {
+    if let [first, second, ..] = *all
+        && shape.len() == 1
+        && all.windows(2).all(|two| two[1] - two[0] == second - first)
+    {
+        let places = ops::iota(Shape::from_sizes(shape), 0, DType::I32);
+        return match (first, second - first) {
+            (0, 1) => places,
+            (_, 1) => places + first,
+            (_, 0) => ops::full(Shape::from_sizes(shape), first, DType::I32),
+            (_, step) => places * step + first,
+        }
+        .done();
+    }
+    let narrow: Vec<i32> = all.iter().map(|&n| n as i32).collect();
+    if narrow.iter().zip(all).all(|(&a, &b)| i64::from(a) == b) {
+        return ops::from_slice(&narrow, Shape::from_sizes(shape));
+    }
+    ops::from_slice(all, Shape::from_sizes(shape))
 }
 
 /// A size as a tensor without axes.

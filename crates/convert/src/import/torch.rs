@@ -18,8 +18,9 @@ mod reduce;
 mod resample;
 mod scatter;
 mod shape;
-mod special;
+pub(super) mod special;
 mod view;
+mod whole;
 
 use super::args::{Args, Slot};
 use super::{Rule, Table, Walk};
@@ -35,7 +36,7 @@ pub static TABLE: Table = Table {
 };
 
 /// The parts of the table.
-const PARTS: [&[(&str, Rule)]; 18] = [
+const PARTS: [&[(&str, Rule)]; 19] = [
     pointwise::RULES,
     shape::RULES,
     reduce::RULES,
@@ -54,6 +55,7 @@ const PARTS: [&[(&str, Rule)]; 18] = [
     scatter::RULES,
     special::RULES,
     view::RULES,
+    whole::RULES,
 ];
 
 fn rule(name: &str) -> Option<Rule> {

@@ -60,8 +60,13 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
         folder,
         known: Vec::new(),
         steps: 0,
+        narrow: HashMap::new(),
     };
     let graph = &model.graph;
+    let types = graph.inputs.iter().map(|x| (x.name, x.dtype));
+    for (name, code) in types.chain(graph.initializers.iter().map(|x| (x.name, x.dtype))) {
+        builder.is_narrow(name, code);
+    }
     let uses = uses(graph);
     let given: HashSet<&str> = graph.initializers.iter().map(|x| x.name).collect();
     let (mut inputs, mut held, mut names) = (Vec::new(), Vec::new(), Vec::new());
@@ -262,6 +267,12 @@ impl Paths {
         } else {
             word
         };
+        // Where a value stands on the way, no ending would help: the path becomes one word.
+        let word = if self.is_below_a_value(&word) {
+            word.replace('.', "_")
+        } else {
+            word
+        };
         let mut path = word.clone();
         let mut count = 1;
         // No path may be another one or stand above it.
@@ -280,13 +291,13 @@ impl Paths {
     }
 
     fn clashes(&self, path: &str) -> bool {
-        let above = path
-            .char_indices()
-            .filter(|(_, c)| *c == '.')
-            .map(|(i, _)| &path[..i]);
-        self.used.contains(path)
-            || self.used.contains(&format!("{path}/"))
-            || above.into_iter().any(|p| self.used.contains(p))
+        self.used.contains(path) || self.used.contains(&format!("{path}/"))
+    }
+
+    fn is_below_a_value(&self, path: &str) -> bool {
+        let dots = path.char_indices().filter(|(_, c)| *c == '.');
+        dots.map(|(i, _)| &path[..i])
+            .any(|above| self.used.contains(above))
     }
 }
 
@@ -318,9 +329,47 @@ struct Builder<'a> {
     folder: Option<&'a Path>,
     known: Vec<(String, Host)>,
     steps: usize,
+    /// Values of element types that are kept in wider ones, with the type's number.
+    narrow: HashMap<String, i64>,
 }
 
+/// Ops that leave the element type of their first operand as it is, and often stand between one that rounds and one that
+/// has to know.
+const SAME_TYPE: [&str; 6] = [
+    "Identity",
+    "Reshape",
+    "Transpose",
+    "Squeeze",
+    "Unsqueeze",
+    "Flatten",
+];
+
 impl Builder<'_> {
+    fn is_narrow(&mut self, name: &str, code: i64) {
+        if super::narrow::narrow(code).is_some() {
+            self.narrow.insert(name.to_string(), code);
+        }
+    }
+
+    /// The narrow element type of a node's result, 0 for none.
+    fn narrow_result(&self, node: &Node<'_>) -> i64 {
+        let of = |i: usize| node.inputs.get(i).and_then(|name| self.narrow.get(*name));
+        let told = |name: &str| match node.attributes.iter().find(|x| x.name == name) {
+            Some(Attribute {
+                value: Value::Int(code),
+                ..
+            }) => Some(*code),
+            _ => None,
+        };
+        let code = match node.op {
+            "Cast" => told("to"),
+            "CastLike" => of(1).copied(),
+            "QuantizeLinear" => of(2).copied().or_else(|| told("output_dtype")),
+            op if SAME_TYPE.contains(&op) => of(0).copied(),
+            _ => None,
+        };
+        code.unwrap_or(0)
+    }
     fn nodes(
         &mut self,
         nodes: &[Node<'_>],
@@ -370,6 +419,13 @@ impl Builder<'_> {
             None => {
                 for attribute in &node.attributes {
                     self.attribute(attribute, place, scope, &mut kwargs)?;
+                }
+                let narrow = self.narrow_result(node);
+                if super::narrow::narrow(narrow).is_some() {
+                    kwargs.insert("&narrow".into(), json!(narrow));
+                    if let Some(name) = node.outputs.first() {
+                        self.is_narrow(name, narrow);
+                    }
                 }
                 let main = node.domain.is_empty() || node.domain == "ai.onnx";
                 let op = if main {
@@ -596,4 +652,22 @@ fn written(inputs: &[String], nodes: &[Step], outputs: &[Json]) -> Json {
     let nodes: Vec<Json> = nodes.iter().map(node).collect();
     let outputs: Vec<Json> = outputs.iter().map(|x| json!({ "value": x })).collect();
     json!({ "g": { "inputs": inputs, "nodes": nodes, "outputs": outputs } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_never_stand_below_each_other() {
+        let mut paths = Paths::default();
+        let names = [
+            "a.b", "a", "a.b.c", "a.b", "a_2", "x", "x.y", "x.y", "", ".",
+        ];
+        let found: Vec<String> = names.iter().map(|name| paths.add(name)).collect();
+        let want = [
+            "a.b", "a_2", "a_b_c", "a.b_2", "a_2_2", "x", "x_y", "x_y_2", "value", "value_2",
+        ];
+        assert_eq!(found, want);
+    }
 }

@@ -1,5 +1,6 @@
 //! Tensors of ONNX files: element types by number, elements in their several encodings, data in other files.
 
+use super::narrow::{Narrow, narrow};
 use super::proto::Tensor;
 use super::wire::{Message, number};
 use clematis_core::host::{Bytes, Host};
@@ -7,9 +8,9 @@ use clematis_core::{DType, Error, Kind, Result, Shape, Spec, bail};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 
-/// Our element type of ONNX's number.
+/// Our element type of ONNX's number; narrow ones are kept in a wider one.
 pub fn dtype(code: i64) -> Result<DType> {
-    match own(code) {
+    match own(code).or_else(|| narrow(code).map(Narrow::held)) {
         Some(dtype) => Ok(dtype),
         None => bail!(
             Unsupported,
@@ -108,8 +109,12 @@ pub fn spec(x: &Tensor<'_>) -> Result<Spec> {
 /// The elements of a tensor; data in other files must lie in `folder` or below.
 pub fn host(x: &Tensor<'_>, folder: Option<&Path>) -> Result<Host> {
     let spec = spec(x)?;
+    if let Some(kind) = narrow(x.dtype) {
+        return unpacked(x, kind, spec, folder);
+    }
     if x.is_external {
-        return external(x, spec, folder);
+        let bytes = external(x, &spec, spec.bytes(), folder)?;
+        return finished(bytes, spec);
     }
     let Some(raw) = x.raw else {
         return typed(x, spec);
@@ -145,6 +150,53 @@ fn finished(mut bytes: Bytes, spec: Spec) -> Result<Host> {
         }
     }
     Host::new(spec, bytes)
+}
+
+/// Elements of a narrow type, several to a byte, the first in the low bits.
+fn unpacked(x: &Tensor<'_>, kind: Narrow, spec: Spec, folder: Option<&Path>) -> Result<Host> {
+    let (count, bits) = (spec.shape.count(), kind.bits() as usize);
+    let wanted = count.saturating_mul(bits).div_ceil(8);
+    let mut kept = Vec::new();
+    let outside;
+    let packed: &[u8] = if x.is_external {
+        outside = external(x, &spec, wanted, folder)?;
+        outside.as_slice::<u8>()
+    } else if let Some(raw) = x.raw {
+        raw
+    } else {
+        for (_, piece) in x.typed.iter().filter(|(at, _)| *at == 5) {
+            let mut rest = *piece;
+            while !rest.is_empty() {
+                kept.push(number(&mut rest)? as u8);
+            }
+        }
+        &kept
+    };
+    if packed.len() != wanted {
+        bail!(
+            Convert,
+            "onnx: tensor `{}` is {}{} and takes {wanted} bytes; the file has {}",
+            x.name,
+            name(x.dtype),
+            spec.shape,
+            packed.len()
+        );
+    }
+    let element = |i: usize| kind.decode(packed[i * bits / 8] >> (i * bits % 8));
+    match spec.dtype {
+        DType::I8 => Host::from_slice(
+            &(0..count).map(|i| element(i) as i8).collect::<Vec<_>>(),
+            spec.shape,
+        ),
+        DType::U8 => Host::from_slice(
+            &(0..count).map(|i| element(i) as u8).collect::<Vec<_>>(),
+            spec.shape,
+        ),
+        _ => Host::from_slice(
+            &(0..count).map(|i| element(i) as f32).collect::<Vec<_>>(),
+            spec.shape,
+        ),
+    }
 }
 
 /// Elements in the field of their type: each at least one byte of the file, which bounds how many there can be.
@@ -204,7 +256,8 @@ fn typed(x: &Tensor<'_>, spec: Spec) -> Result<Host> {
     finished(own, spec)
 }
 
-fn external(x: &Tensor<'_>, spec: Spec, folder: Option<&Path>) -> Result<Host> {
+/// The bytes of a tensor that lie in another file.
+fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -> Result<Bytes> {
     let entry = |key: &str| x.external.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
     let number = |key: &str| -> Result<Option<u64>> {
         let Some(text) = entry(key) else {
@@ -254,7 +307,7 @@ fn external(x: &Tensor<'_>, spec: Spec, folder: Option<&Path>) -> Result<Host> {
     }
     let mut file = std::fs::File::open(&real).map_err(failed)?;
     let about = file.metadata().map_err(failed)?;
-    let (offset, bytes) = (number("offset")?.unwrap_or(0), spec.bytes() as u64);
+    let (offset, bytes) = (number("offset")?.unwrap_or(0), wanted as u64);
     if let Some(told) = number("length")?
         && told != bytes
     {
@@ -278,9 +331,9 @@ fn external(x: &Tensor<'_>, spec: Spec, folder: Option<&Path>) -> Result<Host> {
         );
     }
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-    let mut own = Bytes::zeroed(spec.bytes())?;
+    let mut own = Bytes::zeroed(wanted)?;
     file.read_exact(own.as_mut_slice::<u8>()).map_err(failed)?;
-    finished(own, spec)
+    Ok(own)
 }
 
 /// All of a tensor's message but its elements, which have to follow.

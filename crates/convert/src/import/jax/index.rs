@@ -56,7 +56,42 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         slice_sizes: a.dims(NAMED, "slice_sizes")?.into(),
         mode: mode(a)?,
     };
+    if params.mode == OutOfRange::Drop && a.has(NAMED, "fill_value") {
+        return filled(a, params);
+    }
     Ok(ops::gather(e(a, 0), indices(a)?, params).done()?.into())
+}
+
+/// What is out of range is a number that was asked for.
+fn filled(a: &Args<'_>, params: Gather) -> Result<Slot> {
+    let (x, at) = (x(a, 0)?, indices(a)?);
+    let mut inside: Option<Tensor> = None;
+    for (i, &axis) in params.index_map.iter().enumerate() {
+        let i = i as i64;
+        let place = ops::squeeze(ops::slice_axis(&at, -1, i, i + 1), -1i64).done()?;
+        let room = x.shape().dims()[axis] - params.slice_sizes[axis];
+        let Some(last) = Slot::Int(room).as_number() else {
+            return Err(a.bad("a size"));
+        };
+        let fits = ops::logical_and(
+            ops::greater_equal(&place, 0),
+            ops::less_equal(&place, ops::cast(last, place.dtype())),
+        );
+        inside = Some(match inside {
+            Some(before) => ops::logical_and(before, fits).done()?,
+            None => fits.done()?,
+        });
+    }
+    let Some(mut inside) = inside else {
+        return Ok(ops::gather(x, at, params).done()?.into());
+    };
+    // Axes of what was cut out stand between those of the indices.
+    for &axis in params.offset_axes.iter() {
+        inside = ops::expand_dims(&inside, axis as i64).done()?;
+    }
+    let fill = ops::cast(a.tensor(NAMED, "fill_value")?, x.dtype());
+    let found = ops::gather(x, at, params);
+    Ok(ops::where_(inside, found, fill).done()?.into())
 }
 
 /// Indices with a sign.

@@ -33,7 +33,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
     ("svd", |_, a| {
         if !a.flag(NAMED, "compute_uv", true)? {
-            return Ok(vec![ops::svdvals(e(a, 0)).done()?].into());
+            return Ok(ops::svdvals(e(a, 0)).done()?.into());
         }
         let (u, s, v) = ops::svd(&x(a, 0)?, a.flag(NAMED, "full_matrices", false)?)?;
         Ok(vec![s, u, v].into())

@@ -52,6 +52,12 @@ pub const RULES: &[(&str, Rule)] = &[
     ("erfc", one!(ops::erfc)),
     ("erf_inv", one!(ops::erfinv)),
     ("lgamma", one!(ops::lgamma)),
+    ("bessel_i0e", |_, a| {
+        super::super::torch::special::bessel(a, 0, true)
+    }),
+    ("bessel_i1e", |_, a| {
+        super::super::torch::special::bessel(a, 1, true)
+    }),
     ("digamma", one!(ops::digamma)),
     ("real", one!(ops::real)),
     ("imag", one!(ops::imag)),
@@ -86,6 +92,9 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ne", two!(ops::not_equal)),
     ("lt", two!(ops::less)),
     ("le", two!(ops::less_equal)),
+    // The order of all floats, which search for places uses; NaN aside it is the usual one.
+    ("lt_to", two!(ops::less)),
+    ("le_to", two!(ops::less_equal)),
     ("gt", two!(ops::greater)),
     ("ge", two!(ops::greater_equal)),
     (

@@ -166,7 +166,11 @@ fn pieces(a: &Args<'_>, vanishes: bool) -> Result<Slot> {
         out.push(ops::reshape(ops::slice_axis(&x, axis, start, start + size), told).done()?);
         start = start + size;
     }
-    Ok(out.into())
+    // One part is a part, not a list.
+    Ok(match <[Tensor; 1]>::try_from(out) {
+        Ok([one]) => one.into(),
+        Err(several) => several.into(),
+    })
 }
 
 fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {

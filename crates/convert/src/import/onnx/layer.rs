@@ -17,9 +17,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let equation = a.text(NAMED, "equation", "")?.replace(' ', "");
         out(ops::einsum(&equation, &xs.iter().collect::<Vec<_>>()))
     }),
-    ("Softmax", |_, a| {
-        as_rows(a, |x, axis| ops::softmax(x, axis))
-    }),
+    ("Softmax", |_, a| as_rows(a, softmax)),
     ("LogSoftmax", |_, a| {
         as_rows(a, |x, axis| ops::log_softmax(x, axis))
     }),
@@ -58,6 +56,19 @@ fn gemm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         y = y + scaled(Ok(c).into(), beta);
     }
     out(y)
+}
+
+/// Shares along an axis. In half precision each step is rounded, as ONNX defines it; else the steps stay one op.
+fn softmax(x: &Tensor, axis: i64) -> Expr {
+    if x.dtype() != DType::F16 {
+        return ops::softmax(x, axis);
+    }
+    let top = ops::stop_gradient(ops::keepdims(x, vec![axis], ops::max));
+    let parts = ops::exp(x - top).done();
+    match parts {
+        Ok(parts) => &parts / ops::keepdims(&parts, vec![axis], ops::sum),
+        Err(e) => Err(e).into(),
+    }
 }
 
 /// `[batch, length, heads * width]` as `[batch, heads, length, width]`.
@@ -255,7 +266,7 @@ fn scored(
         )
         .done()?;
     }
-    let mut share = ops::softmax(&full, -1).done()?;
+    let mut share = softmax(&full, -1).done()?;
     if let Some(bias) = &bias {
         // A row that may look nowhere has no share of anything.
         let best = ops::keepdims(bias, vec![-1i64], ops::max);

@@ -2,7 +2,10 @@
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
-use super::{NAMED, e, floats, list, maybe, out, several, sizes, t, values, version, wanted};
+use super::{
+    NAMED, e, floats, list, maybe, narrow, out, several, sizes, t, values, version, wanted,
+};
+use crate::onnx::narrow::Narrow;
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Tensor, bail, ops, random};
 
@@ -191,9 +194,12 @@ pub const RULES: &[(&str, Rule)] = &[
         })
     }),
     ("Cast", |_, a| {
-        cast(a, crate::onnx::tensor::dtype(a.int(NAMED, "to", 0)?)?)
+        let to = crate::onnx::tensor::dtype(a.int(NAMED, "to", 0)?)?;
+        cast(a, narrow::wanted(a, "to")?, to)
     }),
-    ("CastLike", |_, a| cast(a, t(a, 1)?.dtype())),
+    ("CastLike", |_, a| {
+        cast(a, narrow::wanted(a, "&narrow")?, t(a, 1)?.dtype())
+    }),
     ("BitCast", |_, a| {
         let to = crate::onnx::tensor::dtype(a.int(NAMED, "to", 0)?)?;
         let x = t(a, 0)?;
@@ -385,7 +391,12 @@ fn choose(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::where_(which, e(a, 1), e(a, 2)))
 }
 
-fn cast(a: &Args<'_>, to: DType) -> Result<Slot> {
+fn cast(a: &Args<'_>, narrow: Option<Narrow>, to: DType) -> Result<Slot> {
+    if let Some(narrow) = narrow {
+        let saturate = a.flag(NAMED, "saturate", true)?;
+        let mode = a.text(NAMED, "round_mode", "up")?;
+        return Ok(narrow::rounded(&t(a, 0)?, narrow, saturate, mode)?.into());
+    }
     if to == DType::I64 && !matches!(a.slot(0, "x"), Slot::Tensor(_)) {
         return Ok(a.slot(0, "x").clone());
     }

@@ -3,13 +3,17 @@
 use super::super::Rule;
 use super::super::args::{Args, Slot};
 use super::conv::{biased, conv};
-use super::{NAMED, maybe, out, ranked, several, t};
+use super::{NAMED, maybe, narrow, out, ranked, several, t};
+use crate::onnx::narrow::Narrow;
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Result, Shape, Tensor, bail, ops};
 
 pub const RULES: &[(&str, Rule)] = &[
     ("QuantizeLinear", |_, a| {
         let x = t(a, 0)?;
+        if let Some(to) = narrow::wanted(a, "&narrow")? {
+            return Ok(narrowed(a, &x, &t(a, 1)?, maybe(a, 2)?, to)?.into());
+        }
         let to = match (maybe(a, 2)?, a.int(NAMED, "output_dtype", 0)?) {
             (Some(zero), _) => zero.dtype(),
             (None, 0) => DType::U8,
@@ -131,6 +135,30 @@ fn quantized(
         y = y + spread(a, x, &ops::cast(zero, DType::F32).done()?)?;
     }
     ops::cast(ops::minimum(ops::maximum(y, low), high), to).done()
+}
+
+/// The same for element types that are kept in wider ones.
+fn narrowed(
+    a: &Args<'_>,
+    x: &Tensor,
+    scale: &Tensor,
+    zero: Option<Tensor>,
+    to: Narrow,
+) -> Result<Tensor> {
+    let wide = ops::cast(x, DType::F32).done()?;
+    let mut y = wide / spread(a, x, &ops::cast(scale, DType::F32).done()?)?;
+    let is_int = matches!(to, Narrow::Int { .. });
+    if is_int {
+        y = ops::round(y);
+    }
+    if let Some(zero) = zero {
+        y = y + spread(a, x, &ops::cast(zero, DType::F32).done()?)?;
+    }
+    if is_int {
+        let (low, high) = to.limits();
+        y = ops::minimum(ops::maximum(y, low), high);
+    }
+    narrow::rounded(&y.done()?, to, a.flag(NAMED, "saturate", true)?, "up")
 }
 
 /// A scale for all, for each place of an axis, or for each block along it, beside the tensor.

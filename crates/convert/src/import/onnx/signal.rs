@@ -4,7 +4,7 @@ use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
 use super::{NAMED, floats, int, maybe, out, ranked, recorded, unknown, version};
 use clematis_core::ops::{Fourier, Norm};
-use clematis_core::{Result, Tensor, bail, ops};
+use clematis_core::{DType, Result, Tensor, bail, ops};
 
 pub const RULES: &[(&str, Rule)] = &[
     ("HannWindow", |_, a| window(a, &[0.5, 0.5])),
@@ -20,7 +20,7 @@ pub const RULES: &[(&str, Rule)] = &[
 /// A sum of cosines with alternating signs.
 fn window(a: &Args<'_>, shares: &[f64]) -> Result<Slot> {
     let n = int(a, 0)?;
-    if !(0..1 << 24).contains(&n) {
+    if !(0..1 << 22).contains(&n) {
         bail!(Convert, "convert: `{}` of size {n}", a.node.op);
     }
     let by = if a.flag(NAMED, "periodic", true)? {
@@ -72,7 +72,12 @@ fn dft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         a.flag(NAMED, "inverse", false)?,
         a.flag(NAMED, "onesided", false)?,
     );
-    let z = complex(&x)?;
+    let own = x.dtype();
+    // Forwards in double precision, so that terms cancel where they should.
+    let z = match inverse {
+        true => complex(&x)?,
+        false => complex(&ops::cast(&x, DType::F64).done()?)?,
+    };
     let length = if a.has(1, "dft_length") {
         Some(vec![int(a, 1)?.clamp(0, 1 << 40) as usize])
     } else {
@@ -97,9 +102,9 @@ fn dft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let y = ops::fourier(kind, wide, length, Some(vec![at]), Norm::Backward).done()?;
     if y.dtype().is_complex() {
-        Ok(parted(&y)?.into())
+        out(ops::cast(parted(&y)?, own))
     } else {
-        out(ops::expand_dims(y, -1))
+        out(ops::cast(ops::expand_dims(y, -1), own))
     }
 }
 

@@ -27,6 +27,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("Conv3D", conv),
     ("DepthwiseConv2dNative", depthwise),
     ("Conv2DBackpropInput", transposed),
+    ("Conv3DBackpropInputV2", transposed),
     ("MaxPool", |_, a| pooled(a, true)),
     ("MaxPool3D", |_, a| pooled(a, true)),
     ("AvgPool", |_, a| pooled(a, false)),
@@ -41,24 +42,17 @@ pub const RULES: &[(&str, Rule)] = &[
         Ok(Slot::List(vec![Slot::Nothing, Slot::Nothing]))
     }),
     ("StatelessRandomGetAlg", |_, _| Ok(Slot::Nothing)),
-    ("StatelessRandomUniformV2", |w, a| {
-        let told = a.told(0)?.dtype;
-        Ok(random::uniform(&w.key(), drawn(a)?, 0.0, 1.0, told)
-            .done()?
-            .into())
-    }),
-    ("StatelessRandomNormalV2", |w, a| {
-        let told = a.told(0)?.dtype;
-        Ok(random::normal(&w.key(), drawn(a)?, 0.0, 1.0, told)
-            .done()?
-            .into())
-    }),
-    ("RandomUniform", |w, a| {
-        let told = a.told(0)?.dtype;
-        Ok(random::uniform(&w.key(), drawn(a)?, 0.0, 1.0, told)
-            .done()?
-            .into())
-    }),
+    ("StatelessRandomUniformV2", |w, a| uniform(w, a, 0)),
+    ("StatelessRandomUniform", |w, a| uniform(w, a, 0)),
+    ("RandomUniform", |w, a| uniform(w, a, 0)),
+    ("StatelessRandomNormalV2", |w, a| normal(w, a, 0)),
+    ("StatelessRandomNormal", |w, a| normal(w, a, 0)),
+    ("RandomStandardNormal", |w, a| normal(w, a, 0)),
+    ("StatelessTruncatedNormalV2", truncated),
+    ("TruncatedNormal", truncated),
+    ("StatelessRandomUniformIntV2", |w, a| integers(w, a, 4)),
+    ("StatelessRandomUniformInt", |w, a| integers(w, a, 2)),
+    ("RandomUniformInt", |w, a| integers(w, a, 1)),
     ("ResizeBilinear", |_, a| {
         resized(a, clematis_core::op::composite::ResizeMethod::Linear)
     }),
@@ -67,14 +61,48 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-fn drawn(a: &Args<'_>) -> Result<Shape> {
-    match sizes(a, 0) {
+fn drawn(a: &Args<'_>, i: usize) -> Result<Shape> {
+    match sizes(a, i) {
         Some(dims) => Ok(Shape::from_dims(dims)),
         None => bail!(
             Unsupported,
             "convert: a draw of a shape that depends on values"
         ),
     }
+}
+
+fn uniform(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
+    let told = a.told(0)?.dtype;
+    let x = random::uniform(&w.key(), drawn(a, i)?, 0.0, 1.0, told);
+    Ok(x.done()?.into())
+}
+
+fn normal(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
+    let told = a.told(0)?.dtype;
+    let x = random::normal(&w.key(), drawn(a, i)?, 0.0, 1.0, told);
+    Ok(x.done()?.into())
+}
+
+/// Normal numbers within two deviations: the inverse of the distribution at uniform places between the ends.
+fn truncated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    let told = a.told(0)?.dtype;
+    // erf(2 / sqrt(2)) = erf(sqrt(2)).
+    const END: f64 = 0.954_499_736_103_641_6;
+    let places = random::uniform(&w.key(), drawn(a, 0)?, -END, END, told);
+    let x = ops::erfinv(places) * std::f64::consts::SQRT_2;
+    Ok(ops::clamp(x, -2.0, 2.0).done()?.into())
+}
+
+/// Whole numbers from one operand up to the next.
+fn integers(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
+    let told = a.told(0)?.dtype;
+    let places = random::uniform(&w.key(), drawn(a, 0)?, 0.0, 1.0, DType::F64).done()?;
+    let (low, high) = (
+        ops::cast(t(a, i)?, DType::F64).done()?,
+        ops::cast(t(a, i + 1)?, DType::F64).done()?,
+    );
+    let x = ops::floor(places * (&high - &low) + &low);
+    Ok(ops::cast(ops::minimum(x, high - 1.0), told).done()?.into())
 }
 
 fn product(a: &Args<'_>, x_word: &str, y_word: &str) -> Result<Slot> {
@@ -191,7 +219,7 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     use clematis_nn::functional::conv::{Sliding, conv_transpose};
     let (x, was_second) = channels_last(a, t(a, 2)?)?;
     // [height, width, out, in] becomes [height, width, in, out].
-    let w = ops::swap_axes(t(a, 1)?, 2, 3).done()?;
+    let w = ops::swap_axes(t(a, 1)?, -2, -1).done()?;
     let Some(dims) = sizes(a, 0) else {
         bail!(
             Unsupported,
@@ -199,8 +227,12 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         );
     };
     let from = if was_second { 2 } else { 1 };
-    let wanted: Option<Vec<i64>> = dims[from..from + 2].iter().map(|d| d.value()).collect();
-    let mut sliding = Sliding::new("conv_transpose", 2);
+    let spread = x.rank() - 2;
+    let wanted: Option<Vec<i64>> = dims[from..from + spread]
+        .iter()
+        .map(|d| d.value())
+        .collect();
+    let mut sliding = Sliding::new("conv_transpose", spread);
     sliding.strides = Axes::new(&spatial(a, "strides", x.rank())?);
     sliding.dilations = Axes::new(&spatial(a, "dilations", x.rank())?);
     sliding.padding = padding(a, x.rank())?;

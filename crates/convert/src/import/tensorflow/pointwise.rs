@@ -47,7 +47,10 @@ pub const RULES: &[(&str, Rule)] = &[
     ("IsNan", one!(ops::isnan)),
     ("IsInf", one!(ops::isinf)),
     ("IsFinite", one!(ops::isfinite)),
-    ("LogicalNot", one!(ops::logical_not)),
+    ("LogicalNot", |_, a| match a.slot(0, "x") {
+        Slot::Bool(x) => Ok(Slot::Bool(!x)),
+        _ => Ok(ops::logical_not(e(a, 0)).done()?.into()),
+    }),
     ("Sigmoid", one!(ops::sigmoid)),
     ("Relu", one!(ops::relu)),
     ("Relu6", one!(|x| ops::minimum(ops::relu(x), 6.0))),
@@ -80,6 +83,21 @@ pub const RULES: &[(&str, Rule)] = &[
     ("FloorDiv", |_, a| {
         either(a, |x, y| x.floor_div(y).ok(), ops::floor_divide)
     }),
+    ("TruncateDiv", |_, a| {
+        either(
+            a,
+            |x, y| (x.value()? >= 0 && y.value()? > 0).then(|| x.floor_div(y).ok())?,
+            |x, y| {
+                x.then(|x| {
+                    y.then(|y| {
+                        // Towards zero, where ours goes down.
+                        let size = ops::floor_divide(ops::abs(&x), ops::abs(&y));
+                        (size * ops::sign(&x) * ops::sign(&y)).done()
+                    })
+                })
+            },
+        )
+    }),
     ("FloorMod", |_, a| {
         either(a, |x, y| x.rem(y).ok(), ops::remainder)
     }),
@@ -99,19 +117,53 @@ pub const RULES: &[(&str, Rule)] = &[
         })),
     ),
     ("Pow", two!(ops::pow)),
+    (
+        "Xlogy",
+        two!(|x: Expr, y: Expr| x.then(|x| {
+            let none = ops::equal(&x, 0.0);
+            ops::where_(&none, 0.0, &x * ops::log(ops::where_(&none, 1.0, y)))
+        })),
+    ),
+    ("Mod", two!(ops::remainder)),
+    ("LogicalXor", two!(ops::logical_xor)),
+    ("LeftShift", two!(ops::shift_left)),
+    ("RightShift", two!(ops::shift_right)),
+    ("Invert", one!(ops::bitwise_not)),
+    ("Asinh", one!(ops::asinh)),
+    ("Acosh", one!(ops::acosh)),
+    ("Atanh", one!(ops::atanh)),
+    ("Erfinv", one!(ops::erfinv)),
+    ("Lgamma", one!(ops::lgamma)),
+    ("Digamma", one!(ops::digamma)),
+    ("Real", one!(ops::real)),
+    ("Imag", one!(ops::imag)),
+    ("Conj", one!(ops::conj)),
+    ("ComplexAbs", one!(ops::abs)),
+    ("Angle", one!(ops::angle)),
+    ("Complex", two!(ops::complex)),
     ("Atan2", two!(ops::atan2)),
     (
         "SquaredDifference",
         two!(|x: Expr, y: Expr| (x - y).then(|d| &d * &d)),
     ),
-    ("Equal", two!(ops::equal)),
-    ("NotEqual", two!(ops::not_equal)),
-    ("Less", two!(ops::less)),
-    ("LessEqual", two!(ops::less_equal)),
-    ("Greater", two!(ops::greater)),
-    ("GreaterEqual", two!(ops::greater_equal)),
-    ("LogicalAnd", two!(ops::logical_and)),
-    ("LogicalOr", two!(ops::logical_or)),
+    ("Equal", |_, a| compared(a, |x, y| x == y, ops::equal)),
+    ("NotEqual", |_, a| {
+        compared(a, |x, y| x != y, ops::not_equal)
+    }),
+    ("Less", |_, a| compared(a, |x, y| x < y, ops::less)),
+    ("LessEqual", |_, a| {
+        compared(a, |x, y| x <= y, ops::less_equal)
+    }),
+    ("Greater", |_, a| compared(a, |x, y| x > y, ops::greater)),
+    ("GreaterEqual", |_, a| {
+        compared(a, |x, y| x >= y, ops::greater_equal)
+    }),
+    ("LogicalAnd", |_, a| {
+        logical(a, |x, y| x && y, ops::logical_and)
+    }),
+    ("LogicalOr", |_, a| {
+        logical(a, |x, y| x || y, ops::logical_or)
+    }),
     ("BitwiseAnd", two!(ops::bitwise_and)),
     ("BitwiseOr", two!(ops::bitwise_or)),
     ("BitwiseXor", two!(ops::bitwise_xor)),
@@ -122,12 +174,8 @@ pub const RULES: &[(&str, Rule)] = &[
         }
         Ok(sum.done()?.into())
     }),
-    ("SelectV2", |_, a| {
-        Ok(ops::where_(e(a, 0), e(a, 1), e(a, 2)).done()?.into())
-    }),
-    ("Select", |_, a| {
-        Ok(ops::where_(e(a, 0), e(a, 1), e(a, 2)).done()?.into())
-    }),
+    ("SelectV2", select),
+    ("Select", select_rows),
     ("ClipByValue", |_, a| {
         Ok(ops::minimum(ops::maximum(e(a, 0), e(a, 1)), e(a, 2))
             .done()?
@@ -149,7 +197,11 @@ fn either(
     f: fn(Expr, Expr) -> Expr,
 ) -> Result<Slot> {
     if let (Some(x), Some(y)) = (sizes(a, 0), sizes(a, 1)) {
-        let count = x.len().max(y.len());
+        let count = if x.is_empty() || y.is_empty() {
+            0
+        } else {
+            x.len().max(y.len())
+        };
         let at = |xs: &[Dim], i: usize| xs.get(i).or(xs.first()).copied().unwrap_or(Dim::from(0));
         let all: Option<Vec<Dim>> = (0..count).map(|i| sized(at(&x, i), at(&y, i))).collect();
         if let Some(all) = all {
@@ -159,6 +211,49 @@ fn either(
         }
     }
     Ok(f(e(a, 0), e(a, 1)).done()?.into())
+}
+
+/// A comparison; of sizes that are known, a truth value.
+fn compared(a: &Args<'_>, sized: fn(i64, i64) -> bool, f: fn(Expr, Expr) -> Expr) -> Result<Slot> {
+    if let (Slot::Int(x), Slot::Int(y)) = (a.slot(0, "x"), a.slot(1, "y")) {
+        if let (Some(x), Some(y)) = (x.value(), y.value()) {
+            return Ok(Slot::Bool(sized(x, y)));
+        }
+        // The same expression is equal to itself, whatever it is.
+        if x == y {
+            return Ok(Slot::Bool(sized(0, 0)));
+        }
+    }
+    Ok(f(e(a, 0), e(a, 1)).done()?.into())
+}
+
+fn logical(a: &Args<'_>, known: fn(bool, bool) -> bool, f: fn(Expr, Expr) -> Expr) -> Result<Slot> {
+    if let (Slot::Bool(x), Slot::Bool(y)) = (a.slot(0, "x"), a.slot(1, "y")) {
+        return Ok(Slot::Bool(known(*x, *y)));
+    }
+    Ok(f(e(a, 0), e(a, 1)).done()?.into())
+}
+
+/// One of two; sizes stay sizes where the choice is known.
+fn select(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    if let Slot::Bool(yes) = a.slot(0, "condition") {
+        let chosen = a.slot(if *yes { 1 } else { 2 }, "chosen");
+        if matches!(chosen, Slot::Int(_)) {
+            return Ok(chosen.clone());
+        }
+    }
+    Ok(ops::where_(e(a, 0), e(a, 1), e(a, 2)).done()?.into())
+}
+
+/// The older choice: a condition of one axis chooses whole rows.
+fn select_rows(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    let (mask, x) = (t(a, 0)?, t(a, 1)?);
+    if mask.rank() != 1 || x.rank() < 2 {
+        return select(w, a);
+    }
+    let axes: Vec<i64> = (1..x.rank() as i64).collect();
+    let mask = ops::expand_axes(mask, &axes);
+    Ok(ops::where_(mask, x, e(a, 2)).done()?.into())
 }
 
 fn cast(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {

@@ -12,7 +12,16 @@ pub const RULES: &[(&str, Rule)] = &[
     ("Size", |_, a| Ok(Slot::Int(t(a, 0)?.shape().count_dim()))),
     ("Rank", |_, a| Ok(Slot::Int(t(a, 0)?.rank().into()))),
     ("Reshape", reshape),
+    ("ShapeN", |_, a| {
+        let one = |i: usize| Ok(list(t(a, i)?.shape().dims().to_vec()));
+        Ok(Slot::List(
+            (0..a.args.len()).map(one).collect::<Result<_>>()?,
+        ))
+    }),
     ("ExpandDims", |_, a| {
+        if let Slot::Int(d) = a.slot(0, "size") {
+            return Ok(list(vec![*d]));
+        }
         Ok(ops::expand_dims(e(a, 0), ints(a, 1)?[0]).done()?.into())
     }),
     ("Squeeze", squeeze),
@@ -49,15 +58,9 @@ pub const RULES: &[(&str, Rule)] = &[
     ("StridedSlice", strided_slice),
     ("Pad", pad),
     ("PadV2", pad),
-    ("Tile", |_, a| {
-        let times: Vec<usize> = ints(a, 1)?.into_iter().map(|n| n as usize).collect();
-        Ok(ops::tile(e(a, 0), &times).done()?.into())
-    }),
+    ("Tile", tile),
     ("ReverseV2", |_, a| {
         Ok(ops::flip(e(a, 0), ints(a, 1)?).done()?.into())
-    }),
-    ("GatherV2", |_, a| {
-        Ok(ops::take(e(a, 0), e(a, 1), ints(a, 2)?[0]).done()?.into())
     }),
     ("OneHot", |_, a| {
         let depth = sizes(a, 1)
@@ -69,11 +72,11 @@ pub const RULES: &[(&str, Rule)] = &[
             .done()?
             .into())
     }),
-    ("Sum", |_, a| over(a, ops::sum)),
+    ("Sum", |_, a| folded(a, |x, y| x + y, ops::sum)),
     ("Mean", |_, a| over(a, ops::mean)),
-    ("Max", |_, a| over(a, ops::max)),
-    ("Min", |_, a| over(a, ops::min)),
-    ("Prod", prod),
+    ("Max", |_, a| folded(a, |x, y| x.max(y), ops::max)),
+    ("Min", |_, a| folded(a, |x, y| x.min(y), ops::min)),
+    ("Prod", |_, a| folded(a, |x, y| x * y, ops::prod)),
     ("Any", |_, a| over(a, ops::any)),
     ("All", |_, a| over(a, ops::all)),
     ("ArgMax", |_, a| {
@@ -148,11 +151,13 @@ fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
             "convert: `Reshape` to a shape that depends on values"
         );
     };
-    // A list of sizes that becomes one of another length is no tensor here.
-    if let Some(own) = sizes(a, 0)
-        && dims.len() == 1
-    {
-        return Ok(list(own));
+    // Sizes remain sizes.
+    if let Some(own) = sizes(a, 0) {
+        match (dims.len(), own.first()) {
+            (0, Some(&one)) => return Ok(Slot::Int(one)),
+            (1, _) => return Ok(list(own)),
+            _ => {}
+        }
     }
     let x = t(a, 0)?;
     if let Some(open) = dims.iter().position(|d| d.value() == Some(-1)) {
@@ -164,6 +169,9 @@ fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 fn squeeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    if let Some([one]) = sizes(a, 0).as_deref() {
+        return Ok(Slot::Int(*one));
+    }
     let x = t(a, 0)?;
     let mut axes = a.ints(NAMED, "squeeze_dims")?;
     if axes.is_empty() {
@@ -179,17 +187,31 @@ fn squeeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 fn range(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let dtype = a.told(0)?.dtype;
+    let told = a.told(0)?;
     let one = |i: usize| sizes(a, i).and_then(|d| d.first().copied());
-    let (Some(start), Some(limit), Some(step)) = (one(0), one(1), one(2)) else {
+    if let (Some(start), Some(limit), Some(step)) = (one(0), one(1), one(2)) {
+        let count = (limit - start).ceil_div(step)?;
+        if let (Some(n), Some(from), Some(by)) = (count.value(), start.value(), step.value())
+            && n <= SMALL
+        {
+            let all = (0..n.max(0)).map(|i| Dim::number(from + i * by));
+            return Ok(list(all.collect()));
+        }
+        let places = ops::iota(Shape::from_dims([count]), 0, told.dtype);
+        let step = ops::cast(super::counted(step)?, told.dtype);
+        let start = ops::cast(super::counted(start)?, told.dtype);
+        return Ok((places * step + start).done()?.into());
+    }
+    let Some(count) = told.shape.dims().first().filter(|d| d.value().is_some()) else {
         bail!(Unsupported, "convert: `Range` between values");
     };
-    let count = (limit - start).ceil_div(step)?;
-    let places = ops::iota(Shape::from_dims([count]), 0, dtype);
-    let step = ops::cast(super::counted(step)?, dtype);
-    let start = ops::cast(super::counted(start)?, dtype);
-    Ok((places * step + start).done()?.into())
+    let places = ops::iota(Shape::from_dims([*count]), 0, told.dtype);
+    let part = |i: usize| ops::cast(e(a, i), told.dtype);
+    Ok((places * part(2) + part(0)).done()?.into())
 }
+
+/// As many numbers as these are kept one by one: they are axes and places.
+const SMALL: i64 = 64;
 
 fn pack(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let parts: Option<Vec<Dim>> = (0..a.args.len())
@@ -200,6 +222,10 @@ fn pack(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .collect();
     if let Some(dims) = parts {
         return Ok(list(dims));
+    }
+    // Rows of sizes, as widths to pad by.
+    if (0..a.args.len()).all(|i| sizes(a, i).is_some()) && a.int(NAMED, "axis", 0)? == 0 {
+        return Ok(Slot::List(a.args.clone()));
     }
     let xs = (0..a.args.len())
         .map(|i| t(a, i))
@@ -417,9 +443,39 @@ fn over(a: &Args<'_>, f: impl Fn(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
     Ok(f(x, axes).done()?.into())
 }
 
-fn prod(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    if let Some(dims) = sizes(a, 0) {
-        return Ok(Slot::Int(dims.into_iter().fold(Dim::from(1), |n, d| n * d)));
+/// A reduction of sizes gives a size.
+fn folded(
+    a: &Args<'_>,
+    two: fn(Dim, Dim) -> Dim,
+    f: impl Fn(Tensor, Vec<i64>) -> Expr,
+) -> Result<Slot> {
+    let Some(dims) = sizes(a, 0) else {
+        return over(a, f);
+    };
+    if matches!(a.slot(0, "operand"), Slot::Int(_)) || ints(a, 1)?.is_empty() {
+        return Ok(a.slot(0, "operand").clone());
     }
-    over(a, ops::prod)
+    match dims.iter().copied().reduce(two) {
+        Some(d) if a.flag(NAMED, "keep_dims", false)? => Ok(list(vec![d])),
+        Some(d) => Ok(Slot::Int(d)),
+        // Of nothing, the product is one and the sum zero.
+        None => Ok(Slot::Int(Dim::from(usize::from(a.node.op == "Prod")))),
+    }
+}
+
+/// The whole repeated along each axis, as often as sizes say.
+fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    let times = shape(a, 1)?;
+    if let (Some(own), Some(n)) = (sizes(a, 0), times.dims().first().and_then(|d| d.value())) {
+        return Ok(list(own.repeat(n.max(0) as usize)));
+    }
+    let x = t(a, 0)?;
+    let (mut wide, mut out) = (Vec::new(), Vec::new());
+    for (&size, &n) in x.shape().dims().iter().zip(times.dims()) {
+        wide.extend([n, size]);
+        out.push(size * n);
+    }
+    let axes: Vec<usize> = (0..x.rank()).map(|i| 2 * i + 1).collect();
+    let wide = ops::broadcast_in(&x, &Shape::from_dims(wide), &axes);
+    Ok(ops::reshape(wide, Shape::from_dims(out)).done()?.into())
 }

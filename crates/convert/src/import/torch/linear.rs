@@ -126,6 +126,12 @@ pub const RULES: &[(&str, Rule)] = &[
         )
     }),
     ("convolution", convolution),
+    ("conv1d", named_convolution),
+    ("conv2d", named_convolution),
+    ("conv3d", named_convolution),
+    ("conv_transpose1d", named_convolution),
+    ("conv_transpose2d", named_convolution),
+    ("conv_transpose3d", named_convolution),
     ("scaled_dot_product_attention", attention),
 ];
 
@@ -176,48 +182,117 @@ fn each(given: &[i64], spatial: usize) -> Vec<usize> {
 fn convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
     let spatial = x.rank() - 2;
-    let strides = each(&a.ints(3, "stride")?, spatial);
     let pads = each(&a.ints(4, "padding")?, spatial);
-    let dilation = each(&a.ints(5, "dilation")?, spatial);
-    let groups = a.int(8, "groups", 1)? as usize;
-    let plain = Axes::all(x.rank());
-    let y = if a.flag(6, "transposed", false)? {
-        // The filter is [in, out / groups, …]: as the convolution back from the result to the operand has it.
-        let more = each(&a.ints(7, "output_padding")?, spatial);
-        let padding = pads
-            .iter()
-            .zip(&more)
-            .map(|(&p, &m)| (Dim::from(p), Dim::number(p as i64 - m as i64)));
-        let call = Composite::ConvTranspose {
-            strides: Axes::new(&strides),
-            padding: padding.collect(),
-            rhs_dilation: Axes::new(&dilation),
-            lhs_layout: plain.clone(),
-            rhs_layout: plain.clone(),
-            out_layout: plain,
-            feature_groups: groups,
-        };
-        dispatch::apply_one(&call.into(), &[&x, &w])?
-    } else {
-        let params = Conv {
-            strides: Axes::new(&strides),
-            padding: pads.iter().map(|&p| (Dim::from(p), Dim::from(p))).collect(),
-            lhs_dilation: Axes::new(&vec![1; spatial]),
-            rhs_dilation: Axes::new(&dilation),
-            lhs_layout: plain.clone(),
-            rhs_layout: plain.clone(),
-            out_layout: plain,
-            feature_groups: groups,
-            batch_groups: 1,
-        };
-        ops::conv_general(x, w, params).done()?
+    let whole = Convolution {
+        strides: each(&a.ints(3, "stride")?, spatial),
+        padding: pads.iter().map(|&p| (p as i64, p as i64)).collect(),
+        dilation: each(&a.ints(5, "dilation")?, spatial),
+        more: match a.flag(6, "transposed", false)? {
+            true => Some(each(&a.ints(7, "output_padding")?, spatial)),
+            false => None,
+        },
+        groups: a.int(8, "groups", 1)? as usize,
     };
-    let Some(b) = a.maybe_tensor(2, "bias")? else {
-        return Ok(y.into());
+    whole.of(x, w, a.maybe_tensor(2, "bias")?)
+}
+
+/// A convolution; back from results to operands where `more` is given, which is how much longer the axes become.
+struct Convolution {
+    strides: Vec<usize>,
+    padding: Vec<(i64, i64)>,
+    dilation: Vec<usize>,
+    more: Option<Vec<usize>>,
+    groups: usize,
+}
+
+impl Convolution {
+    fn of(&self, x: Tensor, w: Tensor, bias: Option<Tensor>) -> Result<Slot> {
+        let spatial = self.strides.len();
+        let plain = Axes::all(x.rank());
+        let y = if let Some(more) = &self.more {
+            // The filter is [in, out / groups, …]: as the convolution back from the result to the operand has it.
+            let pairs = self.padding.iter().zip(more);
+            let padding = pairs.map(|(p, &m)| (Dim::number(p.0), Dim::number(p.1 - m as i64)));
+            let call = Composite::ConvTranspose {
+                strides: Axes::new(&self.strides),
+                padding: padding.collect(),
+                rhs_dilation: Axes::new(&self.dilation),
+                lhs_layout: plain.clone(),
+                rhs_layout: plain.clone(),
+                out_layout: plain,
+                feature_groups: self.groups,
+            };
+            dispatch::apply_one(&call.into(), &[&x, &w])?
+        } else {
+            let pairs = self.padding.iter();
+            let params = Conv {
+                strides: Axes::new(&self.strides),
+                padding: pairs
+                    .map(|p| (Dim::number(p.0), Dim::number(p.1)))
+                    .collect(),
+                lhs_dilation: Axes::new(&vec![1; spatial]),
+                rhs_dilation: Axes::new(&self.dilation),
+                lhs_layout: plain.clone(),
+                rhs_layout: plain.clone(),
+                out_layout: plain,
+                feature_groups: self.groups,
+                batch_groups: 1,
+            };
+            ops::conv_general(x, w, params).done()?
+        };
+        let Some(b) = bias else {
+            return Ok(y.into());
+        };
+        let mut shape = vec![1i64; spatial + 1];
+        shape[0] = -1;
+        Ok((y + ops::reshape(b, shape)).done()?.into())
+    }
+}
+
+/// A convolution before torch takes it apart: padding may be a word, and the batch may be missing.
+fn named_convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
+    let spatial = w.rank() - 2;
+    let ones = |given: Vec<i64>| match given.is_empty() {
+        true => vec![1; spatial],
+        false => each(&given, spatial),
     };
-    let mut shape = vec![1i64; spatial + 1];
-    shape[0] = -1;
-    Ok((y + ops::reshape(b, shape)).done()?.into())
+    let back = a.node.op.contains("transpose");
+    let (groups_at, dilation_at) = if back { (6, 7) } else { (6, 5) };
+    let dilation = ones(a.ints(dilation_at, "dilation")?);
+    let padding = match a.slot(4, "padding") {
+        Slot::Text(word) if word == "same" => {
+            let pair = |i: usize| {
+                let size = w.shape().known_size(i + 2, "conv")? as i64;
+                let total = dilation[i] as i64 * (size - 1);
+                Ok((total / 2, total - total / 2))
+            };
+            (0..spatial).map(pair).collect::<Result<Vec<_>>>()?
+        }
+        Slot::Text(_) => vec![(0, 0); spatial],
+        _ => {
+            let pads = each(&a.ints(4, "padding")?, spatial);
+            pads.iter().map(|&p| (p as i64, p as i64)).collect()
+        }
+    };
+    let whole = Convolution {
+        strides: ones(a.ints(3, "stride")?),
+        padding,
+        dilation,
+        more: match back {
+            true => Some(each(&a.ints(5, "output_padding")?, spatial)),
+            false => None,
+        },
+        groups: a.int(groups_at, "groups", 1)? as usize,
+    };
+    let bias = a.maybe_tensor(2, "bias")?;
+    if x.rank() == spatial + 2 {
+        return whole.of(x, w, bias);
+    }
+    match whole.of(ops::expand_dims(&x, 0).done()?, w, bias)? {
+        Slot::Tensor(y) => Ok(ops::squeeze(y, 0).done()?.into()),
+        other => Ok(other),
+    }
 }
 
 fn attention(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {

@@ -21,6 +21,8 @@ pub const RULES: &[(&str, Rule)] = &[
     ("avg_pool3d", avg_pool),
     ("_adaptive_avg_pool2d", adaptive_avg_pool),
     ("_adaptive_avg_pool3d", adaptive_avg_pool),
+    ("adaptive_avg_pool2d", adaptive_avg_pool),
+    ("adaptive_avg_pool3d", adaptive_avg_pool),
     ("adaptive_avg_pool1d", adaptive_avg_pool),
     ("adaptive_max_pool1d", adaptive_max_pool),
     ("adaptive_max_pool2d", adaptive_max_pool),

@@ -67,7 +67,7 @@ fn series(x: &Tensor, coefficients: &[f64]) -> Result<Tensor> {
 }
 
 /// The modified Bessel function of the first kind, maybe times exp(-|x|).
-fn bessel(a: &Args<'_>, order: usize, scaled: bool) -> Result<Slot> {
+pub fn bessel(a: &Args<'_>, order: usize, scaled: bool) -> Result<Slot> {
     let x = real(a)?;
     let size = ops::abs(&x).done()?;
     let (near, far): (&[f64], &[f64]) = if order == 0 {

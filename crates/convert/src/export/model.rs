@@ -1,0 +1,162 @@
+//! A graph with its values in one file of our own: a safetensors file whose structure holds the program as text.
+//!
+//! Weights lie in it under their paths, so that every reader of safetensors finds them. It is read without running
+//! anything, and what the program says of a value is held against the value.
+
+use super::onnx::Names;
+use super::python::CONSTANTS;
+use clematis_core::graph::{Graph, Role};
+use clematis_core::{Result, Tensor, bail, ops};
+use clematis_nn::checkpoint::{self, Key, Nest, Reader};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Where the program stands among the weights.
+const PROGRAM: &str = "__program__";
+/// The version of what is below that name.
+const VERSION: i64 = 1;
+
+/// The name of an input's value in a file; constants have none of their own.
+fn place(name: &str, constants: &mut usize) -> String {
+    if name.is_empty() {
+        *constants += 1;
+        return format!("{CONSTANTS}.c{}", *constants - 1);
+    }
+    name.to_string()
+}
+
+/// Writes a graph and the values of those inputs that a call does not give. The file is whole or not there.
+pub fn save(path: &Path, graph: &Graph, names: &Names) -> Result<()> {
+    // What reads a program counts values from the first one on, so none may be missing.
+    let graph = graph.prune();
+    let (mut pairs, mut constants): (Vec<(String, Tensor)>, _) = (Vec::new(), 0);
+    for (i, input) in graph.inputs.iter().enumerate() {
+        let Some(host) = names.values.get(&i) else {
+            if !matches!(input.role, Role::Input | Role::Key) {
+                bail!(Convert, "to_file: `{}` has no value", input.name);
+            }
+            continue;
+        };
+        let spec = graph.spec(input.value);
+        if host.spec() != spec {
+            bail!(
+                Convert,
+                "to_file: `{}` is {spec} in the program, and its value {}",
+                input.name,
+                host.spec()
+            );
+        }
+        let name = place(&input.name, &mut constants);
+        if name.starts_with("__program__") || pairs.iter().any(|(seen, _)| *seen == name) {
+            bail!(Convert, "to_file: no file can hold the name `{name}`");
+        }
+        pairs.push((name, ops::from_host(host.clone())?));
+    }
+    let text = |words: &[String]| Nest::List(words.iter().cloned().map(Nest::Text).collect());
+    let program = Nest::Dict(vec![
+        (Key::Text("version".into()), Nest::Int(VERSION)),
+        (Key::Text("text".into()), Nest::Text(graph.to_string())),
+        (Key::Text("inputs".into()), text(&names.inputs)),
+        (Key::Text("outputs".into()), text(&names.outputs)),
+    ]);
+    let mut structure = match Nest::from_paths(pairs.iter().map(|(name, _)| name.as_str())) {
+        Nest::Dict(parts) => parts,
+        _ => Vec::new(),
+    };
+    structure.push((Key::Text(PROGRAM.into()), program));
+    checkpoint::save_nest(path, &Nest::Dict(structure), &pairs)
+}
+
+fn entry<'a>(nest: &'a Nest, key: &str) -> Option<&'a Nest> {
+    let Nest::Dict(parts) = nest else { return None };
+    let found = parts
+        .iter()
+        .find(|(k, _)| matches!(k, Key::Text(word) if word == key));
+    found.map(|(_, x)| x)
+}
+
+/// Whether a file holds a program beside its weights.
+pub fn holds_program(file: &Reader) -> bool {
+    entry(file.structure(), PROGRAM).is_some()
+}
+
+/// The program of a file, names of its inputs and outputs.
+fn program(file: &Reader, path: &Path) -> Result<(Graph, Vec<String>, Vec<String>)> {
+    let Some(own) = entry(file.structure(), PROGRAM) else {
+        bail!(
+            Io,
+            "{}: it holds weights alone, and no program",
+            path.display()
+        );
+    };
+    match entry(own, "version") {
+        Some(Nest::Int(VERSION)) => {}
+        Some(Nest::Int(n)) => bail!(
+            Io,
+            "{}: version {n} of the format; this program reads version {VERSION}",
+            path.display()
+        ),
+        _ => bail!(Io, "{}: its program has no version", path.display()),
+    }
+    let Some(Nest::Text(text)) = entry(own, "text") else {
+        bail!(Io, "{}: its program has no text", path.display());
+    };
+    let words = |key: &str| -> Vec<String> {
+        let Some(Nest::List(words)) = entry(own, key) else {
+            return Vec::new();
+        };
+        let word = |x: &Nest| {
+            if let Nest::Text(word) = x {
+                Some(word.clone())
+            } else {
+                None
+            }
+        };
+        words.iter().filter_map(word).collect()
+    };
+    let graph = Graph::parse(text).map_err(|e| e.note(format!("in {}", path.display())))?;
+    Ok((graph, words("inputs"), words("outputs")))
+}
+
+/// The program of a file without its weights, for a look.
+pub fn look(file: &Reader, path: &Path) -> Result<(Graph, Names)> {
+    let (graph, inputs, outputs) = program(file, path)?;
+    let names = Names {
+        inputs,
+        outputs,
+        ..Names::default()
+    };
+    Ok((graph, names))
+}
+
+/// Reads a graph and the values of its inputs by their places.
+pub fn load(path: &Path) -> Result<(Graph, Names)> {
+    let mut file = Reader::open(path)?;
+    let (graph, inputs, outputs) = program(&file, path)?;
+    let mut found: HashMap<String, _> = file.read(|_| true)?.into_iter().collect();
+    let (mut values, mut constants) = (HashMap::new(), 0);
+    for (i, input) in graph.inputs.iter().enumerate() {
+        if matches!(input.role, Role::Input | Role::Key) {
+            continue;
+        }
+        let (name, spec) = (place(&input.name, &mut constants), graph.spec(input.value));
+        let Some(host) = found.remove(&name) else {
+            bail!(Io, "{}: `{name}` of the program is missing", path.display());
+        };
+        if host.spec() != spec {
+            bail!(
+                Io,
+                "{}: `{name}` is {spec} in the program, and {} in the file",
+                path.display(),
+                host.spec()
+            );
+        }
+        values.insert(i, host);
+    }
+    let names = Names {
+        values,
+        inputs,
+        outputs,
+    };
+    Ok((graph, names))
+}

@@ -1,0 +1,362 @@
+//! A graph as a folder of Python that runs by itself: a model in a framework's own form, around a function of plain calls.
+//!
+//! The folder holds `model.py`, the weights, and the functions of the framework's dialect that the program calls, so that
+//! nothing but the framework and numpy has to be there. What a dialect has is read from a table, for Python need not be
+//! installed where the folder is written; a test holds the table against the dialects.
+
+use super::onnx::Names;
+use crate::lower::{self, Dialect};
+use clematis_core::graph::{Graph, Role};
+use clematis_core::host::Host;
+use clematis_core::{Error, Kind, Op, Result, Spec, bail};
+use clematis_dialect::DIALECTS;
+use serde::Deserialize;
+use std::collections::{HashMap, HashSet};
+
+/// The framework that a folder is written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its name, as on the command line.
+    pub name: &'static str,
+    /// What it is called in sentences, with what has to be installed.
+    needs: &'static str,
+    /// The dialects that its arrays speak.
+    dialects: &'static [&'static str],
+    imports: &'static str,
+    model: &'static str,
+}
+
+macro_rules! target {
+    ($name:literal, $needs:literal, $dialects:expr, $imports:literal) => {
+        Target {
+            name: $name,
+            needs: $needs,
+            dialects: &$dialects,
+            imports: $imports,
+            model: include_str!(concat!("python/", $name, ".py")),
+        }
+    };
+}
+
+/// Every framework that has a form of its own for models.
+pub const TARGETS: &[Target] = &[
+    target!(
+        "numpy",
+        "numpy and ml_dtypes",
+        ["numpy"],
+        "import numpy as np\n"
+    ),
+    target!("torch", "torch and numpy", ["torch"], "import torch\n"),
+    target!("jax", "jax", ["jax"], "import jax\n"),
+    target!(
+        "haiku",
+        "dm-haiku",
+        ["jax"],
+        "import haiku as hk\nimport jax\n"
+    ),
+    target!(
+        "flax",
+        "flax",
+        ["jax"],
+        "import jax\nfrom flax import nnx\n"
+    ),
+    target!(
+        "tensorflow",
+        "tensorflow",
+        ["tensorflow"],
+        "import tensorflow as tf\n"
+    ),
+    target!(
+        "keras",
+        "keras and its backend",
+        ["torch", "jax", "tensorflow"],
+        "import keras\nimport numpy as np\n"
+    ),
+];
+
+/// Where the dialects lie in a folder.
+const PACKAGE: &str = "clematis_ops";
+/// What the weights' file calls the constants of a program.
+pub const CONSTANTS: &str = "__constants__";
+
+/// What a table says of a dialect.
+#[derive(Deserialize)]
+struct Known {
+    functions: HashSet<String>,
+    refuses: HashSet<String>,
+    numbers: HashSet<String>,
+    numberless: HashSet<String>,
+    asks_for_64: bool,
+    open_sizes: bool,
+    wraps_scalars: bool,
+}
+
+/// A folder, ready to be written.
+pub struct Folder {
+    /// Paths below the folder, and texts.
+    pub files: Vec<(String, String)>,
+    /// What belongs into `model.safetensors`.
+    pub weights: Vec<(String, Host)>,
+}
+
+/// Finds a target.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|t| t.name == name)
+}
+
+/// Makes a folder of a graph; `title` is what the model is called.
+pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Result<Folder> {
+    let mut graph = graph.clone();
+    graph.outputs.retain(|o| o.updates.is_none());
+    let (graph, more) = lower::without_held(&graph.prune())?;
+    let mut values: HashMap<usize, Host> = names.values.clone();
+    let first = graph.inputs.len() - more.len();
+    for (i, x) in more.iter().enumerate() {
+        values.insert(first + i, x.to_host()?);
+    }
+    let parts = Parts::of(&graph, names, values)?;
+    let mut files = vec![(
+        format!("{PACKAGE}/__init__.py"),
+        format!(
+            "\"\"\"The functions that the program of model.py calls, in the words of {}.\"\"\"\n",
+            target.dialects.join(", ")
+        ),
+    )];
+    files.push((
+        format!("{PACKAGE}/files.py"),
+        include_str!("python/files.py").to_string(),
+    ));
+    for dialect in DIALECTS
+        .iter()
+        .filter(|d| target.dialects.contains(&d.name))
+    {
+        for file in dialect.parts.iter().chain([&dialect.ops]) {
+            files.push((format!("{PACKAGE}/{}.py", file.name), at_home(file.text)));
+        }
+    }
+    let mut programs = Vec::new();
+    for name in target.dialects {
+        programs.push((*name, printed(&graph, name)?));
+    }
+    let imported = match programs.as_slice() {
+        [(dialect, _)] => format!("from {PACKAGE} import files, {dialect} as ops\n"),
+        _ => format!("from {PACKAGE} import files\n"),
+    };
+    let mut text = format!(
+        "\"\"\"{title} for {}. Needs {}.\n\n`python model.py x.npy … --out y.npz` runs it on numpy files, without files on random numbers. Weights are in\nmodel.safetensors, the functions that the program calls in {PACKAGE}.\n\"\"\"\n\n{}\n{imported}",
+        target.name, target.needs, target.imports
+    );
+    text.push_str(&parts.written());
+    match programs.as_slice() {
+        [(dialect, program)] => {
+            if known(dialect)?.open_sizes {
+                text.push_str("ops = ops.for_source()\n");
+            }
+            text.push_str(&format!("\n\n{program}"));
+        }
+        _ => {
+            text.push_str(&chosen(&programs)?);
+            for (dialect, program) in programs {
+                let head = format!("\"\"\"The program in the words of {dialect}.\"\"\"\n\n\n");
+                files.push((format!("program_{dialect}.py"), head + &program));
+            }
+        }
+    }
+    text.push_str(&format!(
+        "\n\n{}\n\nif __name__ == \"__main__\":\n    files.main(call, INPUTS, OUTPUTS)\n",
+        target.model
+    ));
+    files.push(("model.py".to_string(), text));
+    Ok(Folder {
+        files,
+        weights: parts.weights,
+    })
+}
+
+/// The program and the functions of the backend that Keras has.
+fn chosen(programs: &[(&str, String)]) -> Result<String> {
+    let mut text = String::from("\nBACKEND = keras.backend.backend()\n");
+    for (i, (dialect, _)) in programs.iter().enumerate() {
+        let word = if i == 0 { "if" } else { "elif" };
+        text.push_str(&format!(
+            "{word} BACKEND == {dialect:?}:\n    from program_{dialect} import program\n\n    from {PACKAGE} import {dialect} as ops\n"
+        ));
+        if known(dialect)?.open_sizes {
+            text.push_str("\n    ops = ops.for_source()\n");
+        }
+    }
+    text.push_str("else:\n    raise SystemExit(f\"Keras computes with {BACKEND}, for which there is no program\")\n");
+    Ok(text)
+}
+
+/// A dialect's file that finds its kind beside itself.
+fn at_home(text: &str) -> String {
+    text.replace("from clematis._dialects import ", "from . import ")
+        .replace("from clematis._dialects.", "from .")
+}
+
+fn known(name: &str) -> Result<Known> {
+    let table: std::result::Result<HashMap<String, Known>, _> =
+        serde_json::from_str(include_str!("python/dialects.json"));
+    let mut table = table.map_err(|e| Error::new(Kind::Internal, format!("convert: {e}")))?;
+    match table.remove(name) {
+        Some(known) => Ok(known),
+        None => bail!(
+            Internal,
+            "convert: nothing is known of the dialect `{name}`"
+        ),
+    }
+}
+
+fn printed(graph: &Graph, dialect: &str) -> Result<String> {
+    let known = known(dialect)?;
+    let ops: HashSet<&str> = Op::all().into_iter().map(|(name, _)| name).collect();
+    let has = |op: &Op| {
+        !matches!(op, Op::Custom(_))
+            && ops.contains(op.name())
+            && known.functions.contains(op.name())
+    };
+    let dialect = Dialect {
+        has: &has,
+        refuses: &known.refuses,
+        numbers: &known.numbers,
+        numberless: &known.numberless,
+        asks_for_64: known.asks_for_64,
+        open_sizes: known.open_sizes,
+        wraps_scalars: known.wraps_scalars,
+    };
+    lower::lower(graph, "program", &dialect)
+}
+
+/// A graph's inputs by what they are for, and its outputs.
+struct Parts {
+    /// Path, role, element type.
+    held: Vec<(String, &'static str, &'static str)>,
+    inputs: Vec<(String, Spec)>,
+    keys: usize,
+    constants: Vec<(String, &'static str)>,
+    outputs: Vec<(String, Spec)>,
+    weights: Vec<(String, Host)>,
+}
+
+impl Parts {
+    fn of(graph: &Graph, names: &Names, mut values: HashMap<usize, Host>) -> Result<Parts> {
+        let mut parts = Parts {
+            held: Vec::new(),
+            inputs: Vec::new(),
+            keys: 0,
+            constants: Vec::new(),
+            outputs: Vec::new(),
+            weights: Vec::new(),
+        };
+        let mut given = names.inputs.iter();
+        for (i, input) in graph.inputs.iter().enumerate() {
+            let spec = graph.spec(input.value);
+            let word = spec.dtype.name();
+            let last = !parts.constants.is_empty();
+            match (values.remove(&i), input.role) {
+                (Some(host), _) if !input.name.is_empty() && !last => {
+                    if !parts.inputs.is_empty() || parts.keys > 0 {
+                        bail!(
+                            Internal,
+                            "convert: `{}` stands after the inputs",
+                            input.name
+                        );
+                    }
+                    parts
+                        .held
+                        .push((input.name.clone(), input.role.name(), word));
+                    parts.weights.push((input.name.clone(), host));
+                }
+                (Some(host), _) => {
+                    let name = format!("{CONSTANTS}.c{}", parts.constants.len());
+                    parts.constants.push((name.clone(), word));
+                    parts.weights.push((name, host));
+                }
+                (None, Role::Key) if !last => parts.keys += 1,
+                (None, Role::Input) if !last && parts.keys == 0 => {
+                    let plain = format!("x{}", parts.inputs.len());
+                    let name = given.next().unwrap_or(&plain).clone();
+                    parts.inputs.push((name, spec.clone()));
+                }
+                _ => bail!(Convert, "convert: `{}` has no value", input.name),
+            }
+        }
+        let mut words = names.outputs.iter();
+        for (i, spec) in graph.output_specs().into_iter().enumerate() {
+            let plain = format!("y{i}");
+            parts
+                .outputs
+                .push((words.next().unwrap_or(&plain).clone(), spec));
+        }
+        Ok(parts)
+    }
+
+    /// What the program takes and gives, as Python's dicts.
+    fn written(&self) -> String {
+        let dict = |name: &str, about: &str, lines: Vec<String>| {
+            let inside: String = lines.iter().map(|line| format!("    {line},\n")).collect();
+            match inside.is_empty() {
+                true => format!("# {about}\n{name} = {{}}\n"),
+                false => format!("# {about}\n{name} = {{\n{inside}}}\n"),
+            }
+        };
+        let held = self
+            .held
+            .iter()
+            .map(|(path, role, word)| format!("{path:?}: ({role:?}, {word:?})"));
+        let inputs = self
+            .inputs
+            .iter()
+            .map(|(name, spec)| format!("{name:?}: {}", written_spec(spec)));
+        let constants = self
+            .constants
+            .iter()
+            .map(|(name, word)| format!("{name:?}: {word:?}"));
+        let outputs = self
+            .outputs
+            .iter()
+            .map(|(name, spec)| format!("{name:?}: {:?}", spec.dtype.name()));
+        let shapes: Vec<String> = self
+            .outputs
+            .iter()
+            .map(|(_, spec)| written_spec(spec))
+            .collect();
+        let mut text = String::from("\n");
+        text.push_str(&dict(
+            "HELD",
+            "Weights: what each is for, its element type.",
+            held.collect(),
+        ));
+        text.push_str(&dict(
+            "INPUTS",
+            "Element types and shapes; a size with a name may be any.",
+            inputs.collect(),
+        ));
+        text.push_str(&dict(
+            "OUTPUTS",
+            "Element types of what comes out.",
+            outputs.collect(),
+        ));
+        text.push_str(&format!("SHAPES = [{}]\n", shapes.join(", ")));
+        text.push_str(&dict(
+            "CONSTANTS",
+            "Values that the program was written with.",
+            constants.collect(),
+        ));
+        text.push_str(&format!("# How often it draws.\nKEYS = {}\n", self.keys));
+        text
+    }
+}
+
+fn written_spec(spec: &Spec) -> String {
+    let sizes = spec.shape.dims().iter().map(|d| match d.value() {
+        Some(n) => n.to_string(),
+        None => format!("{:?}", d.to_string()),
+    });
+    format!(
+        "({:?}, [{}])",
+        spec.dtype.name(),
+        sizes.collect::<Vec<_>>().join(", ")
+    )
+}

@@ -1,0 +1,45 @@
+class Part(nnx.Module):
+    """Holds variables under a word of their paths."""
+
+
+class Frozen(nnx.Variable):
+    """A parameter that is not trained."""
+
+
+class Model(nnx.Module):
+    """The model: weights are `nnx.Param`, running statistics `nnx.BatchStat`."""
+
+    def __init__(self, rngs=None):
+        self.rngs = rngs if rngs is not None else nnx.Rngs(0)
+        values = files.weights(__file__)
+        for path, (role, word) in HELD.items():
+            kind = {"param": nnx.Param, "frozen": Frozen}.get(role, nnx.BatchStat)
+            holder, (*above, last) = self, path.split(".")
+            for name in above:
+                if not hasattr(holder, name):
+                    setattr(holder, name, Part())
+                holder = getattr(holder, name)
+            setattr(holder, last, kind(files.given(ops, word, values[path])))
+        self.constants = nnx.data([Frozen(files.given(ops, word, values[name])) for name, word in CONSTANTS.items()])
+
+    def held(self, path):
+        """A weight."""
+        found = self
+        for word in path.split("."):
+            found = getattr(found, word)
+        return found[...]
+
+    def __call__(self, *inputs):
+        """The outputs: one alone, several as a tuple."""
+        keys = [jax.random.bits(self.rngs(), (2,), "uint32") for _ in range(KEYS)]
+        constants = [x[...] for x in self.constants]
+        outs = program(ops, *map(self.held, HELD), *inputs, *keys, *constants)
+        return outs[0] if len(OUTPUTS) == 1 else outs
+
+
+def call(*arrays):
+    """The outputs of numpy's arrays."""
+    given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
+    outs = nnx.jit(lambda model, *xs: model(*xs))(Model(), *given)
+    outs = (outs,) if len(OUTPUTS) == 1 else outs
+    return [files.taken(ops, word, x) for word, x in zip(OUTPUTS.values(), outs, strict=True)]

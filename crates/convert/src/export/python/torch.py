@@ -1,0 +1,53 @@
+class Part(torch.nn.Module):
+    """Holds parameters under a word of their paths."""
+
+
+def words(path):
+    """A path as torch can have it: a word that its modules have a meaning for gets an underscore."""
+    return [f"{word}_" if hasattr(torch.nn.Module, word) else word for word in path.split(".")]
+
+
+class Model(torch.nn.Module):
+    """The model; its `state_dict` has the names of the weights."""
+
+    def __init__(self):
+        super().__init__()
+        values = files.weights(__file__)
+        for path, (role, word) in HELD.items():
+            x = files.given(ops, word, values[path])
+            if role in ("param", "frozen"):
+                x = torch.nn.Parameter(x, requires_grad=role == "param" and x.is_floating_point())
+            holder, (*above, last) = self, words(path)
+            for name in above:
+                if name not in holder._modules:
+                    holder.add_module(name, Part())
+                holder = holder._modules[name]
+            if isinstance(x, torch.nn.Parameter):
+                holder.register_parameter(last, x)
+            else:
+                holder.register_buffer(last, x)
+        for i, (path, word) in enumerate(CONSTANTS.items()):
+            self.register_buffer(f"constant_{i}", files.given(ops, word, values[path]), persistent=False)
+
+    def held(self, path):
+        """A weight."""
+        found = self
+        for word in words(path):
+            found = getattr(found, word)
+        return found
+
+    def forward(self, *inputs):
+        """The outputs: one alone, several as a tuple."""
+        keys = [torch.randint(0, 1 << 32, (2,)).to(torch.uint32) for _ in range(KEYS)]
+        constants = [getattr(self, f"constant_{i}") for i in range(len(CONSTANTS))]
+        outs = program(ops, *map(self.held, HELD), *inputs, *keys, *constants)
+        return outs[0] if len(OUTPUTS) == 1 else outs
+
+
+def call(*arrays):
+    """The outputs of numpy's arrays."""
+    given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
+    with torch.no_grad():
+        outs = Model().eval()(*given)
+    outs = (outs,) if len(OUTPUTS) == 1 else outs
+    return [files.taken(ops, word, x) for word, x in zip(OUTPUTS.values(), outs, strict=True)]

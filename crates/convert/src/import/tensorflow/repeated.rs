@@ -1,0 +1,355 @@
+//! Loops.
+//!
+//! A loop that counts to a number that is known before it becomes a scan: lists that it reads in order are its rows, and
+//! lists that it writes in order are its results. Such loops can be differentiated backwards; others remain loops.
+
+use super::super::Walk;
+use super::super::args::{Args, Slot};
+use super::control::{program, reserved, settled, several};
+use crate::foreign::{Node, Program};
+use clematis_core::control::{self, Carry};
+use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
+use serde_json::{Value as Json, json};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// What becomes of one variable of a loop at each turn.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// It stays as it is.
+    Fixed,
+    /// It begins at a number and grows by one.
+    Counter(i64, i64),
+    /// A list that is written in order and not read.
+    Rows,
+    /// A list of one element that every turn writes anew.
+    Last,
+    /// Anything else.
+    Carried,
+}
+
+/// A body, and what its names stand for.
+struct Names<'a> {
+    nodes: HashMap<&'a str, &'a Node>,
+    places: HashMap<&'a str, usize>,
+    program: &'a Program,
+}
+
+impl<'a> Names<'a> {
+    fn of(program: &'a Program) -> Self {
+        let nodes = program.nodes.iter().map(|n| (n.out.as_str(), n)).collect();
+        let inputs = program.inputs.iter().enumerate();
+        let places = inputs.map(|(i, x)| (x.name.as_str(), i)).collect();
+        Names {
+            nodes,
+            places,
+            program,
+        }
+    }
+
+    /// The value behind ops that change nothing.
+    fn behind<'x>(&self, mut x: &'x Json) -> &'x Json
+    where
+        'a: 'x,
+    {
+        while let Some(node) = self.node(x)
+            && node.op == "Identity"
+            && let Some(inner) = node.args.first()
+        {
+            x = inner;
+        }
+        x
+    }
+
+    fn node(&self, x: &Json) -> Option<&'a Node> {
+        self.nodes.get(x.get("v")?.as_str()?).copied()
+    }
+
+    /// Which input a value is.
+    fn input(&self, x: &Json) -> Option<usize> {
+        let name = self.behind(x).get("v")?.as_str()?;
+        self.places.get(name).copied()
+    }
+
+    /// How often an input is read, by ops that do something and as a result.
+    fn uses(&self, input: usize) -> usize {
+        let ops = self.program.nodes.iter().filter(|n| n.op != "Identity");
+        let by_ops = ops
+            .flat_map(|n| n.args.iter())
+            .filter(|x| self.input(x) == Some(input))
+            .count();
+        let outputs = self.program.outputs.iter();
+        by_ops
+            + outputs
+                .filter(|o| self.input(&o.value) == Some(input))
+                .count()
+    }
+
+    /// What becomes of each variable.
+    fn kinds(&self, start: &[Slot]) -> Vec<Kind> {
+        let one = |i: usize| self.changes(i, start.get(i)).unwrap_or(Kind::Carried);
+        let mut kinds: Vec<Kind> = (0..self.program.inputs.len()).map(one).collect();
+        for i in 0..kinds.len() {
+            if kinds[i] == Kind::Carried
+                && let Some(kind) = self.list(i, start.get(i), &kinds)
+            {
+                kinds[i] = kind;
+            }
+        }
+        kinds
+    }
+
+    fn changes(&self, i: usize, start: Option<&Slot>) -> Option<Kind> {
+        let out = self.behind(&self.program.outputs.get(i)?.value);
+        if self.input(out) == Some(i) {
+            return Some(Kind::Fixed);
+        }
+        let node = self.node(out)?;
+        let Some(Slot::Int(from)) = start else {
+            return None;
+        };
+        if !matches!(node.op.as_str(), "AddV2" | "Add") {
+            return None;
+        }
+        let (x, y) = (node.args.first()?, node.args.get(1)?);
+        let step = match (self.input(x) == Some(i), self.input(y) == Some(i)) {
+            (true, false) => self.behind(y).as_i64()?,
+            (false, true) => self.behind(x).as_i64()?,
+            _ => return None,
+        };
+        (step > 0).then_some(Kind::Counter(from.value()?, step))
+    }
+
+    fn list(&self, i: usize, start: Option<&Slot>, kinds: &[Kind]) -> Option<Kind> {
+        let node = self.node(self.behind(&self.program.outputs.get(i)?.value))?;
+        let length = reserved(start?)?;
+        if node.op != "TensorListSetItem"
+            || self.input(node.args.first()?) != Some(i)
+            || self.uses(i) != 1
+        {
+            return None;
+        }
+        if self.counts_from_zero(node.args.get(1)?, kinds) {
+            return Some(Kind::Rows);
+        }
+        let one = matches!(length, Slot::Int(n) if n.value() == Some(1));
+        (one && self.behind(node.args.get(1)?).as_i64() == Some(0)).then_some(Kind::Last)
+    }
+
+    fn counts_from_zero(&self, index: &Json, kinds: &[Kind]) -> bool {
+        self.input(index)
+            .is_some_and(|at| kinds.get(at) == Some(&Kind::Counter(0, 1)))
+    }
+}
+
+/// How often a loop runs, if its test compares counters with numbers that stay.
+fn turns(test: &Names<'_>, x: &Json, start: &[Slot], kinds: &[Kind]) -> Option<Dim> {
+    let node = test.node(test.behind(x))?;
+    let (x, y) = (node.args.first()?, node.args.get(1)?);
+    let until = |counter: &Json, limit: &Json, more: i64| -> Option<Dim> {
+        let Kind::Counter(from, step) = *kinds.get(test.input(counter)?)? else {
+            return None;
+        };
+        let limit = match test.behind(limit).as_i64() {
+            Some(n) => Dim::number(n),
+            None => {
+                let at = test.input(limit)?;
+                match (kinds.get(at)?, start.get(at)?) {
+                    (Kind::Fixed, Slot::Int(d)) => *d,
+                    _ => return None,
+                }
+            }
+        };
+        let left = limit - Dim::number(from - more);
+        left.ceil_div(Dim::number(step)).ok()
+    };
+    match node.op.as_str() {
+        "LogicalAnd" => Some(turns(test, x, start, kinds)?.min(turns(test, y, start, kinds)?)),
+        "Less" => until(x, y, 0),
+        "LessEqual" => until(x, y, 1),
+        "Greater" => until(y, x, 0),
+        "GreaterEqual" => until(y, x, 1),
+        _ => None,
+    }
+}
+
+pub(super) fn repeated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    let (test, step) = (program(a, "cond")?, program(a, "body")?);
+    let names = Names::of(&step);
+    let kinds = names.kinds(&a.args);
+    let tests = Names::of(&test);
+    let count = match test.outputs.first() {
+        Some(out) => turns(&tests, &out.value, &a.args, &kinds),
+        None => bail!(Convert, "convert: `{}` without a test", a.node.op),
+    };
+    match count {
+        Some(count) => counted_loop(w, a, &names, &kinds, count),
+        None => open_loop(w, a, &test, &step, &kinds),
+    }
+}
+
+/// Values that a loop begins with; a list that was only reserved gets the shape that a first turn gives it.
+fn beginnings(
+    w: &mut Walk<'_>,
+    a: &Args<'_>,
+    step: &Program,
+    carried: &[usize],
+) -> Result<Vec<Tensor>> {
+    let mut first: Option<Vec<Slot>> = None;
+    let mut out = Vec::new();
+    for &i in carried {
+        if reserved(&a.args[i]).is_none() {
+            out.push(settled(&a.args[i])?);
+            continue;
+        }
+        if first.is_none() {
+            first = Some(w.inside(step, &a.args)?);
+        }
+        match first.as_ref().and_then(|all| all.get(i)) {
+            Some(Slot::Tensor(x)) => out.push(ops::zeros(x.shape().clone(), x.dtype()).done()?),
+            _ => bail!(
+                Unsupported,
+                "convert: a list that no turn of a loop writes to"
+            ),
+        }
+    }
+    Ok(out)
+}
+
+/// What a turn leaves of carried values, as they were typed before.
+fn carried_on(out: &Slot, before: &Tensor) -> Result<Tensor> {
+    let x = settled(out)?;
+    if x.dtype() == before.dtype() {
+        return Ok(x);
+    }
+    ops::cast(x, before.dtype()).done()
+}
+
+fn counted_loop(
+    w: &mut Walk<'_>,
+    a: &Args<'_>,
+    names: &Names<'_>,
+    kinds: &[Kind],
+    count: Dim,
+) -> Result<Slot> {
+    let mut step = names.program.clone();
+    // What is written to a list is a result, and the list itself is none.
+    for (i, kind) in kinds.iter().enumerate() {
+        if let Kind::Rows | Kind::Last = kind
+            && let Some(node) = names.node(names.behind(&names.program.outputs[i].value))
+            && let Some(own) = step.nodes.iter_mut().find(|own| own.out == node.out)
+        {
+            own.op = "Identity".into();
+            own.args = vec![node.args[2].clone()];
+            own.specs.clear();
+        }
+    }
+    let (mut rows, mut row_names) = (Vec::new(), Vec::new());
+    for (at, node) in names.program.nodes.iter().enumerate() {
+        let Some(i) = (node.op == "TensorListGetItem").then(|| names.input(&node.args[0])) else {
+            continue;
+        };
+        let Some(i) = i.filter(|&i| kinds[i] == Kind::Fixed) else {
+            continue;
+        };
+        if let Slot::Tensor(x) = &a.args[i]
+            && x.shape().dims()[0] == count
+            && names.counts_from_zero(&node.args[1], kinds)
+        {
+            let name = format!("row {at}");
+            step.nodes[at].op = "Identity".into();
+            step.nodes[at].args = vec![json!({"v": name})];
+            step.nodes[at].specs.clear();
+            rows.push(x.clone());
+            row_names.push(name);
+        }
+    }
+    for name in &row_names {
+        let mut place = step.inputs[0].clone();
+        place.name = name.clone();
+        step.inputs.push(place);
+    }
+    let places = |wanted: fn(&Kind) -> bool| -> Vec<usize> {
+        (0..kinds.len()).filter(|&i| wanted(&kinds[i])).collect()
+    };
+    let carried = places(|k| *k == Kind::Carried);
+    let written = places(|k| matches!(k, Kind::Rows | Kind::Last));
+    let start = Carry(beginnings(w, a, names.program, &carried)?);
+    let mut sequences = vec![ops::iota(Shape::from_dims([count]), 0, DType::I32).done()?];
+    sequences.extend(rows);
+    let (last, results) = control::scan(&start, &Carry(sequences), None, false, |carry, row| {
+        let mut left = carry.0.iter();
+        let mut operands = Vec::new();
+        for (i, kind) in kinds.iter().enumerate() {
+            operands.push(match kind {
+                Kind::Fixed => a.args[i].clone(),
+                Kind::Counter(from, by) => Slot::Tensor((&row.0[0] * *by + *from).done()?),
+                Kind::Rows | Kind::Last => Slot::Nothing,
+                Kind::Carried => left.next().cloned().map_or(Slot::Nothing, Slot::Tensor),
+            });
+        }
+        operands.extend(row.0[1..].iter().cloned().map(Slot::Tensor));
+        let out = w.inside(&step, &operands)?;
+        let next = carried.iter().zip(&carry.0);
+        let next = next.map(|(&i, before)| carried_on(&out[i], before));
+        let next = Carry(next.collect::<Result<_>>()?);
+        let results = written.iter().map(|&i| settled(&out[i]));
+        Ok((next, Carry(results.collect::<Result<_>>()?)))
+    })?;
+    let (mut last, mut results) = (last.0.into_iter(), results.0.into_iter());
+    let mut out = Vec::new();
+    for (i, kind) in kinds.iter().enumerate() {
+        out.push(match kind {
+            Kind::Fixed => a.args[i].clone(),
+            Kind::Counter(from, by) => Slot::Int(Dim::number(*from) + count * Dim::number(*by)),
+            Kind::Carried => last.next().map_or(Slot::Nothing, Slot::Tensor),
+            Kind::Rows => results.next().map_or(Slot::Nothing, Slot::Tensor),
+            Kind::Last => match results.next() {
+                Some(all) => ops::slice_axis(all, 0, count - Dim::from(1), count)
+                    .done()?
+                    .into(),
+                None => Slot::Nothing,
+            },
+        });
+    }
+    Ok(several(out))
+}
+
+/// A loop whose turns are counted when it runs.
+fn open_loop(
+    w: &mut Walk<'_>,
+    a: &Args<'_>,
+    test: &Program,
+    step: &Program,
+    kinds: &[Kind],
+) -> Result<Slot> {
+    let moving: Vec<usize> = (0..kinds.len())
+        .filter(|&i| kinds[i] != Kind::Fixed)
+        .collect();
+    let start = Carry(beginnings(w, a, step, &moving)?);
+    let with = |carry: &Carry| -> Vec<Slot> {
+        let mut operands = a.args.clone();
+        for (&i, x) in moving.iter().zip(&carry.0) {
+            operands[i] = Slot::Tensor(x.clone());
+        }
+        operands
+    };
+    let walk = RefCell::new(w);
+    let out = control::while_loop(
+        start,
+        |carry| {
+            let out = walk.borrow_mut().inside(test, &with(carry))?;
+            match out.first() {
+                Some(go_on) => ops::reshape(ops::cast(settled(go_on)?, DType::Bool), ()).done(),
+                None => bail!(Convert, "convert: the test of a loop gives nothing"),
+            }
+        },
+        |carry| {
+            let out = walk.borrow_mut().inside(step, &with(carry))?;
+            let next = moving.iter().zip(&carry.0);
+            let next = next.map(|(&i, before)| carried_on(&out[i], before));
+            Ok(Carry(next.collect::<Result<_>>()?))
+        },
+    )?;
+    Ok(several(with(&out)))
+}

@@ -1,0 +1,185 @@
+//! Element types of less than a byte, and floats of one: what they hold, in a type of ours that holds all of it.
+//!
+//! No framework here stores them. A value of such a type is kept in a wider one, int8, uint8 or float32, and is rounded
+//! where the model rounds, so that all numbers are those of the model; only the memory is not.
+
+use clematis_core::DType;
+
+/// What one of these types is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Narrow {
+    /// An integer.
+    Int {
+        /// How many.
+        bits: u32,
+        /// Whether it has a sign.
+        signed: bool,
+    },
+    /// A float.
+    Float {
+        /// Bits of the exponent.
+        exponent: u32,
+        /// Bits of the mantissa.
+        mantissa: u32,
+        /// What the exponent is counted from.
+        bias: i32,
+        /// What stands for what is no number.
+        special: Special,
+    },
+    /// Powers of two.
+    Scale,
+}
+
+/// What a float has besides numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Special {
+    /// Nothing.
+    None,
+    /// NaN where all bits but the sign are set.
+    Last,
+    /// NaN in the place of minus zero.
+    MinusZero,
+    /// Infinities and NaN, as wide floats have them.
+    Infinities,
+}
+
+/// The type of ONNX's number.
+pub fn narrow(code: i64) -> Option<Narrow> {
+    let float = |exponent, mantissa, bias, special| Narrow::Float {
+        exponent,
+        mantissa,
+        bias,
+        special,
+    };
+    Some(match code {
+        17 => float(4, 3, 7, Special::Last),
+        18 => float(4, 3, 8, Special::MinusZero),
+        19 => float(5, 2, 15, Special::Infinities),
+        20 => float(5, 2, 16, Special::MinusZero),
+        21 => int(4, false),
+        22 => int(4, true),
+        23 => float(2, 1, 1, Special::None),
+        24 => Narrow::Scale,
+        25 => int(2, false),
+        26 => int(2, true),
+        _ => return None,
+    })
+}
+
+fn int(bits: u32, signed: bool) -> Narrow {
+    Narrow::Int { bits, signed }
+}
+
+impl Narrow {
+    /// The type of ours that values are kept in.
+    pub fn held(self) -> DType {
+        match self {
+            Narrow::Int { signed: true, .. } => DType::I8,
+            Narrow::Int { signed: false, .. } => DType::U8,
+            _ => DType::F32,
+        }
+    }
+
+    /// Bits of one element in a file.
+    pub fn bits(self) -> u32 {
+        match self {
+            Narrow::Int { bits, .. } => bits,
+            Narrow::Float {
+                exponent, mantissa, ..
+            } => 1 + exponent + mantissa,
+            Narrow::Scale => 8,
+        }
+    }
+
+    /// Least and greatest number.
+    pub fn limits(self) -> (f64, f64) {
+        match self {
+            Narrow::Int { bits, signed: true } => {
+                let half = f64::from(1 << (bits - 1));
+                (-half, half - 1.0)
+            }
+            Narrow::Int { bits, .. } => (0.0, f64::from((1 << bits) - 1)),
+            Narrow::Scale => (2f64.powi(-127), 2f64.powi(127)),
+            Narrow::Float {
+                exponent,
+                mantissa,
+                special,
+                ..
+            } => {
+                let all = (1u32 << (exponent + mantissa)) - 1;
+                let last = match special {
+                    Special::None | Special::MinusZero => all,
+                    Special::Last => all - 1,
+                    Special::Infinities => all - (1 << mantissa),
+                };
+                let most = self.decode(last as u8);
+                (-most, most)
+            }
+        }
+    }
+
+    /// The number that some bits stand for.
+    pub fn decode(self, code: u8) -> f64 {
+        match self {
+            Narrow::Int { bits, signed } => {
+                let low = i32::from(code) & ((1 << bits) - 1);
+                let minus = signed && low >> (bits - 1) == 1;
+                f64::from(if minus { low - (1 << bits) } else { low })
+            }
+            Narrow::Scale if code == 255 => f64::NAN,
+            Narrow::Scale => 2f64.powi(i32::from(code) - 127),
+            Narrow::Float {
+                exponent,
+                mantissa,
+                bias,
+                special,
+            } => {
+                let code = u32::from(code);
+                let sign = if code >> (exponent + mantissa) & 1 == 1 {
+                    -1.0
+                } else {
+                    1.0
+                };
+                let (top, part) = (
+                    code >> mantissa & ((1 << exponent) - 1),
+                    code & ((1 << mantissa) - 1),
+                );
+                let all = code & ((1 << (exponent + mantissa)) - 1);
+                match special {
+                    Special::Last if all == (1 << (exponent + mantissa)) - 1 => return f64::NAN,
+                    Special::MinusZero if sign < 0.0 && all == 0 => return f64::NAN,
+                    Special::Infinities if top == (1 << exponent) - 1 => {
+                        return if part == 0 {
+                            sign * f64::INFINITY
+                        } else {
+                            f64::NAN
+                        };
+                    }
+                    _ => {}
+                }
+                let one = f64::from(1u32 << mantissa);
+                let (whole, power) = match top {
+                    0 => (f64::from(part) / one, 1 - bias),
+                    _ => (1.0 + f64::from(part) / one, top as i32 - bias),
+                };
+                sign * whole * 2f64.powi(power)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_numbers_are_those_of_the_standards() {
+        let most = |code| narrow(code).map(|n| n.limits().1);
+        let all = [448.0, 240.0, 57344.0, 57344.0, 15.0, 7.0, 6.0];
+        for (code, want) in (17..).zip(all) {
+            assert_eq!(most(code), Some(want), "{code}");
+        }
+        assert_eq!(most(26), Some(1.0));
+        assert_eq!(narrow(22).map(|n| n.decode(0xf8)), Some(-8.0));
+    }
+}

@@ -1,0 +1,246 @@
+//! Graphs as code that a person would keep: classes by sub-module, named layers, a framework's own words for the rest.
+//!
+//! A program is changed step by step: layers are found (`layers`), what a target has no words for is opened or turned
+//! (`prepare`), steps are put into the parts of the model (`tree`), parts become classes or functions (`code`), whose
+//! lines are nested and named (`lines`) and laid out (`text`). What each framework calls an op stands in `tables`; the
+//! functions that have no spelling are named in the answer, and Python takes them from the dialects.
+
+mod code;
+mod control;
+mod expr;
+mod idiom;
+mod kinds;
+mod layers;
+mod lines;
+mod place;
+mod prepare;
+mod program;
+mod spell;
+mod style;
+mod target;
+mod text;
+mod tree;
+
+use clematis_core::graph::{Graph, Role};
+use clematis_core::{Error, Kind, Result, bail};
+use program::{Layer, Program, Value};
+use std::collections::BTreeMap;
+
+/// What is to be written.
+#[derive(serde::Deserialize)]
+pub struct Request {
+    /// The framework.
+    pub target: String,
+    /// What the model or function is called.
+    pub name: String,
+    /// The program as text.
+    pub graph: String,
+    /// Names of the arguments that are arrays.
+    pub arguments: Vec<String>,
+    /// What is returned, with `$` for each array.
+    pub returns: String,
+    /// Names of classes by the paths of their instances.
+    #[serde(default)]
+    pub classes: BTreeMap<String, String>,
+    /// The paths of all modules, if they are known.
+    #[serde(default)]
+    pub modules: Vec<String>,
+    /// Whether it is a function rather than a model.
+    #[serde(default)]
+    pub function: bool,
+    /// What a model that is one layer is called as a part; empty for others.
+    #[serde(default)]
+    pub alone: String,
+}
+
+/// What was written.
+#[derive(serde::Serialize)]
+pub struct Answer {
+    /// The imports.
+    pub imports: String,
+    /// What helpers are called that stand between imports and code.
+    pub helpers: Vec<String>,
+    /// The code.
+    pub code: String,
+    /// The function that loads weights, if there are any.
+    pub loader: String,
+    /// The values of the weights' file.
+    pub weights: Vec<code::Stored>,
+    /// The name of the class or function.
+    pub entry: String,
+}
+
+/// Writes a program; request and answer are JSON.
+pub fn write(request: &str) -> Result<String> {
+    let wrong = |e: serde_json::Error| Error::new(Kind::Convert, format!("source: {e}"));
+    let request: Request = serde_json::from_str(request).map_err(wrong)?;
+    serde_json::to_string(&answer(&request)?).map_err(wrong)
+}
+
+fn answer(request: &Request) -> Result<Answer> {
+    let Some(to) = target::TARGETS.iter().find(|t| t.name == request.target) else {
+        let names: Vec<&str> = target::TARGETS.iter().map(|t| t.name).collect();
+        bail!(
+            Value,
+            "source: nothing is known of `{}`; there are: {}",
+            request.target,
+            names.join(", ")
+        );
+    };
+    let plain = target::Target {
+        classes: to.classes && !request.function,
+        ..*to
+    };
+    let to = &plain;
+    let graph = Graph::parse(&request.graph)?;
+    let Some(mut words) = spell::Words::new(to.words) else {
+        bail!(Internal, "source: no words of {}", to.words);
+    };
+    name_sizes(&graph, &mut words);
+    let mut program = Program::new(&graph)?;
+    program.name_held(&request.alone);
+    prepare::simplify(&mut program);
+    if program.inputs.iter().any(|i| i.role == Role::Key) {
+        bail!(
+            Unsupported,
+            "source: the model draws random numbers; call eval() first"
+        );
+    }
+    layers::find(&mut program, &|layer| {
+        target::layer(to, &turned(to, layer), "").is_some()
+    });
+    prepare::channels(&mut program, to.channels, to.pools, to.norms);
+    prepare::padding(&mut program, &|sizes, layer| target::pads(to, sizes, layer));
+    prepare::open(&mut program, &words)?;
+    prepare::sink(&mut program);
+    let classes: BTreeMap<String, String> = request
+        .classes
+        .iter()
+        .map(|(p, c)| (tree::clean(p).0, c.clone()))
+        .collect();
+    let mut division = tree::Division::new(&program);
+    if !request.modules.is_empty() {
+        division.only(&program, &request.modules);
+    }
+    for _ in 0..64 {
+        words.helpers.borrow_mut().clear();
+        let root = tree::build(&program, &mut division);
+        let mut coder = code::Coder::new(
+            &program,
+            to,
+            &words,
+            &classes,
+            &request.arguments,
+            &request.returns,
+        );
+        let (code, entry) = coder.write(&root, &request.name)?;
+        if let Some(path) = coder.differs.take() {
+            division.open(path);
+            continue;
+        }
+        return Ok(finished(to, &program, coder, code, entry, &words, request));
+    }
+    bail!(
+        Internal,
+        "source: the parts of the model cannot be told apart"
+    )
+}
+
+fn finished(
+    to: &target::Target,
+    program: &Program,
+    coder: code::Coder<'_>,
+    code: String,
+    entry: String,
+    words: &spell::Words,
+    request: &Request,
+) -> Answer {
+    let weights = coder.stored;
+    let functions = style::functions(to, &code);
+    let code = format!("{functions}{code}");
+    let examples: Vec<String> = program
+        .inputs
+        .iter()
+        .filter(|i| i.role == Role::Input)
+        .map(|i| {
+            let spec = &program.specs[i.value as usize];
+            let sizes: Vec<String> = spec
+                .shape
+                .dims()
+                .iter()
+                .map(|d| d.value().map_or("1".into(), |n| n.to_string()))
+                .collect();
+            let np = if to.name == "keras" { "ops" } else { "jnp" };
+            let dtype = if spec.dtype == clematis_core::DType::F32 {
+                String::new()
+            } else {
+                format!(", dtype=\"{}\"", spec.dtype.long_name())
+            };
+            format!("{np}.zeros({}{dtype})", spell::tuple(&sizes))
+        })
+        .collect();
+    let stateful = weights.iter().any(|w| w.name.contains("_ema"));
+    let needed = !weights.is_empty();
+    let loader = match needed {
+        true => style::loader(
+            to,
+            &entry,
+            &examples.join(", "),
+            &request.arguments.join(", "),
+            stateful,
+        ),
+        false => String::new(),
+    };
+    let imports = style::imports(to, &format!("{code}\n{loader}"), needed);
+    let helpers = words.helpers.borrow().iter().cloned().collect();
+    Answer {
+        imports,
+        helpers,
+        code,
+        loader,
+        weights,
+        entry,
+    }
+}
+
+/// A layer as it will be once its channels stand where the target has them.
+fn turned(to: &target::Target, layer: &Layer) -> Layer {
+    let mut layer = layer.clone();
+    let rank = layer.int("rank");
+    for (name, v) in &mut layer.config {
+        match (*name, to.norms) {
+            ("axis", prepare::Channels::Last) => *v = Value::Int(rank - 1),
+            ("axis", prepare::Channels::First) => *v = Value::Int(1),
+            _ => {}
+        }
+        match (*name, to.channels) {
+            ("last", prepare::Channels::Last) => *v = Value::Bool(true),
+            ("last", prepare::Channels::First) => *v = Value::Bool(false),
+            _ => {}
+        }
+    }
+    layer
+}
+
+/// Gives named sizes the names that they have in the code: the first axis is the batch.
+fn name_sizes(graph: &Graph, words: &mut spell::Words) {
+    let mut used: Vec<String> = Vec::new();
+    for input in graph.inputs.iter().filter(|i| i.role == Role::Input) {
+        for (axis, d) in graph.spec(input.value).shape.dims().iter().enumerate() {
+            for symbol in d.symbols() {
+                if words.sizes.contains_key(&*symbol) {
+                    continue;
+                }
+                let base = if axis == 0 { "batch" } else { "length" };
+                let mut name = base.to_string();
+                let mut n = 2;
+                while used.contains(&name) {
+                    name = format!("{base}{n}");
+                    n += 1;
+                }
+                used.push(name.clone());
+                words.sizes.insert(symbol.to_string(), name);
+            }
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Units that are alike become one class or function, with arguments for the numbers in which they differ.
+
+use super::code::{Coder, RESERVED};
+use super::expr::{self, each_hole, holes, skeleton};
+use super::tree::is_number;
+use std::collections::HashSet;
+
+/// A line of an initialiser.
+#[derive(Clone)]
+pub(super) enum Made {
+    /// One thing.
+    One(String, String),
+    /// A list.
+    Several(String, Vec<String>),
+}
+
+/// A class or function as one call has it.
+#[derive(Clone)]
+pub(super) struct Instance {
+    pub(super) made: Vec<Made>,
+    pub(super) lines: Vec<String>,
+    pub(super) arguments: Vec<(String, String)>,
+}
+
+/// All that are alike.
+pub(super) struct Kind {
+    pub(super) base: String,
+    pub(super) key: String,
+    pub(super) inputs: Vec<String>,
+    pub(super) instances: Vec<Instance>,
+    pub(super) name: String,
+    pub(super) arguments: Vec<String>,
+}
+
+const CHILD: char = '\u{11}';
+
+/// The mark of an instance of another class.
+pub(super) fn child(kind: usize, instance: usize) -> String {
+    format!("{CHILD}{kind}:{instance}\u{12}")
+}
+
+impl Coder<'_> {
+    pub(super) fn base(&self, path: &str) -> String {
+        if let Some(name) = self.classes.get(path) {
+            return name.clone();
+        }
+        let mut words: Vec<&str> = path.split('.').collect();
+        let mut word = words.pop().unwrap_or("part");
+        let numbered = is_number(word);
+        while is_number(word) {
+            word = words.pop().unwrap_or("part");
+        }
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
+        let one = if numbered {
+            word.strip_suffix('s').unwrap_or(word)
+        } else {
+            word
+        };
+        let name: String = one
+            .split('_')
+            .map(|w| {
+                let mut c = w.chars();
+                c.next()
+                    .map_or(String::new(), |f| f.to_uppercase().chain(c).collect())
+            })
+            .collect();
+        if name.is_empty() { "Part".into() } else { name }
+    }
+
+    /// Names of classes, and their arguments.
+    pub(super) fn settle(&mut self) {
+        let mut used: HashSet<String> = HashSet::new();
+        for i in 0..self.kinds.len() {
+            let base = self.kinds[i].base.clone();
+            let base = if self.target.classes {
+                base
+            } else {
+                snake(&base)
+            };
+            let mut name = base.clone();
+            let mut n = 2;
+            while used.contains(&name) || RESERVED.contains(&name.as_str()) {
+                name = format!("{base}{n}");
+                n += 1;
+            }
+            used.insert(name.clone());
+            self.kinds[i].name = name;
+            self.generalise(i);
+            self.substitute(i);
+        }
+    }
+
+    /// Makes arguments of the numbers in which instances differ.
+    pub(super) fn generalise(&mut self, i: usize) {
+        let kind = &mut self.kinds[i];
+        let all: Vec<Vec<(String, String)>> = kind
+            .instances
+            .iter()
+            .map(|x| holes(&instance_text(x)))
+            .collect();
+        let count = all.first().map_or(0, Vec::len);
+        if all.iter().any(|h| h.len() != count) {
+            return;
+        }
+        let mut groups: Vec<(Vec<String>, String)> = Vec::new();
+        let mut names: Vec<Option<String>> = vec![None; count];
+        let mut used: HashSet<String> = kind.inputs.iter().cloned().collect();
+        used.extend(RESERVED.iter().map(ToString::to_string));
+        for (at, name) in names.iter_mut().enumerate() {
+            let column: Vec<String> = all.iter().map(|h| h[at].1.clone()).collect();
+            if column.iter().all(|v| *v == column[0]) {
+                continue;
+            }
+            if let Some((_, known)) = groups.iter().find(|(c, _)| *c == column) {
+                *name = Some(known.clone());
+                continue;
+            }
+            let label = match all[0][at].0.as_str() {
+                "in" => "in_features".to_string(),
+                "out" => "out_features".to_string(),
+                "num" => "num_embeddings".to_string(),
+                other => other.to_string(),
+            };
+            let mut own = label.clone();
+            let mut n = 2;
+            while used.contains(&own) {
+                own = format!("{label}{n}");
+                n += 1;
+            }
+            used.insert(own.clone());
+            groups.push((column, own.clone()));
+            *name = Some(own);
+        }
+        kind.arguments = groups.iter().map(|g| g.1.clone()).collect();
+        for (n, instance) in kind.instances.iter_mut().enumerate() {
+            instance.arguments = groups
+                .iter()
+                .map(|(c, name)| (name.clone(), c[n].clone()))
+                .collect();
+        }
+        // The first instance is what is written.
+        let mut at = 0;
+        let mut put = |text: &str, is_call: bool| {
+            each_hole(text, &mut |_, value| {
+                let name = names[at].clone();
+                at += 1;
+                match name {
+                    Some(name) if is_call && self.target.classes => format!("self.{name}"),
+                    Some(name) => name,
+                    None => value.to_string(),
+                }
+            })
+        };
+        if let Some(first) = kind.instances.first_mut() {
+            for m in &mut first.made {
+                match m {
+                    Made::One(_, t) => *t = put(t, false),
+                    Made::Several(_, items) => items.iter_mut().for_each(|t| *t = put(t, false)),
+                }
+            }
+            for line in &mut first.lines {
+                *line = put(line, true);
+            }
+        }
+    }
+
+    /// Puts the calls of a class that is known into all that use it.
+    pub(super) fn substitute(&mut self, i: usize) {
+        let name = self.kinds[i].name.clone();
+        let with_rngs = self.target.name == "flax";
+        let classes = self.target.classes;
+        let makers: Vec<String> = self.kinds[i]
+            .instances
+            .iter()
+            .map(|x| {
+                let mut parts: Vec<String> = x
+                    .arguments
+                    .iter()
+                    .enumerate()
+                    .map(|(n, (word, value))| {
+                        let value = expr::hole(word, value);
+                        if n < 2 && classes {
+                            value
+                        } else {
+                            format!("{word}={value}")
+                        }
+                    })
+                    .collect();
+                if with_rngs {
+                    parts.push("rngs=rngs".into());
+                }
+                match classes {
+                    true => format!("{name}({}", parts.join(", ")),
+                    false => format!(
+                        "{name}({}",
+                        parts.iter().map(|p| format!("{p}, ")).collect::<String>()
+                    ),
+                }
+            })
+            .collect();
+        for kind in &mut self.kinds[i + 1..] {
+            for instance in &mut kind.instances {
+                for (n, maker) in makers.iter().enumerate() {
+                    let mark = child(i, n);
+                    let named = |attr: &str| match self.target.name {
+                        "haiku" | "keras" => {
+                            let comma = if maker.ends_with('(') { "" } else { ", " };
+                            format!("{maker}{comma}name=\"{attr}\")")
+                        }
+                        _ => format!("{maker})"),
+                    };
+                    for m in &mut instance.made {
+                        match m {
+                            Made::One(attr, t) => *t = t.replace(&mark, &named(attr)),
+                            Made::Several(attr, items) => {
+                                for (k, t) in items.iter_mut().enumerate() {
+                                    *t = t.replace(&mark, &named(&format!("{attr}_{k}")));
+                                }
+                            }
+                        }
+                    }
+                    if !classes {
+                        for line in &mut instance.lines {
+                            *line = line.replace(&mark, maker);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn parts(&self, i: usize) -> Parts {
+        let kind = &self.kinds[i];
+        let first = &kind.instances[0];
+        let fill = |t: &str| expr::filled(t);
+        let body: Vec<String> = first.lines.iter().map(|l| fill(l)).collect();
+        let kept = kind
+            .arguments
+            .iter()
+            .filter(|a| body.iter().any(|l| l.contains(&format!("self.{a}"))))
+            .cloned();
+        Parts {
+            name: kind.name.clone(),
+            inputs: kind.inputs.clone(),
+            kept: kept.collect(),
+            arguments: kind.arguments.clone(),
+            made: first
+                .made
+                .iter()
+                .map(|m| match m {
+                    Made::One(n, t) => (n.clone(), vec![fill(t)], false),
+                    Made::Several(n, items) => {
+                        (n.clone(), items.iter().map(|t| fill(t)).collect(), true)
+                    }
+                })
+                .collect(),
+            body,
+        }
+    }
+}
+
+/// What a class or function is made of.
+pub struct Parts {
+    /// Its name.
+    pub name: String,
+    /// What a call takes.
+    pub inputs: Vec<String>,
+    /// What the initialiser takes.
+    pub arguments: Vec<String>,
+    /// Which of these calls need.
+    pub kept: Vec<String>,
+    /// Attributes, how they are made, and whether it is a list.
+    pub made: Vec<(String, Vec<String>, bool)>,
+    /// What a call does.
+    pub body: Vec<String>,
+}
+
+/// A path as it is seen from another that it lies in.
+pub fn relative<'a>(around: &str, path: &'a str) -> &'a str {
+    if around.is_empty() {
+        path
+    } else {
+        path.get(around.len() + 1..).unwrap_or(path)
+    }
+}
+
+pub(super) fn instance_text(x: &Instance) -> String {
+    let mut text = String::new();
+    for m in &x.made {
+        match m {
+            Made::One(n, t) => text.push_str(&format!("{n}={t}\n")),
+            Made::Several(n, items) => text.push_str(&format!("{n}=[{}]\n", items.join(", "))),
+        }
+    }
+    text.push_str(&x.lines.join("\n"));
+    text
+}
+
+/// What makes instances alike: all but numbers and which instances of other classes they hold.
+pub(super) fn instance_key(x: &Instance) -> String {
+    let text = skeleton(&instance_text(x));
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    while let Some(start) = rest.find(CHILD) {
+        let Some(end) = rest[start..].find('\u{12}').map(|e| e + start) else {
+            break;
+        };
+        let kind = rest[start..end].split(':').next().unwrap_or("");
+        out.push_str(&rest[..start]);
+        out.push_str(kind);
+        rest = &rest[end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `TwoWords` as `two_words`.
+pub fn snake(name: &str) -> String {
+    let mut out = String::new();
+    let mut before = ' ';
+    for c in name.chars() {
+        if c.is_uppercase() && !out.is_empty() && !before.is_uppercase() && before != '_' {
+            out.push('_');
+        }
+        out.extend(c.to_lowercase());
+        before = c;
+    }
+    out
+}

@@ -1,0 +1,315 @@
+//! The parts of a model: steps that stand in one module become a unit that is called.
+
+use super::program::{Program, Step, Val, What, value};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// What a unit does.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// One step.
+    Step(Step),
+    /// A call of a part.
+    Call(Unit),
+}
+
+impl Item {
+    /// The values that it reads from outside.
+    pub fn reads(&self) -> Vec<Val> {
+        match self {
+            Item::Step(step) => step.reads().collect(),
+            Item::Call(unit) => unit.inputs.clone(),
+        }
+    }
+}
+
+/// A part of a model in one of its calls.
+#[derive(Clone, Debug, Default)]
+pub struct Unit {
+    /// Where it stands.
+    pub path: String,
+    /// What it takes from outside.
+    pub inputs: Vec<Val>,
+    /// What others read of it.
+    pub outputs: Vec<Val>,
+    /// What it does.
+    pub items: Vec<Item>,
+}
+
+/// The words of a path, without marks of calls.
+pub fn clean(path: &str) -> (String, Vec<u32>) {
+    let mut words = Vec::new();
+    let mut calls = Vec::new();
+    for word in path.split(['.', '/']) {
+        let (word, call) = word.split_once('#').unwrap_or((word, "0"));
+        if word.is_empty() || word == "~" || word.contains('(') || word == "submodules" {
+            continue;
+        }
+        let number = word
+            .strip_prefix('v')
+            .filter(|n| is_number(n))
+            .unwrap_or(word);
+        let named = number.chars().map(|c| {
+            if c.is_ascii_alphanumeric() || c == '_' {
+                c
+            } else {
+                '_'
+            }
+        });
+        words.push(
+            named
+                .collect::<String>()
+                .trim_start_matches('_')
+                .to_string(),
+        );
+        calls.push(call.parse().unwrap_or(0));
+    }
+    (words.join("."), calls)
+}
+
+/// Whether a word is a place in a list.
+pub fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
+}
+
+/// A path and one more word.
+pub fn joined(path: &str, word: &str) -> String {
+    if path.is_empty() {
+        word.to_string()
+    } else {
+        format!("{path}.{word}")
+    }
+}
+
+/// Whether a path lies in another, or is it.
+pub fn lies_in(path: &str, outer: &str) -> bool {
+    outer.is_empty()
+        || path == outer
+        || path
+            .strip_prefix(outer)
+            .is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// How a model is divided.
+pub struct Division {
+    /// Paths of lists.
+    lists: HashSet<String>,
+    /// Paths whose steps belong to the part around them.
+    open: HashSet<String>,
+}
+
+impl Division {
+    /// Finds the lists of a program.
+    pub fn new(program: &Program) -> Division {
+        let mut next: HashMap<String, BTreeSet<String>> = HashMap::new();
+        let mut own: HashSet<String> = HashSet::new();
+        for step in &program.steps {
+            own.insert(step.path.clone());
+            let words: Vec<&str> = step.path.split('.').collect();
+            for n in 0..words.len() {
+                next.entry(words[..n].join("."))
+                    .or_default()
+                    .insert(words[n].to_string());
+            }
+        }
+        for input in &program.inputs {
+            if program.held(input.value).is_some()
+                && let Some((above, _)) = input.name.rsplit_once('.')
+            {
+                own.insert(above.to_string());
+            }
+        }
+        let mut lists: Vec<String> = Vec::new();
+        let mut paths: Vec<&String> = next.keys().collect();
+        paths.sort_by_key(|p| p.len());
+        for path in paths {
+            let above = path.rsplit_once('.').map_or("", |p| p.0);
+            if !path.is_empty()
+                && !own.contains(path)
+                && next[path].iter().all(|w| is_number(w))
+                && !lists.iter().any(|l| l == above)
+            {
+                lists.push(path.clone());
+            }
+        }
+        Division {
+            lists: lists.into_iter().collect(),
+            open: HashSet::new(),
+        }
+    }
+
+    /// The part below `prefix` that a path lies in; `None` if it lies in `prefix` itself.
+    fn below(&self, prefix: &str, path: &str) -> Option<String> {
+        let mut at = prefix.to_string();
+        loop {
+            if path == at || !lies_in(path, &at) {
+                return None;
+            }
+            let rest = if at.is_empty() {
+                path
+            } else {
+                &path[at.len() + 1..]
+            };
+            at = joined(&at, rest.split('.').next().unwrap_or(rest));
+            if !self.lists.contains(&at) && !self.open.contains(&at) {
+                return Some(at);
+            }
+        }
+    }
+
+    /// The part of a step: a layer stands in the part around it.
+    fn part(&self, prefix: &str, step: &Step) -> Option<String> {
+        let found = self.below(prefix, &step.path)?;
+        match &step.what {
+            What::Layer(layer) if layer.path == found => None,
+            _ => Some(found),
+        }
+    }
+}
+
+/// The whole program as one unit.
+pub fn build(program: &Program, division: &mut Division) -> Unit {
+    for _ in 0..64 {
+        let mut again = None;
+        let items = divide(program, division, "", program.steps.clone(), &mut again);
+        match again {
+            // A part whose steps cannot stand together is no part.
+            Some(path) => {
+                division.open.insert(path);
+            }
+            None => {
+                let outputs = program.outputs.iter().filter_map(value).collect();
+                return Unit {
+                    path: String::new(),
+                    inputs: Vec::new(),
+                    outputs,
+                    items,
+                };
+            }
+        }
+    }
+    let items = program.steps.iter().cloned().map(Item::Step).collect();
+    Unit {
+        items,
+        outputs: program.outputs.iter().filter_map(value).collect(),
+        ..Unit::default()
+    }
+}
+
+/// A part in one of its calls, or none, and steps that follow each other in it.
+type Run = (Option<(String, u32)>, Vec<Step>);
+
+fn divide(
+    program: &Program,
+    division: &Division,
+    prefix: &str,
+    steps: Vec<Step>,
+    again: &mut Option<String>,
+) -> Vec<Item> {
+    // Runs of steps of one part; a part that was left is joined to its earlier run where nothing in between minds.
+    let mut runs: Vec<Run> = Vec::new();
+    for step in steps {
+        let key = division.part(prefix, &step).map(|path| {
+            let depth = path.split('.').count();
+            let call = step.calls.get(depth - 1).copied().unwrap_or(0);
+            (path, call)
+        });
+        if key.is_some()
+            && let Some(at) = runs.iter().rposition(|(k, _)| *k == key)
+        {
+            {
+                let between: HashSet<Val> = runs[at + 1..]
+                    .iter()
+                    .flat_map(|(_, steps)| steps.iter().flat_map(|s| s.outs.clone()))
+                    .collect();
+                if !step.reads().any(|v| between.contains(&v)) {
+                    runs[at].1.push(step);
+                    continue;
+                }
+                let made: HashSet<Val> = runs[at].1.iter().flat_map(|s| s.outs.clone()).collect();
+                let minds = runs[at + 1..]
+                    .iter()
+                    .flat_map(|(_, s)| s)
+                    .any(|s| s.reads().any(|v| made.contains(&v)));
+                if !minds {
+                    let (key, mut steps) = runs.remove(at);
+                    steps.push(step);
+                    runs.push((key, steps));
+                    continue;
+                }
+                if let Some((path, _)) = &key {
+                    again.get_or_insert(path.clone());
+                }
+            }
+        }
+        match runs.last_mut() {
+            Some((None, steps)) if key.is_none() => steps.push(step),
+            _ => runs.push((key, vec![step])),
+        }
+    }
+    let mut items = Vec::new();
+    for (key, steps) in runs {
+        let Some((path, _)) = key else {
+            items.extend(steps.into_iter().map(Item::Step));
+            continue;
+        };
+        let made: HashSet<Val> = steps.iter().flat_map(|s| s.outs.clone()).collect();
+        let mut inputs = Vec::new();
+        for v in steps.iter().flat_map(Step::reads) {
+            let own = program.held(v).is_some_and(|i| lies_in(&i.name, &path));
+            if !made.contains(&v) && !own && !inputs.contains(&v) {
+                inputs.push(v);
+            }
+        }
+        let is_small = steps.len() <= 3
+            && steps.iter().all(|s| {
+                matches!(s.what, What::Op(_)) && !s.reads().any(|v| program.held(v).is_some())
+            });
+        let mut outside: HashSet<Val> = program.outputs.iter().filter_map(value).collect();
+        for step in &program.steps {
+            if step.outs.first().is_none_or(|v| !made.contains(v)) {
+                outside.extend(step.reads());
+            }
+        }
+        let all: Vec<Val> = steps.iter().flat_map(|s| s.outs.clone()).collect();
+        let outputs = all.into_iter().filter(|v| outside.contains(v)).collect();
+        let inner = divide(program, division, &path, steps, again);
+        if is_small {
+            items.extend(inner);
+        } else {
+            items.push(Item::Call(Unit {
+                path,
+                inputs,
+                outputs,
+                items: inner,
+            }));
+        }
+    }
+    // Parameters first is no order that people have.
+    for item in &mut items {
+        if let Item::Call(unit) = item {
+            unit.inputs.sort_by_key(|v| program.held(*v).is_some());
+        }
+    }
+    items
+}
+
+impl Division {
+    /// Opens all that is no module, where it is known what is one.
+    pub fn only(&mut self, program: &Program, modules: &[String]) {
+        let known: HashSet<String> = modules.iter().map(|m| clean(m).0).collect();
+        for step in &program.steps {
+            let words: Vec<&str> = step.path.split('.').collect();
+            for n in 1..=words.len() {
+                let path = words[..n].join(".");
+                if !known.contains(&path) && !self.lists.contains(&path) {
+                    self.open.insert(path);
+                }
+            }
+        }
+    }
+
+    /// Makes the steps of a part belong to the part around it.
+    pub fn open(&mut self, path: String) {
+        self.open.insert(path);
+    }
+}

@@ -1,0 +1,30 @@
+//! Programs as code of a framework, and the parts of a model while it is traced.
+
+use crate::error::OrRaise;
+use crate::transform::Object;
+use clematis_core::trace::scope;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyModule, PyTuple};
+
+/// Writes a program as code; request and answer are JSON.
+#[pyfunction]
+fn _write_source(request: &str) -> PyResult<String> {
+    clematis_convert::source::write(request).or_raise()
+}
+
+/// Calls `function(*args, **words)` as a part of this name: what is recorded meanwhile bears its path.
+#[pyfunction]
+fn _in_scope<'py>(
+    name: &str,
+    function: &Object<'py>,
+    args: &Bound<'py, PyTuple>,
+    words: &Bound<'py, PyDict>,
+) -> PyResult<Object<'py>> {
+    scope(name, || Ok(function.call(args, Some(words)))).or_raise()?
+}
+
+/// Adds the functions to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_write_source, m)?)?;
+    m.add_function(wrap_pyfunction!(_in_scope, m)?)
+}

@@ -1,0 +1,110 @@
+"""Any model to any framework: in, then out, and compared."""
+
+import os
+from typing import Any
+
+from ..errors import ArgumentError
+from . import running
+from .choose import from_backend_module, kind_of
+
+_FRAMEWORKS = ("torch", "keras", "haiku", "flax")
+# torch is a framework of modules: for a module of ours on torch there is `convert(…, "clematis").to("torch")`.
+_BACKENDS = ("native", "numpy", "jax", "tensorflow")
+
+
+def convert(
+    model: Any, to: str, example_inputs: Any = None, *, example_kwargs: Any = None, verify: bool = True,
+    tolerance: float | None = None, style: str = "nnx", **options: Any,
+) -> Any:  # fmt: skip
+    """A model of any framework, made a model of another.
+
+    `model` is a module of ours, of torch, Keras, Haiku or Flax, a class of one, or an ONNX file's path. `to` says what
+    becomes of it: "torch", "keras", "haiku" or "flax" (of nnx, or with `style="linen"` of linen), or "clematis" for a
+    module of ours, "native", "numpy", "jax" or "tensorflow" for one on that backend. Other options go to the function that reads it, as
+    `from_backend_module` passes them on.
+
+    Both models are run on the example and on a random input like it, in evaluation; results further apart than `tolerance`,
+    as a part of the largest value, raise `ConvertError`. What was seen is on the result as `report`. `verify=False` leaves
+    all of that out.
+
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
+    >>> layer = cm.convert(net, to="keras", example_inputs=torch.ones(2, 3))
+    >>> layer(cm.ones((5, 3)).numpy()).shape[0]
+    5
+    >>> layer.report.relative < 1e-5
+    True
+    """
+    known = (*_FRAMEWORKS, "clematis", *_BACKENDS)
+    if to not in known:
+        raise ArgumentError(f"convert: to is one of {', '.join(known)}, not {to!r}")
+    backend = to if to in _BACKENDS else None
+    args = () if example_inputs is None else example_inputs
+    args = tuple(args) if isinstance(args, (list, tuple)) else (args,)
+    kwargs = dict(example_kwargs or {})
+    if verify and not args and not kwargs:
+        raise ArgumentError(
+            "convert: example inputs are needed to compare both models; `verify=False` does not compare"
+        )
+    ours, source, before = _taken_in(model, args, kwargs, options)
+    if backend:
+        ours = ours.to(backend)
+    made, after = _made(ours, to, backend, args, kwargs, style)
+    if verify:
+        from .verify import verified
+
+        report = verified(source, to, before or running.of_ours(ours, backend), after, args, kwargs, tolerance)
+        # Modules of some frameworks refuse attributes that they do not know; classes refuse this way of giving them one.
+        put = type.__setattr__ if isinstance(made, type) else object.__setattr__
+        put(made, "report", report)
+    return made
+
+
+def _taken_in(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
+) -> tuple[Any, str, running.Run | None]:
+    """A module of ours, what it was, and how the first model is run, if it is not the module itself."""
+    from ..module import Module
+
+    if isinstance(model, Module):
+        if options:
+            raise ArgumentError(f"convert: unknown options for a module of ours: {', '.join(sorted(options))}")
+        return model, "clematis", running.of_ours(model, None)
+    if isinstance(model, (str, bytes, os.PathLike)):
+        from .onnx import from_onnx
+
+        return from_onnx(model, **options), "onnx", None
+    kind = kind_of(model)
+    if kind is None:
+        name = model.__name__ if isinstance(model, type) else type(model).__name__
+        raise ArgumentError(f"convert: {name} is no module of ours, of torch, Keras, Haiku or Flax, and no ONNX file")
+    if isinstance(model, type) and kind in ("torch", "keras"):
+        model = model(*(options.pop("constructor_args", None) or ()), **(options.pop("constructor_kwargs", None) or {}))
+    ours = from_backend_module(model, args, instance_kwargs=kwargs, **options)
+    if kind == "torch":
+        return ours, kind, running.of_torch(model)
+    if kind == "keras":
+        return ours, kind, running.of_keras(model)
+    return ours, kind, running.of_haiku(model, options) if kind == "haiku" else running.of_flax(model, options)
+
+
+def _made(
+    ours: Any, framework: str, backend: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], style: str
+) -> tuple[Any, running.Run]:
+    """The model in its new framework, and how it is run."""
+    from . import outgoing
+
+    given: dict[str, Any] = {"example_kwargs": kwargs}
+    if framework == "torch":
+        made = outgoing.to_torch_module(ours, args, **given)
+        return made, running.of_torch(made)
+    if framework == "keras":
+        made = outgoing.to_keras_module(ours, args, **given)
+        return made, running.of_keras(made)
+    if framework == "haiku":
+        made = outgoing.to_haiku_module(ours, args, **given)
+        return made, running.of_haiku(made, {})
+    if framework == "flax":
+        made = outgoing.to_flax_module(ours, args, **given, style=style)
+        return made, running.of_flax(made, {})
+    return ours, running.of_ours(ours, backend)

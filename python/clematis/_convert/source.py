@@ -1,0 +1,303 @@
+"""Modules and functions as source code of a framework."""
+
+import inspect
+import json
+import keyword
+import pathlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .. import _clematis as _core
+from .._module import call as calls
+from .._module.info import info_of
+from ..errors import ArgumentError, ClematisError
+from ..module import Module
+from . import trace as tracing
+from .captured import Captured
+from .nests import LEAF, _has_keys, taken_apart
+
+TARGETS = ("torch", "jax", "tensorflow", "keras", "haiku", "flax", "numpy", "clematis")
+
+
+class Source(str):
+    """The code of a model; `weights` are the arrays that it loads, by their names in the file.
+
+    >>> code = cm.source(cm.nn.Linear(3, 2), "numpy", cm.ones((1, 3)))
+    >>> sorted(code.weights)
+    ['linear.bias', 'linear.weight']
+    """
+
+    weights: dict[str, Any]
+    # The name of the class or function.
+    entry: str
+
+    def save(self, folder: Any) -> pathlib.Path:
+        """Writes `model.py`, and `weights.safetensors` if there are any; returns the folder."""
+        place = pathlib.Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "model.py").write_text(self, encoding="utf-8")
+        if self.weights:
+            _core.save(str(place / "weights.safetensors"), {k: _core.asarray(x) for k, x in self.weights.items()})
+        return place
+
+
+def source(module_or_function: Any, target: str, /, *example: Any, **words: Any) -> Source:
+    """Code of a framework that computes what a module or a function does in evaluation, as a person would write it.
+
+    The example is arguments of a call; the first axis may have any size afterwards. A module becomes classes after its
+    sub-modules, with the framework's own layers and its names; a function becomes a function. The result is the text;
+    `save(folder)` writes it as `model.py` beside `weights.safetensors`, which its `load(path)` reads.
+
+    >>> print(cm.source(lambda x, y: cm.exp(x) + y, "torch", cm.ones(3), cm.ones(3)))
+    import torch
+    <BLANKLINE>
+    <BLANKLINE>
+    def function(x, y):
+        return torch.exp(x) + y
+    <BLANKLINE>
+    """
+    if target not in TARGETS:
+        known = ", ".join(f'"{name}"' for name in TARGETS)
+        raise ArgumentError(f"source: the target is one of {known}, not {target!r}")
+    if isinstance(module_or_function, Module):
+        if isinstance(module_or_function, Captured):
+            request, values = _of_captured(module_or_function, example, words)
+        else:
+            request, values = _of_module(module_or_function, example, words)
+    elif callable(module_or_function):
+        request, values = _of_function(module_or_function, example, words)
+    else:
+        kind = type(module_or_function).__name__
+        raise ArgumentError(f"source: a module of ours or a function is written as code, not {kind}")
+    return _written(request | {"target": target}, values)
+
+
+def _written(request: dict[str, Any], values: list[Any]) -> Source:
+    answer = json.loads(_core._write_source(json.dumps(request)))  # type: ignore[attr-defined]
+    imports, text = answer["imports"], ""
+    if answer["helpers"]:
+        from .source_helpers import helpers
+
+        words = {"haiku": "jax", "flax": "jax"}.get(request["target"], request["target"])
+        text, more = helpers(words, answer["helpers"])
+        imports = _merged(imports, more)
+    parts = [imports, text, answer["code"], answer["loader"]]
+    code = Source("\n\n\n".join(part.strip("\n") for part in parts if part.strip("\n")) + "\n")
+    code.weights = {w["name"]: _changed([values[i] for i in w["inputs"]], w["changes"]) for w in answer["weights"]}
+    code.entry = answer["entry"]
+    return code
+
+
+def _changed(values: list[Any], changes: list[Any]) -> Any:
+    """Values of ours as an array for the file."""
+    import numpy as np
+
+    (x,) = (_core.asarray(value).numpy() for value in values)
+    for change in changes:
+        ((word, how),) = change.items()
+        x = x.transpose(how) if word == "transpose" else x.reshape(how)
+    return np.ascontiguousarray(x) if x.ndim else x
+
+
+def _merged(imports: str, more: list[str]) -> str:
+    """Imports in the order of formatters: the standard library's, a gap, the others."""
+    lines = {line for line in [*imports.split("\n"), *more] if line}
+    standard = re.compile(r"(import|from) (ctypes|functools|itertools|math|operator|sys)\b")
+    groups = [sorted(x for x in lines if standard.match(x)), [x for x in lines if not standard.match(x)]]
+    groups[1].sort(key=lambda x: (x.startswith("from"), x.lower()))
+    return "\n\n".join("\n".join(group) for group in groups if group)
+
+
+def _returned(shape: Any) -> str:
+    """What a call returns, with `$` for each array."""
+    if shape == LEAF:
+        return "$"
+    kind, inside = shape
+    if kind == "value":
+        return repr(inside)
+    if _has_keys(kind):
+        return "{" + ", ".join(f"{json.dumps(key)}: {_returned(x)}" for key, x in inside) + "}"
+    parts = [_returned(x) for x in inside]
+    if kind == "list":
+        return f"[{', '.join(parts)}]"
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _names(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """A name for each array among the arguments."""
+    try:
+        known = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        known = []
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    words = [p.name for p in known if p.kind in plain]
+    found: list[str] = []
+    for at, x in enumerate(args):
+        found += _leaf_names(words[at] if at < len(words) else "x", taken_apart(x)[1])
+    for word, x in kwargs.items():
+        found += _leaf_names(word, taken_apart(x)[1])
+    unique: list[str] = []
+    for name in found:
+        own, n = name, 2
+        while own in unique:
+            own, n = f"{name}{n}", n + 1
+        unique.append(own)
+    return unique
+
+
+def _leaf_names(name: str, shape: Any) -> list[str]:
+    if shape == LEAF:
+        return [name]
+    kind, inside = shape
+    if kind == "value":
+        return []
+    if _has_keys(kind):
+        return [x for key, part in inside for x in _leaf_names(_word(f"{name}_{key}"), part)]
+    return [x for i, part in enumerate(inside) for x in _leaf_names(f"{name}_{i}", part)]
+
+
+def _word(text: str, other: str = "x") -> str:
+    """A text as a name."""
+    word = re.sub(r"\W", "_", text).strip("_") or other
+    return f"_{word}" if word[0].isdigit() or keyword.iskeyword(word) else word
+
+
+def _paths(module: Any, path: str, found: dict[int, str], classes: dict[str, str]) -> None:
+    """Where modules stand, as their variables are named."""
+    if id(module) in found:
+        return
+    found[id(module)] = path
+    if type(module).__name__ not in ("Sequential", "Identity"):
+        classes[path] = type(module).__name__
+    for child in info_of(module).children:
+        place = child.place if isinstance(child.place, str) and child.place else child.chain
+        inner = place.strip("/").replace("/", ".")
+        _paths(child.module, f"{path}.{inner}" if path else inner, found, classes)
+
+
+@contextmanager
+def _scopes(paths: dict[int, str]) -> Iterator[None]:
+    """While it lasts, what is recorded bears the paths of modules."""
+    stack, counts, run = [""], dict.fromkeys(paths.values(), 0), calls.run
+
+    def scoped(module: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        path = paths.get(id(module))
+        if path == "":
+            # Each recording counts calls from the first one on.
+            counts.update(dict.fromkeys(counts, 0))
+        if not path:
+            return run(module, function, args, kwargs)
+        rest = path.removeprefix(f"{stack[-1]}." if stack[-1] else "")
+        counts[path] += 1
+        stack.append(path)
+        try:
+            return _core._in_scope(f"{rest}#{counts[path] - 1}", run, (module, function, args, kwargs), {})  # type: ignore[attr-defined]
+        finally:
+            stack.pop()
+
+    # Other modules, as those of other threads, go the usual way.
+    calls.run = scoped
+    try:
+        yield
+    finally:
+        calls.run = run
+
+
+def _traced(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], paths: dict[int, str]) -> Any:
+    leaves, structure = taken_apart((args, kwargs))
+    specs = [tracing.spec_of(x.dtype, x.shape) for x in map(_core.asarray, leaves)]
+    with _scopes(paths):
+        return tracing.trace(module, structure, specs, False)
+
+
+def _request(way: Any, name: str, arguments: list[str], classes: dict[str, str]) -> dict[str, Any]:
+    return {
+        "name": name, "graph": way.text, "arguments": arguments, "returns": _returned(way.shape), "classes": classes,
+    }  # fmt: skip
+
+
+def _of_module(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    if not args and not kwargs:
+        raise ArgumentError(f"source: an example of the arguments of {type(module).__name__} is needed")
+    tracing.build(module, args, kwargs)
+    # A layer alone has no part around it.
+    inner = info_of(module).children
+    paths: dict[int, str] = {}
+    classes: dict[str, str] = {}
+    _paths(module, "", paths, classes)
+    way = _traced(module, args, kwargs, paths)
+    held = {x.path: x.value for x in tracing.held(module)}
+    own = type(module)
+    function = own._forward if own._forward is not Module._forward else own.__call__
+    names = _names(lambda *a, **k: None, args, kwargs)
+    try:
+        names = _names(_without_self(function), args, kwargs)
+    except (TypeError, ValueError):
+        pass
+    request = _request(way, _word(own.__name__, "Model"), names, classes)
+    request["modules"] = list(paths.values())
+    if not inner and own.__module__.startswith("clematis.nn"):
+        request["alone"] = own.__name__.lower()
+    return request, _values(way, held)
+
+
+def _without_self(function: Any) -> Any:
+    import functools
+
+    return functools.partial(inspect.unwrap(function), None)
+
+
+def _values(way: Any, held: dict[str, Any]) -> list[Any]:
+    """The value of each input of a program that the model holds; None for the others."""
+    count = len(_core._Graph(way.text).inputs())  # type: ignore[call-arg]
+    values: list[Any] = [held[path] for path in way.paths]
+    values += [None] * (count - len(values) - len(way.constants))
+    return values + list(way.constants)
+
+
+def _of_captured(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    if module._ways is None:
+        if not args and not kwargs:
+            raise ArgumentError("source: the module is captured when it is first called; give example inputs")
+        mode = module.training
+        try:
+            module.eval()(*args, **kwargs)
+        finally:
+            module.train(mode)
+    way = tracing.captured_way(module, False)
+    held = {x.path: x.value for x in tracing.held(module)}
+    graph = _core._Graph(way.text)  # type: ignore[call-arg]
+    names = [_word(name) for name, role, _, _ in graph.inputs() if role == "input"]
+    return _request(way, _word(module._name or "Model", "Model"), names, {}), _values(way, held)
+
+
+class _Call(Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+
+def _of_function(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[dict[str, Any], list[Any]]:
+    if not args and not kwargs:
+        raise ArgumentError("source: an example of the function's arguments is needed")
+    word = getattr(function, "__name__", "function")
+    word = "function" if word == "<lambda>" else _word(word, "function")
+    try:
+        way = _traced(_Call(function), args, kwargs, {})
+    except ClematisError as e:
+        e.add_note("in source")
+        raise
+    request = _request(way, word, _names(function, args, kwargs), {})
+    request["function"] = True
+    return request, _values(way, {})
+
+
+__all__ = ["Source", "source"]

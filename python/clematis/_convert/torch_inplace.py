@@ -1,0 +1,197 @@
+"""Takes writing in place out of a graph of torch's.
+
+torch's own way traces a program twice more, which costs more than exporting it did. Most models write over values that
+nobody sees under another name: there each write is its plain counterpart, and what reads the value later reads the result.
+What is less plain than that is left to torch.
+"""
+
+import operator
+from typing import Any
+
+
+def without_writes(torch: Any, module: Any, known: frozenset[str]) -> tuple[Any, dict[str, Any]] | None:
+    """The same without writes, and the new values of placeholders by their names.
+
+    None where it is for torch to say what the program does.
+    """
+    if not all(_is_plain(torch, node, known) for node in module.graph.nodes):
+        return None
+    graph = torch.fx.Graph()
+    names: dict[Any, Any] = {}
+    graph.output(graph.graph_copy(module.graph, names))
+    if any(old.name != new.name for old, new in names.items()):
+        return None
+    nodes = list(graph.nodes)
+    writer = _Writer(torch, nodes)
+    for node in nodes:
+        if node.op == "call_function" and not writer.write(graph, node):
+            return None
+    written = [node for node in nodes if node.op == "placeholder" and node in writer.new]
+    return torch.fx.GraphModule(module, graph), {node.name: writer.newest(node) for node in written}
+
+
+def _is_plain(torch: Any, node: Any, known: frozenset[str]) -> bool:
+    """Whether there is a rule for it, or for what it does without writing."""
+    if node.op == "call_module" or node.op == "call_method":
+        return False
+    if node.op != "call_function" or node.target is operator.getitem:
+        return True
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        return node.target.name() in _BODIES and all(
+            _is_plain(torch, inner, known) and not _writes(torch, inner)
+            for body in node.args
+            if getattr(body, "op", "") == "get_attr"
+            for inner in getattr(node.graph.owning_module, body.target).graph.nodes
+        )
+    if not isinstance(node.target, torch._ops.OpOverload):
+        # Numbers that come of sizes.
+        return True
+    family, _, name = node.target._schema.name.partition("::")
+    if name.startswith(("_assert", "sym_")):
+        return True
+    if name == "item":
+        return False
+    if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
+        return True
+    if name in ("lstm", "gru", "rnn_tanh", "rnn_relu") and node.target._overloadname == "data":
+        return False
+    if name == "as_strided":
+        return False
+    name = name if name in known else name.removesuffix("_copy")
+    return family == "aten" and (name in known or _counterpart(torch, node.target) is not None and name[:-1] in known)
+
+
+# What is done with a body of one of these is what the body says.
+_BODIES = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+
+
+def _writes(torch: Any, node: Any) -> bool:
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    schema = node.target._schema
+    if schema.name in ("aten::batch_norm", "aten::instance_norm"):
+        return node.args[3] is not None and bool(node.args[5])
+    return schema.is_mutable
+
+
+def _counterpart(torch: Any, op: Any) -> Any:
+    """The op that does not write into its first operand, but does the same."""
+    name = op._schema.name.removeprefix("aten::")
+    if not name.endswith("_") or name.endswith("__"):
+        return None
+    packet = getattr(torch.ops.aten, name[:-1], None)
+    found = getattr(packet, op._overloadname, None) if packet is not None else None
+    if found is None:
+        return None
+    own, other = op._schema.arguments, found._schema.arguments
+    # A random draw in place has another list of arguments than the one that makes a tensor.
+    return found if [a.name for a in own] == [a.name for a in other] else None
+
+
+class _Writer:
+    def __init__(self, torch: Any, nodes: list[Any]) -> None:
+        self.torch = torch
+        self.place = {node: i for i, node in enumerate(nodes)}
+        # Who lies in which memory.
+        self.memory: dict[Any, list[Any]] = {}
+        for node in nodes:
+            for where in self._memory(node):
+                self.memory.setdefault(where, []).append(node)
+        self.new: dict[Any, Any] = {}
+
+    def _memory(self, node: Any) -> set[Any]:
+        value = node.meta.get("val")
+        values = value if isinstance(value, (list, tuple)) else [value]
+        return {x.untyped_storage()._cdata for x in values if isinstance(x, self.torch.Tensor)}
+
+    def newest(self, node: Any) -> Any:
+        """What a value has become."""
+        while node in self.new:
+            node = self.new[node]
+        return node
+
+    def write(self, graph: Any, node: Any) -> bool:
+        """Whether a node that writes could be replaced by one that does not."""
+        if not isinstance(node.target, self.torch._ops.OpOverload):
+            return True
+        schema = node.target._schema
+        name = schema.name.removeprefix("aten::")
+        if name == "batch_norm" and len(node.args) == 9 and node.args[5] and node.args[3] is not None:
+            return self._batch_norm(graph, node)
+        if name == "instance_norm" and len(node.args) > 5 and node.args[5] and node.args[3] is not None:
+            return False
+        written = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+        if not written:
+            return True
+        plain = _counterpart(self.torch, node.target)
+        if written != [0] or plain is None or not self._is_alone(node, node.args[0]):
+            return False
+        value = node.meta["val"]
+        old = node.args[0].meta["val"]
+        if value.shape != old.shape or value.dtype != old.dtype:
+            return False
+        with graph.inserting_after(node):
+            made = graph.call_function(plain, node.args, node.kwargs)
+        made.meta = dict(node.meta)
+        self._put(node, node.args[0], made)
+        node.replace_all_uses_with(made)
+        graph.erase_node(node)
+        return True
+
+    def _is_alone(self, node: Any, old: Any) -> bool:
+        """Whether nothing that is read later lies in the memory that is written to."""
+        at = self.place[node]
+        same = set()
+        first = old
+        # Earlier writes gave it other names.
+        while first is not None:
+            same.add(first)
+            first = next((k for k, v in self.new.items() if v is first), None)
+        for where in self._memory(old):
+            for other in self.memory.get(where, []):
+                if other in same or other is node:
+                    continue
+                if other.op in ("placeholder", "get_attr"):
+                    return False
+                if any(self.place.get(user, at + 1) > at for user in other.users) and self.place[other] < at:
+                    return False
+        return True
+
+    def _put(self, node: Any, old: Any, made: Any) -> None:
+        at = self.place[made] = self.place[node]
+        for user in list(old.users):
+            if user is not node and user is not made and self.place.get(user, at + 1) > at:
+                user.replace_input_with(old, made)
+        self.new[old] = made
+        for where in self._memory(old):
+            self.memory[where].append(made)
+
+    def _batch_norm(self, graph: Any, node: Any) -> bool:
+        """Moves the state of a batch norm as a result."""
+        x, weight, bias, mean, var, _, momentum, eps, _ = node.args
+        if not self._is_alone(node, mean) or not self._is_alone(node, var):
+            return False
+        op = self.torch.ops.aten._native_batch_norm_legit_functional.default
+        some = mean.meta["val"]
+        with graph.inserting_after(node):
+            made = graph.call_function(op, (x, weight, bias, mean, var, True, momentum, eps))
+        made.meta = dict(node.meta) | {"val": [node.meta["val"], some, some, some, var.meta["val"]]}
+        self.place[made] = self.place[node]
+        parts = []
+        with graph.inserting_after(made):
+            for i in (4, 3, 0):
+                part = graph.call_function(operator.getitem, (made, i))
+                part.meta = dict(node.meta) | {"val": made.meta["val"][i]}
+                self.place[part] = self.place[node]
+                parts.append(part)
+        self._put(node, var, parts[0])
+        self._put(node, mean, parts[1])
+        # The new names stand in no memory of their own.
+        made.replace_input_with(parts[0], var)
+        made.replace_input_with(parts[1], mean)
+        node.replace_all_uses_with(parts[2])
+        graph.erase_node(node)
+        return True
+
+
+__all__ = ["without_writes"]

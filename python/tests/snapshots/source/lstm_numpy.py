@@ -1,0 +1,73 @@
+import numpy as np
+from safetensors.numpy import load_file
+
+
+def linear(p, x):
+    y = x @ p["weight"]
+    return y + p["bias"] if "bias" in p else y
+
+
+def embedding(p, index):
+    return p["weight"][index]
+
+
+def scan(step, carry, xs, length=None, reverse=False):
+    rows = range(length) if xs is None else xs
+    rows = list(zip(*rows)) if isinstance(rows, tuple) else list(rows)
+    ys = []
+    for x in reversed(rows) if reverse else rows:
+        carry, y = step(carry, x)
+        ys.append(y)
+    ys = ys[::-1] if reverse else ys
+    if isinstance(ys[0], tuple):
+        return carry, tuple(np.stack(y) for y in zip(*ys))
+    return carry, None if ys[0] is None else np.stack(ys)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-np.clip(x, -80, 80)))
+
+
+def lstm(p, x):
+    batch = x.shape[0]
+    y = np.zeros((batch, 6), dtype=np.float32)
+    x = (linear(p["input_layer_0"], x) + p["recurrent_layer_0_b"]).transpose(1, 0, 2)
+
+    def step(carry, x, w=p["recurrent_layer_0_w"]):
+        h, c = carry
+        x = x + h @ w
+        y = x[:, :6]
+        y2 = x[:, 18:]
+        y = sigmoid(y) * np.tanh(x[:, 12:18])
+        x = sigmoid(x[:, 6:12]) * c + y
+        y2 = sigmoid(y2) * np.tanh(x)
+        return (y2, x), y2
+
+    (_, _), h = scan(step, (np.zeros((batch, 6), dtype=np.float32), y), x)
+    return h.transpose(1, 0, 2)[:, 4:].reshape(-1, 6)
+
+
+def classifier(p, index):
+    index = linear(p["head"], lstm(p["lstm"], embedding(p["words"], index)))
+    return index
+
+
+def load(path):
+    """The parameters, as a nest of dicts and lists."""
+    params = {}
+    for name, value in load_file(path).items():
+        *above, last = name.split(".")
+        part = params
+        for word in above:
+            part = part.setdefault(word, {})
+        part[last] = value
+    return _listed(params)
+
+
+def _listed(part):
+    if not isinstance(part, dict):
+        return part
+    part = {name: _listed(inner) for name, inner in part.items()}
+    if all(name.isdigit() for name in part):
+        return [part[name] for name in sorted(part, key=int)]
+    return part

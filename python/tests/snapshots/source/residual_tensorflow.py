@@ -1,0 +1,43 @@
+import tensorflow as tf
+from safetensors.tensorflow import load_file
+
+
+def linear(p, x):
+    y = tf.matmul(x, p["weight"])
+    return y + p["bias"] if "bias" in p else y
+
+
+def conv2d(p, x, strides=1, padding="VALID", dilation=1):
+    y = tf.nn.conv2d(x, p["weight"], strides, padding, dilations=dilation)
+    return y + p["bias"] if "bias" in p else y
+
+
+def block(p, x):
+    y = tf.nn.relu(conv2d(p["conv1"], x, padding="SAME"))
+    return tf.nn.relu(x + conv2d(p["conv2"], y, padding="SAME"))
+
+
+def residual(p, x):
+    x = block(p["second"], block(p["first"], conv2d(p["stem"], x)))
+    return linear(p["head"], tf.reduce_mean(x, axis=(1, 2)))
+
+
+def load(path):
+    """The parameters, as a nest of dicts and lists."""
+    params = {}
+    for name, value in load_file(path).items():
+        *above, last = name.split(".")
+        part = params
+        for word in above:
+            part = part.setdefault(word, {})
+        part[last] = tf.Variable(value)
+    return _listed(params)
+
+
+def _listed(part):
+    if not isinstance(part, dict):
+        return part
+    part = {name: _listed(inner) for name, inner in part.items()}
+    if all(name.isdigit() for name in part):
+        return [part[name] for name in sorted(part, key=int)]
+    return part

@@ -1,0 +1,101 @@
+"""`cm.convert`: any model to any framework, compared on the way."""
+
+import clematis as cm
+import numpy as np
+import pytest
+import torch
+
+TARGETS = ["torch", "keras", "haiku", "flax", "clematis", "native", "numpy", "jax", "tensorflow"]
+X = np.linspace(-1, 1, 2 * 3 * 6 * 6, dtype="float32").reshape(2, 3, 6, 6)
+ROWS = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+
+
+def network():
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten()]
+    return torch.nn.Sequential(*layers, torch.nn.Dropout(), torch.nn.Linear(64, 5))
+
+
+@pytest.mark.parametrize("to", TARGETS)
+def test_torch_to_each(to):
+    made = cm.convert(network(), to, X)
+    report = made.report
+    assert report.ok and report.relative < 1e-5 and report.target == to
+    assert [row.inputs for row in report.rows] == ["the example", "a random input"]
+    assert "absolute" in str(report) and "float32[2, 5]" in str(report)
+
+
+def test_linen():
+    from flax import linen
+
+    made = cm.convert(network(), "flax", X, style="linen")
+    assert isinstance(made, linen.Module) and made.report.ok
+
+
+def sources():
+    import haiku as hk
+    import keras
+    from flax import linen, nnx
+
+    yield hk.nets.MLP, {"constructor_args": ([4, 2],)}
+    yield nnx.Linear(3, 2, rngs=nnx.Rngs(0)), {}
+    yield linen.Dense(2), {}
+    yield cm.nn.Linear(3, 2), {}
+    yield keras.layers.Dense(2), {}
+    yield torch.nn.Linear, {"constructor_args": (3, 2)}
+
+
+@pytest.mark.parametrize("to", ["torch", "native"])
+@pytest.mark.parametrize("number", range(6))
+def test_each_to_torch_and_native(number, to):
+    model, options = list(sources())[number]
+    made = cm.convert(model, to, ROWS, **options)
+    assert made.report.relative < 1e-5
+
+
+def test_an_onnx_file(tmp_path):
+    net = cm.nn.Linear(3, 2)
+    cm.to_onnx(net, tmp_path / "net.onnx", ROWS)
+    made = cm.convert(tmp_path / "net.onnx", "torch", ROWS)
+    np.testing.assert_allclose(made(torch.tensor(ROWS)).detach().numpy(), net(cm.asarray(ROWS)).numpy(), rtol=1e-6)
+
+
+def test_the_source_stays_as_it_was():
+    net = network()
+    net[1].eval()
+    before = {name: x.clone() for name, x in net.state_dict().items()}
+    modes = [m.training for m in net.modules()]
+    cm.convert(net, "keras", X)
+    assert modes == [m.training for m in net.modules()]
+    assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
+
+
+def test_a_model_that_computes_something_else_is_refused(monkeypatch):
+    from clematis._convert import running
+
+    honest = running.of_torch
+
+    def wrong(module):
+        run = honest(module)
+        return (lambda args, kwargs: run(args, kwargs) * 1.01) if isinstance(module, torch.nn.Sequential) else run
+
+    monkeypatch.setattr(running, "of_torch", wrong)
+    with pytest.raises(cm.ConvertError, match=r"computes something else(.|\n)*more than 1e-03"):
+        cm.convert(network(), "torch", X)
+    assert cm.convert(network(), "torch", X, tolerance=0.1).report.relative > 5e-3
+    assert not hasattr(cm.convert(network(), "torch", X, verify=False), "report")
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (lambda: cm.convert(network(), "mxnet", X), cm.ArgumentError, "one of torch, keras.*not 'mxnet'"),
+        (lambda: cm.convert(3, "torch", X), cm.ArgumentError, "int is no module"),
+        (lambda: cm.convert(network(), "torch"), cm.ArgumentError, "example inputs are needed"),
+        (lambda: cm.convert(network(), "torch", X[:, :2]), cm.ConvertError, "3 channels, but got 2"),
+        (lambda: cm.convert(cm.nn.Linear(3, 2), "torch", ROWS, rng_seed=3), cm.ArgumentError, "rng_seed"),
+    ],
+)
+def test_bad_input(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call()
