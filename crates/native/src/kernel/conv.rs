@@ -238,8 +238,9 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
         depthwise::run(out, lhs, rhs, problem);
     } else if problem.is_wide() {
         wide::run(out, lhs, rhs, problem);
-    } else if problem.exchanged().is_wide() {
-        // The filter gradient of a transposed convolution: its input is dilated, its window is not.
+    } else if problem.has_holes() && problem.exchanged().is_wide() {
+        // The filter gradient of a transposed convolution: its input is dilated, its window is not. Without holes it would be
+        // the whole image that every place is multiplied with.
         wide::run(out, rhs, lhs, &problem.exchanged());
     } else {
         tiled::run(out, lhs, rhs, problem);

@@ -266,9 +266,14 @@ impl Problem {
         self.groups > 1 && self.b == 1 && self.o == 1 && self.is_wide()
     }
 
+    /// Whether the input is dilated.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.dims.iter().any(|dim| dim.dilation > 1)
+    }
+
     /// Whether the window rather than the features is the long axis of the contraction.
     pub(crate) fn is_wide(&self) -> bool {
         let (places, taps) = self.places();
-        self.dims.iter().all(|dim| dim.dilation == 1) && taps > 4 * places && self.f <= taps
+        !self.has_holes() && taps > 4 * places && self.f <= taps
     }
 }
