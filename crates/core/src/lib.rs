@@ -27,6 +27,7 @@ pub mod ops;
 pub mod tree;
 pub mod composite;
 pub mod interpret;
+pub mod pass;
 pub mod control;
 pub mod random;
 pub mod autodiff;

@@ -145,7 +145,7 @@ def _with_tensorflow(run: Any, held: Any, args: Any, dynamic: bool, tag: str, mo
 @contextmanager
 def _unseeded() -> Iterator[None]:
     """Keras seeds a generator of torch's by a value, which no trace has. A program draws by keys of its own."""
-    from keras.src.backend.torch import random
+    from keras.src.backend.torch import random  # type: ignore[import-untyped]
 
     own = random.torch_seed_generator
     random.torch_seed_generator = lambda seed: None

@@ -102,10 +102,11 @@ def of_flax(module: Any, options: dict[str, Any]) -> Run:
             word, args, kwargs = _mode_word(type(module).__call__, args, kwargs)
             return own(*args, **kwargs, **({word: _MODES[word][0]} if word else {}))
         word, args, kwargs = _mode_word(type(module).__call__, args, kwargs)
-        told = {word: _MODES[word][0]} if word else {}
+        told: dict[str, Any] = {word: _MODES[word][0]} if word else {}
         # Some are told when they are made.
         field = None if word else next((x for x in _MODES if isinstance(getattr(module, x, None), bool)), None)
-        here = module.clone(**{field: _MODES[field][0]}) if field else module
+        made: dict[str, Any] = {field: _MODES[field][0]} if field else {}
+        here = module.clone(**made)
         variables = options.get("params")
         if variables is None:
             keys = dict(zip(("params", "dropout"), jax.random.split(jax.random.PRNGKey(seed)), strict=True))

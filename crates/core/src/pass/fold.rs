@@ -1,0 +1,67 @@
+//! What depends on numbers alone is computed now.
+
+use super::Options;
+use super::rewrite::rewrite;
+use super::simplify::number;
+use crate::backend::{self, LINKED};
+use crate::dispatch::apply;
+use crate::error::Result;
+use crate::graph::{Arg, Graph};
+use crate::op::{Full, Op};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use crate::trace::Trace;
+use smallvec::smallvec;
+
+/// Elementwise ops on numbers, also on arrays that hold one number everywhere.
+///
+/// They are computed by the engine, as eager calls on numbers are; where none is linked in, nothing is folded.
+pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
+    // Inside a trace numbers would be recorded, not computed.
+    let (Some(engine), None) = (LINKED.first(), Trace::innermost_abstract()) else {
+        return Ok(graph.clone());
+    };
+    rewrite(graph, |new, node, args| {
+        let is_elementwise = matches!(
+            node.op,
+            Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Cast(_)
+        );
+        if !is_elementwise {
+            return Ok(None);
+        }
+        let numbers: Option<Vec<Tensor>> = args
+            .iter()
+            .map(|arg| match arg {
+                Arg::Const(t) if t.as_number().is_some() => Some(t.clone()),
+                _ => number(new, arg).map(|v| Tensor::scalar(v, new.spec(arg).dtype)),
+            })
+            .collect();
+        let Some(numbers) = numbers else {
+            return Ok(None);
+        };
+        let operands: Vec<&Tensor> = numbers.iter().collect();
+        // What fails now would fail at each call, and says so there.
+        let Ok(found) = backend::with(engine(), || {
+            let out = apply(&node.op, &operands)?.into_vec().pop();
+            let read = |x: Tensor| -> Result<_> { Ok((x.item()?, x.dtype())) };
+            out.map(read).transpose()
+        }) else {
+            return Ok(None);
+        };
+        let Some((value, dtype)) = found else {
+            return Ok(None);
+        };
+        let shapes = args.iter().map(|arg| new.spec(arg).shape.clone());
+        let shape = shapes.reduce(|a, b| Shape::broadcast(&a, &b).unwrap_or(a));
+        let shape = shape.unwrap_or_default();
+        if shape.rank() == 0 {
+            return Ok(Some(vec![Arg::Const(Tensor::scalar(value, dtype))]));
+        }
+        let full = Full {
+            value,
+            dtype,
+            shape,
+        };
+        Ok(Some(vec![new.one(full.into(), smallvec![], node.scope)?]))
+    })
+}

@@ -1,0 +1,57 @@
+//! Transposes go into the products that read them.
+
+use super::Options;
+use super::rewrite::{Args, Rewriter, rewrite};
+use crate::error::Result;
+use crate::graph::{Arg, Graph};
+use crate::op::{Dot, Op};
+use crate::shape::Axes;
+
+/// A product names the axes it sums over, so that it can read an operand as it was before it was transposed.
+pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
+    rewrite(graph, |new, node, args| {
+        let (Op::Dot(p), [x, y]) = (&node.op, args.as_slice()) else {
+            return Ok(None);
+        };
+        let left = through(new, x, &p.lhs_batch, &p.lhs_contract);
+        let right = through(new, y, &p.rhs_batch, &p.rhs_contract);
+        if left.is_none() && right.is_none() {
+            return Ok(None);
+        }
+        let keep = |arg: &Arg, batch: &Axes, contract: &Axes| {
+            (arg.clone(), batch.clone(), contract.clone())
+        };
+        let (x, lhs_batch, lhs_contract) =
+            left.unwrap_or_else(|| keep(x, &p.lhs_batch, &p.lhs_contract));
+        let (y, rhs_batch, rhs_contract) =
+            right.unwrap_or_else(|| keep(y, &p.rhs_batch, &p.rhs_contract));
+        let dot = Dot {
+            lhs_batch,
+            rhs_batch,
+            lhs_contract,
+            rhs_contract,
+        };
+        let args: Args = [x, y].into_iter().collect();
+        Ok(Some(vec![new.one(dot.into(), args, node.scope)?]))
+    })
+}
+
+/// The operand of a transpose and the axes in it, if the axes that stay are still in order.
+fn through(new: &Rewriter, arg: &Arg, batch: &Axes, contract: &Axes) -> Option<(Arg, Axes, Axes)> {
+    let inner = new.maker(arg)?;
+    let Op::Transpose(axes) = &inner.op else {
+        return None;
+    };
+    let before = |list: &Axes| -> Axes {
+        let list: Vec<usize> = list.iter().map(|&axis| axes[axis]).collect();
+        Axes::new(&list)
+    };
+    let mut free = (0..axes.len())
+        .filter(|axis| !batch.contains(axis) && !contract.contains(axis))
+        .map(|axis| axes[axis]);
+    free.clone()
+        .zip(free.by_ref().skip(1))
+        .all(|(a, b)| a < b)
+        .then_some(())?;
+    Some((inner.args.first()?.clone(), before(batch), before(contract)))
+}

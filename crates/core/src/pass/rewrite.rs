@@ -1,0 +1,140 @@
+//! Copies a graph node by node, while a rule may put something else in the place of a node.
+
+use crate::ensure;
+use crate::error::Result;
+use crate::graph::{Arg, Graph, Node, Output, ScopeId, ValueId};
+use crate::infer::infer;
+use crate::op::Op;
+use crate::spec::Spec;
+use smallvec::SmallVec;
+
+/// Operands.
+pub type Args = SmallVec<[Arg; 3]>;
+
+/// The graph that is being made.
+pub struct Rewriter {
+    /// What is done so far.
+    pub graph: Graph,
+    /// What each value of the old graph has become.
+    known: Vec<Option<Arg>>,
+    /// The node that gives each value of the new graph.
+    made_by: Vec<Option<usize>>,
+}
+
+impl Rewriter {
+    fn new(old: &Graph) -> Self {
+        let mut graph = Graph {
+            scopes: old.scopes.clone(),
+            ..Graph::default()
+        };
+        let mut known = vec![None; old.values.len()];
+        for input in &old.inputs {
+            let id = graph.input(
+                old.spec(input.value).clone(),
+                input.role,
+                input.name.clone(),
+            );
+            known[input.value.0 as usize] = Some(Arg::Value(id));
+        }
+        let made_by = vec![None; graph.values.len()];
+        Rewriter {
+            graph,
+            known,
+            made_by,
+        }
+    }
+
+    fn follow(&self, arg: &Arg) -> Arg {
+        match arg {
+            Arg::Value(id) => self.known[id.0 as usize]
+                .clone()
+                .unwrap_or(Arg::Value(ValueId(u32::MAX))),
+            Arg::Const(t) => Arg::Const(t.clone()),
+        }
+    }
+
+    /// The node that gives an operand, if it is no input and no number.
+    pub fn maker(&self, arg: &Arg) -> Option<&Node> {
+        match arg {
+            Arg::Value(id) => {
+                let at = self.made_by.get(id.0 as usize).copied().flatten()?;
+                self.graph.nodes.get(at)
+            }
+            Arg::Const(_) => None,
+        }
+    }
+
+    /// What is known of an operand.
+    pub fn spec<'a>(&'a self, arg: &'a Arg) -> &'a Spec {
+        self.graph.arg_spec(arg)
+    }
+
+    /// Adds a node of one result.
+    pub fn one(&mut self, op: Op, args: Args, scope: ScopeId) -> Result<Arg> {
+        let mut outs = self.several(op, args, scope)?;
+        ensure!(
+            outs.len() == 1,
+            Internal,
+            "pass: one result was expected, not {}",
+            outs.len()
+        );
+        Ok(outs.remove(0))
+    }
+
+    /// Adds a node, and gives all of its results.
+    pub fn several(&mut self, op: Op, args: Args, scope: ScopeId) -> Result<Vec<Arg>> {
+        let out = {
+            let specs: SmallVec<[&Spec; 4]> = args.iter().map(|a| self.graph.arg_spec(a)).collect();
+            infer(&op, &specs)?
+        };
+        let outs = self.add(op, args, out.as_slice(), scope);
+        Ok(outs.map(|id| Arg::Value(ValueId(id))).collect())
+    }
+
+    fn add(&mut self, op: Op, args: Args, out: &[Spec], scope: ScopeId) -> std::ops::Range<u32> {
+        let at = self.graph.nodes.len();
+        let outs = self.graph.node(op, args, out, scope);
+        self.made_by.resize(self.graph.values.len(), Some(at));
+        outs
+    }
+}
+
+/// A graph in which a rule has replaced results of nodes by other operands.
+///
+/// The rule sees the node with its operands in the new graph. `None` keeps the node.
+pub fn rewrite(
+    old: &Graph,
+    mut rule: impl FnMut(&mut Rewriter, &Node, &Args) -> Result<Option<Vec<Arg>>>,
+) -> Result<Graph> {
+    let mut new = Rewriter::new(old);
+    for node in &old.nodes {
+        let args: Args = node.args.iter().map(|a| new.follow(a)).collect();
+        let specs = &old.values[node.outs.start as usize..node.outs.end as usize];
+        let found = rule(&mut new, node, &args)?;
+        // What has another type or shape stands for something else.
+        let found = found.filter(|found| {
+            found.len() == specs.len()
+                && found
+                    .iter()
+                    .zip(specs)
+                    .all(|(arg, spec)| new.spec(arg) == spec)
+        });
+        let found = match found {
+            Some(found) => found,
+            None => {
+                let outs = new.add(node.op.clone(), args, specs, node.scope);
+                outs.map(|id| Arg::Value(ValueId(id))).collect()
+            }
+        };
+        for (id, arg) in node.outs.clone().zip(found) {
+            new.known[id as usize] = Some(arg);
+        }
+    }
+    let outputs = old.outputs.iter().map(|output| Output {
+        arg: new.follow(&output.arg),
+        updates: output.updates,
+    });
+    let outputs: Vec<_> = outputs.collect();
+    new.graph.outputs = outputs;
+    Ok(new.graph)
+}

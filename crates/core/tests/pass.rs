@@ -1,0 +1,149 @@
+//! Passes: what each one makes of a graph, as text; that nothing changes a value; that bits which must stay do.
+
+use clematis_core::pass::{Options, PASSES};
+use clematis_core::{Graph, Result, Tensor, ops};
+use clematis_native as _;
+
+fn after(name: &str, text: &str, options: Options) -> Result<String> {
+    let graph = Graph::parse(text)?;
+    let (_, pass) = PASSES.iter().find(|(n, _)| *n == name).expect("a pass");
+    let graph = pass(&graph, options)?;
+    graph.verify()?;
+    Ok(graph.prune().to_string())
+}
+
+fn check(name: &str, before: &str, wanted: &str) -> Result<()> {
+    check_with(name, before, wanted, Options::default())
+}
+
+fn check_with(name: &str, before: &str, wanted: &str, options: Options) -> Result<()> {
+    let printed = after(name, before, options)?;
+    assert_eq!(printed.trim(), wanted.trim(), "{printed}");
+    Ok(())
+}
+
+/// A graph of one f32[2,3] input, from lines and what is returned.
+fn program(lines: &str, out: &str) -> String {
+    format!("graph {{\n  input %0: f32[2,3] input\n{lines}  return {out}\n}}")
+}
+
+#[test]
+fn what_changes_nothing_goes() -> Result<()> {
+    for lines in [
+        "  %1: f32[2,3] = mul(%0, 1.0:f32)\n",
+        "  %1: f32[2,3] = div(%0, 1.0:f32)\n",
+        "  %1: f32[2,3] = sub(%0, 0.0:f32)\n",
+        "  %1: f32[2,3] = add(%0, -0.0:f32)\n",
+        "  %1: f32[2,3] = stop_gradient(%0)\n",
+        "  %1: f32[2,3] = reshape(%0) {shape=[2,3]}\n",
+        "  %1: f32[2,3] = transpose(%0) {axes=[0,1]}\n",
+        "  %1: f32[2,3] = cast(%0) {dtype=f32}\n",
+    ] {
+        check("simplify", &program(lines, "%1"), &program("", "%0"))?;
+    }
+    for lines in [
+        "  %1: f32[2,3] = neg(%0)\n  %2: f32[2,3] = neg(%1)\n",
+        "  %1: f64[2,3] = cast(%0) {dtype=f64}\n  %2: f32[2,3] = cast(%1) {dtype=f32}\n",
+        "  %1: f32[3,2] = transpose(%0) {axes=[1,0]}\n  %2: f32[2,3] = transpose(%1) {axes=[1,0]}\n",
+        "  %1: f32[6] = reshape(%0) {shape=[6]}\n  %2: f32[2,3] = reshape(%1) {shape=[2,3]}\n",
+        "  %1: f32[2,3] = reverse(%0) {axes=[0]}\n  %2: f32[2,3] = reverse(%1) {axes=[0]}\n",
+    ] {
+        let once = after("simplify", &program(lines, "%2"), Options::default())?;
+        // What became one node in the first round goes in the second.
+        check("simplify", &once, &program("", "%0"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn bits_that_must_stay_do() -> Result<()> {
+    for lines in [
+        "  %1: f32[2,3] = add(%0, 0.0:f32)\n",
+        "  %1: f32[2,3] = mul(%0, 0.0:f32)\n",
+        "  %1: f32[2,3] = sub(%0, %0)\n",
+        "  %1: f32[2,3] = sub(%0, -0.0:f32)\n",
+    ] {
+        check("simplify", &program(lines, "%1"), &program(lines, "%1"))?;
+    }
+    let lossy = "  %1: f16[2,3] = cast(%0) {dtype=f16}\n  %2: f32[2,3] = cast(%1) {dtype=f32}\n";
+    check("simplify", &program(lossy, "%2"), &program(lossy, "%2"))?;
+    let fast = Options { fast_math: true };
+    let zeros = "  %1: f32[2,3] = full() {value=0.0, dtype=f32, shape=[2,3]}\n";
+    for (lines, wanted, out) in [
+        ("  %1: f32[2,3] = add(%0, 0.0:f32)\n", "", "%0"),
+        ("  %1: f32[2,3] = mul(%0, 0.0:f32)\n", zeros, "%1"),
+        ("  %1: f32[2,3] = sub(%0, %0)\n", zeros, "%1"),
+    ] {
+        check_with(
+            "simplify",
+            &program(lines, "%1"),
+            &program(wanted, out),
+            fast,
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
+fn numbers_are_computed_once() -> Result<()> {
+    let lines = "  %1: f32[] = mul(2.0:f32, 3.0:f32)\n  %2: f32[2,3] = mul(%0, %1)\n";
+    let wanted = "  %1: f32[2,3] = mul(%0, 6.0:f32)\n";
+    check("fold", &program(lines, "%2"), &program(wanted, "%1"))?;
+    let lines =
+        "  %1: f32[2,3] = full() {value=4.0, dtype=f32, shape=[2,3]}\n  %2: f32[2,3] = sqrt(%1)\n";
+    let wanted = "  %1: f32[2,3] = full() {value=2.0, dtype=f32, shape=[2,3]}\n";
+    check("fold", &program(lines, "%2"), &program(wanted, "%1"))
+}
+
+#[test]
+fn arrays_of_one_number_become_numbers() -> Result<()> {
+    let lines = "  %1: f32[2,3] = full() {value=4.0, dtype=f32, shape=[2,3]}\n  %2: f32[2,3] = mul(%0, %1)\n";
+    let wanted = "  %1: f32[2,3] = mul(%0, 4.0:f32)\n";
+    check("simplify", &program(lines, "%2"), &program(wanted, "%1"))
+}
+
+#[test]
+fn what_is_computed_twice_is_computed_once() -> Result<()> {
+    let lines =
+        "  %1: f32[2,3] = exp(%0)\n  %2: f32[2,3] = exp(%0)\n  %3: f32[2,3] = add(%1, %2)\n";
+    let wanted = "  %1: f32[2,3] = exp(%0)\n  %2: f32[2,3] = add(%1, %1)\n";
+    check("common", &program(lines, "%3"), &program(wanted, "%2"))
+}
+
+#[test]
+fn products_read_what_was_transposed() -> Result<()> {
+    let dot = |x: &str, contract: usize| {
+        format!(
+            "dot_general({x}, %1) {{lhs_batch=[], rhs_batch=[], lhs_contract=[{contract}], rhs_contract=[0]}}"
+        )
+    };
+    let head = "graph {\n  input %0: f32[4,2] input\n  input %1: f32[4,5] input\n";
+    let before = format!(
+        "{head}  %2: f32[2,4] = transpose(%0) {{axes=[1,0]}}\n  %3: f32[2,5] = {}\n  return %3\n}}",
+        dot("%2", 1)
+    );
+    let wanted = format!("{head}  %2: f32[2,5] = {}\n  return %2\n}}", dot("%0", 0));
+    check("layout", &before, &wanted)
+}
+
+#[test]
+fn a_whole_graph_keeps_its_values() -> Result<()> {
+    let text = program(
+        "  %1: f32[2,3] = full() {value=1.0, dtype=f32, shape=[2,3]}
+  %2: f32[2,3] = mul(%0, %1)
+  %3: f32[2,3] = exp(%2)
+  %4: f32[2,3] = exp(%0)
+  %5: f32[2,3] = add(%3, %4)
+  %6: f32[3,2] = transpose(%5) {axes=[1,0]}
+  %7: f32[3,3] = dot_general(%6, %0) {lhs_batch=[], rhs_batch=[], lhs_contract=[1], rhs_contract=[0]}
+",
+        "%7",
+    );
+    let graph = Graph::parse(&text)?;
+    let short = graph.optimise(Options::default())?;
+    assert_eq!(short.nodes.len(), 3, "{short}");
+    let x: Tensor = ops::tensor([[0.5f32, -1.0, 2.0], [0.0, 3.0, -0.25]])?;
+    let (a, b) = (graph.call(&[&x])?, short.call(&[&x])?);
+    assert_eq!(a[0].to_vec::<f32>()?, b[0].to_vec::<f32>()?);
+    Ok(())
+}
