@@ -325,9 +325,13 @@ __all__ = [
     "_dialect",
     "_without_held",
     "_lower",
+    "_write_source",
+    "_in_scope",
     "_import_onnx",
     "_run_onnx",
     "_export_onnx",
+    "_export_file",
+    "_import_file",
     "_onnx_ops",
     "_flops",
     "backend",
@@ -492,6 +496,9 @@ def _derivative(f: Callable[..., Any], argnums: Any, name: str, has_aux: Any, re
 def _dialect(name: str) -> Any:
     """The module of a framework's functions, named after the ops."""
 
+def _export_file(graph: Any, path: Any, values: Any, inputs: Any, outputs: Any) -> Any:
+    """Writes a graph and its values as a file of our own."""
+
 def _export_onnx(graph: Any, path: Any, values: Any, inputs: Any, outputs: Any) -> Any:
     """Writes a graph as a model; `values` are those of the inputs that a call does not give, by their places."""
 
@@ -499,6 +506,9 @@ _fft: ModuleType
 
 def _flops(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The operations of `f(args, kwargs)`, found by a trace without values."""
+
+def _import_file(path: Any) -> Any:
+    """Reads such a file."""
 
 def _import_onnx(model: Any, values: Any, sizes: Any) -> Any:
     """Makes a graph of a model."""
@@ -508,6 +518,9 @@ def _import_program(text: Any, framework: Any) -> Any:
 
 def _import_rules(framework: Any) -> Any:
     """The names of the ops that a reader may leave as they are."""
+
+def _in_scope(name: str, function: Callable[..., Any], args: Any, words: Any) -> Any:
+    """Calls `function(*args, **words)` as a part of this name: what is recorded meanwhile bears its path."""
 
 _linalg: ModuleType
 
@@ -564,6 +577,9 @@ _tree: ModuleType
 
 def _without_held(graph: Any) -> Any:
     """A graph without ops that hold tensors, and those tensors, which are its last inputs."""
+
+def _write_source(request: Any) -> Any:
+    """Writes a program as code; request and answer are JSON."""
 
 def abs(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
     """the distance from zero

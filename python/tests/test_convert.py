@@ -99,3 +99,39 @@ def test_a_model_that_computes_something_else_is_refused(monkeypatch):
 def test_bad_input(call, kind, text):
     with pytest.raises(kind, match=text):
         call()
+
+
+class Chosen(torch.nn.Module):
+    """Looks at a value, which no capture can follow."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+
+    def forward(self, x):
+        return self.inner(x) if x.sum() > 0 else self.inner(-x)
+
+
+def test_what_cannot_be_captured_may_stay():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), Chosen(), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
+    with pytest.raises(cm.ConvertError):
+        cm.convert(net, "torch", ROWS)
+    made = cm.convert(net, "torch", ROWS, allow_wrapped=True)
+    assert made.wrapped == ["", "1"] and made.report.ok
+    assert isinstance(made[1], Chosen) and not isinstance(made[1].inner, torch.nn.Sequential)
+    assert sorted(made.state_dict()) == sorted(net.state_dict())
+    # It trains, and the source does not move with it.
+    before = {name: x.clone() for name, x in net.state_dict().items()}
+    optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
+    x, losses = torch.tensor(ROWS), []
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss = (made(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
+    with pytest.raises(cm.ArgumentError, match="keeps parts of a torch module in a torch module"):
+        cm.convert(net, "keras", ROWS, allow_wrapped=True)

@@ -236,9 +236,9 @@ def test_a_framework_s_arrays(framework, make_raw):
 
 
 def test_the_framework_differentiates_what_is_retained():
-    torch = pytest.importorskip("torch")
     import jax
     import tensorflow as tf
+    import torch
 
     def f(x, retain_grads=True):
         return cm.execute_with_gradients(lambda y: cm.sum(y**3), x, retain_grads=retain_grads)
@@ -320,8 +320,8 @@ def test_stop_gradient(backend, preserve_type):
 
 
 def test_stop_gradient_and_variables_of_frameworks():
-    torch = pytest.importorskip("torch")
     import tensorflow as tf
+    import torch
 
     x = torch.tensor(W, requires_grad=True)
     for v in (x, x * 2):

@@ -5,13 +5,11 @@ import itertools
 
 import clematis as cm
 import numpy as np
+import onnx
+import onnx_cases
 import pytest
 from clematis import nn
 from clematis._convert.onnx import from_onnx, to_onnx
-
-pytest.importorskip("onnx")
-import onnx
-import onnx_cases
 from onnx import TensorProto, helper, numpy_helper
 
 CASES = [c for c in onnx_cases.known() if c.name not in onnx_cases.LIMITS]
@@ -73,7 +71,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_onnxruntime_agrees(name, tmp_path):
-    ort = pytest.importorskip("onnxruntime")
+    import onnxruntime as ort
     make, shape = MODELS[name]
     path = tmp_path / "model.onnx"
     with cm.backend("native"):
@@ -97,9 +95,8 @@ def test_onnxruntime_agrees(name, tmp_path):
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not there")
 @pytest.mark.parametrize("name", ["resnet", "encoder", "lstm"])
 def test_models_of_torch_go_on_to_onnx(name, tmp_path):
+    import onnxruntime as ort
     import torch
-
-    ort = pytest.importorskip("onnxruntime")
     torch.manual_seed(0)
     net, example = _torch_models()[name]
     path = tmp_path / "model.onnx"

@@ -14,7 +14,7 @@ _BACKENDS = ("native", "numpy", "jax", "tensorflow")
 
 def convert(
     model: Any, to: str, example_inputs: Any = None, *, example_kwargs: Any = None, verify: bool = True,
-    tolerance: float | None = None, style: str = "nnx", **options: Any,
+    tolerance: float | None = None, style: str = "nnx", allow_wrapped: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
     """A model of any framework, made a model of another.
 
@@ -26,6 +26,9 @@ def convert(
     Both models are run on the example and on a random input like it, in evaluation; results further apart than `tolerance`,
     as a part of the largest value, raise `ConvertError`. What was seen is on the result as `report`. `verify=False` leaves
     all of that out.
+
+    From torch to torch, `allow_wrapped=True` keeps the parts that cannot be captured as they are, and converts the others;
+    the result's `wrapped` lists the paths of what was kept.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
@@ -46,6 +49,8 @@ def convert(
         raise ArgumentError(
             "convert: example inputs are needed to compare both models; `verify=False` does not compare"
         )
+    if allow_wrapped:
+        return _in_part(model, to, args, kwargs, verify, tolerance, options)
     ours, source, before = _taken_in(model, args, kwargs, options)
     if backend:
         ours = ours.to(backend)
@@ -57,6 +62,27 @@ def convert(
         # Modules of some frameworks refuse attributes that they do not know; classes refuse this way of giving them one.
         put = type.__setattr__ if isinstance(made, type) else object.__setattr__
         put(made, "report", report)
+    return made
+
+
+def _in_part(
+    model: Any, to: str, args: Any, kwargs: Any, verify: bool, tolerance: float | None, options: dict[str, Any]
+) -> Any:
+    kind = kind_of(model)
+    if kind != "torch" or to != "torch" or isinstance(model, type):
+        raise ArgumentError(
+            f"convert: allow_wrapped keeps parts of a torch module in a torch module, not of {kind or type(model).__name__} in {to}"
+        )
+    if not args and not kwargs:
+        raise ArgumentError("convert: example inputs are needed to see with what each part is called")
+    from .verify import verified
+    from .wrapped import kept_in_part
+
+    made, made_wrapped = kept_in_part(model, args, kwargs, options)
+    object.__setattr__(made, "wrapped", made_wrapped)
+    if verify:
+        both = running.of_torch(model), running.of_torch(made)
+        object.__setattr__(made, "report", verified("torch", "torch", *both, args, kwargs, tolerance))
     return made
 
 
