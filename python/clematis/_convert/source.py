@@ -180,7 +180,7 @@ def _paths(module: Any, path: str, found: dict[int, str], classes: dict[str, str
 @contextmanager
 def _scopes(paths: dict[int, str]) -> Iterator[None]:
     """While it lasts, what is recorded bears the paths of modules."""
-    stack, counts, run = [""], dict.fromkeys(paths.values(), 0), calls.run
+    stack, counts = [""], dict.fromkeys(paths.values(), 0)
 
     def scoped(module: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         path = paths.get(id(module))
@@ -188,21 +188,20 @@ def _scopes(paths: dict[int, str]) -> Iterator[None]:
             # Each recording counts calls from the first one on.
             counts.update(dict.fromkeys(counts, 0))
         if not path:
-            return run(module, function, args, kwargs)
+            return calls.run(module, function, args, kwargs)
         rest = path.removeprefix(f"{stack[-1]}." if stack[-1] else "")
         counts[path] += 1
         stack.append(path)
         try:
-            return _core._in_scope(f"{rest}#{counts[path] - 1}", run, (module, function, args, kwargs), {})  # type: ignore[attr-defined]
+            return _core._in_scope(f"{rest}#{counts[path] - 1}", calls.run, (module, function, args, kwargs), {})  # type: ignore[attr-defined]
         finally:
             stack.pop()
 
-    # Other modules, as those of other threads, go the usual way.
-    calls.run = scoped
+    token = calls.AROUND.set(scoped)
     try:
         yield
     finally:
-        calls.run = run
+        calls.AROUND.reset(token)
 
 
 def _traced(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], paths: dict[int, str]) -> Any:

@@ -5,6 +5,7 @@ All that a call needs is in a frame that ends with it, whatever happens inside.
 
 import functools
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from .. import _clematis as _core
@@ -24,6 +25,10 @@ WORDS = frozenset(
         "submods_to_track", "track_submod_call_order", "expected_submod_rets",
     )
 )  # fmt: skip
+
+
+# What calls modules in the place of `run`, in this context alone: it sees each call of a module and its sub-modules.
+AROUND: ContextVar[Callable[..., Any] | None] = ContextVar("around", default=None)
 
 
 def _find_words(function: Callable[..., Any]) -> frozenset[str]:
@@ -48,7 +53,8 @@ def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
         # `super().__call__(…)` is a part of the call that is running.
         if type(self).__call__ is not call:
             return function(self, *args, **kwargs)
-        return run(self, function, args, kwargs)
+        around = AROUND.get()
+        return (run if around is None else around)(self, function, args, kwargs)
 
     # tf.function rewrites what it calls, line by line; this mark keeps it away from us.
     call.autograph_info__ = {}  # type: ignore[attr-defined]
