@@ -1,6 +1,5 @@
 """ONNX in and out: the node tests of the package `onnx`, and models that onnxruntime runs."""
 
-import importlib.util
 import itertools
 
 import clematis as cm
@@ -92,11 +91,11 @@ def test_onnxruntime_agrees(name, tmp_path):
             np.testing.assert_allclose(np.asarray(back(cm.asarray(x)).to("numpy").native), want, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not there")
 @pytest.mark.parametrize("name", ["resnet", "encoder", "lstm"])
 def test_models_of_torch_go_on_to_onnx(name, tmp_path):
     import onnxruntime as ort
     import torch
+
     torch.manual_seed(0)
     net, example = _torch_models()[name]
     path = tmp_path / "model.onnx"
@@ -222,7 +221,6 @@ def test_what_is_missing_is_told(tmp_path):
         to_onnx(nn.Linear(3, 2), tmp_path / "x.onnx")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not there")
 def test_torchs_own_exporter(tmp_path):
     import torch
 
