@@ -220,16 +220,29 @@ def from_flax_module(
     from flax import linen, nnx
 
     args, kwargs = _examples("from_flax_module", example_inputs, instance_args, instance_kwargs)
-    if inspect.isclass(native_module):
-        made = dict(constructor_kwargs or {})
-        if issubclass(native_module, nnx.Module) and "rngs" in inspect.signature(native_module.__init__).parameters:
-            made.setdefault("rngs", nnx.Rngs(rng_seed))
-        native_module = native_module(*(constructor_args or ()), **made)
+    native_module = flax_instance(native_module, constructor_args, constructor_kwargs, rng_seed)
     if isinstance(native_module, nnx.Module):
         return _from_nnx(nnx, native_module, args, kwargs, dynamic_batch, options)
     if not isinstance(native_module, linen.Module):
         raise ArgumentError(f"from_flax_module: a Flax module was expected, not {type(native_module).__name__}")
     return _from_linen(native_module, params, rng_seed, args, kwargs, dynamic_batch, options)
+
+
+def flax_instance(kind: Any, args: Any, kwargs: Any, seed: int) -> Any:
+    """A module of a class, which draws from the seed if it takes streams; what is no class is itself."""
+    from flax import nnx
+
+    if not inspect.isclass(kind):
+        return kind
+    made = dict(kwargs or {})
+    if issubclass(kind, nnx.Module) and "rngs" in inspect.signature(kind.__init__).parameters:
+        made.setdefault("rngs", nnx.Rngs(seed))
+    return kind(*(args or ()), **made)
+
+
+def linen_field(module: Any) -> str | None:
+    """The field by which a module was told whether it is training, when it was made."""
+    return next((word for word in _MODES if isinstance(getattr(module, word, None), bool)), None)
 
 
 def _from_linen(
@@ -240,8 +253,7 @@ def _from_linen(
     call = type(module).__call__
     word, args, kwargs = _mode_word(call, args, kwargs)
     told = {word: _MODES[word][0]} if word else {}
-    # Some are told when they are made.
-    field = None if word else next((x for x in _MODES if isinstance(getattr(module, x, None), bool)), None)
+    field = None if word else linen_field(module)
     if params is None:
         keys = dict(zip(("params", "dropout"), jax.random.split(jax.random.PRNGKey(seed)), strict=True))
         params = module.init(keys, *args, **kwargs, **told)

@@ -85,14 +85,10 @@ def of_flax(module: Any, options: dict[str, Any]) -> Run:
     import jax.numpy as jnp
     from flax import linen, nnx
 
-    from .incoming_jax import _MODES, _mode_word
+    from .incoming_jax import _MODES, _mode_word, flax_instance, linen_field
 
     seed = options.get("rng_seed", 0)
-    if inspect.isclass(module):
-        made = dict(options.get("constructor_kwargs") or {})
-        if issubclass(module, nnx.Module) and "rngs" in inspect.signature(module.__init__).parameters:
-            made.setdefault("rngs", nnx.Rngs(seed))
-        module = module(*(options.get("constructor_args") or ()), **made)
+    module = flax_instance(module, options.get("constructor_args"), options.get("constructor_kwargs"), seed)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = _given(args, jnp.asarray), _given(kwargs, jnp.asarray)
@@ -103,8 +99,7 @@ def of_flax(module: Any, options: dict[str, Any]) -> Run:
             return own(*args, **kwargs, **({word: _MODES[word][0]} if word else {}))
         word, args, kwargs = _mode_word(type(module).__call__, args, kwargs)
         told: dict[str, Any] = {word: _MODES[word][0]} if word else {}
-        # Some are told when they are made.
-        field = None if word else next((x for x in _MODES if isinstance(getattr(module, x, None), bool)), None)
+        field = None if word else linen_field(module)
         made: dict[str, Any] = {field: _MODES[field][0]} if field else {}
         here = module.clone(**made)
         variables = options.get("params")
