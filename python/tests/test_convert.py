@@ -135,3 +135,8 @@ def test_what_cannot_be_captured_may_stay():
     assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
     with pytest.raises(cm.ArgumentError, match="keeps parts of a torch module in a torch module"):
         cm.convert(net, "keras", ROWS, allow_wrapped=True)
+
+
+def test_source_of_a_model_of_torch():
+    code = cm.source(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU()), "keras", ROWS)
+    assert "layers.Dense(2" in code

@@ -16,6 +16,7 @@ from ..errors import ArgumentError, ClematisError
 from ..module import Module
 from . import trace as tracing
 from .captured import Captured
+from .choose import from_backend_module, kind_of
 from .nests import LEAF, _has_keys, taken_apart
 
 TARGETS = ("torch", "jax", "tensorflow", "keras", "haiku", "flax", "numpy", "clematis")
@@ -47,7 +48,8 @@ def source(module_or_function: Any, target: str, /, *example: Any, **words: Any)
     """Code of a framework that computes what a module or a function does in evaluation, as a person would write it.
 
     The example is arguments of a call; the first axis may have any size afterwards. A module becomes classes after its
-    sub-modules, with the framework's own layers and its names; a function becomes a function. The result is the text;
+    sub-modules, with the framework's own layers and its names; a function becomes a function. A module of torch, Keras, Haiku
+    or Flax is converted first. The result is the text;
     `save(folder)` writes it as `model.py` beside `weights.safetensors`, which its `load(path)` reads.
 
     >>> print(cm.source(lambda x, y: cm.exp(x) + y, "torch", cm.ones(3), cm.ones(3)))
@@ -61,6 +63,8 @@ def source(module_or_function: Any, target: str, /, *example: Any, **words: Any)
     if target not in TARGETS:
         known = ", ".join(f'"{name}"' for name in TARGETS)
         raise ArgumentError(f"source: the target is one of {known}, not {target!r}")
+    if kind_of(module_or_function) is not None:
+        module_or_function = from_backend_module(module_or_function, example, instance_kwargs=words)
     if isinstance(module_or_function, Module):
         if isinstance(module_or_function, Captured):
             request, values = _of_captured(module_or_function, example, words)
