@@ -275,3 +275,39 @@ def test_nan_spreads(backend, name):
     out = getattr(cm, name)(cm.asarray([1.5, nan, 2.5]))
     last = out[-1] if out.ndim else out
     assert math.isnan(last.item())
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_tangents_far_out(backend, dtype):
+    """They have a limit where sine and cosine overflow."""
+    far = [complex(1.0, 90.0), complex(1.0, -90.0), complex(1.0, 800.0), complex(-1.0, -800.0)]
+    for z, t in zip(far, cm.tan(cm.asarray(far, dtype=dtype)).tolist()):
+        assert abs(t.real) < 1e-30 and t.imag == math.copysign(1.0, z.imag), f"tan({z}) gave {t}"
+    far = [complex(z.imag, z.real) for z in far]
+    for z, t in zip(far, cm.tanh(cm.asarray(far, dtype=dtype)).tolist()):
+        assert abs(t.imag) < 1e-30 and t.real == math.copysign(1.0, z.real), f"tanh({z}) gave {t}"
+
+
+@pytest.mark.parametrize("k", [4, 2**31, 2**63 - 1, 2**63, 2**100])
+def test_diagonals_beyond_the_matrix(backend, k):
+    """However large their number is, they are outside."""
+    x, none = cm.ones((2, 3)), [[0.0] * 3] * 2
+    for far in (k, -k):
+        assert cm.eye(2, 3, k=far).tolist() == none
+        assert cm.linalg.diagonal(x, offset=far).shape == (0,) and cm.linalg.trace(x, offset=far).item() == 0
+    assert cm.tril(x, k=k).tolist() == cm.triu(x, k=-k).tolist() == x.tolist()
+    assert cm.tril(x, k=-k).tolist() == cm.triu(x, k=k).tolist() == none
+    with pytest.raises(TypeError):
+        cm.eye(2, k=0.5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "large"), [("float32", 1e37), ("complex64", 1e37), ("float64", 1e300), ("complex128", 1e300)]
+)
+def test_qr_of_large_elements(backend, dtype, large):
+    """Squares of them overflow; the columns of one factor are bounded and those of the other as large as the matrix."""
+    x = cm.asarray([[large, 1.0], [large / 2, 3.0]], dtype=dtype)
+    q, r = cm.linalg.qr(x)
+    back = cm.matmul(q, r / cm.asarray([[large, 1.0]], dtype=dtype)).tolist()
+    for row, want in zip(back, [[1.0, 1.0], [0.5, 3.0]]):
+        assert all(abs(a - b) < 1e-5 for a, b in zip(row, want)), back

@@ -491,8 +491,13 @@ def cholesky(x, *, upper):
 
 
 def qr(x, *, complete):
-    q, r = tf.linalg.qr(x, full_matrices=complete)
-    return q, r
+    # tensorflow squares the elements: columns with large ones are made smaller by a power of two, which R takes back.
+    size = tf.maximum(math._abs(tf.math.real(x)), math._abs(tf.math.imag(x))) if x.dtype.is_complex else math._abs(x)
+    limit, down = (1e150, 2.0**-600) if size.dtype is F64 else (1e17, 2.0**-80)
+    large = tf.reduce_max(size, -2, keepdims=True) > limit
+    down, up = (math.cast(tf.where(large, const(s, size.dtype), const(1.0, size.dtype)), x.dtype) for s in (down, 1 / down))
+    q, r = tf.linalg.qr(x * down, full_matrices=complete)
+    return q, r * up
 
 
 def svd(x, *, complete, vectors):

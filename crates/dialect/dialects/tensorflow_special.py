@@ -85,7 +85,11 @@ def _number(x, like):
 
 
 def tan(x):
-    return math.sin(x) / math.cos(x) if x.dtype.is_complex else math.tan(x)
+    if not x.dtype.is_complex:
+        return math.tan(x)
+    # By way of tanh of x j: sine and cosine overflow where their quotient does not.
+    y = math.tanh(complex(-_imag(x), _real(x)))
+    return complex(_imag(y), -_real(y))
 
 
 def exp2(x):

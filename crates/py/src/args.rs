@@ -116,6 +116,23 @@ pub fn count(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<usize> {
     }
 }
 
+/// The number of a diagonal. One beyond every matrix names none, however large the number is, so it is bounded here:
+/// arithmetic with rows and columns cannot overflow then.
+pub fn diagonal(x: &Bound<'_, PyAny>) -> PyResult<i64> {
+    const BEYOND: i64 = 1 << 40;
+    let index = x.call_method0("__index__").map_err(|_| {
+        exception(
+            Kind::DType,
+            format!("a diagonal has a whole number, not {x}"),
+        )
+    })?;
+    match index.extract::<i64>() {
+        Ok(k) => Ok(k.clamp(-BEYOND, BEYOND)),
+        Err(_) if index.lt(0)? => Ok(-BEYOND),
+        Err(_) => Ok(BEYOND),
+    }
+}
+
 /// Only main memory can be asked for.
 pub fn device(op: &str, x: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     match x {

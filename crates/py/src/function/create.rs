@@ -336,7 +336,7 @@ fn linspace<'py>(
 fn eye<'py>(
     n_rows: &Object<'py>,
     n_cols: Maybe<'_, 'py>,
-    k: i64,
+    #[pyo3(from_py_with = crate::args::diagonal)] k: i64,
     dtype: Maybe<'_, 'py>,
     device: Maybe<'_, 'py>,
 ) -> PyResult<Object<'py>> {
@@ -356,7 +356,10 @@ macro_rules! triangles {
         $(#[$doc])*
         #[pyfunction]
         #[pyo3(signature = (x, /, *, k=0))]
-        fn $name<'py>(x: &Object<'py>, k: i64) -> PyResult<Object<'py>> {
+        fn $name<'py>(
+            x: &Object<'py>,
+            #[pyo3(from_py_with = crate::args::diagonal)] k: i64,
+        ) -> PyResult<Object<'py>> {
             let mut call = Call::new(x.py(), stringify!($name));
             let x = call.take(x)?;
             call.one(|| ops::$name(x, k))

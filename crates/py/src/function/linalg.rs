@@ -214,7 +214,10 @@ fn solve<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Object<'py>> {
 /// The elements on a diagonal.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, offset=0))]
-fn diagonal<'py>(x: &Object<'py>, offset: i64) -> PyResult<Object<'py>> {
+fn diagonal<'py>(
+    x: &Object<'py>,
+    #[pyo3(from_py_with = crate::args::diagonal)] offset: i64,
+) -> PyResult<Object<'py>> {
     let mut call = Call::new(x.py(), "diagonal");
     let x = call.take(x)?;
     call.one(|| ops::diagonal(x, offset))
@@ -223,7 +226,11 @@ fn diagonal<'py>(x: &Object<'py>, offset: i64) -> PyResult<Object<'py>> {
 /// The sum of a diagonal.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, offset=0, dtype=None))]
-fn trace<'py>(x: &Object<'py>, offset: i64, dtype: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
+fn trace<'py>(
+    x: &Object<'py>,
+    #[pyo3(from_py_with = crate::args::diagonal)] offset: i64,
+    dtype: Maybe<'_, 'py>,
+) -> PyResult<Object<'py>> {
     let mut call = Call::new(x.py(), "trace");
     let x = call.take(x)?;
     let dtype = match crate::dtype::maybe(dtype)? {
