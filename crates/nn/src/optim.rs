@@ -67,6 +67,7 @@ pub trait Optimizer {
                 slots: &slots,
                 lr: lr.at(state.steps),
                 count: next.steps,
+                numbers: None,
                 stop: true,
             })?;
             leaves[leaf.place] = moved;
