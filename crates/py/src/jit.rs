@@ -162,6 +162,12 @@ impl PyProgram {
         Ok(Some(PyList::new(py, outs.collect::<PyResult<Vec<_>>>()?)?))
     }
 
+    /// Whether it holds nothing that lives only as long as a trace around it.
+    #[getter]
+    fn lasts(&self) -> bool {
+        self.program.captured().iter().all(has_values)
+    }
+
     /// How many keys of the implicit stream a run takes.
     #[getter]
     fn keys(&self) -> usize {
@@ -188,6 +194,25 @@ impl PyProgram {
 #[pyfunction]
 fn _is_recording() -> bool {
     Trace::innermost_abstract().is_some()
+}
+
+/// Whether the values of an array can be read.
+#[pyfunction]
+fn _has_values(x: &Object<'_>) -> PyResult<bool> {
+    Ok(has_values(&operand("jit", x)?.tensor))
+}
+
+/// The same numbers below all derivatives that are being taken.
+#[pyfunction]
+fn _below<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
+    give(x.py(), operand("jit", x)?.tensor.lowest().clone(), false)
+}
+
+/// Puts a result into a tensor that a program changes.
+#[pyfunction]
+fn _put(x: &Bound<'_, PyTensor>, value: &Bound<'_, PyTensor>) -> PyResult<()> {
+    let new = value.borrow().tensor.clone();
+    PyTensor::replace(x, "jit", new)
 }
 
 /// A key of two words that came out of a program.
@@ -220,5 +245,8 @@ pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_record, m)?)?;
     m.add_function(wrap_pyfunction!(_is_recording, m)?)?;
     m.add_function(wrap_pyfunction!(_key_of, m)?)?;
+    m.add_function(wrap_pyfunction!(_has_values, m)?)?;
+    m.add_function(wrap_pyfunction!(_put, m)?)?;
+    m.add_function(wrap_pyfunction!(_below, m)?)?;
     m.add_function(wrap_pyfunction!(flat::_flat, m)?)
 }

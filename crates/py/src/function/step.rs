@@ -4,7 +4,8 @@ use crate::error::{OrRaise, exception};
 use crate::operand::{LARGE, give, try_operand};
 use crate::tensor::PyTensor;
 use crate::tree::{self, Leaves, Structure};
-use clematis_core::{Kind, Result, Tensor, backend, ops};
+use clematis_core::host::Bytes;
+use clematis_core::{Host, Kind, Result, Tensor, backend, ops};
 use clematis_nn::LossScale;
 use clematis_nn::functional::step::{Rule, Step, clip};
 use pyo3::prelude::*;
@@ -86,14 +87,31 @@ fn _optim_slots(name: &str, settings: &Bound<'_, PyDict>) -> PyResult<Vec<&'stat
 
 /// What the formula of a step takes besides tensors, for a program that is given it at each call.
 #[pyfunction]
-#[pyo3(signature = (name, settings, lr, count, /))]
-fn _optim_numbers(
+#[pyo3(signature = (name, settings, lr, count, wide, home, /))]
+fn _optim_numbers<'py>(
     name: &str,
-    settings: &Bound<'_, PyDict>,
+    settings: &Bound<'py, PyDict>,
     lr: f64,
     count: u64,
-) -> PyResult<Vec<f64>> {
-    Ok(rule(name, settings)?.numbers(lr, count).to_vec())
+    wide: bool,
+    home: &str,
+) -> PyResult<Object<'py>> {
+    let numbers = rule(name, settings)?.numbers(lr, count);
+    let made = backend::with(backend::find(home).or_raise()?, || match wide {
+        true => ops::from_slice(&numbers, [numbers.len()]),
+        false => ops::from_slice(&numbers.map(|x| x as f32), [numbers.len()]),
+    });
+    give(settings.py(), made.or_raise()?, false)
+}
+
+/// A moment before the first step, at hand also while a step is traced.
+#[pyfunction]
+#[pyo3(signature = (param, /))]
+fn _moment_zeros<'py>(param: &Object<'py>) -> PyResult<Object<'py>> {
+    let (x, _) = array(param, "the parameter", "")?;
+    let spec = x.spec().with_dtype(x.dtype().accumulator());
+    let host = Host::new(spec.clone(), Bytes::zeroed(spec.bytes()).or_raise()?).or_raise()?;
+    give(param.py(), ops::from_host(host).or_raise()?, false)
 }
 
 /// What one parameter of a step needs.
@@ -355,6 +373,7 @@ pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_optim_slots, m)?)?;
     m.add_function(wrap_pyfunction!(_optim_step, m)?)?;
     m.add_function(wrap_pyfunction!(_optim_numbers, m)?)?;
+    m.add_function(wrap_pyfunction!(_moment_zeros, m)?)?;
     m.add_function(wrap_pyfunction!(_scaled, m)?)?;
     m.add_function(wrap_pyfunction!(_summed, m)?)?;
     m.add_function(wrap_pyfunction!(_next_scale, m)?)

@@ -157,12 +157,16 @@ impl<'py> Flat<'py> {
         let class = x.get_type();
         if x.is_instance_of::<PyType>() {
             self.other(x);
-        } else if class.hasattr(intern!(py, "__jit_held__"))?
-            || class.hasattr(intern!(py, "__tree_flatten__"))?
-        {
+        } else if class.hasattr(intern!(py, "__jit_held__"))? {
             // What it holds is looked at when it is used.
             self.bytes.push(b'h');
             self.by_address(x);
+        } else if class.hasattr(intern!(py, "__tree_flatten__"))? {
+            // It may hold more than it shows, so it is known by itself.
+            self.bytes.push(b'n');
+            self.by_address(x);
+            let inside = x.call_method0(intern!(py, "__tree_flatten__"))?;
+            self.add(&inside, depth + 1)?;
         } else if let Some(t) = array_of(x)? {
             self.tensor(x, &t, b'R');
         } else if class.hasattr(intern!(py, "__dataclass_fields__"))? {
