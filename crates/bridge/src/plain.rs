@@ -205,9 +205,9 @@ impl Plain {
     }
 
     /// What came out of a call on arrays like these, where that takes no rule.
-    fn spec(&self, given: &[Option<Spec>]) -> Option<Spec> {
-        let x = given.first()?.as_ref()?;
-        let second = || given.get(1)?.as_ref();
+    fn spec(&self, given: &[Option<Tensor>]) -> Option<Spec> {
+        let x = given.first()?.as_ref()?.spec();
+        let second = || Some(given.get(1)?.as_ref()?.spec());
         match self.way {
             Way::Arrays(1) | Way::Axis => Some(x.clone()),
             Way::Matmul => {
@@ -461,21 +461,21 @@ impl Framework {
         place: usize,
         arguments: &[Argument<'_, 'py>],
         names: Names<'_, 'py>,
-        given: &[Option<Spec>],
+        given: &[Option<Tensor>],
     ) -> Option<Tensor> {
         let loaded = self.loaded(py).ok()?;
         let plain = loaded.plain.get(place)?.as_ref()?;
         if self.is_checked() || cfg!(debug_assertions) {
             return None;
         }
-        let look = |i: usize| Seen::of(given.get(i)?.as_ref()?);
+        let look = |i: usize| Seen::of(given.get(i)?.as_ref()?.spec());
         let out = plain.call(py, loaded, arguments, names, look)?;
         let out = array_of(loaded, out)?;
         let read = || {
             let own = array::met(&out)?;
             own.reader.spec(&loaded.dtypes, &out)
         };
-        let spec = match plain.spec(given).or_else(read) {
+        let spec = match read().or_else(|| plain.spec(given)) {
             Some(spec) => spec,
             // What frameworks have as it is keeps the element type.
             None => Spec::new(look(0)?.dtype, array::shape(&out).ok()?),
