@@ -47,7 +47,9 @@ fn check(case: &Case) -> Result<std::result::Result<(), String>> {
         let each: Vec<Vec<Tensor>> = [&second, &first, &second]
             .map(|own| {
                 let mixed = own.iter().zip(&first).zip(&chosen);
-                mixed.map(|((x, y), &batched)| if batched { x } else { y }.clone()).collect()
+                mixed
+                    .map(|((x, y), &batched)| if batched { x } else { y }.clone())
+                    .collect()
             })
             .into();
         let mut want = Vec::new();
@@ -58,13 +60,17 @@ fn check(case: &Case) -> Result<std::result::Result<(), String>> {
             };
             want.push(out.into_vec());
         }
-        let stacked = chosen.iter().enumerate().map(|(i, &batched)| match batched {
-            true => ops::stack(&each.iter().map(|args| &args[i]).collect::<Vec<_>>(), 0).done(),
-            false => Ok(first[i].clone()),
-        });
+        let stacked = chosen
+            .iter()
+            .enumerate()
+            .map(|(i, &batched)| match batched {
+                true => ops::stack(&each.iter().map(|args| &args[i]).collect::<Vec<_>>(), 0).done(),
+                false => Ok(first[i].clone()),
+            });
         let stacked = stacked.collect::<Result<Vec<_>>>()?;
         let axes: Vec<Option<i64>> = chosen.iter().map(|&batched| batched.then_some(0)).collect();
-        let run = |xs: &Vec<Tensor>| Ok(apply(&case.op, &xs.iter().collect::<Vec<_>>())?.into_vec());
+        let run =
+            |xs: &Vec<Tensor>| Ok(apply(&case.op, &xs.iter().collect::<Vec<_>>())?.into_vec());
         let got = vmap_along(run, &stacked, &axes, 0)?;
         for (i, y) in got.iter().enumerate() {
             let rows: Vec<&Tensor> = want.iter().map(|outs| &outs[i]).collect();
@@ -77,7 +83,9 @@ fn check(case: &Case) -> Result<std::result::Result<(), String>> {
             let (y, rows) = (Array::from_tensor(y)?, Array::from_tensor(&rows)?);
             match compare(&y, &rows, &tolerance)? {
                 Ok(units) if units <= tolerance.units => {}
-                Ok(units) => return Ok(Err(format!("{chosen:?}: result {i} is {units} units off"))),
+                Ok(units) => {
+                    return Ok(Err(format!("{chosen:?}: result {i} is {units} units off")));
+                }
                 Err(why) => return Ok(Err(format!("{chosen:?}: result {i}: {why}"))),
             }
         }
@@ -87,7 +95,11 @@ fn check(case: &Case) -> Result<std::result::Result<(), String>> {
 
 #[test]
 fn a_batch_gives_what_its_examples_give() {
-    let all: Vec<Case> = cases().unwrap().into_iter().filter(Case::is_legal).collect();
+    let all: Vec<Case> = cases()
+        .unwrap()
+        .into_iter()
+        .filter(Case::is_legal)
+        .collect();
     let run = |offset: usize| -> Vec<String> {
         let mut wrong = Vec::new();
         for case in all.iter().skip(offset).step_by(2) {
@@ -103,5 +115,10 @@ fn a_batch_gives_what_its_examples_give() {
         wrong
     });
     let shown: Vec<&String> = wrong.iter().take(60).collect();
-    assert!(wrong.is_empty(), "{} cases of {}:\n{shown:#?}", wrong.len(), all.len());
+    assert!(
+        wrong.is_empty(),
+        "{} cases of {}:\n{shown:#?}",
+        wrong.len(),
+        all.len()
+    );
 }

@@ -159,6 +159,11 @@ impl Program {
         self.graph.inputs.len() - self.keys - self.captured.len()
     }
 
+    /// Whether it holds nothing that lives only as long as a trace around it; else it is not to be kept.
+    pub fn lasts(&self) -> bool {
+        self.captured.iter().all(has_values)
+    }
+
     /// Runs it on what is given; after an error the list is as it was. See `Executable::run` for what happens to it else.
     pub fn run(&self, inputs: &mut Vec<Tensor>) -> Result<Vec<Tensor>> {
         let given = self.given();
@@ -168,6 +173,13 @@ impl Program {
             "jit: the program takes {given} inputs, not {}",
             inputs.len()
         );
+        if !self.lasts() {
+            // A trace around it is to see what it is made of.
+            let keys = (0..self.keys).map(|_| stream::next_key().words().done());
+            let keys = keys.collect::<Result<Vec<_>>>()?;
+            let all: Vec<&Tensor> = inputs.iter().chain(&keys).chain(&self.captured).collect();
+            return self.graph.call(&all);
+        }
         let home = self.home(inputs)?;
         let ready = self.ready(home)?;
         backend::with(home, || {
@@ -391,7 +403,9 @@ impl<S: Clone + Eq + Hash, T: Tree + Clone, O: Tree + Clone> Jitted<S, T, O> {
             return Ok(made);
         }
         let made = Arc::new(self.trace(statics, x, leaves)?);
-        self.locked().put(kind, made.clone());
+        if made.program.lasts() {
+            self.locked().put(kind, made.clone());
+        }
         Ok(made)
     }
 

@@ -14,7 +14,10 @@ fn vector(values: &[f32]) -> Tensor {
 }
 
 fn close(a: &Tensor, b: &Tensor) {
-    let (x, y) = (a.to_vec::<f32>().expect("f32"), b.to_vec::<f32>().expect("f32"));
+    let (x, y) = (
+        a.to_vec::<f32>().expect("f32"),
+        b.to_vec::<f32>().expect("f32"),
+    );
     assert_eq!(a.shape(), b.shape());
     for (x, y) in x.iter().zip(&y) {
         assert!((x - y).abs() <= 1e-5 * (1.0 + y.abs()), "{x} and {y}");
@@ -67,11 +70,17 @@ fn derivatives_of_programs_and_programs_of_derivatives_agree() {
     let x = vector(&[0.1, 0.7, -2.0]);
     let want = grad(f)(&x).expect("a gradient");
     let inner = jit(f);
-    close(&grad(|x: &Tensor| inner.call(x))(&x).expect("a gradient"), &want);
+    close(
+        &grad(|x: &Tensor| inner.call(x))(&x).expect("a gradient"),
+        &want,
+    );
     let outer = jit(move |x: &Tensor| grad(f)(x));
     close(&outer.call(&x).expect("a gradient"), &want);
     let nested = jit(move |x: &Tensor| (inner.call(x)? * 2.0).done());
-    close(&nested.call(&x).expect("runs"), &(f(&x).expect("runs") * 2.0).done().expect("runs"));
+    close(
+        &nested.call(&x).expect("runs"),
+        &(f(&x).expect("runs") * 2.0).done().expect("runs"),
+    );
 }
 
 #[test]
@@ -85,7 +94,8 @@ fn draws_are_those_of_the_stream() {
     let eager = [draw(&x), draw(&x)].map(|y| y.expect("draws").to_vec::<f32>().expect("f32"));
     stream::seed(3);
     let fast = jit(draw);
-    let other = [fast.call(&x), fast.call(&x)].map(|y| y.expect("draws").to_vec::<f32>().expect("f32"));
+    let other =
+        [fast.call(&x), fast.call(&x)].map(|y| y.expect("draws").to_vec::<f32>().expect("f32"));
     assert_eq!(eager, other);
     assert_ne!(eager[0], eager[1]);
 }
@@ -149,14 +159,21 @@ fn a_jitted_step_trains() {
         w = new;
     }
     assert!(losses[199] < 1e-6 && losses[0] > 1.0, "{losses:?}");
-    close(&w, &ops::from_slice(&[2.0f32, -1.0], [2usize, 1]).expect("weights"));
+    close(
+        &w,
+        &ops::from_slice(&[2.0f32, -1.0], [2usize, 1]).expect("weights"),
+    );
     assert_eq!(step.stats().made, 1);
 }
 
 #[test]
 fn threads_share_a_program() {
     let fast = std::sync::Arc::new(jit(|x: &Tensor| ops::exp(x * 0.5).sum(..).done()));
-    let want = fast.call(&vector(&[1.0; 64])).expect("runs").to_vec::<f32>().expect("f32");
+    let want = fast
+        .call(&vector(&[1.0; 64]))
+        .expect("runs")
+        .to_vec::<f32>()
+        .expect("f32");
     let threads: Vec<_> = (0..8)
         .map(|_| {
             let (fast, want) = (fast.clone(), want.clone());
@@ -168,7 +185,9 @@ fn threads_share_a_program() {
             })
         })
         .collect();
-    threads.into_iter().for_each(|t| t.join().expect("a thread"));
+    threads
+        .into_iter()
+        .for_each(|t| t.join().expect("a thread"));
 }
 
 #[test]
@@ -176,5 +195,18 @@ fn batches_inside_of_programs() {
     let each = |x: &Tensor| ops::sin(x).sum(..).done();
     let fast = jit(move |x: &Tensor| vmap(each)(x));
     let x = ops::from_slice(&[0.1f32, 0.2, 0.3, 0.4], [2usize, 2]).expect("data");
-    close(&fast.call(&x).expect("runs"), &vmap(each)(&x).expect("runs"));
+    close(
+        &fast.call(&x).expect("runs"),
+        &vmap(each)(&x).expect("runs"),
+    );
+}
+
+#[test]
+fn a_derivative_reaches_what_a_program_found_at_hand() {
+    let x = vector(&[1.0, 2.0]);
+    let slope = grad(|w: &Tensor| {
+        let own = w.clone();
+        jit(move |x: &Tensor| (x * &own).sum(..).done()).call(&x)
+    })(&vector(&[3.0, 4.0]));
+    close(&slope.expect("a gradient"), &x);
 }

@@ -90,7 +90,11 @@ impl PyGraph {
             let args = node.args.iter().map(value).collect();
             let outs = node.outs.clone().map(|id| {
                 let spec = &self.graph.values[id as usize];
-                let bytes = if spec.shape.is_symbolic() { 0 } else { spec.bytes() };
+                let bytes = if spec.shape.is_symbolic() {
+                    0
+                } else {
+                    spec.bytes()
+                };
                 (id, spec.to_string(), bytes)
             });
             (node.op.name(), args, outs.collect())

@@ -165,7 +165,7 @@ impl PyProgram {
     /// Whether it holds nothing that lives only as long as a trace around it.
     #[getter]
     fn lasts(&self) -> bool {
-        self.program.captured().iter().all(has_values)
+        self.program.lasts()
     }
 
     /// How many keys of the implicit stream a run takes.

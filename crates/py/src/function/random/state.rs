@@ -18,7 +18,9 @@ fn untraced(op: &str) -> PyResult<()> {
         None => Ok(()),
         Some(_) => Err(exception(
             Kind::Trace,
-            format!("{op}: the random stream cannot be set while a function is traced; call it before, or give the draw a key"),
+            format!(
+                "{op}: the random stream cannot be set while a function is traced; call it before, or give the draw a key"
+            ),
         )),
     }
 }
