@@ -17,7 +17,7 @@ use clematis_core::jit::{Program, Recorder, has_values};
 use clematis_core::pass::Options;
 use clematis_core::random::Key;
 use clematis_core::trace::Trace;
-use clematis_core::{Backend, Kind, Repr, Tensor, backend, interrupt};
+use clematis_core::{Backend, Kind, Repr, Tensor, backend, interrupt, ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyModule};
 use std::sync::Arc;
@@ -134,17 +134,20 @@ impl PyProgram {
 #[pymethods]
 impl PyProgram {
     /// Runs it on what is given: all results, the first `count` of them a framework's own arrays if `raw`; None if a
-    /// value is not known, because something traces.
+    /// value is not known, because something traces. `replaced` are the places of what gets a new value by this run and is
+    /// held by its one owner and the list alone: its memory may become a result's.
     fn run<'py>(
         &self,
         py: Python<'py>,
         values: &Bound<'py, PyList>,
         count: usize,
         raw: bool,
+        replaced: Vec<usize>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         let Some(mut tensors) = self.tensors(values)? else {
             return Ok(None);
         };
+        let taken = take_out(values, &replaced)?;
         let home = tensors.iter().find_map(Tensor::backend);
         let is_foreign =
             |b: &'static dyn Backend| clematis_bridge::Framework::find(b.name()).is_some();
@@ -157,6 +160,9 @@ impl PyProgram {
         } else {
             py.detach(|| self.program.run(&mut tensors))
         };
+        if outs.is_err() {
+            put_back(values, &taken, &tensors)?;
+        }
         let outs = outs.or_raise()?.into_iter().enumerate();
         let outs = outs.map(|(i, x)| give(py, x, raw && i < count));
         Ok(Some(PyList::new(py, outs.collect::<PyResult<Vec<_>>>()?)?))
@@ -188,6 +194,35 @@ impl PyProgram {
         let graph = Arc::new(graph);
         Ok((PyGraph { graph }, plan))
     }
+}
+
+/// Takes tensors out of objects that are about to get another one; their places.
+fn take_out(values: &Bound<'_, PyList>, places: &[usize]) -> PyResult<Vec<usize>> {
+    let mut taken = Vec::new();
+    for &at in places {
+        let x = values.get_item(at)?;
+        let Ok(x) = x.cast::<PyTensor>() else { continue };
+        let mut own = x.try_borrow_mut()?;
+        let Repr::Concrete { backend, .. } = own.tensor.repr() else {
+            continue;
+        };
+        // Only the engine makes use of it; whoever looks meanwhile finds nothing that fits anywhere.
+        if backend.name() == "native" {
+            let nothing = ops::from_slice(&[] as &[f32], [0usize]).or_raise()?;
+            drop(std::mem::replace(&mut own.tensor, nothing));
+            taken.push(at);
+        }
+    }
+    Ok(taken)
+}
+
+/// The opposite, after an error.
+fn put_back(values: &Bound<'_, PyList>, taken: &[usize], tensors: &[Tensor]) -> PyResult<()> {
+    for &at in taken {
+        let x = values.get_item(at)?;
+        x.cast::<PyTensor>()?.try_borrow_mut()?.tensor = tensors[at].clone();
+    }
+    Ok(())
 }
 
 /// Whether something is recorded on this thread: a program, the body of a loop.

@@ -4,6 +4,7 @@ import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable
+from sys import getrefcount
 from typing import Any
 
 from .. import _clematis as _core
@@ -17,6 +18,9 @@ from .tracing import HeldModule, HeldOptimizer, Slot, Tracing, Unready
 _flat = _core._flat  # type: ignore[attr-defined]
 _is_recording = _core._is_recording  # type: ignore[attr-defined]
 
+# How often something is referred to that a list and one owner hold.
+_ALONE = getrefcount([object()][0]) + 1
+
 # How many programs a function keeps unless told otherwise.
 LIMIT = 64
 
@@ -25,7 +29,7 @@ class Made:
     """One program of a function, with all that stands beside its graph."""
 
     __slots__ = (
-        "arguments", "build", "count", "grads", "has_run", "held", "home", "kept", "lock", "program", "puts", "slots",
+        "arguments", "build", "count", "grads", "has_run", "held", "home", "kept", "program", "puts", "replaced", "slots",
         "specs", "statics", "used", "writes",
     )  # fmt: skip
 
@@ -33,6 +37,8 @@ class Made:
     # What is read at each run beyond the arguments, and what is written: the place among results.
     slots: list[Slot]
     writes: list[tuple[int, Slot]]
+    # The places of the values that are written anew: their memory may be reused.
+    replaced: list[int]
     # Arrays of arguments that are replaced: in a container of the call, or the tensor itself.
     puts: list[tuple[int, nests.Path, int | None]]
     held: list[HeldModule | HeldOptimizer]
@@ -131,7 +137,7 @@ class Jitted:
     def _made(self, args: Any, kwargs: Any, nest: Any, leaves: list[Any], kept: list[Any]) -> Made | None:
         made = Made()
         made.home = next((_core.asarray(x).backend for x in leaves if nests.is_array(x)), None) or _core.current_backend()
-        made.lock, made.kept, made.has_run = self._lock, kept, False
+        made.kept, made.has_run = kept, False
         made.grads, made.used = with_grads(), next(self._clock)
         made.specs = [told.spec(x) for x in leaves]
         made.arguments = [nests.spelled(path, self._names) for path, _ in nests.leaves(nest)]
@@ -164,9 +170,10 @@ class Jitted:
                         )
                     made.puts.append((len(outputs), path, None))
                     outputs.append((x, None))
-                made.writes = []
+                made.writes, made.replaced = [], []
                 for at, slot, x in tracing.updates():
                     made.writes.append((len(outputs), slot))
+                    made.replaced.append(at)
                     outputs.append((x, at))
                 tracing.left_behind()
                 made.held = [*tracing.modules.values(), *tracing.optimizers.values()]
@@ -220,13 +227,14 @@ class Jitted:
     def _run(self, made: Made, leaves: list[Any], nest: Any) -> Any:
         raw = any(not isinstance(x, (_core.Tensor, _core._random.Key)) for x in leaves)
         values = leaves + [slot.read() for slot in made.slots] if made.slots else leaves
+        alone = [at for at in made.replaced if getrefcount(values[at]) == _ALONE]
         if made.has_run:
-            outs = made.program.run(values, made.count, raw)
+            outs = made.program.run(values, made.count, raw, alone)
         else:
             # Compiled at its first run.
             token = COMPILING.set(self._compiler)
             try:
-                outs = made.program.run(values, made.count, raw)
+                outs = made.program.run(values, made.count, raw, alone)
             finally:
                 COMPILING.reset(token)
             made.has_run = True
