@@ -80,7 +80,7 @@ class Trainer:
         # Set by a callback to end the run after this step.
         self.stop = False
         self.progress: tuple[int, int | None] = (0, None)
-        self._program = self._jitted() if jit else None
+        self._program: Any = self._jitted() if jit else None
 
     # One step.
 

@@ -1,6 +1,5 @@
 """What jit makes of a function, for people: as text and as a drawing."""
 
-import html
 from collections.abc import Callable
 from typing import Any
 
@@ -32,9 +31,11 @@ class Explanation:
 
     def html(self) -> str:
         """A page that needs nothing else: the drawing, the texts, the plan."""
+        from html import escape
+
         texts = [("Traced", self.before), ("After the passes", self.after), ("Plan", self.plan)]
-        parts = [f"<h2>{title}</h2><pre>{html.escape(text)}</pre>" for title, text in texts]
-        title = html.escape(f"{self.name} on {self.home}")
+        parts = [f"<h2>{title}</h2><pre>{escape(text)}</pre>" for title, text in texts]
+        title = escape(f"{self.name} on {self.home}")
         return (
             f"<!doctype html><html><head><meta charset='utf-8'><title>{title}</title><style>{_STYLE}</style></head>"
             f"<body><h1>{title}</h1>{_drawing(self._after)}{''.join(parts)}</body></html>"
@@ -63,6 +64,9 @@ def _bytes(graph: Any) -> int:
 
 def _drawing(graph: Any) -> str:
     """Ops as boxes, in rows by the longest way to them; lines from results to where they go."""
+    # Needed by those who draw alone.
+    from html import escape
+
     boxes: list[tuple[str, str, str]] = []
     made_by: dict[int, int] = {}
     rows: dict[int, int] = {}
@@ -101,11 +105,11 @@ def _drawing(graph: Any) -> str:
         parts.append(f"<path d='M{x} {y} C{x} {y + _GAP} {u} {v - _GAP} {u} {v}'/>")
     for at, (kind, name, spec) in enumerate(boxes):
         x, y = places[at]
-        short = html.escape(name if len(name) < 25 else name[:24] + "…")
+        short = escape(name if len(name) < 25 else name[:24] + "…")
         parts.append(
-            f"<g><title>{html.escape(f'{name} {spec}')}</title><rect class='{kind}' x='{x}' y='{y}' rx='4' width='{_WIDE}'"
+            f"<g><title>{escape(f'{name} {spec}')}</title><rect class='{kind}' x='{x}' y='{y}' rx='4' width='{_WIDE}'"
             f" height='{_HIGH}'/><text x='{x + 8}' y='{y + 15}'>{short}</text>"
-            f"<text x='{x + 8}' y='{y + 29}' fill='#666'>{html.escape(spec[:26])}</text></g>"
+            f"<text x='{x + 8}' y='{y + 29}' fill='#666'>{escape(spec[:26])}</text></g>"
         )
     return f"<div class='plot'><svg width='{width}' height='{height}'>{''.join(parts)}</svg></div>"
 

@@ -1,6 +1,7 @@
 """Programs as functions of a framework, handed to its own compiler where it has one."""
 
 import functools
+import importlib
 import itertools
 import linecache
 import shutil
@@ -80,7 +81,7 @@ def _jax(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
 
 
 def _tensorflow(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
-    import tensorflow as tf
+    tf: Any = importlib.import_module("tensorflow")
 
     specs = [tf.TensorSpec([int(n) for n in sizes], dtype) for _, _, dtype, sizes in graph.inputs()]
     made: Callable[..., Any] = tf.function(function, autograph=False).get_concrete_function(*specs)

@@ -42,8 +42,19 @@ class Made:
     # Arrays of arguments that are replaced: in a container of the call, or the tensor itself.
     puts: list[tuple[int, nests.Path, int | None]]
     held: list[HeldModule | HeldOptimizer]
+    # What makes the results of arrays, and how many of these there are.
     build: Callable[..., Any]
     count: int
+    # What it was traced for: where, with gradients or not, which arrays under which names, beside what else.
+    home: str
+    grads: bool
+    specs: list[str]
+    arguments: list[str]
+    statics: tuple[Any, ...]
+    # What its key knows by address, and so must live.
+    kept: list[Any]
+    has_run: bool
+    used: int
 
     def fits(self) -> bool:
         """Whether what it was traced with is as it was."""
@@ -77,7 +88,8 @@ class Jitted:
         # Inside a trace of ours or of a framework it is the function itself.
         if TRACING.get() is not None or _is_recording():
             return self._function(*args, **kwargs)
-        statics, nest = (), (args, kwargs)
+        statics: tuple[Any, ...] = ()
+        nest: Any = (args, kwargs)
         if self._static != ((), ()):
             statics, nest = self._parted(args, kwargs)
         leaves, key, kept, known = _flat(nest)
@@ -108,7 +120,8 @@ class Jitted:
         try:
             found = self._programs.get(key)
         except TypeError:
-            raise ArgumentError(f"jit: {told.name(self._function)}: a static argument cannot be hashed: {key[1]!r}") from None
+            where = told.name(self._function)
+            raise ArgumentError(f"jit: {where}: a static argument cannot be hashed: {key[1]!r}") from None
         for made in found or ():
             if made.fits():
                 made.used = next(self._clock)
@@ -118,6 +131,7 @@ class Jitted:
     def _parted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """Static arguments, with their classes, and the others."""
         places, names = self._static
+        statics: list[tuple[int | str, type, Any]]
         statics = [(i, type(args[i]), args[i]) for i in places if i < len(args)]
         statics += [(name, type(kwargs[name]), kwargs[name]) for name in names if name in kwargs]
         rest = tuple(None if i in places else x for i, x in enumerate(args))
@@ -136,7 +150,8 @@ class Jitted:
 
     def _made(self, args: Any, kwargs: Any, nest: Any, leaves: list[Any], kept: list[Any]) -> Made | None:
         made = Made()
-        made.home = next((_core.asarray(x).backend for x in leaves if nests.is_array(x)), None) or _core.current_backend()
+        homes = (_core.asarray(x).backend for x in leaves if nests.is_array(x))
+        made.home = next(homes, None) or _core.current_backend()
         made.kept, made.has_run = kept, False
         made.grads, made.used = with_grads(), next(self._clock)
         made.specs = [told.spec(x) for x in leaves]
@@ -145,7 +160,8 @@ class Jitted:
 
         def run(lift: Any) -> list[tuple[Any, int | None]]:
             nonlocal tracing
-            traced = [lift(x, "input", f"{i}:{name}") for i, (x, name) in enumerate(zip(leaves, made.arguments, strict=True))]
+            named = zip(leaves, made.arguments, strict=True)
+            traced = [lift(x, "input", f"{i}:{name}") for i, (x, name) in enumerate(named)]
             tracing = Tracing(lift, len(traced), made.home)
             numbers = [lift.number(x) for x in traced]
             given = self._given(args, kwargs, nest, traced)

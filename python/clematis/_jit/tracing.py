@@ -29,7 +29,8 @@ class Variable:
     role = "param"
 
     def __init__(self, v: Any, path: str) -> None:
-        above, _, self.key = path.rpartition("/")
+        above, _, key = path.rpartition("/")
+        self.key: Any = key
         self.path, self.holder = path, v[above] if above else v
 
     def read(self) -> Any:
@@ -47,7 +48,9 @@ class Buffer:
 
     def __init__(self, holder: Any, key: Any, path: str) -> None:
         x = _inside(holder, key)
-        self.holder, self.key, self.path = (x, None, path) if isinstance(x, State) else (holder, key, path)
+        self.path = path
+        self.holder: Any = x if isinstance(x, State) else holder
+        self.key: Any = None if isinstance(x, State) else key
 
     def read(self) -> Any:
         return self.holder._value if self.key is None else _inside(self.holder, self.key)
@@ -226,7 +229,7 @@ class Tracing:
 
     def updates(self) -> list[tuple[int, Slot, Any]]:
         """What holds something else now than the stand-in that was put there."""
-        found = []
+        found: list[tuple[int, Slot, Any]] = []
         for at, (slot, traced) in enumerate(zip(self.slots, self.new, strict=True)):
             if isinstance(slot, Numbers):
                 continue
