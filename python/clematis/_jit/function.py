@@ -192,7 +192,7 @@ class Jitted:
                     made.replaced.append(at)
                     outputs.append((x, at))
                 tracing.left_behind()
-                made.held = [*tracing.modules.values(), *tracing.optimizers.values()]
+                made.held = tracing.held()
                 for held in made.held:
                     held.note()
                 made.slots = tracing.slots

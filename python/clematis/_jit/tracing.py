@@ -102,6 +102,8 @@ class HeldModule:
     def __init__(self, module: Any) -> None:
         self.module = module
         self.slots: list[Variable | Buffer] = []
+        # Whether a transform made it, and it holds nothing of its own.
+        self.passes = False
 
     def note(self) -> None:
         """What must be the same when the program runs again."""
@@ -192,6 +194,17 @@ class Tracing:
         settle(module)
         for path, holder, key in _buffers(module, ""):
             self._lifted(held, Buffer(holder, key, path))
+        held.passes = info.is_copy and not held.slots
+
+    def held(self) -> list["HeldModule | HeldOptimizer"]:
+        """What has to be as it is now when the program runs again: not what a transform made for this trace alone."""
+        modules = [held for held in self.modules.values() if not held.passes]
+        inner: dict[int, Any] = {}
+        for own in modules:
+            for module in _below(own.module, {}):
+                if module is not own.module:
+                    inner[id(module)] = module
+        return [*(own for own in modules if id(own.module) not in inner), *self.optimizers.values()]
 
     def _lifted(self, held: HeldModule, slot: Variable | Buffer) -> None:
         x = slot.read()

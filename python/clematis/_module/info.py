@@ -68,6 +68,8 @@ class Info:
         self.submod_rets = Container()
         self.submod_call_order = Container()
         self.expected: Any = None
+        # Whether a transform has made it in the place of another.
+        self.is_copy = False
         self.forget()
 
     def forget(self) -> None:
