@@ -75,7 +75,9 @@ pub trait Optimizer {
             })
             .collect();
         let shape = [own.len(), rows.len() / own.len().max(1)];
-        let is_wide = own.iter().any(|leaf| leaf.tensor.dtype().real() == DType::F64);
+        let is_wide = own
+            .iter()
+            .any(|leaf| leaf.tensor.dtype().real() == DType::F64);
         let make = || match is_wide {
             true => ops::from_slice(&rows, shape),
             false => ops::from_slice(&rows.iter().map(|&x| x as f32).collect::<Vec<_>>(), shape),

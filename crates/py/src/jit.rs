@@ -201,7 +201,9 @@ fn take_out(values: &Bound<'_, PyList>, places: &[usize]) -> PyResult<Vec<usize>
     let mut taken = Vec::new();
     for &at in places {
         let x = values.get_item(at)?;
-        let Ok(x) = x.cast::<PyTensor>() else { continue };
+        let Ok(x) = x.cast::<PyTensor>() else {
+            continue;
+        };
         let mut own = x.try_borrow_mut()?;
         let Repr::Concrete { backend, .. } = own.tensor.repr() else {
             continue;
