@@ -176,6 +176,14 @@ impl Tensor {
         match self.lowest().repr() {
             Repr::Scalar { value, .. } => Host::scalar(*value, self.dtype()),
             Repr::Concrete { backend, .. } => backend.to_host(self.lowest()),
+            Repr::Traced { trace, .. } if trace.is_closed() => {
+                bail!(
+                    Trace,
+                    "value: {} outlived {}; return it from there instead",
+                    self.spec(),
+                    trace.name()
+                )
+            }
             Repr::Traced { .. } => {
                 bail!(
                     Trace,
