@@ -1,0 +1,354 @@
+//! A group as a straight line of instructions over rows of numbers.
+//!
+//! Every instruction is one of the engine's own kernels on a tile, so a fused group gives the bits that its ops give
+//! one by one. Registers are handed out by the lives of values: few of them stay in the first cache.
+
+use crate::group::Unit;
+use crate::space::{Class, Space, value};
+use clematis_core::graph::{Arg, Graph, Node};
+use clematis_core::op::{Binary, ReduceKind};
+use clematis_core::{Composite, DType, Op, Result, Shape, Spec, bail};
+use clematis_native::kernel::{binary, unary};
+use std::collections::HashMap;
+
+/// What is done to operands, by their numbers among the values of the program.
+#[derive(Clone, Copy)]
+pub enum Code {
+    Unary(fn(&mut [f32], &[f32]), u16),
+    Truth(fn(&mut [u8], &[f32]), u16),
+    Binary(fn(&mut [f32], &[f32], &[f32]), u16, u16),
+    Compare(fn(&mut [u8], &[f32], &[f32]), u16, u16),
+    Not(u16),
+    And(u16, u16),
+    Or(u16, u16),
+    Select(u16, u16, u16),
+    ToFloat(u16),
+    Sum(u16),
+    Max(u16),
+    /// One element for each row, repeated along it.
+    Spread(u16),
+}
+
+impl Code {
+    fn args(&self) -> Vec<u16> {
+        match *self {
+            Code::Unary(_, a)
+            | Code::Truth(_, a)
+            | Code::Not(a)
+            | Code::ToFloat(a)
+            | Code::Sum(a)
+            | Code::Max(a)
+            | Code::Spread(a) => vec![a],
+            Code::Binary(_, a, b)
+            | Code::Compare(_, a, b)
+            | Code::And(a, b)
+            | Code::Or(a, b) => vec![a, b],
+            Code::Select(a, b, c) => vec![a, b, c],
+        }
+    }
+}
+
+/// A value of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    /// Whether it is a truth value; a float otherwise.
+    pub truth: bool,
+    /// How many elements it has.
+    pub class: Class,
+    /// Its register among those of its type.
+    pub register: u16,
+}
+
+/// What comes from outside.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Whose value.
+    pub arg: Arg,
+    /// What it is repeated to.
+    pub shape: Shape,
+}
+
+/// What goes out.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The value of the graph.
+    pub id: usize,
+    /// What it is.
+    pub spec: Spec,
+    /// The value of the program.
+    pub value: u16,
+    /// The source whose memory it may take, if nobody needs that any more.
+    pub over: Option<usize>,
+}
+
+/// A group made ready.
+pub struct Program {
+    /// The elements.
+    pub space: Space,
+    /// What comes from outside: the first values.
+    pub sources: Vec<Source>,
+    /// All values; results of instructions follow the sources.
+    pub values: Vec<Value>,
+    /// Each gives the next value.
+    pub codes: Vec<Code>,
+    /// What goes out.
+    pub targets: Vec<Target>,
+    /// How many registers of floats and of truth values there are.
+    pub registers: [usize; 2],
+    /// Names of the ops, for people.
+    pub ops: Vec<&'static str>,
+}
+
+struct Lowering<'a> {
+    graph: &'a Graph,
+    space: &'a Space,
+    sources: Vec<Source>,
+    values: Vec<Value>,
+    codes: Vec<Code>,
+    /// Where each value of the graph, and each as seen from outside, is.
+    made: HashMap<usize, u16>,
+    outside: HashMap<(usize, Class), u16>,
+    numbers: Vec<(clematis_core::Tensor, Class, u16)>,
+    spread: HashMap<u16, u16>,
+}
+
+/// Writes a unit as a program. `needed` says which values others read.
+pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Result<Program> {
+    let Some(space) = &unit.space else {
+        bail!(Internal, "compile: a unit without a space");
+    };
+    let mut lowering = Lowering {
+        graph,
+        space,
+        sources: Vec::new(),
+        values: Vec::new(),
+        codes: Vec::new(),
+        made: HashMap::new(),
+        outside: HashMap::new(),
+        numbers: Vec::new(),
+        spread: HashMap::new(),
+    };
+    // Sources are numbered first, so that results of instructions follow each other.
+    let inside: Vec<usize> = unit.nodes.iter().map(|&n| out(&graph.nodes[n])).collect();
+    for &n in &unit.nodes {
+        let node = &graph.nodes[n];
+        let class = lowering.operand_class(node)?;
+        for arg in &node.args {
+            if value(arg).is_none_or(|v| !inside.contains(&v)) {
+                lowering.source(arg, class, node)?;
+            }
+        }
+    }
+    let mut ops = Vec::new();
+    for &n in &unit.nodes {
+        lowering.node(&graph.nodes[n])?;
+        ops.push(graph.nodes[n].op.name());
+    }
+    let targets = inside.iter().filter(|&&v| needed(v));
+    let targets = targets
+        .map(|&v| Target {
+            id: v,
+            spec: graph.values[v].clone(),
+            value: lowering.made[&v],
+            over: None,
+        })
+        .collect();
+    let mut program = Program {
+        space: space.clone(),
+        sources: lowering.sources,
+        values: lowering.values,
+        codes: lowering.codes,
+        targets,
+        registers: [0, 0],
+        ops,
+    };
+    program.hand_out();
+    Ok(program)
+}
+
+fn out(node: &Node) -> usize {
+    node.outs.start as usize
+}
+
+impl Lowering<'_> {
+    fn class_of(&self, shape: &Shape) -> Result<Class> {
+        match self.space.class(shape) {
+            Some(class) => Ok(class),
+            None => bail!(Internal, "compile: {shape} in a group of {}", self.space.shape),
+        }
+    }
+
+    /// How many elements a node reads of each operand.
+    fn operand_class(&self, node: &Node) -> Result<Class> {
+        match node.op {
+            Op::Reduce(_) => Ok(Class::Full),
+            Op::Reshape(_) | Op::Broadcast(_) => Ok(Class::Row),
+            _ => self.class_of(&self.graph.values[out(node)].shape),
+        }
+    }
+
+    fn push(&mut self, truth: bool, class: Class) -> u16 {
+        self.values.push(Value {
+            truth,
+            class,
+            register: 0,
+        });
+        self.values.len() as u16 - 1
+    }
+
+    fn source(&mut self, arg: &Arg, class: Class, node: &Node) -> Result<u16> {
+        let known = match arg {
+            Arg::Value(id) => self.outside.get(&(id.0 as usize, class)).copied(),
+            Arg::Const(t) => self
+                .numbers
+                .iter()
+                .find(|(n, c, _)| *c == class && n.same(t))
+                .map(|(.., at)| *at),
+        };
+        if let Some(at) = known {
+            return Ok(at);
+        }
+        let spec = self.graph.arg_spec(arg);
+        let at = self.push(spec.dtype == DType::Bool, class);
+        let shape = match class {
+            Class::Full => self.space.shape.clone(),
+            Class::Row => self.graph.values[out(node)].shape.clone(),
+        };
+        self.sources.push(Source {
+            arg: arg.clone(),
+            shape,
+        });
+        match arg {
+            Arg::Value(id) => {
+                self.outside.insert((id.0 as usize, class), at);
+            }
+            Arg::Const(t) => self.numbers.push((t.clone(), class, at)),
+        }
+        Ok(at)
+    }
+
+    fn code(&mut self, code: Code, truth: bool, class: Class) -> u16 {
+        self.codes.push(code);
+        self.push(truth, class)
+    }
+
+    /// An operand, repeated along rows where it has one element for each.
+    fn operand(&mut self, arg: &Arg, class: Class, node: &Node) -> Result<u16> {
+        let inside = value(arg).and_then(|v| self.made.get(&v)).copied();
+        let Some(at) = inside else {
+            return self.source(arg, class, node);
+        };
+        if self.values[at as usize].class == class {
+            return Ok(at);
+        }
+        if class == Class::Row {
+            bail!(Internal, "compile: a whole row where one element is read");
+        }
+        if let Some(&spread) = self.spread.get(&at) {
+            return Ok(spread);
+        }
+        let spread = self.code(Code::Spread(at), false, Class::Full);
+        self.spread.insert(at, spread);
+        Ok(spread)
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        let class = self.class_of(&self.graph.values[out(node)].shape)?;
+        let reads = self.operand_class(node)?;
+        let mut at = Vec::with_capacity(node.args.len());
+        for arg in &node.args {
+            at.push(self.operand(arg, reads, node)?);
+        }
+        let a = at.first().copied().unwrap_or(0);
+        let b = at.get(1).copied().unwrap_or(a);
+        let c = at.get(2).copied().unwrap_or(a);
+        let truth = self.graph.values[out(node)].dtype == DType::Bool;
+        let from_truth = self.values[a as usize].truth;
+        let code = match &node.op {
+            Op::Unary(_) if from_truth => Code::Not(a),
+            Op::Unary(u) => match (unary::row(*u), unary::truth_row(*u)) {
+                (Some(row), _) => Code::Unary(row, a),
+                (_, Some(row)) => Code::Truth(row, a),
+                _ => bail!(Internal, "compile: no kernel for {}", u.name()),
+            },
+            Op::Binary(Binary::LogicalAnd | Binary::BitwiseAnd) if from_truth => Code::And(a, b),
+            Op::Binary(_) if from_truth => Code::Or(a, b),
+            Op::Binary(op) => match binary::row(*op) {
+                Some(row) => Code::Binary(row, a, b),
+                None => bail!(Internal, "compile: no kernel for {}", op.name()),
+            },
+            Op::Compare(op) => Code::Compare(binary::compare_row(*op), a, b),
+            Op::Select => Code::Select(a, b, c),
+            Op::Cast(_) => Code::ToFloat(a),
+            Op::Call(op) => Code::Unary(activation(op)?, a),
+            Op::Reduce(p) if p.kind == ReduceKind::Max => Code::Max(a),
+            Op::Reduce(_) => Code::Sum(a),
+            // The same elements under another shape; or each repeated along its row.
+            Op::Reshape(_) | Op::Broadcast(_) if class == Class::Row => {
+                self.made.insert(out(node), a);
+                return Ok(());
+            }
+            Op::Reshape(_) | Op::Broadcast(_) => Code::Spread(a),
+            other => bail!(Internal, "compile: {} in a group", other.name()),
+        };
+        let made = self.code(code, truth, class);
+        self.made.insert(out(node), made);
+        Ok(())
+    }
+}
+
+fn activation(c: &Composite) -> Result<fn(&mut [f32], &[f32])> {
+    Ok(match c {
+        Composite::Relu {} => unary::relu_row,
+        Composite::Sigmoid {} => unary::sigmoid_row,
+        Composite::Silu {} => unary::silu_row,
+        Composite::Gelu { approximate: false } => unary::gelu_row,
+        Composite::Gelu { approximate: true } => unary::gelu_tanh_row,
+        other => bail!(Internal, "compile: {} in a group", other.name()),
+    })
+}
+
+impl Program {
+    /// Gives each value a register. Sources keep theirs: what is the same everywhere is filled in once.
+    fn hand_out(&mut self) {
+        let first = self.sources.len();
+        let mut last = vec![0usize; self.values.len()];
+        for (i, code) in self.codes.iter().enumerate() {
+            for arg in code.args() {
+                last[arg as usize] = i;
+            }
+        }
+        for target in &self.targets {
+            last[target.value as usize] = usize::MAX;
+        }
+        let mut free: [Vec<u16>; 2] = Default::default();
+        let fresh = |registers: &mut [usize; 2], truth: bool| {
+            registers[usize::from(truth)] += 1;
+            registers[usize::from(truth)] as u16 - 1
+        };
+        for value in &mut self.values[..first] {
+            value.register = fresh(&mut self.registers, value.truth);
+        }
+        for i in 0..self.codes.len() {
+            let truth = self.values[first + i].truth;
+            let register = match free[usize::from(truth)].pop() {
+                Some(register) => register,
+                None => fresh(&mut self.registers, truth),
+            };
+            self.values[first + i].register = register;
+            let mut args = self.codes[i].args();
+            args.sort_unstable();
+            args.dedup();
+            // Only after the result has its own: no instruction writes what it reads.
+            for arg in args {
+                if arg as usize >= first && last[arg as usize] == i {
+                    let value = self.values[arg as usize];
+                    free[usize::from(value.truth)].push(value.register);
+                }
+            }
+            if last[first + i] == 0 {
+                free[usize::from(truth)].push(register);
+            }
+        }
+    }
+}
