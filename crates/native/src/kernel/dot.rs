@@ -90,9 +90,7 @@ pub fn matmul<T: Dot>(dst: &mut [T], sizes: Sizes<'_>, lhs: Operand<'_, T>, rhs:
     if count == 0 || size == 0 {
         return;
     }
-    // A batch is divided between its products as long as these are small: that needs no more than one hand-over.
-    let large_ones = if count == 1 { PARALLEL } else { 8 * PARALLEL };
-    if products >= large_ones {
+    if products >= PARALLEL {
         let threads = parallel::threads();
         for (index, dst) in dst.chunks_mut(size).enumerate() {
             large(
