@@ -5,8 +5,10 @@
 //! (`scan`). The kernels are the engine's own, so a compiled graph
 //! gives the bits that its ops give one by one wherever each element is computed by itself.
 
+mod batch;
 mod code;
 mod group;
+mod hoist;
 mod plan;
 mod scan;
 mod space;

@@ -1,7 +1,9 @@
 //! A graph as steps over slots: what is run together, what is freed when, what is written over.
 
+use crate::batch;
 use crate::code::{self, Program, Target};
 use crate::group::{Unit, group};
+use crate::hoist;
 use crate::scan::Loop;
 use crate::space::value;
 use crate::tile::{self, Feed, Ready, Sink};
@@ -54,6 +56,7 @@ pub fn compile(graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
 impl Plan {
     /// Plans a graph whose sizes are all known.
     pub fn new(graph: &Graph) -> Result<Plan> {
+        let graph = &hoist::run(graph)?.prune();
         let units = group(graph);
         let mut inputs = vec![None; graph.values.len()];
         for (i, input) in graph.inputs.iter().enumerate() {
@@ -266,6 +269,14 @@ impl Slots<'_> {
         let args = node.args.iter().map(|a| self.look_up(a));
         let args = args.collect::<Result<Vec<&Tensor>>>()?;
         let home = backend();
+        if let (Op::Dot(p), [x, y], [out]) = (&node.op, &args[..], &node.specs[..])
+            && batch::is_batch(p, out, x.spec())
+            && let Some(made) = batch::run(p, x, y, out)?
+        {
+            let x = Tensor::concrete(out.clone(), home, made.boxed());
+            self.values[node.outs[0]] = Some(x);
+            return Ok(());
+        }
         let outs: Vec<Tensor> = match home.support(&node.op) {
             Support::Runs => {
                 let data = home.execute(&node.op, &args, &node.specs)?.into_vec();

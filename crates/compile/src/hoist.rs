@@ -1,0 +1,377 @@
+//! Loops with less in them: what steps do not need of each other is done for all steps at once.
+//!
+//! A product of an item of a sequence with something fixed becomes one product of the whole sequence. A sum of products
+//! that a loop carries along becomes one product after it. Two loops that carry the same become one.
+
+use clematis_core::graph::{Arg, Graph, Input, Node, Output, ValueId};
+use clematis_core::op::{Binary, Dot, Scan};
+use clematis_core::shape::Axes;
+use clematis_core::{Body, DType, Op, Result, Role, Spec, bail};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// The graph that is being made.
+struct New {
+    graph: Graph,
+    /// What each value of the old graph has become.
+    known: Vec<Option<Arg>>,
+}
+
+impl New {
+    fn follow(&self, arg: &Arg) -> Result<Arg> {
+        match arg {
+            Arg::Const(_) => Ok(arg.clone()),
+            Arg::Value(id) => match &self.known[id.0 as usize] {
+                Some(new) => Ok(new.clone()),
+                None => bail!(Internal, "compile: %{} is used before it is made", id.0),
+            },
+        }
+    }
+
+    fn add(&mut self, op: Op, args: &[Arg], out: &[Spec], like: &Node) -> Vec<Arg> {
+        let args: SmallVec<[Arg; 3]> = args.iter().cloned().collect();
+        let made = self.graph.node(op, args, out, like.scope);
+        made.map(|v| Arg::Value(ValueId(v))).collect()
+    }
+}
+
+fn start(old: &Graph, keep: impl Fn(usize) -> bool) -> New {
+    let mut new = New {
+        graph: Graph {
+            scopes: old.scopes.clone(),
+            ..Graph::default()
+        },
+        known: vec![None; old.values.len()],
+    };
+    for (_, input) in old.inputs.iter().enumerate().filter(|(i, _)| keep(*i)) {
+        let spec = old.spec(input.value).clone();
+        let id = new.graph.input(spec, input.role, input.name.clone());
+        new.known[input.value.0 as usize] = Some(Arg::Value(id));
+    }
+    new
+}
+
+/// The same graph with lighter loops.
+pub fn run(graph: &Graph) -> Result<Graph> {
+    let is_loop = |node: &Node| matches!(node.op, Op::Scan(_));
+    if !graph.nodes.iter().any(is_loop) {
+        return Ok(graph.clone());
+    }
+    let twins = twins(graph);
+    let mut new = start(graph, |_| true);
+    for (n, node) in graph.nodes.iter().enumerate() {
+        if let Some((_, first)) = twins.iter().find(|(gone, _)| *gone == n) {
+            // Made together with its twin, which needs nothing that this one does not have.
+            lighter(graph, &graph.nodes[*first], &mut new)?;
+            for (old, other) in node.outs.clone().zip(graph.nodes[*first].outs.clone()) {
+                new.known[old as usize] = new.known[other as usize].clone();
+            }
+            continue;
+        }
+        if twins.iter().any(|(_, made)| *made == n) {
+            continue;
+        }
+        if is_loop(node) {
+            lighter(graph, node, &mut new)?;
+            continue;
+        }
+        let args = node.args.iter().map(|a| new.follow(a));
+        let args = args.collect::<Result<Vec<Arg>>>()?;
+        let outs = node.outs.start as usize..node.outs.end as usize;
+        let made = new.add(node.op.clone(), &args, &graph.values[outs.clone()], node);
+        for (old, arg) in outs.zip(made) {
+            new.known[old] = Some(arg);
+        }
+    }
+    let mut outputs = Vec::with_capacity(graph.outputs.len());
+    for output in &graph.outputs {
+        outputs.push(Output {
+            arg: new.follow(&output.arg)?,
+            updates: output.updates,
+        });
+    }
+    new.graph.outputs = outputs;
+    Ok(new.graph)
+}
+
+/// Whether both operands are the same.
+fn same(a: &Arg, b: &Arg) -> bool {
+    match (a, b) {
+        (Arg::Value(a), Arg::Value(b)) => a == b,
+        (Arg::Const(a), Arg::Const(b)) => a.same(b),
+        _ => false,
+    }
+}
+
+/// How a body makes its carries, as text.
+fn carrying(scan: &Scan) -> String {
+    let mut body = (*scan.body.0).clone();
+    body.outputs.truncate(scan.carries);
+    for input in &mut body.inputs {
+        (input.name, input.role) = (String::new(), Role::Input);
+    }
+    body.scopes.truncate(1);
+    for node in &mut body.nodes {
+        node.scope = Default::default();
+    }
+    body.prune().to_string()
+}
+
+/// Loops that give nothing but what a later one carries too, with that one.
+fn twins(graph: &Graph) -> Vec<(usize, usize)> {
+    let loops: Vec<(usize, &Node, &Scan)> = graph
+        .nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(n, node)| match &node.op {
+            Op::Scan(p) => Some((n, node, &**p)),
+            _ => None,
+        })
+        .collect();
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for (i, (n, node, p)) in loops.iter().enumerate() {
+        if p.body.outputs.len() != p.carries {
+            continue;
+        }
+        let twin = loops[i + 1..].iter().find(|(m, other, q)| {
+            p.consts == q.consts
+                && p.carries == q.carries
+                && p.length == q.length
+                && p.reverse == q.reverse
+                && node.args.len() == other.args.len()
+                && node.args.iter().zip(&other.args).all(|(a, b)| same(a, b))
+                && found.iter().all(|(_, made)| made != m)
+                && carrying(p) == carrying(q)
+        });
+        if let Some((m, ..)) = twin {
+            found.push((*n, *m));
+        }
+    }
+    found
+}
+
+/// What a body's values come from.
+struct Uses {
+    /// The node that makes each.
+    maker: Vec<Option<usize>>,
+    /// How often each is read.
+    count: Vec<usize>,
+    /// The input that each is.
+    input: Vec<Option<usize>>,
+}
+
+fn uses(body: &Graph) -> Uses {
+    let n = body.values.len();
+    let mut uses = Uses {
+        maker: vec![None; n],
+        count: vec![0; n],
+        input: vec![None; n],
+    };
+    for (i, Input { value, .. }) in body.inputs.iter().enumerate() {
+        uses.input[value.0 as usize] = Some(i);
+    }
+    let outputs = body.outputs.iter().map(|o| &o.arg);
+    for arg in body.nodes.iter().flat_map(|n| &n.args).chain(outputs) {
+        if let Arg::Value(id) = arg {
+            uses.count[id.0 as usize] += 1;
+        }
+    }
+    for (i, node) in body.nodes.iter().enumerate() {
+        for v in node.outs.clone() {
+            uses.maker[v as usize] = Some(i);
+        }
+    }
+    uses
+}
+
+fn value(arg: &Arg) -> Option<usize> {
+    match arg {
+        Arg::Value(id) => Some(id.0 as usize),
+        Arg::Const(_) => None,
+    }
+}
+
+/// One axis more in front.
+fn later(axes: &Axes) -> Vec<usize> {
+    axes.iter().map(|a| a + 1).collect()
+}
+
+/// The operands of a product that is added to this carry and nothing else.
+fn sum_of_products<'a>(p: &'a Scan, uses: &Uses, carry: usize) -> Option<(&'a Dot, [usize; 2])> {
+    let body = &p.body.0;
+    let own = body.inputs.get(p.consts + carry)?.value.0 as usize;
+    let out = value(&body.outputs.get(carry)?.arg)?;
+    let add = &body.nodes[uses.maker[out]?];
+    if add.op != Op::Binary(Binary::Add) || uses.count[own] != 1 || uses.count[out] != 1 {
+        return None;
+    }
+    let part = match (value(&add.args[0])?, value(&add.args[1])?) {
+        (a, b) if a == own => b,
+        (a, b) if b == own => a,
+        _ => return None,
+    };
+    let dot = &body.nodes[uses.maker[part]?];
+    let Op::Dot(d) = &dot.op else { return None };
+    let fits = uses.count[part] == 1
+        && body.values[part].dtype == DType::F32
+        && body.values[part].shape == body.values[own].shape;
+    let sides = [value(&dot.args[0])?, value(&dot.args[1])?];
+    let moves = |v: usize| uses.input[v].is_none_or(|i| i >= p.consts);
+    (fits && sides.iter().all(|&v| moves(v))).then_some((d, sides))
+}
+
+/// Copies a loop without what need not be in it.
+fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
+    let Op::Scan(p) = &node.op else {
+        bail!(Internal, "compile: {} is no loop", node.op.name());
+    };
+    let args = node.args.iter().map(|a| new.follow(a));
+    let mut args = args.collect::<Result<Vec<Arg>>>()?;
+    let (body, uses) = (&p.body.0, uses(&p.body.0));
+    let fixed = p.consts + p.carries;
+    let long = |spec: &Spec| spec.with_shape(spec.shape.insert(0, p.length));
+
+    // Products of whole sequences come before the loop.
+    let mut before: HashMap<usize, (Spec, Arg)> = HashMap::new();
+    for inner in &body.nodes {
+        let (Op::Dot(d), [x, y]) = (&inner.op, &inner.args[..]) else {
+            continue;
+        };
+        let places = value(x).zip(value(y)).map(|(x, y)| (uses.input[x], uses.input[y]));
+        let Some((Some(x), Some(y))) = places else {
+            continue;
+        };
+        if x < fixed || y >= p.consts || !d.lhs_batch.is_empty() {
+            continue;
+        }
+        let spec = body.values[inner.outs.start as usize].clone();
+        let whole = Dot {
+            lhs_contract: Axes::new(&later(&d.lhs_contract)),
+            ..(**d).clone()
+        };
+        let made = new.add(
+            whole.into(),
+            &[args[x].clone(), args[y].clone()],
+            &[long(&spec)],
+            node,
+        );
+        before.insert(inner.outs.start as usize, (spec, made[0].clone()));
+    }
+    let sums: Vec<Option<(&Dot, [usize; 2])>> = (0..p.carries)
+        .map(|i| sum_of_products(p, &uses, i))
+        .collect();
+
+    // The body: its inputs without those sums, and with the products as sequences.
+    let gone = |i: usize| i >= p.consts && i < fixed && sums[i - p.consts].is_some();
+    let mut inside = start(body, |i| !gone(i));
+    let mut sequences: Vec<Arg> = Vec::new();
+    for inner in &body.nodes {
+        let out = inner.outs.start as usize;
+        if let Some((spec, whole)) = before.get(&out) {
+            let id = inside.graph.input(spec.clone(), Role::Input, "");
+            inside.known[out] = Some(Arg::Value(id));
+            sequences.push(whole.clone());
+        }
+    }
+    for inner in &body.nodes {
+        let outs = inner.outs.start as usize..inner.outs.end as usize;
+        if before.contains_key(&outs.start) {
+            continue;
+        }
+        // What adds to a sum that is not carried any more is left out.
+        let known: Option<Vec<Arg>> = inner.args.iter().map(|a| inside.follow(a).ok()).collect();
+        let Some(known) = known else { continue };
+        let made = inside.add(inner.op.clone(), &known, &body.values[outs.clone()], inner);
+        for (old, arg) in outs.zip(made) {
+            inside.known[old] = Some(arg);
+        }
+    }
+    let kept: Vec<usize> = (0..p.carries).filter(|&i| sums[i].is_none()).collect();
+    let rows = p.carries..body.outputs.len();
+    let mut outputs: Vec<Arg> = Vec::new();
+    for i in kept.iter().copied().chain(rows.clone()) {
+        outputs.push(inside.follow(&body.outputs[i].arg)?);
+    }
+    // What the sums are made of comes out of the loop, unless it went in as it is or comes out already.
+    let mut wanted: Vec<usize> = Vec::new();
+    for v in sums.iter().flatten().flat_map(|(_, sides)| *sides) {
+        let went_in = uses.input[v].is_some_and(|i| i >= fixed);
+        let comes_out = rows.clone().any(|i| value(&body.outputs[i].arg) == Some(v));
+        if !went_in && !comes_out && !wanted.contains(&v) {
+            wanted.push(v);
+            outputs.push(inside.follow(&Arg::Value(ValueId(v as u32)))?);
+        }
+    }
+    inside.graph.outputs = outputs
+        .into_iter()
+        .map(|arg| Output { arg, updates: None })
+        .collect();
+
+    let mut at = 0;
+    let mut given: Vec<Arg> = Vec::new();
+    for arg in args.drain(..) {
+        if !gone(at) {
+            given.push(arg);
+        } else {
+            new.known[node.outs.start as usize + at - p.consts] = Some(arg);
+        }
+        at += 1;
+    }
+    given.extend(sequences);
+    let mut specs: Vec<Spec> = Vec::new();
+    for i in kept.iter().copied() {
+        specs.push(graph.values[node.outs.start as usize + i].clone());
+    }
+    for i in rows.clone() {
+        specs.push(graph.values[node.outs.start as usize + i].clone());
+    }
+    specs.extend(wanted.iter().map(|&v| long(&body.values[v])));
+    let scan = Scan {
+        body: Body::new(inside.graph.prune()),
+        consts: p.consts,
+        carries: kept.len(),
+        length: p.length,
+        reverse: p.reverse,
+    };
+    let made = new.add(scan.into(), &given, &specs, node);
+    for (at, i) in kept.iter().copied().chain(rows.clone()).enumerate() {
+        new.known[node.outs.start as usize + i] = Some(made[at].clone());
+    }
+
+    // The sums, after the loop.
+    let first = kept.len() + rows.len();
+    for (i, sum) in sums.iter().enumerate() {
+        let Some((d, sides)) = sum else { continue };
+        let side = |v: usize| -> Result<Arg> {
+            if let Some(at) = uses.input[v].filter(|&i| i >= fixed) {
+                return Ok(given[p.consts + kept.len() + at - fixed].clone());
+            }
+            let out = rows.clone().position(|i| value(&body.outputs[i].arg) == Some(v));
+            let at = match (out, wanted.iter().position(|&w| w == v)) {
+                (Some(at), _) => kept.len() + at,
+                (None, Some(at)) => first + at,
+                _ => bail!(Internal, "compile: %{v} did not come out of its loop"),
+            };
+            Ok(made[at].clone())
+        };
+        let with_steps = |axes: &Axes| -> Axes {
+            let mut all = vec![0];
+            all.extend(later(axes));
+            Axes::new(&all)
+        };
+        let whole = Dot {
+            lhs_batch: Axes::new(&later(&d.lhs_batch)),
+            rhs_batch: Axes::new(&later(&d.rhs_batch)),
+            lhs_contract: with_steps(&d.lhs_contract),
+            rhs_contract: with_steps(&d.rhs_contract),
+        };
+        let out = node.outs.start as usize + i;
+        let spec = [graph.values[out].clone()];
+        let sum = new.add(whole.into(), &[side(sides[0])?, side(sides[1])?], &spec, node);
+        let begin = new.follow(&Arg::Value(ValueId(out as u32)))?;
+        let add = Op::Binary(Binary::Add);
+        let made = new.add(add, &[begin, sum[0].clone()], &spec, node);
+        new.known[out] = Some(made[0].clone());
+    }
+    Ok(())
+}
