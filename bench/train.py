@@ -3,8 +3,8 @@
 python bench/train.py [mlp64 mlp1024 cnn64 lstm tfm] [--peers torch,jax,...] [--rounds N] [--seconds S]
 
 Every runner is a process that waits for its turn, so all of them see the same machine: in each round each one steps for
-a moment. Printed are the least and the median time, the ratio to the best peer, the bound by floating-point operations
-and the most memory of each process.
+a moment. Printed are the least and the median time, the processor time of all threads, ratios to the best peer, the bound
+by floating-point operations and the most memory of each process. `--threads 1` compares processor times on a busy machine.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import time
 WORKLOADS = ["mlp64", "mlp1024", "cnn64", "lstm", "tfm"]
 PEERS = ["torch", "torch.compile", "jax", "tensorflow"]
 SHAPES = {"mlp64": (64, 784), "mlp1024": (1024, 784), "cnn64": (64, 28, 28, 1), "lstm": (32, 50, 128), "tfm": (8, 128, 256)}
+THREADS = int(os.environ.get("BENCH_THREADS", "2"))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -25,7 +26,7 @@ def torch_step(workload, x, y, compiled):
     from torch import nn
     from torch.nn import functional as F
 
-    torch.set_num_threads(2)
+    torch.set_num_threads(THREADS)
 
     class Block(nn.Module):
         def __init__(self):
@@ -181,8 +182,8 @@ def jax_step(workload, x, y, rng):
 def tensorflow_step(workload, x, y, rng):
     import tensorflow as tf
 
-    tf.config.threading.set_intra_op_parallelism_threads(2)
-    tf.config.threading.set_inter_op_parallelism_threads(2)
+    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
 
     def normal(*shape):
         fan = 1
@@ -277,22 +278,26 @@ def serve(peer, workload):
     for _ in range(3):
         step()
     for line in sys.stdin:
-        times, end = [], time.perf_counter() + float(line)
+        times, end, busy = [], time.perf_counter() + float(line), time.process_time()
         while time.perf_counter() < end or not times:
             start = time.perf_counter()
             step()
             times.append((time.perf_counter() - start) * 1e3)
         with open("/proc/self/status") as status:
             kib = next(int(row.split()[1]) for row in status if row.startswith("VmHWM:"))
-        print(json.dumps({"times": times, "mib": kib / 1024}), flush=True)
+        busy = (time.process_time() - busy) * 1e3
+        print(json.dumps({"times": times, "busy": busy, "mib": kib / 1024}), flush=True)
 
 
 class Runner:
-    def __init__(self, name, command):
+    def __init__(self, name, command, threads):
         env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="")
-        env.update(OMP_NUM_THREADS="2", MKL_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2", RAYON_NUM_THREADS="2")
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "BENCH_THREADS")
+        env.update(dict.fromkeys(names, str(threads)))
+        if threads == 1:
+            env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
         pipe = subprocess.PIPE
-        self.name, self.times, self.answer = name, [], {}
+        self.name, self.times, self.busy, self.answer = name, [], 0.0, {}
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=env)
 
     def turn(self, seconds):
@@ -301,22 +306,27 @@ class Runner:
             self.process.stdin.flush()
             self.answer = json.loads(self.process.stdout.readline())
             self.times += self.answer.pop("times")
+            self.busy += self.answer.pop("busy")
         except (ValueError, OSError):
             return False
         return True
 
     def end(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except OSError:
+            print(f"{self.name} ended early", flush=True)
         self.process.wait()
 
 
-def compare(workload, peers, rounds, seconds):
+def compare(workload, peers, rounds, seconds, threads):
     ours = os.path.join(ROOT, "target", "release", "examples", "bench_train")
-    runners = [Runner("clematis", [ours, workload, "--serve"])]
-    runners += [Runner(p, [sys.executable, os.path.abspath(__file__), "--serve", p, workload]) for p in peers]
+    runners = [Runner("clematis", [ours, workload, "--serve"], threads)]
+    runners += [Runner(p, [sys.executable, os.path.abspath(__file__), "--serve", p, workload], threads) for p in peers]
     alive = [r for r in runners if r.turn(seconds)]
     for r in alive:
         r.times.clear()
+        r.busy = 0.0
     for _ in range(rounds):
         for r in alive:
             r.turn(seconds)
@@ -325,14 +335,16 @@ def compare(workload, peers, rounds, seconds):
         r.end()
         if r.times:
             r.times.sort()
-            rows[r.name] = (r.times[0], r.times[len(r.times) // 2], r.answer)
-    peers_best = [min((row[at], name) for name, row in rows.items() if name != "clematis") for at in (0, 1)]
-    for name, (least, median, answer) in rows.items():
-        line = f"{workload:8} {name:14} least {least:8.3f}  median {median:8.3f} ms  {answer['mib']:6.0f} MiB"
+            rows[r.name] = ([r.times[0], r.times[len(r.times) // 2], r.busy / len(r.times)], r.answer)
+    best = [min((row[0][at], name) for name, row in rows.items() if name != "clematis") for at in range(3)]
+    for name, (figures, answer) in rows.items():
+        least, median, busy = figures
+        line = f"{workload:8} {name:14} least {least:8.3f}  median {median:8.3f}  processors {busy:8.3f} ms"
+        line += f"  {answer['mib']:5.0f} MiB"
         if name == "clematis":
-            ratios = [t / best[0] for t, best in zip((least, median), peers_best)]
-            line += f"  bound {answer['bound']:6.2f}  ratio to the best peer: least {ratios[0]:.2f} ({peers_best[0][1]}), "
-            line += f"median {ratios[1]:.2f} ({peers_best[1][1]})"
+            words = ("least", "median", "processors")
+            ratios = [f"{w} {t / b[0]:.2f} ({b[1]})" for w, t, b in zip(words, figures, best)]
+            line += f"  bound {answer['bound']:.2f}  to the best peer: {', '.join(ratios)}"
         print(line, flush=True)
 
 
@@ -344,9 +356,10 @@ def main():
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.4)
+    parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     for workload in args.workloads or WORKLOADS:
-        compare(workload, [p for p in args.peers.split(",") if p], args.rounds, args.seconds)
+        compare(workload, [p for p in args.peers.split(",") if p], args.rounds, args.seconds, args.threads)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 //! A product of an item of a sequence with something fixed becomes one product of the whole sequence. A sum of products
 //! that a loop carries along becomes one product after it. Two loops that carry the same become one.
 
+use crate::turn;
 use clematis_core::graph::{Arg, Graph, Input, Node, Output, ValueId};
 use clematis_core::op::{Binary, Dot, Scan};
 use clematis_core::shape::Axes;
@@ -224,6 +225,10 @@ fn sum_of_products<'a>(p: &'a Scan, uses: &Uses, carry: usize) -> Option<(&'a Do
 fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
     let Op::Scan(p) = &node.op else {
         bail!(Internal, "compile: {} is no loop", node.op.name());
+    };
+    let p = &Scan {
+        body: Body::new(turn::run(&run(&p.body.0)?).prune()),
+        ..(**p).clone()
     };
     let args = node.args.iter().map(|a| new.follow(a));
     let mut args = args.collect::<Result<Vec<Arg>>>()?;

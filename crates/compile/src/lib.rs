@@ -13,6 +13,7 @@ mod plan;
 mod scan;
 mod space;
 mod tile;
+mod turn;
 
 pub use plan::Plan;
 

@@ -7,7 +7,10 @@ use crate::hoist;
 use crate::scan::Loop;
 use crate::space::value;
 use crate::tile::{self, Feed, Ready, Sink};
-use clematis_core::graph::{Arg, Graph, ValueId};
+use crate::turn;
+use clematis_core::backend::with;
+use clematis_core::graph::{self, Arg, Graph, ValueId};
+use clematis_core::pass::Options;
 use clematis_core::{
     Executable, Op, Result, Spec, Support, Tensor, bail, dispatch, ensure, interrupt,
 };
@@ -41,6 +44,8 @@ pub struct Plan {
     /// The input that each value is, if it is one.
     inputs: Vec<Option<usize>>,
     input_specs: Vec<Spec>,
+    /// The values of the last inputs, which came to light when composites were opened.
+    more: Vec<Tensor>,
     outputs: Vec<Arg>,
     report: String,
 }
@@ -56,7 +61,8 @@ pub fn compile(graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
 impl Plan {
     /// Plans a graph whose sizes are all known.
     pub fn new(graph: &Graph) -> Result<Plan> {
-        let graph = &hoist::run(graph)?.prune();
+        let (graph, more) = prepare(graph)?;
+        let graph = &graph;
         let units = group(graph);
         let mut inputs = vec![None; graph.values.len()];
         for (i, input) in graph.inputs.iter().enumerate() {
@@ -102,6 +108,7 @@ impl Plan {
             values: graph.values.clone(),
             inputs,
             input_specs: graph.input_specs(),
+            more,
             outputs: graph.outputs.iter().map(|o| o.arg.clone()).collect(),
             report: String::new(),
         };
@@ -189,6 +196,23 @@ impl Plan {
     }
 }
 
+/// The graph that is planned: composites without a kernel are opened, loops made lighter, results turned in place.
+fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
+    let opens = |node: &graph::Node| {
+        let is_call = matches!(node.op, Op::Call(_));
+        Ok(is_call && backend().support(&node.op) == Support::Expands)
+    };
+    let (mut graph, mut more) = (graph.clone(), Vec::new());
+    // What comes out of a composite may be one again.
+    while graph.nodes.iter().any(|n| opens(n).is_ok_and(|o| o)) {
+        let (opened, found) = with(backend(), || graph.opened(opens))?;
+        graph = opened;
+        more.extend(found);
+    }
+    let graph = hoist::run(&graph.optimise(Options::default())?)?;
+    Ok((turn::run(&graph).prune(), more))
+}
+
 fn make(
     graph: &Graph,
     unit: &Unit,
@@ -214,12 +238,14 @@ fn make(
     // A target takes the place of a source of its own kind that nobody needs any more, each source once.
     let mut taken: Vec<usize> = Vec::new();
     let sources: Vec<Option<usize>> = program.sources.iter().map(|s| value(&s.arg)).collect();
+    let shapes: Vec<_> = program.sources.iter().map(|s| s.shape.clone()).collect();
     for target in &mut program.targets {
         let fits = |(at, v): &(usize, &Option<usize>)| match v {
             Some(v) => {
                 let once = sources.iter().filter(|o| **o == Some(*v)).count() == 1;
-                let free = once && !taken.contains(at) && graph.values[*v] == target.spec;
-                free && dies(*v)
+                let free = once && !taken.contains(at) && dies(*v);
+                // A value that is repeated is read at other places than its own.
+                free && graph.values[*v] == target.spec && shapes[*at] == target.spec.shape
             }
             None => false,
         };
@@ -411,13 +437,14 @@ pub(crate) fn fresh(spec: &Spec) -> Result<Tensor> {
 
 impl Executable for Plan {
     fn run(&self, inputs: &mut Vec<Tensor>) -> Result<Vec<Tensor>> {
+        let given = self.input_specs.len() - self.more.len();
         ensure!(
-            inputs.len() == self.input_specs.len(),
+            inputs.len() == given,
             Value,
-            "compiled graph: takes {} inputs, not {}",
-            self.input_specs.len(),
+            "compiled graph: takes {given} inputs, not {}",
             inputs.len()
         );
+        inputs.extend(self.more.iter().cloned());
         let mut slots = Slots {
             plan: self,
             values: vec![None; self.values.len()],

@@ -10,6 +10,8 @@ use clematis_native::kernel::reduce::{Max, Sum, fold_slice};
 use clematis_native::kernel::select::choose;
 use clematis_native::multiversion;
 use clematis_native::parallel::{self, Parts};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Elements of a tile.
 const TILE: usize = 1024;
@@ -85,25 +87,34 @@ pub fn run(all: &[Ready<'_>]) {
         let (_, task) = sizes(ready.program);
         tasks.extend((0..count).step_by(task).map(|start| (at, start)));
     }
-    parallel::for_tasks_with(tasks.len(), Room::default, |room, task| {
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    parallel::for_tasks(tasks.len(), |task| {
         let (at, start) = tasks[task];
         let ready = &all[at];
         let (tile, grain) = sizes(ready.program);
-        if room.owner != Some(at) {
-            room.prepare(ready, tile);
-            room.owner = Some(at);
-        }
         let end = ready.program.space.count().min(start + grain);
-        for from in (start..end).step_by(tile) {
-            room.tile(ready, task, from, tile.min(end - from));
-        }
+        ROOM.with_borrow_mut(|room| {
+            if room.owner != Some((run, at)) {
+                room.prepare(ready, tile.min(ready.program.space.count()));
+                room.owner = Some((run, at));
+            }
+            for from in (start..end).step_by(tile) {
+                room.tile(ready, task, from, tile.min(end - from));
+            }
+        });
     });
 }
 
-/// The registers of one thread.
-#[derive(Default)]
+/// Counts runs, so that a thread knows whose numbers its registers hold.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static ROOM: RefCell<Room> = const { RefCell::new(Room::new()) };
+}
+
+/// The registers of one thread, which it keeps.
 struct Room {
-    owner: Option<usize>,
+    owner: Option<(u64, usize)>,
     floats: Vec<Vec<f32>>,
     truths: Vec<Vec<u8>>,
 }
@@ -128,6 +139,14 @@ impl Span {
 }
 
 impl Room {
+    const fn new() -> Self {
+        Room {
+            owner: None,
+            floats: Vec::new(),
+            truths: Vec::new(),
+        }
+    }
+
     fn prepare(&mut self, ready: &Ready<'_>, tile: usize) {
         let [floats, truths] = ready.program.registers;
         let most = |have: usize, want: usize| have.max(want);
