@@ -6,7 +6,7 @@
 use crate::group::Unit;
 use crate::space::{Class, Space, value};
 use clematis_core::graph::{Arg, Graph, Node};
-use clematis_core::op::{Binary, ReduceKind};
+use clematis_core::op::{Binary, Compare, ReduceKind, Unary};
 use clematis_core::{Composite, DType, Op, Result, Shape, Spec, bail};
 use clematis_native::kernel::{binary, unary};
 use std::collections::HashMap;
@@ -23,6 +23,8 @@ pub enum Code {
     Or(u16, u16),
     Select(u16, u16, u16),
     ToFloat(u16),
+    /// `√x` of what is positive, 0 of anything else: what a select between both computes.
+    Root(u16),
     Sum(u16),
     Max(u16),
     /// One element for each row, repeated along it.
@@ -36,6 +38,7 @@ impl Code {
             | Code::Truth(_, a)
             | Code::Not(a)
             | Code::ToFloat(a)
+            | Code::Root(a)
             | Code::Sum(a)
             | Code::Max(a)
             | Code::Spread(a) => vec![a],
@@ -44,6 +47,27 @@ impl Code {
             | Code::And(a, b)
             | Code::Or(a, b) => vec![a, b],
             Code::Select(a, b, c) => vec![a, b, c],
+        }
+    }
+}
+
+impl Code {
+    /// The same on other operands.
+    fn with_args(self, f: impl Fn(u16) -> u16) -> Code {
+        match self {
+            Code::Unary(row, a) => Code::Unary(row, f(a)),
+            Code::Truth(row, a) => Code::Truth(row, f(a)),
+            Code::Binary(row, a, b) => Code::Binary(row, f(a), f(b)),
+            Code::Compare(row, a, b) => Code::Compare(row, f(a), f(b)),
+            Code::Not(a) => Code::Not(f(a)),
+            Code::And(a, b) => Code::And(f(a), f(b)),
+            Code::Or(a, b) => Code::Or(f(a), f(b)),
+            Code::Select(a, b, c) => Code::Select(f(a), f(b), f(c)),
+            Code::ToFloat(a) => Code::ToFloat(f(a)),
+            Code::Root(a) => Code::Root(f(a)),
+            Code::Sum(a) => Code::Sum(f(a)),
+            Code::Max(a) => Code::Max(f(a)),
+            Code::Spread(a) => Code::Spread(f(a)),
         }
     }
 }
@@ -57,6 +81,8 @@ pub struct Value {
     pub class: Class,
     /// Its register among those of its type.
     pub register: u16,
+    /// Its place among the targets of its type, if it is written there and not to a register.
+    pub sink: Option<u16>,
 }
 
 /// What comes from outside.
@@ -93,6 +119,8 @@ pub struct Program {
     pub codes: Vec<Code>,
     /// What goes out.
     pub targets: Vec<Target>,
+    /// Targets that no instruction makes: their places among those of their type, and the values.
+    pub copies: Vec<(usize, u16)>,
     /// How many registers of floats and of truth values there are.
     pub registers: [usize; 2],
     /// Names of the ops, for people.
@@ -159,9 +187,12 @@ pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Resu
         values: lowering.values,
         codes: lowering.codes,
         targets,
+        copies: Vec::new(),
         registers: [0, 0],
         ops,
     };
+    program.drop_dead();
+    program.place_targets();
     program.hand_out();
     Ok(program)
 }
@@ -192,6 +223,7 @@ impl Lowering<'_> {
             truth,
             class,
             register: 0,
+            sink: None,
         });
         self.values.len() as u16 - 1
     }
@@ -264,6 +296,12 @@ impl Lowering<'_> {
         let c = at.get(2).copied().unwrap_or(a);
         let truth = self.graph.values[out(node)].dtype == DType::Bool;
         let from_truth = self.values[a as usize].truth;
+        if let Some(x) = self.positive_root(node) {
+            let x = self.operand(&x, reads, node)?;
+            let made = self.code(Code::Root(x), false, class);
+            self.made.insert(out(node), made);
+            return Ok(());
+        }
         let code = match &node.op {
             Op::Unary(_) if from_truth => Code::Not(a),
             Op::Unary(u) => match (unary::row(*u), unary::truth_row(*u)) {
@@ -297,6 +335,38 @@ impl Lowering<'_> {
     }
 }
 
+impl Lowering<'_> {
+    fn maker(&self, arg: &Arg) -> Option<&Node> {
+        let v = value(arg)? as u32;
+        self.made.get(&(v as usize))?;
+        self.graph.nodes.iter().find(|n| n.outs.start == v)
+    }
+
+    /// `x` of `select(x > 0, sqrt(select(x > 0, x, _)), 0)`, which is how a root without an infinite slope is written.
+    fn positive_root(&self, node: &Node) -> Option<Arg> {
+        let zero = |arg: &Arg| match arg {
+            Arg::Const(t) => t.as_number().is_some_and(|n| n.as_f64() == 0.0),
+            Arg::Value(_) => false,
+        };
+        let (Op::Select, [test, root, other]) = (&node.op, &node.args[..]) else {
+            return None;
+        };
+        let compare = self.maker(test)?;
+        let root = self.maker(root)?;
+        let is_root = root.op == Op::Unary(Unary::Sqrt);
+        let is_positive = compare.op == Op::Compare(Compare::Greater) && zero(&compare.args[1]);
+        if !is_root || !is_positive || !zero(other) {
+            return None;
+        }
+        let safe = self.maker(&root.args[0])?;
+        let x = value(&compare.args[0])?;
+        let fits = safe.op == Op::Select
+            && value(&safe.args[0]) == value(test)
+            && value(&safe.args[1]) == Some(x);
+        fits.then(|| compare.args[0].clone())
+    }
+}
+
 fn activation(c: &Composite) -> Result<fn(&mut [f32], &[f32])> {
     Ok(match c {
         Composite::Relu {} => unary::relu_row,
@@ -309,6 +379,49 @@ fn activation(c: &Composite) -> Result<fn(&mut [f32], &[f32])> {
 }
 
 impl Program {
+    /// Leaves out instructions whose results nobody reads.
+    fn drop_dead(&mut self) {
+        let first = self.sources.len();
+        let mut needed = vec![false; self.values.len()];
+        for target in &self.targets {
+            needed[target.value as usize] = true;
+        }
+        for (i, code) in self.codes.iter().enumerate().rev() {
+            if needed[first + i] {
+                code.args().iter().for_each(|&a| needed[a as usize] = true);
+            }
+        }
+        let mut place: Vec<u16> = (0..first as u16).collect();
+        let (mut codes, mut values) = (Vec::new(), self.values[..first].to_vec());
+        for (i, code) in self.codes.iter().enumerate() {
+            place.push(values.len() as u16);
+            if needed[first + i] {
+                codes.push(code.with_args(|a| place[a as usize]));
+                values.push(self.values[first + i]);
+            }
+        }
+        for target in &mut self.targets {
+            target.value = place[target.value as usize];
+        }
+        (self.codes, self.values) = (codes, values);
+    }
+
+    /// Results that go out are written where they go; a second target of one value, or one of a source, is a copy.
+    fn place_targets(&mut self) {
+        let mut counts = [0usize; 2];
+        for target in &self.targets {
+            let value = &mut self.values[target.value as usize];
+            let place = &mut counts[usize::from(value.truth)];
+            let made = target.value as usize >= self.sources.len();
+            if made && value.sink.is_none() {
+                value.sink = Some(*place as u16);
+            } else {
+                self.copies.push((*place, target.value));
+            }
+            *place += 1;
+        }
+    }
+
     /// Gives each value a register. Sources keep theirs: what is the same everywhere is filled in once.
     fn hand_out(&mut self) {
         let first = self.sources.len();
@@ -331,7 +444,9 @@ impl Program {
         }
         for i in 0..self.codes.len() {
             let truth = self.values[first + i].truth;
+            let goes_out = self.values[first + i].sink.is_some();
             let register = match free[usize::from(truth)].pop() {
+                _ if goes_out => 0,
                 Some(register) => register,
                 None => fresh(&mut self.registers, truth),
             };
@@ -341,12 +456,13 @@ impl Program {
             args.dedup();
             // Only after the result has its own: no instruction writes what it reads.
             for arg in args {
-                if arg as usize >= first && last[arg as usize] == i {
+                let kept = self.values[arg as usize].sink.is_some();
+                if arg as usize >= first && last[arg as usize] == i && !kept {
                     let value = self.values[arg as usize];
                     free[usize::from(value.truth)].push(value.register);
                 }
             }
-            if last[first + i] == 0 {
+            if last[first + i] == 0 && !goes_out {
                 free[usize::from(truth)].push(register);
             }
         }

@@ -7,7 +7,7 @@ use crate::turn;
 use clematis_core::graph::{Arg, Graph, Input, Node, Output, ValueId};
 use clematis_core::op::{Binary, Dot, Scan};
 use clematis_core::shape::Axes;
-use clematis_core::{Body, DType, Op, Result, Role, Spec, bail};
+use clematis_core::{Body, DType, Op, Result, Role, Shape, Spec, bail};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -221,6 +221,22 @@ fn sum_of_products<'a>(p: &'a Scan, uses: &Uses, carry: usize) -> Option<(&'a Do
     (fits && sides.iter().all(|&v| moves(v))).then_some((d, sides))
 }
 
+/// Whether a matrix is read by nothing but products that sum over its last axis, those before the loop aside.
+fn read_across(body: &Graph, matrix: ValueId, before: &HashMap<usize, (Spec, Arg)>) -> bool {
+    let is_it = |arg: &Arg| matches!(arg, Arg::Value(id) if *id == matrix);
+    let across = |node: &Node| match (&node.op, &node.args[..]) {
+        (Op::Dot(d), [x, y]) => {
+            is_it(y) && !is_it(x) && d.rhs_batch.is_empty() && d.rhs_contract[..] == [1]
+        }
+        _ => false,
+    };
+    let inside = |n: &&Node| !before.contains_key(&(n.outs.start as usize));
+    let mut readers = body.nodes.iter().filter(inside).filter(|n| n.args.iter().any(is_it));
+    let comes_out = body.outputs.iter().any(|o| is_it(&o.arg));
+    let any = body.nodes.iter().any(across);
+    any && !comes_out && body.spec(matrix).rank() == 2 && readers.all(across)
+}
+
 /// Copies a loop without what need not be in it.
 fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
     let Op::Scan(p) = &node.op else {
@@ -266,6 +282,18 @@ fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
         .map(|i| sum_of_products(p, &uses, i))
         .collect();
 
+    // Matrices that are read across at each step are turned once.
+    let across: Vec<usize> = (0..p.consts)
+        .filter(|&i| read_across(body, body.inputs[i].value, &before))
+        .collect();
+    for &i in &across {
+        let spec = graph.arg_spec(&node.args[i]);
+        let turned = Axes::new(&[1, 0]);
+        let [rows, columns] = [spec.shape.dims()[0], spec.shape.dims()[1]];
+        let spec = spec.with_shape(Shape::from_dims([columns, rows]));
+        args[i] = new.add(Op::Transpose(turned), &[args[i].clone()], &[spec], node)[0].clone();
+    }
+
     // The body: its inputs without those sums, and with the products as sequences.
     let gone = |i: usize| i >= p.consts && i < fixed && sums[i - p.consts].is_some();
     let mut inside = start(body, |i| !gone(i));
@@ -278,6 +306,15 @@ fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
             sequences.push(whole.clone());
         }
     }
+    for &i in &across {
+        let value = body.inputs[i].value;
+        let spec = body.spec(value);
+        let [rows, columns] = [spec.shape.dims()[0], spec.shape.dims()[1]];
+        let turned = spec.with_shape(Shape::from_dims([columns, rows]));
+        if let Some(Arg::Value(id)) = &inside.known[value.0 as usize] {
+            inside.graph.values[id.0 as usize] = turned;
+        }
+    }
     for inner in &body.nodes {
         let outs = inner.outs.start as usize..inner.outs.end as usize;
         if before.contains_key(&outs.start) {
@@ -286,7 +323,13 @@ fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
         // What adds to a sum that is not carried any more is left out.
         let known: Option<Vec<Arg>> = inner.args.iter().map(|a| inside.follow(a).ok()).collect();
         let Some(known) = known else { continue };
-        let made = inside.add(inner.op.clone(), &known, &body.values[outs.clone()], inner);
+        let mut op = inner.op.clone();
+        if let (Op::Dot(d), Some(y)) = (&mut op, inner.args.get(1).and_then(value))
+            && uses.input[y].is_some_and(|i| across.contains(&i))
+        {
+            d.rhs_contract = Axes::new(&[0]);
+        }
+        let made = inside.add(op, &known, &body.values[outs.clone()], inner);
         for (old, arg) in outs.zip(made) {
             inside.known[old] = Some(arg);
         }

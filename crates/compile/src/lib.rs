@@ -9,6 +9,8 @@ mod batch;
 mod code;
 mod group;
 mod hoist;
+mod join;
+mod narrow;
 mod plan;
 mod scan;
 mod space;

@@ -4,12 +4,15 @@ use crate::batch;
 use crate::code::{self, Program, Target};
 use crate::group::{Unit, group};
 use crate::hoist;
+use crate::join;
+use crate::narrow;
 use crate::scan::Loop;
 use crate::space::value;
 use crate::tile::{self, Feed, Ready, Sink};
 use crate::turn;
 use clematis_core::backend::with;
 use clematis_core::graph::{self, Arg, Graph, ValueId};
+use clematis_core::op::Dot;
 use clematis_core::pass::Options;
 use clematis_core::{
     Executable, Op, Result, Spec, Support, Tensor, bail, dispatch, ensure, interrupt,
@@ -210,7 +213,7 @@ fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
         more.extend(found);
     }
     let graph = hoist::run(&graph.optimise(Options::default())?)?;
-    Ok((turn::run(&graph).prune(), more))
+    Ok((join::run(&turn::run(&graph)).prune(), more))
 }
 
 fn make(
@@ -296,11 +299,9 @@ impl Slots<'_> {
         let args = args.collect::<Result<Vec<&Tensor>>>()?;
         let home = backend();
         if let (Op::Dot(p), [x, y], [out]) = (&node.op, &args[..], &node.specs[..])
-            && batch::is_batch(p, out, x.spec())
-            && let Some(made) = batch::run(p, x, y, out)?
+            && let Some(made) = product(p, x, y, out)?
         {
-            let x = Tensor::concrete(out.clone(), home, made.boxed());
-            self.values[node.outs[0]] = Some(x);
+            self.values[node.outs[0]] = Some(Tensor::concrete(out.clone(), home, made.boxed()));
             return Ok(());
         }
         let outs: Vec<Tensor> = match home.support(&node.op) {
@@ -427,6 +428,17 @@ impl Slots<'_> {
         self.put(v, x);
         None
     }
+}
+
+/// A product by a way of our own, if there is a better one.
+fn product(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>> {
+    if batch::is_batch(p, out, x.spec()) {
+        return batch::run(p, x, y, out);
+    }
+    if narrow::is_narrow(p, x.spec(), y.spec()) {
+        return narrow::run(p, x, y, out);
+    }
+    Ok(None)
 }
 
 /// Memory of our own for a value.

@@ -3,7 +3,7 @@
 use crate::plan::{Plan, fresh};
 use clematis_core::op::Scan;
 use clematis_core::{Executable, Result, Shape, Spec, Tensor, bail, ensure};
-use clematis_native::buffer::{concrete, contiguous};
+use clematis_native::buffer::{concrete, contiguous, of};
 use clematis_native::{Buffer, backend};
 
 /// A loop made ready.
@@ -35,6 +35,16 @@ fn item(x: &Tensor, at: usize) -> Result<Tensor> {
     Ok(Tensor::concrete(spec, backend(), buffer.with_layout(row).boxed()))
 }
 
+/// The same in row-major order.
+fn dense(x: &Tensor) -> Result<Tensor> {
+    let buffer = of(x)?;
+    if buffer.layout().strides.is_none() {
+        return Ok(x.clone());
+    }
+    let copy = contiguous("scan", &buffer, x.spec())?;
+    Ok(Tensor::concrete(x.spec().clone(), backend(), copy.boxed()))
+}
+
 impl Loop {
     /// Plans a loop whose sizes are all known.
     pub fn new(scan: &Scan) -> Result<Self> {
@@ -58,6 +68,9 @@ impl Loop {
         let fixed = self.consts + self.carries;
         ensure!(inputs.len() >= fixed, Value, "scan: operands are missing");
         let (consts, rest) = inputs.split_at(self.consts);
+        // Read at every step: once in order is soon worth it.
+        let consts = consts.iter().map(|x| dense(x));
+        let consts = consts.collect::<Result<Vec<Tensor>>>()?;
         let (start, sequences) = rest.split_at(self.carries);
         let mut carry: Vec<Tensor> = start.iter().map(|&x| x.clone()).collect();
         let mut all = Vec::with_capacity(self.rows.len());
@@ -73,7 +86,7 @@ impl Loop {
                 step
             };
             given.clear();
-            given.extend(consts.iter().map(|&x| x.clone()));
+            given.extend(consts.iter().cloned());
             given.append(&mut carry);
             for x in sequences {
                 given.push(item(x, at)?);
@@ -91,7 +104,7 @@ impl Loop {
 
 /// Puts one step's value among all.
 fn write(all: &mut Tensor, at: usize, row: &Tensor) -> Result<()> {
-    let from = contiguous("scan", &*clematis_native::buffer::of(row)?, row.spec())?;
+    let from = contiguous("scan", &*of(row)?, row.spec())?;
     let Some(bytes) = all.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
         bail!(Internal, "scan: its memory is shared");
     };

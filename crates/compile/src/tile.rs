@@ -9,7 +9,8 @@ use clematis_native::kernel::map::{self, Source};
 use clematis_native::kernel::reduce::{Max, Sum, fold_slice};
 use clematis_native::kernel::select::choose;
 use clematis_native::multiversion;
-use clematis_native::parallel::{self, Parts};
+use clematis_native::parallel::{self, Part, Parts};
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +23,13 @@ multiversion! {
     fn to_float(out: &mut [f32], x: &[u8]) {
         for (out, &x) in out.iter_mut().zip(x) {
             *out = f32::from(x);
+        }
+    }
+    /// The root of what is positive, 0 of anything else.
+    fn positive_root(out: &mut [f32], x: &[f32]) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            let root = x.sqrt();
+            *out = if x > 0.0 { root } else { 0.0 };
         }
     }
     fn both[F: Fn(u8, u8) -> u8](out: &mut [u8], x: &[u8], y: &[u8], f: F) {
@@ -119,6 +127,13 @@ struct Room {
     truths: Vec<Vec<u8>>,
 }
 
+/// What a tile writes of each target.
+#[derive(Default)]
+struct Out<'a> {
+    floats: SmallVec<[&'a mut [f32]; 8]>,
+    truths: SmallVec<[&'a mut [u8]; 4]>,
+}
+
 /// Which elements a tile covers, for whole values and for rows.
 #[derive(Clone, Copy)]
 struct Span {
@@ -196,71 +211,151 @@ impl Room {
                 _ => {}
             }
         }
+        // What was read from a sink is in registers now, so each sink may be written as soon as its value is there.
+        let mut float_parts: SmallVec<[Part<'_, f32>; 8]> = SmallVec::new();
+        let mut truth_parts: SmallVec<[Part<'_, u8>; 4]> = SmallVec::new();
+        for sink in &ready.sinks {
+            match sink {
+                Sink::Floats(parts) => float_parts.push(parts.task(task)),
+                Sink::Truths(parts) => truth_parts.push(parts.task(task)),
+            }
+        }
+        let mut float_parts = float_parts.iter_mut();
+        let mut truth_parts = truth_parts.iter_mut();
+        let mut out = Out::default();
+        for target in &program.targets {
+            let value = program.values[target.value as usize];
+            let (start, count) = span.of(value.class);
+            match value.truth {
+                false => out.floats.extend(float_parts.next().map(|p| p.slice(start, count))),
+                true => out.truths.extend(truth_parts.next().map(|p| p.slice(start, count))),
+            }
+        }
         let first = program.sources.len();
         for (i, code) in program.codes.iter().enumerate() {
-            self.step(ready, code, first + i, span);
+            self.step(ready, &mut out, code, first + i, span);
         }
-        for (target, sink) in program.targets.iter().zip(&ready.sinks) {
-            let (start, count) = span.of(program.values[target.value as usize].class);
-            match sink {
-                Sink::Floats(parts) => parts
-                    .task(task)
-                    .slice(start, count)
-                    .copy_from_slice(self.floats(ready, target.value, span)),
-                Sink::Truths(parts) => parts
-                    .task(task)
-                    .slice(start, count)
-                    .copy_from_slice(self.truths(ready, target.value, span)),
+        // Values that no instruction made go out as they came in.
+        for (at, value) in program.copies.iter() {
+            match program.values[*value as usize].truth {
+                false => {
+                    let room = std::mem::take(&mut out.floats[*at]);
+                    room.copy_from_slice(self.floats(ready, &out, *value, span));
+                    out.floats[*at] = room;
+                }
+                true => {
+                    let room = std::mem::take(&mut out.truths[*at]);
+                    room.copy_from_slice(self.truths(ready, &out, *value, span));
+                    out.truths[*at] = room;
+                }
             }
         }
     }
 
-    fn floats<'a>(&'a self, ready: &'a Ready<'_>, at: u16, span: Span) -> &'a [f32] {
+    fn floats<'a>(
+        &'a self,
+        ready: &'a Ready<'_>,
+        out: &'a Out<'_>,
+        at: u16,
+        span: Span,
+    ) -> &'a [f32] {
         let value = ready.program.values[at as usize];
         let (start, count) = span.of(value.class);
-        match ready.feeds.get(at as usize) {
-            Some(Feed::Floats(Source::Dense(all))) => &all[start..start + count],
+        match (ready.feeds.get(at as usize), value.sink) {
+            (Some(Feed::Floats(Source::Dense(all))), _) => &all[start..start + count],
+            (None, Some(sink)) => &*out.floats[sink as usize],
             _ => &self.floats[value.register as usize][..count],
         }
     }
 
-    fn truths<'a>(&'a self, ready: &'a Ready<'_>, at: u16, span: Span) -> &'a [u8] {
+    fn truths<'a>(
+        &'a self,
+        ready: &'a Ready<'_>,
+        out: &'a Out<'_>,
+        at: u16,
+        span: Span,
+    ) -> &'a [u8] {
         let value = ready.program.values[at as usize];
         let (start, count) = span.of(value.class);
-        match ready.feeds.get(at as usize) {
-            Some(Feed::Truths(Source::Dense(all))) => &all[start..start + count],
+        match (ready.feeds.get(at as usize), value.sink) {
+            (Some(Feed::Truths(Source::Dense(all))), _) => &all[start..start + count],
+            (None, Some(sink)) => &*out.truths[sink as usize],
             _ => &self.truths[value.register as usize][..count],
         }
     }
 
-    fn step(&mut self, ready: &Ready<'_>, code: &Code, to: usize, span: Span) {
+    fn step(
+        &mut self,
+        ready: &Ready<'_>,
+        outs: &mut Out<'_>,
+        code: &Code,
+        to: usize,
+        span: Span,
+    ) {
         let value = ready.program.values[to];
         let register = value.register as usize;
         let (_, count) = span.of(value.class);
-        if value.truth {
-            let mut room = std::mem::take(&mut self.truths[register]);
-            let out = &mut room[..count];
-            let f = |at| self.floats(ready, at, span);
-            let t = |at| self.truths(ready, at, span);
-            match *code {
-                Code::Truth(row, a) => row(out, f(a)),
-                Code::Compare(row, a, b) => row(out, f(a), f(b)),
-                Code::Not(a) => both(out, t(a), t(a), |x, _| x ^ 1),
-                Code::And(a, b) => both(out, t(a), t(b), |x, y| x & y),
-                Code::Or(a, b) => both(out, t(a), t(b), |x, y| x | y),
-                _ => unreachable!("only these give truth values"),
+        // The place of the result is taken out while the operands are looked at.
+        match (value.truth, value.sink) {
+            (true, Some(sink)) => {
+                let room = std::mem::take(&mut outs.truths[sink as usize]);
+                self.truth_code(ready, outs, code, room, span);
+                outs.truths[sink as usize] = room;
             }
-            self.truths[register] = room;
-            return;
+            (true, None) => {
+                let mut room = std::mem::take(&mut self.truths[register]);
+                self.truth_code(ready, outs, code, &mut room[..count], span);
+                self.truths[register] = room;
+            }
+            (false, Some(sink)) => {
+                let room = std::mem::take(&mut outs.floats[sink as usize]);
+                self.float_code(ready, outs, code, room, span);
+                outs.floats[sink as usize] = room;
+            }
+            (false, None) => {
+                let mut room = std::mem::take(&mut self.floats[register]);
+                self.float_code(ready, outs, code, &mut room[..count], span);
+                self.floats[register] = room;
+            }
         }
-        let mut room = std::mem::take(&mut self.floats[register]);
-        let out = &mut room[..count];
-        let f = |at| self.floats(ready, at, span);
+    }
+
+    fn truth_code(
+        &self,
+        ready: &Ready<'_>,
+        outs: &Out<'_>,
+        code: &Code,
+        out: &mut [u8],
+        span: Span,
+    ) {
+        let f = |at| self.floats(ready, outs, at, span);
+        let t = |at| self.truths(ready, outs, at, span);
+        match *code {
+            Code::Truth(row, a) => row(out, f(a)),
+            Code::Compare(row, a, b) => row(out, f(a), f(b)),
+            Code::Not(a) => both(out, t(a), t(a), |x, _| x ^ 1),
+            Code::And(a, b) => both(out, t(a), t(b), |x, y| x & y),
+            Code::Or(a, b) => both(out, t(a), t(b), |x, y| x | y),
+            _ => unreachable!("only these give truth values"),
+        }
+    }
+
+    fn float_code(
+        &self,
+        ready: &Ready<'_>,
+        outs: &Out<'_>,
+        code: &Code,
+        out: &mut [f32],
+        span: Span,
+    ) {
+        let f = |at| self.floats(ready, outs, at, span);
+        let t = |at| self.truths(ready, outs, at, span);
         match *code {
             Code::Unary(row, a) => row(out, f(a)),
             Code::Binary(row, a, b) => row(out, f(a), f(b)),
-            Code::Select(c, a, b) => choose(out, self.truths(ready, c, span), f(a), f(b)),
-            Code::ToFloat(a) => to_float(out, self.truths(ready, a, span)),
+            Code::Select(c, a, b) => choose(out, t(c), f(a), f(b)),
+            Code::ToFloat(a) => to_float(out, t(a)),
+            Code::Root(a) => positive_root(out, f(a)),
             Code::Sum(a) => {
                 for (out, row) in out.iter_mut().zip(f(a).chunks_exact(span.columns)) {
                     *out = fold_slice(row, Sum);
@@ -278,6 +373,5 @@ impl Room {
             }
             _ => unreachable!("these give truth values"),
         }
-        self.floats[register] = room;
     }
 }
