@@ -5,13 +5,13 @@
 //! (`scan`). The kernels are the engine's own, so a compiled graph
 //! gives the bits that its ops give one by one wherever each element is computed by itself.
 
-mod batch;
 mod code;
 mod group;
 mod hoist;
 mod join;
 mod narrow;
 mod plan;
+mod product;
 mod scan;
 mod space;
 mod tile;

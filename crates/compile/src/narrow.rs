@@ -12,9 +12,9 @@ use clematis_native::{Buffer, memory, multiversion, parallel};
 const ROWS: usize = 8;
 const COLUMNS: usize = 32;
 /// The most rows for which nothing is packed.
-const FEW: usize = 64;
-/// Sums of a task.
-const TASK: usize = 1 << 20;
+const FEW: usize = 48;
+/// Sums of a task: a hand-over takes as long as a tenth of one.
+const TASK: usize = 1 << 22;
 
 multiversion! {
     /// `out[i][j] = Σ a[i][p] b[p][j]`, summed in the order of `p`.

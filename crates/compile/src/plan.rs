@@ -1,11 +1,11 @@
 //! A graph as steps over slots: what is run together, what is freed when, what is written over.
 
-use crate::batch;
 use crate::code::{self, Program, Target};
 use crate::group::{Unit, group};
 use crate::hoist;
 use crate::join;
 use crate::narrow;
+use crate::product;
 use crate::scan::Loop;
 use crate::space::value;
 use crate::tile::{self, Feed, Ready, Sink};
@@ -299,7 +299,7 @@ impl Slots<'_> {
         let args = args.collect::<Result<Vec<&Tensor>>>()?;
         let home = backend();
         if let (Op::Dot(p), [x, y], [out]) = (&node.op, &args[..], &node.specs[..])
-            && let Some(made) = product(p, x, y, out)?
+            && let Some(made) = multiply(p, x, y, out)?
         {
             self.values[node.outs[0]] = Some(Tensor::concrete(out.clone(), home, made.boxed()));
             return Ok(());
@@ -431,14 +431,16 @@ impl Slots<'_> {
 }
 
 /// A product by a way of our own, if there is a better one.
-fn product(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>> {
-    if batch::is_batch(p, out, x.spec()) {
-        return batch::run(p, x, y, out);
+fn multiply(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>> {
+    if narrow::is_narrow(p, x.spec(), y.spec())
+        && let Some(made) = narrow::run(p, x, y, out)?
+    {
+        return Ok(Some(made));
     }
-    if narrow::is_narrow(p, x.spec(), y.spec()) {
-        return narrow::run(p, x, y, out);
+    match product::is_divided(p, out, x.spec()) {
+        true => product::run(p, x, y, out),
+        false => Ok(None),
     }
-    Ok(None)
 }
 
 /// Memory of our own for a value.

@@ -1,4 +1,7 @@
-//! Batches of small products, divided between the products: one hand-over for all of them, none inside of any.
+//! Products of floats, divided into tasks by sizes alone: batches between their products, large ones by rows or columns.
+//!
+//! Whoever is free takes the next task, the caller first. So a second thread that comes late holds nobody up, and the
+//! number of threads shows in no bit.
 
 use clematis_core::op::Dot;
 use clematis_core::{DType, Result, Spec, Tensor};
@@ -12,11 +15,18 @@ const LARGE: usize = 1 << 23;
 /// Sums of a task.
 const TASK: usize = 1 << 19;
 
-/// Whether a product is a batch of small ones.
-pub fn is_batch(p: &Dot, out: &Spec, x: &Spec) -> bool {
+/// Sums of a product below which nobody else is asked.
+const SMALL: usize = 1 << 21;
+/// The most tasks that one product is cut into, and the fewest rows or columns of each.
+const MOST: usize = 4;
+const FEWEST: usize = 64;
+
+/// Whether a product is divided here.
+pub fn is_divided(p: &Dot, out: &Spec, x: &Spec) -> bool {
     let size = |axes: &[usize]| axes.iter().map(|&a| x.shape.size(a)).product::<usize>();
     let (count, k) = (size(&p.lhs_batch), size(&p.lhs_contract));
-    out.dtype == DType::F32 && count > 1 && out.shape.count() / count * k < LARGE && k > 0
+    let products = out.shape.count() / count.max(1) * k;
+    out.dtype == DType::F32 && products > 0 && (products < LARGE || count == 1)
 }
 
 /// One operand: sizes and steps of its batch, the step along its free axes and along those that are summed.
@@ -75,6 +85,10 @@ pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>
     };
     let (m, n, k) = (left.free.0, right.free.0, left.sum.0);
     let mut bytes = memory::alloc("dot_general", out)?;
+    if p.lhs_batch.is_empty() {
+        one(bytes.as_mut_slice(), [m, n, k], &left, &right);
+        return Ok(Some(Buffer::new(bytes)));
+    }
     let grain = TASK.div_ceil((m * n * k).max(1)) * m * n;
     parallel::for_chunks_mut(bytes.as_mut_slice::<f32>(), grain, |start, part| {
         for (i, dst) in part.chunks_mut(m * n).enumerate() {
@@ -105,4 +119,48 @@ pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>
         }
     });
     Ok(Some(Buffer::new(bytes)))
+}
+
+/// One product, by rows or columns.
+fn one(out: &mut [f32], [m, n, k]: [usize; 3], left: &Side<'_>, right: &Side<'_>) {
+    let wanted = (m * n * k / SMALL).clamp(1, MOST);
+    let long = m.max(n);
+    let each = long.div_ceil(wanted).next_multiple_of(FEWEST).min(long);
+    let lhs = |row: usize| Strides {
+        offset: (left.view.offset as isize + row as isize * left.free.1) as usize,
+        row: left.free.1,
+        col: left.sum.1,
+    };
+    let rhs = |column: usize| Strides {
+        offset: (right.view.offset as isize + column as isize * right.free.1) as usize,
+        row: right.sum.1,
+        col: right.free.1,
+    };
+    let dense = |columns: usize| Strides {
+        offset: 0,
+        row: columns as isize,
+        col: 1,
+    };
+    let (a, b) = (left.view.data, right.view.data);
+    if m >= n || each == long {
+        let rows = if m >= n { each } else { m };
+        return parallel::for_chunks_mut(out, rows * n, |start, dst| {
+            let shape = [dst.len() / n, n, k];
+            let (lhs, rhs) = (lhs(start / n), rhs(0));
+            simd::gemm(shape, (dst, dense(n)), (a, lhs), (b, rhs), false, 1);
+        });
+    }
+    // Columns of a task do not lie together: they are computed apart and copied.
+    let parts = parallel::Parts::new(out).watched();
+    parallel::for_tasks(n.div_ceil(each), |task| {
+        let first = task * each;
+        let columns = each.min(n - first);
+        let mut room = vec![0f32; m * columns];
+        let (to, from) = ((&mut room[..], dense(columns)), (a, lhs(0)));
+        simd::gemm([m, columns, k], to, from, (b, rhs(first)), false, 1);
+        let mut part = parts.task(task);
+        for (i, row) in room.chunks_exact(columns).enumerate() {
+            part.slice(i * n + first, columns).copy_from_slice(row);
+        }
+    });
 }
