@@ -1,9 +1,11 @@
 //! Which nodes of a graph run together.
 //!
 //! Nodes join the groups of what they are computed from, in order, unless something outside would then have to run
-//! both before and after the group.
+//! both before and after the group. A group ends with the first product that needs it: what the way back computes from
+//! what the way forward left is computed there, not carried along.
 
 use crate::space::{Part, Space, part, value};
+use clematis_core::Op;
 use clematis_core::graph::Graph;
 
 /// Nodes that run together, in the order of the graph; one alone has no space.
@@ -53,8 +55,19 @@ struct Groups<'a> {
     units: Vec<Unit>,
     /// What must run before each unit.
     before: Vec<Set>,
+    /// Whether nothing joins a unit any more.
+    ended: Vec<bool>,
     /// The unit that makes each value.
     maker: Vec<Option<usize>>,
+}
+
+/// Whether an op takes so long that it parts what is before it from what is after it.
+fn is_heavy(op: &Op) -> bool {
+    use Op::{Conv, Dot, Scan, Window, WindowGather, WindowScatter};
+    matches!(
+        op,
+        Dot(_) | Conv(_) | Scan(_) | Window(_) | WindowScatter(_) | WindowGather(_)
+    )
 }
 
 /// The units of a graph, each after all it needs.
@@ -63,6 +76,7 @@ pub fn group(graph: &Graph) -> Vec<Unit> {
         graph,
         units: Vec::new(),
         before: Vec::new(),
+        ended: Vec::new(),
         maker: vec![None; graph.values.len()],
     };
     for n in 0..graph.nodes.len() {
@@ -124,7 +138,8 @@ impl Groups<'_> {
         let mut space: Option<Space> = None;
         if let Some(part) = part {
             for &m in &makers {
-                let Some(with) = self.space_with(m, n, part) else {
+                let with = self.space_with(m, n, part);
+                let Some(with) = with.filter(|_| !self.ended[m]) else {
                     continue;
                 };
                 let alike = space.as_ref().is_none_or(|s| s.shape == with.shape);
@@ -155,6 +170,7 @@ impl Groups<'_> {
                     space: None,
                 });
                 self.before.push(Set::default());
+                self.ended.push(false);
                 self.units.len() - 1
             }
         };
@@ -174,6 +190,9 @@ impl Groups<'_> {
         }
         // What runs after this unit runs after all that it needs.
         let all = self.before[unit].clone();
+        if is_heavy(&self.graph.nodes[n].op) {
+            all.each().for_each(|u| self.ended[u] = true);
+        }
         for set in &mut self.before {
             if set.has(unit) {
                 set.add_all(&all);

@@ -1,9 +1,12 @@
-//! Products that are turned afterwards are computed turned: the operands change places.
+//! Small changes before a graph is planned.
+//!
+//! Products that are turned afterwards are computed turned: the operands change places. What asks whether `x` is
+//! positive asks `relu(x)` instead, which is at hand later, too.
 
 use crate::space::value;
-use clematis_core::Op;
-use clematis_core::graph::Graph;
-use clematis_core::op::Dot;
+use clematis_core::graph::{Arg, Graph, ValueId};
+use clematis_core::op::{Compare, Dot};
+use clematis_core::{Composite, Op};
 
 /// The same graph; what was turned is dead where nobody else reads it.
 pub fn run(graph: &Graph) -> Graph {
@@ -16,6 +19,23 @@ pub fn run(graph: &Graph) -> Graph {
     }
     for v in graph.outputs.iter().filter_map(|o| value(&o.arg)) {
         count[v] += 1;
+    }
+    let relu: Op = Composite::Relu {}.into();
+    let zero = |arg: &Arg| match arg {
+        Arg::Const(t) => t.as_number().is_some_and(|n| n.as_f64() == 0.0),
+        Arg::Value(_) => false,
+    };
+    for n in 0..graph.nodes.len() {
+        if graph.nodes[n].op != Op::Compare(Compare::Greater) || !zero(&graph.nodes[n].args[1]) {
+            continue;
+        }
+        let x = value(&graph.nodes[n].args[0]);
+        let held = graph.nodes[..n]
+            .iter()
+            .find(|m| m.op == relu && x.is_some() && value(&m.args[0]) == x);
+        if let Some(v) = held.map(|m| m.outs.start) {
+            graph.nodes[n].args[0] = Arg::Value(ValueId(v));
+        }
     }
     for n in 0..graph.nodes.len() {
         let Op::Transpose(axes) = &graph.nodes[n].op else {
