@@ -9,8 +9,8 @@ use clematis_native::simd::{self, Level};
 use clematis_native::{Buffer, memory, multiversion, parallel};
 
 /// Rows and columns of the result that stay in registers.
-const ROWS: usize = 8;
-const COLUMNS: usize = 32;
+const ROWS: usize = 4;
+const COLUMNS: usize = 64;
 /// The most rows for which nothing is packed.
 const FEW: usize = 48;
 /// Sums of a task: a hand-over takes as long as a tenth of one.
