@@ -210,7 +210,7 @@ impl Framework {
 
     /// One of its arrays as a tensor's data.
     pub(crate) fn data(&'static self, x: Bound<'_, PyAny>) -> Data {
-        Box::new(Foreign {
+        Data::new(Foreign {
             array: x.unbind(),
             home: self,
         })

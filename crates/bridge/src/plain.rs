@@ -205,9 +205,9 @@ impl Plain {
     }
 
     /// What came out of a call on arrays like these, where that takes no rule.
-    fn spec(&self, given: &[Option<Spec>]) -> Option<Spec> {
-        let x = given.first()?.as_ref()?;
-        let second = || given.get(1)?.as_ref();
+    fn spec(&self, given: &[Option<Tensor>]) -> Option<Spec> {
+        let x = given.first()?.as_ref()?.spec();
+        let second = || Some(given.get(1)?.as_ref()?.spec());
         match self.way {
             Way::Arrays(1) | Way::Axis => Some(x.clone()),
             Way::Matmul => {
@@ -408,9 +408,10 @@ pub fn call<'py>(
         if !matches!(reader, Reader::None) {
             return reader.seen(&loaded.dtypes, x);
         }
-        // Its axes are not asked for: to the ways that look at them it has none, and they give up.
+        // Its axes are not asked for: an axis that is not there is refused by every framework whose arrays are not read in C,
+        // and a number of axes that has to be right is not.
         let dtype = common(loaded, &own, &arguments[i..=i])?;
-        let (rank, first) = (0, 0);
+        let (rank, first) = (usize::MAX, 0);
         (x.get_type_ptr() == class).then_some(Seen { dtype, rank, first })
     })?;
     array_of(loaded, out)
@@ -461,21 +462,21 @@ impl Framework {
         place: usize,
         arguments: &[Argument<'_, 'py>],
         names: Names<'_, 'py>,
-        given: &[Option<Spec>],
+        given: &[Option<Tensor>],
     ) -> Option<Tensor> {
         let loaded = self.loaded(py).ok()?;
         let plain = loaded.plain.get(place)?.as_ref()?;
         if self.is_checked() || cfg!(debug_assertions) {
             return None;
         }
-        let look = |i: usize| Seen::of(given.get(i)?.as_ref()?);
+        let look = |i: usize| Seen::of(given.get(i)?.as_ref()?.spec());
         let out = plain.call(py, loaded, arguments, names, look)?;
         let out = array_of(loaded, out)?;
         let read = || {
             let own = array::met(&out)?;
             own.reader.spec(&loaded.dtypes, &out)
         };
-        let spec = match plain.spec(given).or_else(read) {
+        let spec = match read().or_else(|| plain.spec(given)) {
             Some(spec) => spec,
             // What frameworks have as it is keeps the element type.
             None => Spec::new(look(0)?.dtype, array::shape(&out).ok()?),

@@ -86,11 +86,11 @@ impl Backend for Tiny {
             }
             other => bail!(Unsupported, "{}: tiny has no such op", other.name()),
         };
-        Ok(Outs::One(Box::new(Numbers(values))))
+        Ok(Outs::One(Data::new(Numbers(values))))
     }
 
     fn from_host(&self, host: Host, _: Device) -> Result<Data> {
-        Ok(Box::new(Numbers(host.to_vec()?)))
+        Ok(Data::new(Numbers(host.to_vec()?)))
     }
 
     fn to_host(&self, x: &Tensor) -> Result<Host> {

@@ -9,6 +9,7 @@ use crate::host::{Element, Host};
 use crate::shape::Shape;
 use crate::spec::Spec;
 use crate::trace::Trace;
+use smallbox::{SmallBox, smallbox};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +24,17 @@ struct Inner {
 }
 
 /// A backend's own value: the engine's buffer, a framework's array.
-pub type Data = Box<dyn Any + Send + Sync>;
+///
+/// Two words lie in the tensor itself, since a block of memory for them takes as long as a small op; more lie elsewhere.
+pub struct Data(SmallBox<dyn Any + Send + Sync, [usize; 2]>);
+
+impl Data {
+    /// A value of any type.
+    #[inline]
+    pub fn new<T: Any + Send + Sync>(value: T) -> Self {
+        Data(smallbox!(value))
+    }
+}
 
 /// Where a tensor's values live.
 pub enum Repr {
@@ -133,7 +144,7 @@ impl Tensor {
     #[inline]
     pub fn data<T: 'static>(&self) -> Option<&T> {
         match self.repr() {
-            Repr::Concrete { data, .. } => data.downcast_ref(),
+            Repr::Concrete { data, .. } => data.0.downcast_ref(),
             _ => None,
         }
     }

@@ -102,7 +102,7 @@ impl Buffer {
     /// As a tensor's data.
     #[inline]
     pub fn boxed(self) -> Data {
-        Box::new(self)
+        Data::new(self)
     }
 }
 

@@ -6,12 +6,13 @@ use crate::error::{OrRaise, exception};
 use crate::nest;
 use crate::spread::{is_nest, nest_error};
 use crate::tensor::{PyTensor, object};
+use clematis_bridge::Framework;
+use clematis_bridge::array::{self, Foreign};
 use clematis_bridge::plain::{self, Argument, Names};
-use clematis_bridge::{Framework, array};
 use clematis_core::dispatch::apply_one;
 use clematis_core::expr::Expr;
 use clematis_core::op::Takes;
-use clematis_core::{Backend, Kind, Op, Repr, Result, Scalar, Spec, Tensor, backend};
+use clematis_core::{Backend, Kind, Op, Repr, Result, Scalar, Tensor, backend};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
@@ -191,6 +192,9 @@ fn is_direct(x: &Tensor, takes: Takes) -> bool {
         && x.shape().count() <= LARGE
 }
 
+/// No function that a framework has as it is takes more.
+const PLAIN_ARGUMENTS: usize = 4;
+
 /// A function that a framework has as it is, on its own arrays or on tensors of them; see `clematis_bridge::plain`.
 pub fn plain_call<'py>(
     place: usize,
@@ -201,26 +205,29 @@ pub fn plain_call<'py>(
     if !object::is_tensor(first) {
         return plain::call(place, arguments, names);
     }
-    let mut held: SmallVec<[Bound<'py, PyAny>; 4]> = SmallVec::new();
-    let mut specs = SmallVec::<[Option<Spec>; 4]>::new();
-    let mut framework: Option<&'static Framework> = None;
-    for x in arguments {
-        if object::is_tensor(x) {
-            let (home, array, spec) = object::foreign(x)?;
-            if framework.is_some_and(|f| !std::ptr::eq(f, home)) {
-                return None;
-            }
-            framework = Some(home);
-            held.push(array);
-            specs.push(Some(spec));
-        } else {
-            held.push((**x).clone());
-            specs.push(None);
-        }
+    if arguments.len() > PLAIN_ARGUMENTS {
+        return None;
     }
-    let arrays: SmallVec<[Argument<'_, 'py>; 4]> = held.iter().map(Bound::as_borrowed).collect();
+    // Held: whoever runs meanwhile may put others in their places.
+    let held: [Option<Tensor>; PLAIN_ARGUMENTS] =
+        std::array::from_fn(|i| object::held(arguments.get(i)?));
     let py = first.py();
-    let out = framework?.plain_tensors(py, place, &arrays, names, &specs)?;
+    let mut framework: Option<&'static Framework> = None;
+    let mut arrays = [*first; PLAIN_ARGUMENTS];
+    for ((x, own), array) in arguments.iter().zip(&held).zip(&mut arrays) {
+        let Some(own) = own else {
+            *array = *x;
+            continue;
+        };
+        let own = own.data::<Foreign>()?;
+        if framework.is_some_and(|f| !std::ptr::eq(f, own.home)) {
+            return None;
+        }
+        framework = Some(own.home);
+        *array = own.array.bind_borrowed(py);
+    }
+    let (arrays, held) = (&arrays[..arguments.len()], &held[..arguments.len()]);
+    let out = framework?.plain_tensors(py, place, arrays, names, held)?;
     Some(PyTensor::bound(py, out).ok()?.into_any())
 }
 

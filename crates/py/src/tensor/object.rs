@@ -6,11 +6,10 @@
 #![allow(unsafe_code)]
 
 use super::PyTensor;
-use clematis_bridge::Framework;
 use clematis_bridge::array::Foreign;
 use clematis_bridge::plain::elementwise_spec;
 use clematis_core::op::Takes;
-use clematis_core::{Op, Outs, Repr, Result, Spec, Tensor, backend};
+use clematis_core::{Backend, Op, Outs, Repr, Result, Tensor, backend};
 use pyo3::ffi::{self, PyTypeObject};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -88,16 +87,11 @@ unsafe fn inside<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
     is_tensor(x).then(|| unsafe { &(*x.as_ptr().cast::<Object>()).content.tensor })
 }
 
-/// A framework's array and what is known of it, out of a tensor.
+/// The tensor, if it is one that can be read here.
 #[inline]
-pub fn foreign<'py>(
-    x: &Bound<'py, PyAny>,
-) -> Option<(&'static Framework, Bound<'py, PyAny>, Spec)> {
-    // SAFETY: what is taken out is owned or copied before anything else runs.
-    let x_inside = unsafe { inside(x) }?;
-    let own = x_inside.data::<Foreign>()?;
-    let array = own.array.bind(x.py()).clone();
-    Some((own.home, array, x_inside.spec().clone()))
+pub fn held(x: &Bound<'_, PyAny>) -> Option<Tensor> {
+    // SAFETY: it is cloned before anything else runs.
+    unsafe { inside(x) }.cloned()
 }
 
 /// An op on each element of small tensors of one element type: `None` where they are anything else.
@@ -117,6 +111,12 @@ pub fn elementwise<'py>(
             _ => None,
         }
     }
+}
+
+/// Whether both are one backend, mostly without a look at their names.
+#[inline]
+fn is_same(a: &'static dyn Backend, b: &'static dyn Backend) -> bool {
+    std::ptr::eq(a, b) || backend::same(a, b)
 }
 
 #[inline]
@@ -139,9 +139,10 @@ fn one(
     };
     for x in inputs {
         // Others have other homes, and there Python may run.
-        let is_here =
-            matches!(x.repr(), Repr::Concrete { backend, .. } if backend::same(*home, *backend));
-        if !is_here || x.dtype() != dtype || x.shape().count() > large {
+        let Repr::Concrete { backend, .. } = x.repr() else {
+            return None;
+        };
+        if !is_same(*home, *backend) || x.dtype() != dtype || x.shape().count() > large {
             return None;
         }
     }
