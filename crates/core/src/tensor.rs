@@ -152,7 +152,7 @@ impl Tensor {
     /// The same to write to, if nobody else holds the tensor.
     pub fn data_mut<T: 'static>(&mut self) -> Option<&mut T> {
         match &mut Arc::get_mut(&mut self.0)?.repr {
-            Repr::Concrete { data, .. } => data.downcast_mut(),
+            Repr::Concrete { data, .. } => data.0.downcast_mut(),
             _ => None,
         }
     }
