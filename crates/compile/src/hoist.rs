@@ -4,6 +4,7 @@
 //! that a loop carries along becomes one product after it. Two loops that carry the same become one.
 
 use crate::turn;
+use crate::twin::twins;
 use clematis_core::graph::{Arg, Graph, Input, Node, Output, ValueId};
 use clematis_core::op::{Binary, Dot, Scan};
 use clematis_core::shape::Axes;
@@ -95,62 +96,6 @@ pub fn run(graph: &Graph) -> Result<Graph> {
     Ok(new.graph)
 }
 
-/// Whether both operands are the same.
-fn same(a: &Arg, b: &Arg) -> bool {
-    match (a, b) {
-        (Arg::Value(a), Arg::Value(b)) => a == b,
-        (Arg::Const(a), Arg::Const(b)) => a.same(b),
-        _ => false,
-    }
-}
-
-/// How a body makes its carries, as text.
-fn carrying(scan: &Scan) -> String {
-    let mut body = (*scan.body.0).clone();
-    body.outputs.truncate(scan.carries);
-    for input in &mut body.inputs {
-        (input.name, input.role) = (String::new(), Role::Input);
-    }
-    body.scopes.truncate(1);
-    for node in &mut body.nodes {
-        node.scope = Default::default();
-    }
-    body.prune().to_string()
-}
-
-/// Loops that give nothing but what a later one carries too, with that one.
-fn twins(graph: &Graph) -> Vec<(usize, usize)> {
-    let loops: Vec<(usize, &Node, &Scan)> = graph
-        .nodes
-        .iter()
-        .enumerate()
-        .filter_map(|(n, node)| match &node.op {
-            Op::Scan(p) => Some((n, node, &**p)),
-            _ => None,
-        })
-        .collect();
-    let mut found: Vec<(usize, usize)> = Vec::new();
-    for (i, (n, node, p)) in loops.iter().enumerate() {
-        if p.body.outputs.len() != p.carries {
-            continue;
-        }
-        let twin = loops[i + 1..].iter().find(|(m, other, q)| {
-            p.consts == q.consts
-                && p.carries == q.carries
-                && p.length == q.length
-                && p.reverse == q.reverse
-                && node.args.len() == other.args.len()
-                && node.args.iter().zip(&other.args).all(|(a, b)| same(a, b))
-                && found.iter().all(|(_, made)| made != m)
-                && carrying(p) == carrying(q)
-        });
-        if let Some((m, ..)) = twin {
-            found.push((*n, *m));
-        }
-    }
-    found
-}
-
 /// What a body's values come from.
 struct Uses {
     /// The node that makes each.
@@ -231,7 +176,11 @@ fn read_across(body: &Graph, matrix: ValueId, before: &HashMap<usize, (Spec, Arg
         _ => false,
     };
     let inside = |n: &&Node| !before.contains_key(&(n.outs.start as usize));
-    let mut readers = body.nodes.iter().filter(inside).filter(|n| n.args.iter().any(is_it));
+    let mut readers = body
+        .nodes
+        .iter()
+        .filter(inside)
+        .filter(|n| n.args.iter().any(is_it));
     let comes_out = body.outputs.iter().any(|o| is_it(&o.arg));
     let any = body.nodes.iter().any(across);
     any && !comes_out && body.spec(matrix).rank() == 2 && readers.all(across)
@@ -258,7 +207,9 @@ fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
         let (Op::Dot(d), [x, y]) = (&inner.op, &inner.args[..]) else {
             continue;
         };
-        let places = value(x).zip(value(y)).map(|(x, y)| (uses.input[x], uses.input[y]));
+        let places = value(x)
+            .zip(value(y))
+            .map(|(x, y)| (uses.input[x], uses.input[y]));
         let Some((Some(x), Some(y))) = places else {
             continue;
         };
@@ -394,7 +345,9 @@ fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
             if let Some(at) = uses.input[v].filter(|&i| i >= fixed) {
                 return Ok(given[p.consts + kept.len() + at - fixed].clone());
             }
-            let out = rows.clone().position(|i| value(&body.outputs[i].arg) == Some(v));
+            let out = rows
+                .clone()
+                .position(|i| value(&body.outputs[i].arg) == Some(v));
             let at = match (out, wanted.iter().position(|&w| w == v)) {
                 (Some(at), _) => kept.len() + at,
                 (None, Some(at)) => first + at,
@@ -415,7 +368,12 @@ fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
         };
         let out = node.outs.start as usize + i;
         let spec = [graph.values[out].clone()];
-        let sum = new.add(whole.into(), &[side(sides[0])?, side(sides[1])?], &spec, node);
+        let sum = new.add(
+            whole.into(),
+            &[side(sides[0])?, side(sides[1])?],
+            &spec,
+            node,
+        );
         let begin = new.follow(&Arg::Value(ValueId(out as u32)))?;
         let add = Op::Binary(Binary::Add);
         let made = new.add(add, &[begin, sum[0].clone()], &spec, node);

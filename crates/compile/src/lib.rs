@@ -12,10 +12,13 @@ mod join;
 mod narrow;
 mod plan;
 mod product;
+mod register;
+mod run;
 mod scan;
 mod space;
 mod tile;
 mod turn;
+mod twin;
 
 pub use plan::Plan;
 

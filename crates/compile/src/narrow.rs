@@ -74,8 +74,7 @@ pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>
         let mut part = parts.task(task);
         let mut sums = [[0f32; COLUMNS]; ROWS];
         for first in (0..m).step_by(ROWS) {
-            let rows: [&[f32]; ROWS] =
-                std::array::from_fn(|i| row(&a, (first + i).min(m - 1), k));
+            let rows: [&[f32]; ROWS] = std::array::from_fn(|i| row(&a, (first + i).min(m - 1), k));
             for column in (task * width..n.min((task + 1) * width)).step_by(COLUMNS) {
                 block(&mut sums, &rows, &b.data[b.offset + column..], step);
                 for (i, sums) in sums.iter().enumerate().take(m - first) {

@@ -1,6 +1,7 @@
 //! Loops over the leading axis: the body is planned once, and what its steps give is written where it belongs.
 
-use crate::plan::{Plan, fresh};
+use crate::plan::Plan;
+use crate::run::fresh;
 use clematis_core::op::Scan;
 use clematis_core::{Executable, Result, Shape, Spec, Tensor, bail, ensure};
 use clematis_native::buffer::{concrete, contiguous, of};
@@ -32,7 +33,11 @@ fn item(x: &Tensor, at: usize) -> Result<Tensor> {
         bail!(Internal, "scan: a step of {} takes a copy", x.spec());
     };
     let spec = x.spec().with_shape(x.shape().without(&[0]));
-    Ok(Tensor::concrete(spec, backend(), buffer.with_layout(row).boxed()))
+    Ok(Tensor::concrete(
+        spec,
+        backend(),
+        buffer.with_layout(row).boxed(),
+    ))
 }
 
 /// The same in row-major order.

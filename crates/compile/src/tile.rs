@@ -165,8 +165,10 @@ impl Room {
     fn prepare(&mut self, ready: &Ready<'_>, tile: usize) {
         let [floats, truths] = ready.program.registers;
         let most = |have: usize, want: usize| have.max(want);
-        self.floats.resize(most(self.floats.len(), floats), Vec::new());
-        self.truths.resize(most(self.truths.len(), truths), Vec::new());
+        self.floats
+            .resize(most(self.floats.len(), floats), Vec::new());
+        self.truths
+            .resize(most(self.truths.len(), truths), Vec::new());
         for room in &mut self.floats[..floats] {
             room.resize(most(room.len(), tile), 0.0);
         }
@@ -227,8 +229,12 @@ impl Room {
             let value = program.values[target.value as usize];
             let (start, count) = span.of(value.class);
             match value.truth {
-                false => out.floats.extend(float_parts.next().map(|p| p.slice(start, count))),
-                true => out.truths.extend(truth_parts.next().map(|p| p.slice(start, count))),
+                false => out
+                    .floats
+                    .extend(float_parts.next().map(|p| p.slice(start, count))),
+                true => out
+                    .truths
+                    .extend(truth_parts.next().map(|p| p.slice(start, count))),
             }
         }
         let first = program.sources.len();
@@ -284,14 +290,7 @@ impl Room {
         }
     }
 
-    fn step(
-        &mut self,
-        ready: &Ready<'_>,
-        outs: &mut Out<'_>,
-        code: &Code,
-        to: usize,
-        span: Span,
-    ) {
+    fn step(&mut self, ready: &Ready<'_>, outs: &mut Out<'_>, code: &Code, to: usize, span: Span) {
         let value = ready.program.values[to];
         let register = value.register as usize;
         let (_, count) = span.of(value.class);

@@ -15,7 +15,10 @@ pub fn run(graph: &Graph) -> Graph {
     let mut count = vec![0usize; graph.values.len()];
     for (n, node) in graph.nodes.iter().enumerate() {
         node.outs.clone().for_each(|v| maker[v as usize] = Some(n));
-        node.args.iter().filter_map(value).for_each(|v| count[v] += 1);
+        node.args
+            .iter()
+            .filter_map(value)
+            .for_each(|v| count[v] += 1);
     }
     for v in graph.outputs.iter().filter_map(|o| value(&o.arg)) {
         count[v] += 1;

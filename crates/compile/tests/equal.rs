@@ -8,7 +8,12 @@ use clematis_core::trace::trace;
 use clematis_core::{DType, Executable, Graph, Result, Tensor};
 
 fn normal(shape: &[usize], seed: u64) -> Tensor {
-    clematis_nn::init::normal(clematis_core::Shape::from_sizes(shape), 1.0, &Key::new(seed)).unwrap()
+    clematis_nn::init::normal(
+        clematis_core::Shape::from_sizes(shape),
+        1.0,
+        &Key::new(seed),
+    )
+    .unwrap()
 }
 
 fn graph_of(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Graph {
@@ -20,8 +25,19 @@ fn graph_of(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>)
 
 fn bits(x: &Tensor) -> Vec<u32> {
     match x.dtype() {
-        DType::F32 => x.to_vec::<f32>().unwrap().iter().map(|x| x.to_bits()).collect(),
-        _ => x.to_host().unwrap().to_f64().iter().map(|&x| x as u32).collect(),
+        DType::F32 => x
+            .to_vec::<f32>()
+            .unwrap()
+            .iter()
+            .map(|x| x.to_bits())
+            .collect(),
+        _ => x
+            .to_host()
+            .unwrap()
+            .to_f64()
+            .iter()
+            .map(|&x| x as u32)
+            .collect(),
     }
 }
 
@@ -113,9 +129,7 @@ fn what_is_given_away_is_written_over() {
         Ok(vec![(&x[0] - &x[1] * 0.1).done()?])
     });
     let plan = Plan::new(&graph).unwrap();
-    let start = |x: &Tensor| {
-        x.data::<clematis_native::Buffer>().unwrap().start(4)
-    };
+    let start = |x: &Tensor| x.data::<clematis_native::Buffer>().unwrap().start(4);
     let own = |seed| ops::tensor(normal(&[3000], seed).to_vec::<f32>().unwrap()).unwrap();
     let mut given = vec![own(1), own(2)];
     let at = [start(&given[0]), start(&given[1])];

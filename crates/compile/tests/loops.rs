@@ -9,7 +9,12 @@ use clematis_core::trace::trace;
 use clematis_core::{DType, Executable, Result, Tensor, control};
 
 fn normal(shape: &[usize], seed: u64) -> Tensor {
-    clematis_nn::init::normal(clematis_core::Shape::from_sizes(shape), 0.5, &Key::new(seed)).unwrap()
+    clematis_nn::init::normal(
+        clematis_core::Shape::from_sizes(shape),
+        0.5,
+        &Key::new(seed),
+    )
+    .unwrap()
 }
 
 /// Runs both ways; returns the plan's text.

@@ -50,7 +50,11 @@ fn record(w: &Workload) -> Result<Program> {
     let mut given = Vec::new();
     for (i, x) in inputs(w)?.iter().enumerate() {
         let role = if i < 3 * n { Role::Param } else { Role::Input };
-        given.push(recorder.trace().input(x.spec().clone(), role, &format!("x{i}")));
+        given.push(
+            recorder
+                .trace()
+                .input(x.spec().clone(), role, &format!("x{i}")),
+        );
     }
     let outputs = recorder.run(|| -> Result<Vec<(Tensor, Option<usize>)>> {
         let (x, y) = (&given[3 * n + 1], &given[3 * n + 2]);
@@ -174,13 +178,18 @@ fn bench(name: &str, words: &[String]) -> Result<()> {
         println!("{}", program.explain(home)?.1);
     }
     if asked("--check") {
-        println!("{name}: differs from the interpreter by {:.1e}", check(&w, &program)?);
+        println!(
+            "{name}: differs from the interpreter by {:.1e}",
+            check(&w, &program)?
+        );
         return Ok(());
     }
     if asked("--serve") {
         return serve(&w, &program);
     }
-    let seconds = words.iter().find_map(|w| w.strip_prefix("--seconds=")?.parse().ok());
+    let seconds = words
+        .iter()
+        .find_map(|w| w.strip_prefix("--seconds=")?.parse().ok());
     let until = Instant::now() + Duration::from_secs_f64(seconds.unwrap_or(3.0));
     let mut state = inputs(&w)?;
     state.remove(3 * w.params.len());
@@ -210,11 +219,11 @@ fn bench(name: &str, words: &[String]) -> Result<()> {
     times.sort_by(f64::total_cmp);
     let (median, least) = (times[times.len() / 2], times[0]);
     let bound = w.flops / PEAK * 1e3;
-        println!(
-            "{name:8} {median:8.3} ms median {least:8.3} ms least {busy:8.3} ms of processors  bound {bound:6.2}  first {first:.2} s  loss {loss:.4}  {:.0} MiB  {} runs",
-            peak_memory(),
-            times.len()
-        );
+    println!(
+        "{name:8} {median:8.3} ms median {least:8.3} ms least {busy:8.3} ms of processors  bound {bound:6.2}  first {first:.2} s  loss {loss:.4}  {:.0} MiB  {} runs",
+        peak_memory(),
+        times.len()
+    );
     Ok(())
 }
 
@@ -226,7 +235,11 @@ fn main() -> Result<()> {
         .map(String::as_str)
         .filter(|w| !w.starts_with('-'))
         .collect();
-    let names = if chosen.is_empty() { NAMES.to_vec() } else { chosen };
+    let names = if chosen.is_empty() {
+        NAMES.to_vec()
+    } else {
+        chosen
+    };
     for name in names {
         bench(name, &words)?;
     }

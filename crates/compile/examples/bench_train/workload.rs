@@ -127,7 +127,11 @@ fn params(name: &str, key: &Key) -> Result<Vec<Tensor>> {
 /// The workload of a name.
 pub fn workload(name: &str) -> Result<Workload> {
     let Some(&name) = NAMES.iter().find(|n| **n == name) else {
-        bail!(Value, "no workload `{name}`; there are: {}", NAMES.join(", "));
+        bail!(
+            Value,
+            "no workload `{name}`; there are: {}",
+            NAMES.join(", ")
+        );
     };
     let (shape, logits, flops): (&[usize], fn(&[Tensor], &Tensor) -> Result<Tensor>, f64) =
         match name {
