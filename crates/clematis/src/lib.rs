@@ -33,6 +33,8 @@ pub use clematis_core::*;
 pub use clematis_derive::Tree;
 
 #[cfg(feature = "native")]
+pub use clematis_compile as compile;
+#[cfg(feature = "native")]
 pub use clematis_native as native;
 #[cfg(feature = "nn")]
 pub use clematis_nn as nn;

@@ -149,6 +149,14 @@ impl Tensor {
         }
     }
 
+    /// The same to write to, if nobody else holds the tensor.
+    pub fn data_mut<T: 'static>(&mut self) -> Option<&mut T> {
+        match &mut Arc::get_mut(&mut self.0)?.repr {
+            Repr::Concrete { data, .. } => data.0.downcast_mut(),
+            _ => None,
+        }
+    }
+
     /// The backend, if its values are at home in one.
     #[inline]
     pub fn backend(&self) -> Option<&'static dyn Backend> {
