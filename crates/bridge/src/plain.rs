@@ -408,9 +408,10 @@ pub fn call<'py>(
         if !matches!(reader, Reader::None) {
             return reader.seen(&loaded.dtypes, x);
         }
-        // Its axes are not asked for: to the ways that look at them it has none, and they give up.
+        // Its axes are not asked for: an axis that is not there is refused by every framework whose arrays are not read in C,
+        // and a number of axes that has to be right is not.
         let dtype = common(loaded, &own, &arguments[i..=i])?;
-        let (rank, first) = (0, 0);
+        let (rank, first) = (usize::MAX, 0);
         (x.get_type_ptr() == class).then_some(Seen { dtype, rank, first })
     })?;
     array_of(loaded, out)

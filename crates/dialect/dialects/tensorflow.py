@@ -587,6 +587,21 @@ def gelu(x, *, approximate):
 
 softmax = wide(lambda x, *, axis: _last(nn.softmax, x, axis))
 log_softmax = wide(lambda x, *, axis: _last(nn.log_softmax, x, axis))
+
+
+def _last_alone(f):
+    """A function of the last axis; another one goes the ordinary way."""
+
+    def call(x, axis):
+        if axis != -1:
+            raise ValueError(axis)
+        return f(x)
+
+    return call
+
+
+PLAIN = {"softmax": (_last_alone(nn.softmax), "axis"), "log_softmax": (_last_alone(nn.log_softmax), "axis")}
+
 logsumexp = wide(lambda x, *, axes: tf.reduce_logsumexp(x, axes))
 
 

@@ -9,7 +9,7 @@ use super::PyTensor;
 use clematis_bridge::array::Foreign;
 use clematis_bridge::plain::elementwise_spec;
 use clematis_core::op::Takes;
-use clematis_core::{Op, Outs, Repr, Result, Tensor, backend};
+use clematis_core::{Backend, Op, Outs, Repr, Result, Tensor, backend};
 use pyo3::ffi::{self, PyTypeObject};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -113,6 +113,12 @@ pub fn elementwise<'py>(
     }
 }
 
+/// Whether both are one backend, mostly without a look at their names.
+#[inline]
+fn is_same(a: &'static dyn Backend, b: &'static dyn Backend) -> bool {
+    std::ptr::eq(a, b) || backend::same(a, b)
+}
+
 #[inline]
 fn one(
     py: Python<'_>,
@@ -133,9 +139,10 @@ fn one(
     };
     for x in inputs {
         // Others have other homes, and there Python may run.
-        let is_here =
-            matches!(x.repr(), Repr::Concrete { backend, .. } if backend::same(*home, *backend));
-        if !is_here || x.dtype() != dtype || x.shape().count() > large {
+        let Repr::Concrete { backend, .. } = x.repr() else {
+            return None;
+        };
+        if !is_same(*home, *backend) || x.dtype() != dtype || x.shape().count() > large {
             return None;
         }
     }
