@@ -109,7 +109,8 @@ class Jitted:
                 return self._function(*args, **kwargs)
         if made.writes or made.puts:
             with self._lock:
-                out = self._run(made, leaves, nest)
+                # Another thread may have put other arrays into the arguments meanwhile.
+                out = self._run(made, _flat(nest)[0] if made.puts else leaves, nest)
         else:
             out = self._run(made, leaves, nest)
         return self._function(*args, **kwargs) if out is _TRACED else out
