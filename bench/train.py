@@ -16,7 +16,13 @@ import time
 
 WORKLOADS = ["mlp64", "mlp1024", "cnn64", "lstm", "tfm"]
 PEERS = ["torch", "torch.compile", "jax", "tensorflow"]
-SHAPES = {"mlp64": (64, 784), "mlp1024": (1024, 784), "cnn64": (64, 28, 28, 1), "lstm": (32, 50, 128), "tfm": (8, 128, 256)}
+SHAPES = {
+    "mlp64": (64, 784),
+    "mlp1024": (1024, 784),
+    "cnn64": (64, 28, 28, 1),
+    "lstm": (32, 50, 128),
+    "tfm": (8, 128, 256),
+}
 THREADS = int(os.environ.get("BENCH_THREADS", "2"))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 

@@ -11,10 +11,13 @@ use clematis_core::{Composite, DType, Op, Result, Shape, Spec, bail};
 use clematis_native::kernel::{binary, unary};
 use std::collections::HashMap;
 
+/// A kernel of one row.
+type Row = fn(&mut [f32], &[f32]);
+
 /// What is done to operands, by their numbers among the values of the program.
 #[derive(Clone, Copy)]
 pub enum Code {
-    Unary(fn(&mut [f32], &[f32]), u16),
+    Unary(Row, u16),
     Truth(fn(&mut [u8], &[f32]), u16),
     Binary(fn(&mut [f32], &[f32], &[f32]), u16, u16),
     Compare(fn(&mut [u8], &[f32], &[f32]), u16, u16),
@@ -370,7 +373,7 @@ impl Lowering<'_> {
     }
 }
 
-fn activation(c: &Composite) -> Result<fn(&mut [f32], &[f32])> {
+fn activation(c: &Composite) -> Result<Row> {
     Ok(match c {
         Composite::Relu {} => unary::relu_row,
         Composite::Sigmoid {} => unary::sigmoid_row,

@@ -306,15 +306,13 @@ fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
         .map(|arg| Output { arg, updates: None })
         .collect();
 
-    let mut at = 0;
     let mut given: Vec<Arg> = Vec::new();
-    for arg in args.drain(..) {
-        if !gone(at) {
-            given.push(arg);
-        } else {
+    for (at, arg) in args.into_iter().enumerate() {
+        if gone(at) {
             new.known[node.outs.start as usize + at - p.consts] = Some(arg);
+        } else {
+            given.push(arg);
         }
-        at += 1;
     }
     given.extend(sequences);
     let mut specs: Vec<Spec> = Vec::new();

@@ -6,6 +6,7 @@
 //! gives the bits that its ops give one by one wherever each element is computed by itself.
 
 mod code;
+mod describe;
 mod group;
 mod hoist;
 mod join;

@@ -44,7 +44,7 @@ pub fn is_narrow(p: &Dot, x: &Spec, y: &Spec) -> bool {
         && y.rank() == 2
         && x.shape.size(0) <= FEW
         && x.shape.size(1) > 0
-        && y.shape.size(1 - p.rhs_contract[0]) % COLUMNS == 0
+        && y.shape.size(1 - p.rhs_contract[0]).is_multiple_of(COLUMNS)
         // One multiplication and addition in one, or a call of a library.
         && simd::level() >= Level::Avx2
 }

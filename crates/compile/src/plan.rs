@@ -152,44 +152,6 @@ impl Plan {
             }
         }
     }
-
-    fn describe_steps(&self) -> String {
-        use std::fmt::Write;
-        let mut text = String::new();
-        let mut bytes = 0;
-        for (at, (step, _)) in self.steps.iter().enumerate() {
-            let _ = match step {
-                Step::Op(node) => {
-                    bytes += node.specs.iter().map(Spec::bytes).sum::<usize>();
-                    let specs: Vec<String> = node.specs.iter().map(Spec::to_string).collect();
-                    writeln!(text, "{at:4} {} -> {}", node.op.name(), specs.join(", "))
-                }
-                Step::Scan(scan, ..) => {
-                    writeln!(text, "{at:4} scan of {} steps, each:", scan.length).and_then(|()| {
-                        let body = scan.body.describe();
-                        body.lines().try_for_each(|l| writeln!(text, "     {l}"))
-                    })
-                }
-                Step::Fused(p) => {
-                    bytes += p.targets.iter().map(|t| t.spec.bytes()).sum::<usize>();
-                    let outs: Vec<String> = p.targets.iter().map(|t| t.spec.to_string()).collect();
-                    let end = if at >= self.last { " at the end" } else { "" };
-                    writeln!(
-                        text,
-                        "{at:4} fused{end} over {} ({} in, {}+{} registers): {} -> {}",
-                        p.space.shape,
-                        p.sources.len(),
-                        p.registers[0],
-                        p.registers[1],
-                        p.ops.join(" "),
-                        outs.join(", ")
-                    )
-                }
-            };
-        }
-        let _ = writeln!(text, "{} steps, {bytes} bytes written", self.steps.len());
-        text
-    }
 }
 
 /// The graph that is planned: composites without a kernel are opened, loops made lighter, results turned in place.

@@ -583,10 +583,7 @@ impl Strides {
 }
 
 /// Types for which the crate `gemm` has a kernel.
-pub trait Gemm:
-    Copy + Send + Sync + num_traits::Zero + num_traits::One + 'static
-{
-}
+pub trait Gemm: Copy + Send + Sync + num_traits::Zero + num_traits::One + 'static {}
 impl Gemm for f32 {}
 impl Gemm for f64 {}
 impl Gemm for num_complex::Complex<f32> {}

@@ -7,7 +7,6 @@ use clematis_nn::init;
 
 /// A model: what it is called with, its parameters, and its loss.
 pub struct Workload {
-    pub name: &'static str,
     pub params: Vec<Tensor>,
     pub x: Tensor,
     pub y: Tensor,
@@ -145,7 +144,6 @@ pub fn workload(name: &str) -> Result<Workload> {
     let (own, data) = key.split();
     let y: Vec<i64> = (0..shape[0] as i64).map(|i| i % 10).collect();
     Ok(Workload {
-        name,
         params: params(name, &own)?,
         x: init::normal(clematis_core::Shape::from_sizes(shape), 1.0, &data)?,
         y: ops::tensor(y)?,
