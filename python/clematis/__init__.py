@@ -9,6 +9,8 @@ from ._clematis import *  # noqa: F403
 from ._clematis import __array_namespace_info__, __version__
 from ._convert import hook as _hook  # noqa: F401
 from ._convert.names import NAMES as _CONVERTERS
+from ._jit.explain import explain
+from ._jit.function import jit
 from .container import Container
 from .errors import *  # noqa: F403
 from .gradients import *  # noqa: F403

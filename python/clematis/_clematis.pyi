@@ -271,6 +271,8 @@ __all__ = [
     "_schedule_at",
     "_optim_slots",
     "_optim_step",
+    "_optim_numbers",
+    "_moment_zeros",
     "_scaled",
     "_summed",
     "_next_scale",
@@ -308,6 +310,7 @@ __all__ = [
     "linearize",
     "_method",
     "_derivative",
+    "vmap",
     "custom_vjp",
     "_custom_gradient",
     "cond",
@@ -325,6 +328,14 @@ __all__ = [
     "_dialect",
     "_without_held",
     "_lower",
+    "_Program",
+    "_record",
+    "_is_recording",
+    "_key_of",
+    "_has_values",
+    "_put",
+    "_below",
+    "_flat",
     "_write_source",
     "_in_scope",
     "_import_onnx",
@@ -472,12 +483,25 @@ class Tensor:
 class _Graph:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
     def bound(self, /, name: str, size: Any) -> Any: ...
+    def ends(self, /) -> Any: ...
     def inputs(self, /) -> Any: ...
+    def nodes(self, /) -> Any: ...
     def ops(self, /) -> Any: ...
     def outputs(self, /) -> Any: ...
     def text(self, /) -> Any: ...
     def updates(self, /) -> Any: ...
     def __new__(cls, text: str) -> _Graph: ...
+
+@final
+class _Program:
+    def explain(self, /, backend_name: Any) -> Any: ...
+    @property
+    def graph(self) -> Any: ...
+    @property
+    def keys(self) -> Any: ...
+    @property
+    def lasts(self) -> Any: ...
+    def run(self, /, values: Any, count: Any, raw: Any, replaced: Any) -> Any: ...
 
 def __array_namespace_info__() -> Any:
     """The namespace's answers to questions about itself."""
@@ -486,6 +510,9 @@ __version__: str
 
 def _backend_facts() -> Any:
     """What each backend is: name, version, what it says of itself, and why it cannot be used if so."""
+
+def _below(x: _T | builtins.complex) -> _T:
+    """The same numbers below all derivatives that are being taken."""
 
 def _custom_gradient(forward: Any, backward: Any, name: str, /) -> Any:
     """The same by position, for pickles."""
@@ -504,8 +531,14 @@ def _export_onnx(graph: Any, path: Any, values: Any, inputs: Any, outputs: Any) 
 
 _fft: ModuleType
 
+def _flat(nest: Any, /) -> Any:
+    """The arrays of a nest in order, a key of all else, what the key knows by its address, and whether all arrays have values."""
+
 def _flops(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The operations of `f(args, kwargs)`, found by a trace without values."""
+
+def _has_values(x: _T | builtins.complex) -> _T:
+    """Whether the values of an array can be read."""
 
 def _import_file(path: Any) -> Any:
     """Reads such a file."""
@@ -522,6 +555,12 @@ def _import_rules(framework: Any) -> Any:
 def _in_scope(name: str, function: Callable[..., Any], args: Any, words: Any) -> Any:
     """Calls `function(*args, **words)` as a part of this name: what is recorded meanwhile bears its path."""
 
+def _is_recording() -> Any:
+    """Whether something is recorded on this thread: a program, the body of a loop."""
+
+def _key_of(words: Any) -> Any:
+    """A key of two words that came out of a program."""
+
 _linalg: ModuleType
 
 def _lower(graph: Any, framework_name: Any, name: str, refuses: Any) -> Any:
@@ -529,6 +568,9 @@ def _lower(graph: Any, framework_name: Any, name: str, refuses: Any) -> Any:
 
 def _method(x: Any, name: str, /) -> Any:
     """A function of the library bound to a nest as tensors have it bound to themselves."""
+
+def _moment_zeros(param: Any, /) -> Any:
+    """A moment before the first step, at hand also while a step is traced."""
 
 def _next_key() -> Any:
     """The words of the next key of the implicit stream."""
@@ -539,6 +581,9 @@ def _next_scale(scale: Any, growth: Any, backoff: Any, every: Any, good: Any, fi
 def _onnx_ops() -> Any:
     """The names of the ops that are known."""
 
+def _optim_numbers(name: str, settings: Any, lr: Any, count: Any, wide: Any, home: Any, /) -> Any:
+    """What the formula of a step takes besides tensors, for a program that is given it at each call."""
+
 def _optim_slots(name: str, settings: Any, /) -> Any:
     """The names of what an optimiser remembers of each parameter; its numbers are checked."""
 
@@ -546,9 +591,16 @@ def _optim_step(name: str, groups: Any, leaves: Any, stop: Any, /) -> Any:
     """A step of many parameters: the new ones and their new moments, or an error and nothing is changed.
 
 `groups` are pairs of a learning rate and a dict of numbers; `leaves` are tuples of a path, a parameter, its gradient,
-a list of moments or None, the number of its group, and which step of it this is, from 1."""
+a list of moments or None, the number of its group, and which step of it this is, from 1, or a vector of the numbers
+that follow from it."""
+
+def _put(x: _T | builtins.complex, value: Any) -> _T:
+    """Puts a result into a tensor that a program changes."""
 
 _random: ModuleType
+
+def _record(f: Callable[..., Any], name: str, home: Any, fast_math: Any, /) -> Any:
+    """Records `f(lift)`, which returns results with what they replace."""
 
 def _restore(home: Any, dtype: Any, shape: int | Sequence[int], bytes: Any) -> Any:
     """A tensor from what `pickle` kept of it; on the engine if its backend is not there."""
@@ -2497,6 +2549,16 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
 >>> y, pull = cm.vjp(lambda x: x**2, cm.asarray([1.0, 3.0]))
 >>> pull(cm.asarray([1.0, 1.0]))
 (Tensor([2.0, 6.0], float32, native),)"""
+
+def vmap(f: Callable[..., Any], /, in_axes: Any = 0, out_axes: Any = 0) -> Any:
+    """A function of one example as a function of many, which stand along `in_axes` of its arguments.
+
+`in_axes` is one axis for all arguments, or a tuple with one for each; None is for what is the same for all examples.
+Keyword arguments go along their first axis. Results have the examples along `out_axes`. Draws without a key are
+another one for each example.
+
+    >>> cm.vmap(lambda x, y: x @ y)(cm.ones((3, 4)), cm.ones((3, 4)))
+    Tensor([4.0, 4.0, 4.0], float32, native)"""
 
 def where(condition: Any, x1: Any, x2: Any, /, *, out: Any = None) -> Any:
     """The second operand where the first is true, else the third.

@@ -38,7 +38,7 @@ from ._module.build import (
 from ._module.clone import clone
 from ._module.convert import Converted
 from ._module.discover import State, bare, detached, is_parameter, is_plain, refilled
-from ._module.info import NAME, Info, add_parent, disturb, info_of, is_running, routed
+from ._module.info import NAME, TRACING, Info, add_parent, disturb, info_of, is_running, routed
 from ._module.storage import Storage
 from .container import Container
 from .errors import ArgumentError, StructureError
@@ -84,6 +84,9 @@ class Module(Storage, Converted):
     >>> cm.grad(lambda v: cm.sum(net(5.0, v=v)))(net.v).by
     Tensor([5.0, 5.0], float32, native)
     """
+
+    # A program knows a module by itself, not by what it holds.
+    __jit_held__ = True
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)
@@ -185,6 +188,9 @@ class Module(Storage, Converted):
         info = info_of(self)
         if not info.constructing:
             ensure(self, Module)
+            tracing = TRACING.get()
+            if tracing is not None:
+                tracing.meet(self)
             settle(self)
         return info.v
 
@@ -212,6 +218,9 @@ class Module(Storage, Converted):
         given = routed(self)
         values = given if given is not None else info.v
         if given is None:
+            tracing = TRACING.get()
+            if tracing is not None and not info.constructing:
+                tracing.meet(self)
             settle(self)
         if not isinstance(held, _core.Tensor):
             if given is not None:

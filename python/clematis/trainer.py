@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import _clematis as _core
+from . import _nest
+from ._module.build import take
 from ._module.roles import put_buffers
 from ._trainer import checkpoint as _checkpoint
 from ._trainer.log import Callback, Progress, as_callback, as_log
 from .data import Source, Stream
 from .errors import ArgumentError, DTypeError, ShapeError
 from .module import Module
+from .optim.leaves import entries, placed
 from .optim.optimizer import rate
 from .optim.schedules import Schedule, number, whole
 
@@ -25,7 +28,8 @@ class Trainer:
     `loss(model, batch)` returns one number, or that and a dict of other numbers to be told. `metrics` are functions of
     the same arguments that `evaluate` uses besides. `log` names files: `.csv`, `.jsonl`, a folder for TensorBoard.
     `checkpoint` is a file that is written after each epoch, and every so many steps if `save_every` says so; `best` is
-    one that is written when the monitored number is better than before.
+    one that is written when the monitored number is better than before. With `jit` a step is one program: the loss
+    function is then traced, so it reads no values, and what it does besides its results is done once.
 
     >>> net = cm.nn.Linear(1, 1)
     >>> x = cm.asarray([[0.0], [1.0], [2.0], [3.0]])
@@ -51,6 +55,7 @@ class Trainer:
         save_every: int | None = None,
         best: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
+        jit: bool = False,
     ) -> None:
         if not callable(loss):
             raise ArgumentError(f"Trainer: loss is a function of a model and a batch, not {type(loss).__name__}")
@@ -75,6 +80,7 @@ class Trainer:
         # Set by a callback to end the run after this step.
         self.stop = False
         self.progress: tuple[int, int | None] = (0, None)
+        self._program: Any = self._jitted() if jit else None
 
     # One step.
 
@@ -83,6 +89,8 @@ class Trainer:
 
         After an error parameters, buffers, the optimiser and the random stream are as they were.
         """
+        if self._program is not None:
+            return self._program_step(batch)
         before = self._before()
         try:
             (_, (loss, told)), grads = _core.value_and_grad(lambda model: self._losses(model, batch), has_aux=True)(
@@ -94,6 +102,51 @@ class Trainer:
             self.model = self.optimizer.step(self.model, grads)
         except BaseException as error:
             self._back(before)
+            if isinstance(error, Exception):
+                error.add_note(f"in step {self.steps + 1} of the trainer; nothing was changed by it")
+            raise
+        self.steps += 1
+        return row
+
+    def _jitted(self) -> Any:
+        """The whole step as one program."""
+        from ._jit.function import jit
+        from .optim.optimizer import Optimizer
+
+        if not isinstance(self.optimizer, Optimizer) or not self.optimizer.inplace:
+            name = type(self.optimizer).__name__
+            raise ArgumentError(f"Trainer: jit takes an optimiser that works in place on its own, not {name}")
+
+        def step(model: Any, optimizer: Any, batch: Any) -> Any:
+            (_, (loss, told)), grads = _core.value_and_grad(lambda model: self._losses(model, batch), has_aux=True)(
+                model
+            )
+            length = None
+            if self.clip_norm is not None:
+                length = _core._tree.global_norm(grads)
+                grads = _core._tree.clip_by_global_norm(grads, self.clip_norm)
+            optimizer.step(model, grads)
+            return loss, told, length
+
+        return jit(step)
+
+    def _program_step(self, batch: Any) -> dict[str, Any]:
+        buffers, random = self._before()
+        params = self.model.v.copy() if isinstance(self.model, Module) else _nest.replaced(self.model, {})
+        count, moments = self.optimizer._step, {path: list(x) for path, x in self.optimizer._moments.items()}
+        try:
+            loss, told, length = self._program(self.model, self.optimizer, batch)
+            row = {"loss": self._finite("loss", loss), **{name: _plain(x) for name, x in told.items()}}
+            if length is not None:
+                self._finite("length of the gradient", length)
+        except BaseException as error:
+            # The program may have run to its end before something was found wrong.
+            if isinstance(self.model, Module):
+                take(self.model, params, partial=False, checked=False)
+            else:
+                placed(self.model, dict(entries(params)), inplace=True)
+            self.optimizer._step, self.optimizer._moments = count, moments
+            self._back((buffers, random))
             if isinstance(error, Exception):
                 error.add_note(f"in step {self.steps + 1} of the trainer; nothing was changed by it")
             raise

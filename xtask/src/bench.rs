@@ -38,6 +38,20 @@ const BENCHES: &[Bench] = &[
         peers: "",
         front: Some("bench/dispatch.py"),
     },
+    Bench {
+        name: "train",
+        source: "crates/compile/examples/bench_train/main.rs",
+        cargo: &[
+            "build",
+            "--release",
+            "-p",
+            "clematis-compile",
+            "--example",
+            "bench_train",
+        ],
+        peers: "",
+        front: Some("bench/train.py"),
+    },
 ];
 
 pub fn run(args: &[String]) -> Outcome {

@@ -17,6 +17,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clematis-core", &[]),
     ("clematis-derive", &[]),
     ("clematis-native", &["clematis-core"]),
+    ("clematis-compile", &["clematis-core", "clematis-native"]),
     ("clematis-nn", &["clematis-core", "clematis-derive"]),
     ("clematis-dialect", &[]),
     ("clematis-bridge", &["clematis-core", "clematis-dialect"]),
@@ -28,6 +29,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "clematis",
         &[
+            "clematis-compile",
             "clematis-core",
             "clematis-derive",
             "clematis-native",

@@ -9,8 +9,8 @@ use crate::peek::Reader;
 use crate::plain::is_usual;
 use clematis_core::tensor::Data;
 use clematis_core::{
-    Backend, DType, Device, Error, Host, Kind, Op, Outs, Repr, Result, Scalar, Spec, Support,
-    Tensor, backend, bail,
+    Backend, DType, Device, Error, Executable, Graph, Host, Kind, Op, Outs, Repr, Result, Scalar,
+    Spec, Support, Tensor, backend, bail,
 };
 use clematis_dialect::{DIALECTS, Dialect};
 use pyo3::prelude::*;
@@ -21,6 +21,17 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{OnceLock, RwLock};
+
+/// Makes a program of a graph for a framework; None where it can only run op by op.
+pub type Compiler = fn(&'static Framework, &Graph) -> Option<Result<Box<dyn Executable>>>;
+
+/// Graphs are printed in a dialect by a crate that stands beside this one, so it says how.
+static COMPILER: OnceLock<Compiler> = OnceLock::new();
+
+/// Says how graphs become programs of a framework; the first to say so counts.
+pub fn set_compiler(compiler: Compiler) {
+    let _ = COMPILER.set(compiler);
+}
 
 /// Parameters that are remembered per thread and framework before all are forgotten.
 const REMEMBERED: usize = 4096;
@@ -186,6 +197,14 @@ impl Framework {
         match own.cast::<PyString>() {
             Ok(why) => bail!(DType, "asarray: {} has {why}", self.name),
             Err(_) => Ok(own),
+        }
+    }
+
+    /// One of its arrays as a tensor of a spec that is known.
+    pub fn tensor(&'static self, x: Bound<'_, PyAny>, spec: Spec) -> Result<Tensor> {
+        match self.backend.get() {
+            Some(home) => Ok(Tensor::concrete(spec, *home, self.data(x))),
+            None => bail!(Internal, "{}: is not among the backends", self.name),
         }
     }
 
@@ -525,6 +544,10 @@ impl Backend for &'static Framework {
                 .map(|(part, want)| self.result(loaded, op, part, want))
                 .collect()
         })
+    }
+
+    fn compile(&self, graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
+        COMPILER.get().and_then(|compile| compile(self, graph))
     }
 
     fn has_values(&self, x: &Tensor) -> bool {

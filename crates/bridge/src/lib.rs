@@ -12,4 +12,4 @@ mod load;
 pub mod peek;
 pub mod plain;
 
-pub use framework::{Framework, install, register};
+pub use framework::{Compiler, Framework, install, register, set_compiler};

@@ -22,14 +22,18 @@ pub use clematis_core::autodiff::{
     custom_vjp, grad, hessian, jac, jac_forward, jac_reverse, jvp, linearize, value_and_grad,
     value_and_grad_aux, vjp,
 };
+pub use clematis_core::batch::{vmap, vmap_along};
 pub use clematis_core::control::{cond, map, scan, switch, while_loop};
 pub use clematis_core::expr::{Expr, IntoExpr};
+pub use clematis_core::jit::{Jitted, jit, jit_with};
 pub use clematis_core::ops::*;
 pub use clematis_core::random::{Key, dropout};
 pub use clematis_core::tree::{self, State, Tree};
 pub use clematis_core::*;
 pub use clematis_derive::Tree;
 
+#[cfg(feature = "native")]
+pub use clematis_compile as compile;
 #[cfg(feature = "native")]
 pub use clematis_native as native;
 #[cfg(feature = "nn")]

@@ -7,7 +7,7 @@
 
 use clematis_core::attr::Attr;
 use clematis_core::graph::{Arg, Graph, Node};
-use clematis_core::trace::{Trace, scope, trace};
+use clematis_core::trace::trace;
 use clematis_core::{DType, Op, Result, Scalar, Spec, Tensor, bail};
 use std::collections::HashSet;
 
@@ -58,53 +58,7 @@ fn holds_tensors(graph: &Graph, node: &Node) -> Result<bool> {
 
 /// The same graph with those ops opened that hold tensors, which become its last inputs; their values.
 pub fn without_held(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
-    let held = graph.nodes.iter().map(|node| holds_tensors(graph, node));
-    let held = held.collect::<Result<Vec<bool>>>()?;
-    if !held.contains(&true) {
-        return Ok((graph.clone(), Vec::new()));
-    }
-    let open = Trace::open(false);
-    let mut values: Vec<Option<Tensor>> = vec![None; graph.values.len()];
-    for input in &graph.inputs {
-        let x = open
-            .trace
-            .input(graph.spec(input.value).clone(), input.role, &input.name);
-        values[input.value.0 as usize] = Some(x);
-    }
-    let found = |values: &[Option<Tensor>], arg: &Arg| match arg {
-        Arg::Const(x) => Ok(x.clone()),
-        Arg::Value(id) => match values.get(id.0 as usize) {
-            Some(Some(x)) => Ok(x.clone()),
-            _ => bail!(Internal, "lower: %{} is used before it is made", id.0),
-        },
-    };
-    for (node, &opens) in graph.nodes.iter().zip(&held) {
-        let args: Vec<Tensor> = node
-            .args
-            .iter()
-            .map(|x| found(&values, x))
-            .collect::<Result<_>>()?;
-        let args: Vec<&Tensor> = args.iter().collect();
-        let path = graph
-            .scopes
-            .get(node.scope.0 as usize)
-            .map_or("", String::as_str);
-        let outs = scope(path, || match opens {
-            true => node.op.expand(&args),
-            false => open.trace.record(&node.op, &args),
-        })?;
-        for (at, x) in node.outs.clone().zip(outs.into_vec()) {
-            values[at as usize] = Some(x);
-        }
-    }
-    let outputs = graph.outputs.iter().map(|o| found(&values, &o.arg));
-    let outputs = outputs.collect::<Result<Vec<_>>>()?;
-    let closed = Trace::close(open, &outputs);
-    let mut new = closed.graph;
-    for (out, old) in new.outputs.iter_mut().zip(&graph.outputs) {
-        out.updates = old.updates;
-    }
-    Ok((new.prune(), closed.captured))
+    graph.opened(|node| holds_tensors(graph, node))
 }
 
 struct Printer<'a> {

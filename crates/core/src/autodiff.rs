@@ -20,8 +20,9 @@ mod window;
 pub use rule::Rule;
 pub use sweep::Recorded;
 
+use crate::batch::vmap_along;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::expr::IntoExpr;
 use crate::op::{Custom, CustomOp};
 use crate::ops::{self};
@@ -280,20 +281,54 @@ pub fn grad<T: Tree + Clone, R: IntoExpr>(f: impl Fn(&T) -> R) -> impl Fn(&T) ->
     move |x| Ok(both(x)?.1)
 }
 
-/// One-hot tensors like `x`, one for each of its elements.
-fn basis(x: &Tensor) -> Result<Vec<Tensor>> {
+/// One-hot tensors like `x`, along a new first axis: those of the elements from `first` on, so many.
+fn directions(x: &Tensor, first: usize, count: usize) -> Result<Tensor> {
     let n = x.shape().known_count("jac")?;
-    let flat = Shape::from_sizes(&[n]);
-    let places = ops::create::iota_like(x, &flat, 0, DType::I64).done()?;
-    (0..n)
-        .map(|i| {
-            ops::reshape(
-                ops::cast(ops::equal(&places, i as i64), x.dtype()),
-                x.shape(),
-            )
-            .done()
-        })
-        .collect()
+    let table = Shape::from_sizes(&[count, n]);
+    let rows = ops::create::iota_like(x, &table, 0, DType::I64).done()?;
+    let columns = ops::create::iota_like(x, &table, 1, DType::I64).done()?;
+    let here = ops::cast(ops::equal(rows + first as i64, columns), x.dtype());
+    ops::reshape(here, x.shape().insert(0, count)).done()
+}
+
+/// How many directions go through a sweep at once: more would only take memory.
+const AT_ONCE: usize = 256;
+
+/// What a sweep makes of all directions of one leaf: for each leaf across, all results along a new first axis.
+fn swept(
+    x: &Tensor,
+    across: &[Tensor],
+    sweep: impl Fn(Tensor) -> Result<Vec<Option<Tensor>>>,
+) -> Result<Vec<Vec<Tensor>>> {
+    let n = x.shape().known_count("jac")?;
+    let mut columns = vec![Vec::new(); across.len()];
+    let mut first = 0;
+    while first < n {
+        let count = AT_ONCE.min(n - first);
+        let all = directions(x, first, count)?;
+        let one = |seed: &Tensor| filled(sweep(seed.clone())?, across);
+        let parts = match vmap_along(one, &all, &[Some(0)], 0) {
+            // A rule of the user's that reads values sees one direction after the other.
+            Err(e) if matches!(e.kind(), Kind::Trace | Kind::Unsupported) => {
+                let each = (0..count).map(|i| {
+                    let seed = ops::squeeze(ops::slice_axis(&all, 0, i, i + 1), 0).done()?;
+                    one(&seed)
+                });
+                let rows = each.collect::<Result<Vec<_>>>()?;
+                let column = |j: usize| {
+                    let parts: Vec<&Tensor> = rows.iter().map(|row| &row[j]).collect();
+                    ops::stack(&parts, 0).done()
+                };
+                (0..across.len()).map(column).collect::<Result<Vec<_>>>()?
+            }
+            parts => parts?,
+        };
+        for (column, part) in columns.iter_mut().zip(parts) {
+            column.push(part);
+        }
+        first += count;
+    }
+    Ok(columns)
 }
 
 /// The matrix of derivatives by reverse mode: `[output axes…, input axes…]`.
@@ -348,36 +383,31 @@ pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
         Some(reverse) => reverse,
         None => count(outputs)? < count(inputs)?,
     };
-    // One sweep per element of this side gives a slice for every leaf of the other.
-    let (swept, across) = if reverse {
+    // The directions of all elements of this side are swept together, and give a matrix for every leaf of the other.
+    let (sides, across) = if reverse {
         (outputs, inputs)
     } else {
         (inputs, outputs)
     };
-    let mut slices: Vec<Vec<Vec<Tensor>>> = Vec::with_capacity(swept.len());
-    for (i, leaf) in swept.iter().enumerate() {
-        let mut columns = vec![Vec::new(); across.len()];
-        for direction in basis(leaf)? {
-            let mut seeds = vec![None; swept.len()];
+    let mut slices: Vec<Vec<Vec<Tensor>>> = Vec::with_capacity(sides.len());
+    for (i, leaf) in sides.iter().enumerate() {
+        slices.push(swept(leaf, across, |direction| {
+            let mut seeds = vec![None; sides.len()];
             seeds[i] = Some(direction);
-            let parts = if reverse {
-                recorded.backward(seeds)?
+            if reverse {
+                recorded.backward(seeds)
             } else {
-                recorded.forward(seeds)?
-            };
-            for (column, part) in columns.iter_mut().zip(filled(parts, across)?) {
-                column.push(part);
+                recorded.forward(seeds)
             }
-        }
-        slices.push(columns);
+        })?);
     }
     let matrix = |i: usize, j: usize| -> Result<Tensor> {
         let (y, x) = (&outputs[i], &inputs[j]);
         let shape = y.shape().join(x.shape());
-        let (rows, axis) = if reverse {
-            (&slices[i][j], 0)
+        let rows = if reverse {
+            &slices[i][j]
         } else {
-            (&slices[j][i], -1)
+            &slices[j][i]
         };
         if rows.is_empty() {
             let empty = || ops::zeros(&shape, x.dtype()).done();
@@ -386,7 +416,13 @@ pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
                 None => empty(),
             };
         }
-        ops::reshape(ops::stack(rows, axis), &shape).done()
+        let rows = ops::concat(rows, 0).done()?;
+        let rows = if reverse {
+            rows
+        } else {
+            ops::move_axis(&rows, 0, -1).done()?
+        };
+        ops::reshape(&rows, &shape).done()
     };
     (0..outputs.len())
         .map(|i| (0..inputs.len()).map(|j| matrix(i, j)).collect())

@@ -65,8 +65,17 @@ pub trait Backend: Send + Sync {
 
 /// A graph made ready to run.
 pub trait Executable: Send + Sync {
-    /// Runs it.
-    fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>>;
+    /// Runs it on the values of all inputs, and gives those of all outputs.
+    ///
+    /// The list is the caller's way to give inputs away: one that nobody else holds may be taken out of it and its memory
+    /// reused for a result. That must wait until nothing can fail any more and `interrupt::check` is not asked any more:
+    /// after an error the list holds every input as it was. What is left in it is dropped by the caller.
+    fn run(&self, inputs: &mut Vec<Tensor>) -> Result<Vec<Tensor>>;
+
+    /// The plan for people: what is done together, which buffers there are and how large.
+    fn describe(&self) -> String {
+        String::new()
+    }
 }
 
 /// Backends that are linked in; each crate adds its own.

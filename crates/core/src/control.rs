@@ -145,7 +145,7 @@ fn specs(xs: &[Tensor]) -> Vec<Spec> {
 }
 
 /// A closed body takes its own inputs first and what it captured last; loops want captured tensors first.
-fn captured_first(closed: Closed) -> (Body, Vec<Tensor>) {
+pub(crate) fn captured_first(closed: Closed) -> (Body, Vec<Tensor>) {
     let Closed {
         mut graph,
         captured,

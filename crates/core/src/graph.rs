@@ -4,6 +4,7 @@
 //! for named sizes, `prune` drops what no output needs.
 
 pub mod bind;
+pub mod open;
 pub mod prune;
 pub mod text;
 pub mod verify;

@@ -3,6 +3,7 @@
 use crate::dispatch::apply;
 use crate::error::Result;
 use crate::graph::{Arg, Graph};
+use crate::interrupt;
 use crate::spec::Spec;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -39,6 +40,7 @@ impl Graph {
         }
         let last_use = self.last_uses();
         for (n, node) in self.nodes.iter().enumerate() {
+            interrupt::check()?;
             let outs = {
                 let args: Vec<&Tensor> = node
                     .args

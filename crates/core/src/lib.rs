@@ -26,11 +26,14 @@ pub mod expr;
 pub mod ops;
 pub mod tree;
 pub mod composite;
+pub mod interrupt;
 pub mod interpret;
 pub mod pass;
 pub mod control;
 pub mod random;
+pub mod batch;
 pub mod autodiff;
+pub mod jit;
 
 pub use backend::{Backend, Device, Executable, Support};
 pub use dim::{Bindings, Dim};

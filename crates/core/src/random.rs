@@ -3,6 +3,7 @@
 //! The same key gives the same bits on every backend, machine and number of threads.
 
 pub mod distribution;
+pub mod stream;
 
 pub use distribution::*;
 

@@ -149,6 +149,14 @@ impl Tensor {
         }
     }
 
+    /// The same to write to, if nobody else holds the tensor.
+    pub fn data_mut<T: 'static>(&mut self) -> Option<&mut T> {
+        match &mut Arc::get_mut(&mut self.0)?.repr {
+            Repr::Concrete { data, .. } => data.0.downcast_mut(),
+            _ => None,
+        }
+    }
+
     /// The backend, if its values are at home in one.
     #[inline]
     pub fn backend(&self) -> Option<&'static dyn Backend> {
@@ -176,6 +184,14 @@ impl Tensor {
         match self.lowest().repr() {
             Repr::Scalar { value, .. } => Host::scalar(*value, self.dtype()),
             Repr::Concrete { backend, .. } => backend.to_host(self.lowest()),
+            Repr::Traced { trace, .. } if trace.is_closed() => {
+                bail!(
+                    Trace,
+                    "value: {} outlived {}; return it from there instead",
+                    self.spec(),
+                    trace.name()
+                )
+            }
             Repr::Traced { .. } => {
                 bail!(
                     Trace,

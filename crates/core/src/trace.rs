@@ -15,12 +15,14 @@ use crate::tensor::{Repr, Tensor};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// A recording in progress.
 pub struct Trace {
     level: u32,
     abstract_: bool,
+    /// What messages call the function that is recorded.
+    name: OnceLock<String>,
     closed: AtomicBool,
     recording: Mutex<Recording>,
 }
@@ -73,6 +75,7 @@ impl Trace {
         let trace = Arc::new(Trace {
             level,
             abstract_: !with_values,
+            name: OnceLock::new(),
             closed: AtomicBool::new(false),
             recording: Mutex::default(),
         });
@@ -90,6 +93,18 @@ impl Trace {
     /// Whether it has no values.
     pub fn is_abstract(&self) -> bool {
         self.abstract_
+    }
+
+    /// Says how messages call the function that is recorded; the first word counts.
+    pub fn set_name(&self, name: impl Into<String>) {
+        let _ = self.name.set(name.into());
+    }
+
+    /// How messages call the function that is recorded.
+    pub fn name(&self) -> &str {
+        self.name
+            .get()
+            .map_or("the function that was traced", String::as_str)
     }
 
     /// Whether its function has returned.
@@ -152,8 +167,9 @@ impl Trace {
         if self.is_closed() {
             bail!(
                 Trace,
-                "{}: an operand outlived the function that was traced; return it from there instead",
-                op.name()
+                "{}: an operand outlived {}; return it from there instead",
+                op.name(),
+                self.name()
             );
         }
         let args: SmallVec<[Arg; 3]> = inputs.iter().map(|x| self.arg(x)).collect();

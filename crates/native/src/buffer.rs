@@ -50,6 +50,11 @@ impl Buffer {
         &self.bytes
     }
 
+    /// The bytes to write to, if no other view of them is alive.
+    pub fn bytes_mut(&mut self) -> Option<&mut Bytes> {
+        Arc::get_mut(&mut self.bytes)
+    }
+
     /// Where the first element lies, for elements of this many bytes.
     pub fn start(&self, size: usize) -> *const u8 {
         self.bytes

@@ -16,10 +16,10 @@ pub use buffer::Buffer;
 pub use memory::{memory_limit, memory_used, set_memory_limit};
 pub use parallel::{set_thread_limit, threads};
 
-use clematis_core::backend::LINKED;
+use clematis_core::backend::{Executable, LINKED};
 use clematis_core::tensor::Data;
 use clematis_core::{
-    Backend, Composite, Device, Host, Op, Outs, Result, Spec, Support, Tensor, bail,
+    Backend, Composite, Device, Graph, Host, Op, Outs, Result, Spec, Support, Tensor, bail,
 };
 
 /// The engine.
@@ -29,6 +29,13 @@ static NATIVE: Native = Native;
 
 #[linkme::distributed_slice(LINKED)]
 static LINK: fn() -> &'static dyn Backend = backend;
+
+/// Makes a whole graph ready to run, or leaves it to be run op by op.
+pub type Compiler = fn(&Graph) -> Option<Result<Box<dyn Executable>>>;
+
+/// Compilers that are linked in; the first one that takes a graph gets it.
+#[linkme::distributed_slice]
+pub static COMPILERS: [Compiler];
 
 /// The engine, as tensors know it.
 pub fn backend() -> &'static dyn Backend {
@@ -59,6 +66,10 @@ impl Backend for Native {
 
     fn execute(&self, op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
         execute(op, inputs, out)
+    }
+
+    fn compile(&self, graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
+        COMPILERS.iter().find_map(|compiler| compiler(graph))
     }
 
     fn from_host(&self, host: Host, device: Device) -> Result<Data> {

@@ -128,8 +128,8 @@ pub fn for_disjoint<T: Send, W>(
     });
 }
 
-/// A slice under distribution to tasks.
-struct Parts<'a, T> {
+/// A slice under distribution to tasks, each of which writes its own elements; no two may touch the same one.
+pub struct Parts<'a, T> {
     start: *mut T,
     len: usize,
     #[cfg(debug_assertions)]
@@ -142,7 +142,8 @@ struct Parts<'a, T> {
 unsafe impl<T: Send> Sync for Parts<'_, T> {}
 
 impl<'a, T> Parts<'a, T> {
-    fn new(slice: &'a mut [T]) -> Self {
+    /// All of a slice.
+    pub fn new(slice: &'a mut [T]) -> Self {
         Parts {
             start: slice.as_mut_ptr(),
             len: slice.len(),
@@ -154,7 +155,8 @@ impl<'a, T> Parts<'a, T> {
 
     /// Has debug builds note which task writes what, of the first elements at least: notes are eight times the size
     /// of a byte, and no limit counts them. Not needed where the split is plainly disjoint.
-    fn watched(mut self) -> Self {
+    #[must_use]
+    pub fn watched(mut self) -> Self {
         #[cfg(debug_assertions)]
         self.owners
             .resize_with(self.len.min(WATCHED), AtomicUsize::default);
@@ -163,7 +165,8 @@ impl<'a, T> Parts<'a, T> {
         self
     }
 
-    fn task(&self, task: usize) -> Part<'_, T> {
+    /// What one task sees of it.
+    pub fn task(&self, task: usize) -> Part<'_, T> {
         Part { all: self, task }
     }
 }

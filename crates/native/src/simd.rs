@@ -113,6 +113,7 @@ fn find_level() -> Level {
 /// }
 /// zip(&mut out, &x, &y, |x, y| x + y);
 /// ```
+#[macro_export]
 macro_rules! multiversion {
     ($(
         $(#[$meta:meta])*
@@ -582,10 +583,7 @@ impl Strides {
 }
 
 /// Types for which the crate `gemm` has a kernel.
-pub(crate) trait Gemm:
-    Copy + Send + Sync + num_traits::Zero + num_traits::One + 'static
-{
-}
+pub trait Gemm: Copy + Send + Sync + num_traits::Zero + num_traits::One + 'static {}
 impl Gemm for f32 {}
 impl Gemm for f64 {}
 impl Gemm for num_complex::Complex<f32> {}
@@ -593,7 +591,7 @@ impl Gemm for num_complex::Complex<f64> {}
 
 /// `dst (+)= lhs · rhs`, `m` by `k` times `k` by `n`, on so many threads.
 #[allow(clippy::too_many_arguments)]
-pub(crate) fn gemm<T: Gemm>(
+pub fn gemm<T: Gemm>(
     [m, n, k]: [usize; 3],
     dst: (&mut [T], Strides),
     lhs: (&[T], Strides),

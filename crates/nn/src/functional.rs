@@ -22,7 +22,7 @@ pub mod random;
 pub mod recurrent;
 pub mod step;
 pub mod running;
-pub mod stream;
+pub use clematis_core::random::stream;
 pub mod words;
 
 use clematis_core::expr::Expr;

@@ -33,7 +33,7 @@ pub use linear::{Bilinear, Embedding, Linear};
 pub use module::{Module, parameter_count};
 pub use norm::{BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RmsNorm};
 pub use optim::{
-    Adagrad, Adam, AdamW, Groups, Lamb, Lars, Lion, LossScale, Optimizer, RmsProp, Sgd,
+    Adagrad, Adam, AdamW, Groups, JitStep, Lamb, Lars, Lion, LossScale, Optimizer, RmsProp, Sgd,
 };
 pub use pool::{AdaptivePool, AvgPool, GlobalPool, MaxPool};
 pub use recurrent::{Cell, Recurrent, RecurrentOptions, Run};

@@ -6,6 +6,7 @@
 mod accumulate;
 mod clip;
 mod groups;
+mod jit;
 mod rules;
 mod scale;
 mod state;
@@ -13,6 +14,7 @@ mod state;
 pub use accumulate::Accumulate;
 pub use clip::{clip_by_global_norm, clip_by_value, global_norm};
 pub use groups::Groups;
+pub use jit::JitStep;
 pub use rules::{Adagrad, Adam, AdamW, Lamb, Lars, Lion, RmsProp, Sgd};
 pub use scale::LossScale;
 pub use state::State;
@@ -20,7 +22,7 @@ pub use state::State;
 use crate::functional::step::{Rule, Step};
 use crate::schedule::Schedule;
 use clematis_core::tree::{self, Path, Role, Tree};
-use clematis_core::{Result, Tensor, bail};
+use clematis_core::{DType, Repr, Result, Tensor, backend, bail, ensure, ops};
 use std::collections::HashSet;
 
 /// A rule that moves parameters against their gradients.
@@ -46,6 +48,54 @@ pub trait Optimizer {
 
     /// One step.
     fn step(&self, params: &mut dyn Tree, grads: &dyn Tree, state: &mut State) -> Result<()> {
+        let traced = |leaf: &Trained| matches!(leaf.tensor.lowest().repr(), Repr::Traced { .. });
+        ensure!(
+            !self.counts() || !trained(params).iter().any(traced),
+            Trace,
+            "{}: a program would keep the number of this step; use nn::JitStep, or step_by",
+            self.rule().name()
+        );
+        self.step_by(params, grads, state, None)
+    }
+
+    /// Whether a step depends on how many were taken before.
+    fn counts(&self) -> bool {
+        let by_rule = matches!(self.rule(), Rule::Adam { .. } | Rule::Lamb { .. });
+        by_rule || !matches!(self.lr(), Schedule::Constant(_))
+    }
+
+    /// What the next step takes besides tensors: a row for each parameter.
+    fn numbers(&self, params: &dyn Tree, state: &State) -> Result<Tensor> {
+        let own = trained(params);
+        let rows: Vec<f64> = own
+            .iter()
+            .flat_map(|leaf| {
+                let (rule, lr) = self.of_path(&leaf.path);
+                rule.numbers(lr.at(state.steps), state.steps + 1)
+            })
+            .collect();
+        let shape = [own.len(), rows.len() / own.len().max(1)];
+        let is_wide = own
+            .iter()
+            .any(|leaf| leaf.tensor.dtype().real() == DType::F64);
+        let make = || match is_wide {
+            true => ops::from_slice(&rows, shape),
+            false => ops::from_slice(&rows.iter().map(|&x| x as f32).collect::<Vec<_>>(), shape),
+        };
+        match own.iter().find_map(|leaf| leaf.tensor.backend()) {
+            Some(home) => backend::with(home, make),
+            None => make(),
+        }
+    }
+
+    /// One step with what `numbers` gave, as a program takes it at each call; without, by the state's own count.
+    fn step_by(
+        &self,
+        params: &mut dyn Tree,
+        grads: &dyn Tree,
+        state: &mut State,
+        numbers: Option<&Tensor>,
+    ) -> Result<()> {
         let rule = self.rule();
         rule.check()?;
         self.lr().check()?;
@@ -57,7 +107,9 @@ pub trait Optimizer {
             moments: Vec::with_capacity(own.len()),
         };
         let mut leaves = tree::leaves(params);
-        for ((leaf, slope), known) in own.iter().zip(&slopes).zip(&state.moments) {
+        for (i, ((leaf, slope), known)) in own.iter().zip(&slopes).zip(&state.moments).enumerate() {
+            let row = |all: &Tensor| ops::squeeze(ops::slice_axis(all, 0, i, i + 1), 0).done();
+            let row = numbers.map(row).transpose()?;
             let slots: Vec<_> = known.slots.iter().cloned().map(Some).collect();
             let (rule, lr) = self.of_path(&leaf.path);
             let (moved, slots) = rule.step(Step {
@@ -67,6 +119,7 @@ pub trait Optimizer {
                 slots: &slots,
                 lr: lr.at(state.steps),
                 count: next.steps,
+                numbers: row.as_ref(),
                 stop: true,
             })?;
             leaves[leaf.place] = moved;

@@ -5,12 +5,15 @@ use crate::operand::{give, operand};
 use crate::transform::Object;
 use clematis_convert::{Program, import};
 use clematis_core::dim::Bindings;
-use clematis_core::graph::{Graph, Output};
+use clematis_core::graph::{Arg, Graph, Output};
 use clematis_core::{Kind, Tensor};
 use clematis_nn::functional::stream;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyModule};
 use std::sync::Arc;
+
+/// An op as a drawing needs it: name, operands, results.
+type Drawn = (&'static str, Vec<Option<u32>>, Vec<(u32, String, usize)>);
 
 /// A program that was captured: called with the values of its inputs in order, it gives those of its outputs.
 #[pyclass(name = "_Graph", module = "clematis._clematis", frozen)]
@@ -75,6 +78,38 @@ impl PyGraph {
     /// The names of the ops, each as often as it stands there.
     fn ops(&self) -> Vec<&'static str> {
         self.graph.nodes.iter().map(|node| node.op.name()).collect()
+    }
+
+    /// For each op its name, the numbers of its operands (None: a number at hand), and number, spec and bytes of its results.
+    fn nodes(&self) -> Vec<Drawn> {
+        let value = |arg: &Arg| match arg {
+            Arg::Value(id) => Some(id.0),
+            Arg::Const(_) => None,
+        };
+        let nodes = self.graph.nodes.iter().map(|node| {
+            let args = node.args.iter().map(value).collect();
+            let outs = node.outs.clone().map(|id| {
+                let spec = &self.graph.values[id as usize];
+                let bytes = if spec.shape.is_symbolic() {
+                    0
+                } else {
+                    spec.bytes()
+                };
+                (id, spec.to_string(), bytes)
+            });
+            (node.op.name(), args, outs.collect())
+        });
+        nodes.collect()
+    }
+
+    /// The numbers of the inputs and of the outputs.
+    fn ends(&self) -> (Vec<u32>, Vec<Option<u32>>) {
+        let outs = self.graph.outputs.iter().map(|out| match &out.arg {
+            Arg::Value(id) => Some(id.0),
+            Arg::Const(_) => None,
+        });
+        let inputs = self.graph.inputs.iter().map(|input| input.value.0);
+        (inputs.collect(), outs.collect())
     }
 
     /// The program as text, which the class reads back.

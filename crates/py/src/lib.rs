@@ -11,6 +11,7 @@ mod dlpack;
 mod dtype;
 mod error;
 mod function;
+mod jit;
 mod lower;
 mod nest;
 mod onnx;
@@ -76,6 +77,7 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     checkpoint::install(m)?;
     convert::install(m)?;
     lower::install(m)?;
+    jit::install(m)?;
     source::install(m)?;
     onnx::install(m)?;
     cost::install(m)?;

@@ -66,8 +66,10 @@ impl PyTensor {
                 format!("{what}: {} has more or fewer than one element", x.spec()),
             ));
         }
-        let unread = matches!(x.lowest().repr(), Repr::Traced { .. });
-        if unread {
+        if let Repr::Traced { trace, .. } = x.lowest().repr()
+            // What outlived its trace says so below.
+            && !trace.is_closed()
+        {
             return Err(exception(
                 Kind::Trace,
                 format!(

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod custom;
+mod mapped;
 pub(crate) mod seen;
 
 pub use seen::variable_like;
@@ -450,5 +451,6 @@ pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::plain_functions!(m; grad value_and_grad jac hessian vjp jvp linearize);
     m.add_function(wrap_pyfunction!(crate::tree::_method, m)?)?;
     m.add_function(wrap_pyfunction!(_derivative, m)?)?;
+    mapped::install(m)?;
     custom::install(m)
 }

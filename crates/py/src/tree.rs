@@ -57,6 +57,14 @@ impl Tree for Leaves {
 }
 
 impl Leaves {
+    /// Leaves at these paths.
+    pub fn new(tensors: Vec<Tensor>, paths: Vec<String>) -> Self {
+        Leaves {
+            tensors,
+            paths: Arc::new(paths),
+        }
+    }
+
     /// The paths.
     pub fn paths(&self) -> &[String] {
         &self.paths

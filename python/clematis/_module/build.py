@@ -92,6 +92,7 @@ def _assemble(module: Any, info: Info, kind: type, now: bool) -> None:
         if info.filled:
             info.nests.append(info)
         info.buffers = found.buffers
+        info.assembled += 1
         info.fresh = True
     finally:
         info.building = False

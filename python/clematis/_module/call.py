@@ -11,11 +11,11 @@ from typing import Any
 from .. import _clematis as _core
 from .. import _nest
 from ..container import Container
-from ..errors import ClematisError, StructureError
+from ..errors import ClematisError, StructureError, TraceError
 from ..gradients import with_grads as gradients_wanted
 from .build import ensure, fitted, is_built, label, settle, stored
 from .hooks import after, before
-from .info import RUNNING, Frame, Info, info_of, routed
+from .info import RUNNING, TRACING, Frame, Info, info_of, routed
 from .track import Tracker
 
 # What every call takes besides the arguments of the forward pass.
@@ -68,6 +68,9 @@ def run(module: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
         inner = type(module)._forward if getattr(function, "is_base", False) else function
         asked = {word: kwargs.pop(word) for word in _words(inner) if word in kwargs}
     outer = RUNNING.get()
+    tracing = TRACING.get()
+    if tracing is not None:
+        tracing.meet(module)
     frame = Frame(outer, module)
     v = asked.get("v")
     info = _built(module, args, kwargs, v is not None)
@@ -118,6 +121,8 @@ def _tracker(module: Any, info: Info, asked: dict[str, Any], outer: Frame | None
                 info.submod_rets, info.submod_call_order = Container(), Container()
             return None
         return outer.tracker  # type: ignore[no-any-return]
+    if TRACING.get() is not None:
+        raise TraceError("track: there are no values to note while jit traces the call; call the module outside of it")
     info.submod_rets, info.submod_call_order = Container(), Container()
     return Tracker(
         module, rets or expected is not None, order, asked.get("submod_depth"), asked.get("submods_to_track"), expected

@@ -39,6 +39,7 @@ def _copied(x: Any, known: dict[int, Any], kinds: tuple[type, ...]) -> Any:
         old = info_of(x)
         release(x, old)
         info = new.__dict__[NAME] = Info()
+        info.is_copy = True
         for name in Info.KEPT:
             setattr(info, name, getattr(old, name))
         info.frozen, info.order, info.passing = set(old.frozen), dict(old.order), set(old.passing)

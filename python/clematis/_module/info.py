@@ -68,12 +68,16 @@ class Info:
         self.submod_rets = Container()
         self.submod_call_order = Container()
         self.expected: Any = None
+        # Whether a transform has made it in the place of another.
+        self.is_copy = False
         self.forget()
 
     def forget(self) -> None:
         """Leaves the settings, and nothing of what was found."""
         self.v = Container()
         self.fresh = self.building = False
+        # How often it was put together: what was found before holds no longer.
+        self.assembled = getattr(self, "assembled", 0) + 1
         self.leaves: list[str] = []
         self.pruned: dict[str, str] = {}
         self.children: list[Child] = []
@@ -154,6 +158,10 @@ class Frame:
 
 # Each thread and task has its own, so nothing of a call is ever stored in a module.
 RUNNING: ContextVar[Frame | None] = ContextVar("clematis_module", default=None)
+
+
+# What notes the modules and optimisers that a traced function uses.
+TRACING: ContextVar[Any] = ContextVar("clematis_tracing", default=None)
 
 
 def routed(module: Any) -> Container | None:

@@ -9,7 +9,7 @@ from ..errors import StructureError
 from .build import ensure, label, settle, stored, take
 from .call import frozen_paths
 from .discover import State
-from .info import info_of
+from .info import TRACING, info_of
 from .inspection import Inspection
 
 
@@ -38,6 +38,9 @@ class Roles(Inspection):
         """The tensors that are not trained, by their paths."""
         found = Container()
         ensure(self, self._kind)
+        tracing = TRACING.get()
+        if tracing is not None:
+            tracing.meet(self)
         for path, holder, key in _buffers(self, ""):
             x = _inside(holder, key)
             found[path] = x.value if isinstance(x, State) else x

@@ -32,6 +32,7 @@ class Accumulate(Wrapper):
 
     def step(self, v: Any, grads: Any, ignore_missing: bool = False) -> Any:
         """Adds the gradients to the sum; every so many times, a step of the optimiser inside."""
+        self._check_untraced()
         new = leaves.by_path("Accumulate.step", grads)
         total = _core._summed(self._sum, new) if self._count else _core._scaled(new, 1.0)
         if self._count + 1 < self.every:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .. import _clematis as _core
+from .._module.info import TRACING
 from ..container import Container
 from ..errors import ArgumentError, StructureError
 from . import leaves
@@ -45,6 +46,9 @@ class Optimizer:
     >>> isinstance(cm.optim.Adam(), cm.optim.Optimizer)
     True
     """
+
+    # A program knows an optimiser by itself, not by what it remembers.
+    __jit_held__ = True
 
     def __init__(
         self,
@@ -122,14 +126,20 @@ class Optimizer:
         slopes = leaves.by_path(f"{self._rule}.step", grads)
         params = leaves.by_path(f"{self._rule}.step", v)
         self._compare(v, params, slopes, ignore_missing)
+        tracing = TRACING.get()
+        if tracing is not None:
+            tracing.meet_optimizer(self, params)
         rates = self._rates()
         rows = []
         for path, x in params.items():
             if path in slopes:
                 # A parameter that comes late, or was left out, counts its own steps.
                 missed = self._missed.get(path, self._step if self._is_new(path) else 0)
-                count = self._step - missed + 1
-                rows.append((path, x, slopes[path], self._moments.get(path), self._place(path), count))
+                place, count = self._place(path), self._step - missed + 1
+                if tracing is not None:
+                    # The count is another one at each run of the program.
+                    count = tracing.numbers(self, place, missed, x)
+                rows.append((path, x, slopes[path], self._moments.get(path), place, count))
         new, moments = _core._optim_step(self._rule, rates, rows, self.stop_gradients)
         paths = [row[0] for row in rows]
         out = leaves.placed(v, dict(zip(paths, new, strict=True)), inplace=self.inplace)
@@ -160,6 +170,13 @@ class Optimizer:
             own = group["lr"]
             out.append((mine if own is None else rate(self._rule, own, self._step), group["settings"]))
         return out
+
+    def _numbers(self, group: int, missed: int, ahead: int, wide: bool, home: str) -> Any:
+        """What the formula of a step takes besides tensors, so many steps ahead, as a vector on a backend."""
+        step = self._step + ahead
+        own = list(self.groups.values())[group - 1] if group else {"lr": None, "settings": self._settings}
+        lr = rate(self._rule, self.lr if own["lr"] is None else own["lr"], step)
+        return _core._optim_numbers(self._rule, own["settings"], lr, step - missed + 1, wide, home)
 
     def _place(self, path: str) -> int:
         """The number of the group that a path belongs to."""

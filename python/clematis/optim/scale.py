@@ -48,6 +48,7 @@ class LossScale(Wrapper):
 
     def step(self, v: Any, grads: Any, ignore_missing: bool = False) -> Any:
         """A step of the optimiser inside with the gradients divided by the scale, or none if they are not finite."""
+        self._check_untraced()
         new = _core._scaled(leaves.by_path("LossScale.step", grads), 1.0 / self.scale)
         finite = _core._tree.all_finite(new)
         out = self.optimizer.step(v, new, ignore_missing) if finite else v

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .._module.info import TRACING
 from ..container import Container
-from ..errors import StructureError
+from ..errors import StructureError, TraceError
 from .optimizer import Optimizer
 
 
 class Wrapper:
     """Looks like an optimiser, and has one inside that takes the steps."""
+
+    __jit_held__ = True
 
     def __init__(self, optimizer: Any) -> None:
         if not isinstance(optimizer, (Optimizer, Wrapper)):
@@ -21,6 +24,13 @@ class Wrapper:
         self.optimizer.init(v)
         self._reset()
         return self
+
+    def _check_untraced(self) -> None:
+        if TRACING.get() is not None:
+            raise TraceError(
+                f"{type(self).__name__}.step: what it does depends on numbers of Python's, which a program would keep;"
+                " jit the gradients alone and take the step outside"
+            )
 
     def _reset(self) -> None:
         """Forgets what was remembered."""

@@ -241,6 +241,11 @@ fn streamed<T: Stored<Wide = T>>(
 /// Bytes of a result below which nobody has to ask for the size of the caches.
 const STREAMED: usize = 1 << 20;
 
+/// The kernel of a row of floats, for those who walk over their operands themselves.
+pub fn row(b: Binary) -> Option<fn(&mut [f32], &[f32], &[f32])> {
+    single_row(b).map(|(_, row)| row)
+}
+
 /// Runs a binary op.
 #[inline]
 pub fn run(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
@@ -320,22 +325,28 @@ where
     })
 }
 
+fn ordered<T>(c: Compare) -> (Cost, Row2<T, T, u8>)
+where
+    T: Stored,
+    T::Wide: PartialOrd,
+{
+    match c {
+        Compare::Equal => light!(|x: T::Wide, y| u8::from(x == y)),
+        Compare::NotEqual => light!(|x: T::Wide, y| u8::from(x != y)),
+        Compare::Less => light!(|x: T::Wide, y| u8::from(x < y)),
+        Compare::LessEqual => light!(|x: T::Wide, y| u8::from(x <= y)),
+        Compare::Greater => light!(|x: T::Wide, y| u8::from(x > y)),
+        Compare::GreaterEqual => light!(|x: T::Wide, y| u8::from(x >= y)),
+    }
+}
+
+/// The kernel of a row of comparisons of floats.
+pub fn compare_row(c: Compare) -> fn(&mut [u8], &[f32], &[f32]) {
+    ordered::<f32>(c).1
+}
+
 /// Runs a comparison.
 pub fn compare(c: Compare, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
-    fn ordered<T>(c: Compare) -> (Cost, Row2<T, T, u8>)
-    where
-        T: Stored,
-        T::Wide: PartialOrd,
-    {
-        match c {
-            Compare::Equal => light!(|x: T::Wide, y| u8::from(x == y)),
-            Compare::NotEqual => light!(|x: T::Wide, y| u8::from(x != y)),
-            Compare::Less => light!(|x: T::Wide, y| u8::from(x < y)),
-            Compare::LessEqual => light!(|x: T::Wide, y| u8::from(x <= y)),
-            Compare::Greater => light!(|x: T::Wide, y| u8::from(x > y)),
-            Compare::GreaterEqual => light!(|x: T::Wide, y| u8::from(x >= y)),
-        }
-    }
     fn equality<T>(c: Compare) -> Chosen<T, u8>
     where
         T: Stored<Wide = T> + PartialEq,

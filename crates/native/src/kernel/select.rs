@@ -9,7 +9,8 @@ use crate::simd::multiversion;
 use clematis_core::{Result, Spec, Tensor, bail};
 
 multiversion! {
-    fn choose[T: Copy](out: &mut [T], cond: &[u8], x: &[T], y: &[T]) {
+    /// `x` where the condition holds, else `y`, for a row.
+    pub fn choose[T: Copy](out: &mut [T], cond: &[u8], x: &[T], y: &[T]) {
         for (((out, &c), &x), &y) in out.iter_mut().zip(cond).zip(x).zip(y) {
             *out = if c != 0 { x } else { y };
         }

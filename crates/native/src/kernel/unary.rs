@@ -51,7 +51,7 @@ macro_rules! heavy {
 type Chosen<A, O> = Option<(Cost, Row1<A, O>)>;
 
 macro_rules! float_functions {
-    ($name:ident, $truth:ident, $t:ty, $math:ident, $real:path, $sin:expr, $cos:expr) => {
+    ($name:ident, $truth:ident, $t:ty, $math:ident, $real:path, $sin:expr, $cos:expr, $erfc:expr) => {
         fn $name(u: Unary) -> Chosen<$t, $t> {
             use $math as m;
             use $real as r;
@@ -84,7 +84,7 @@ macro_rules! float_functions {
                 Unary::Acosh => heavy!(m::acosh),
                 Unary::Atanh => heavy!(m::atanh),
                 Unary::Erf => medium!(m::erf),
-                Unary::Erfc => heavy!(m::erfc),
+                Unary::Erfc => $erfc,
                 Unary::Erfinv => heavy!(m::erfinv),
                 Unary::Lgamma => heavy!(m::lgamma),
                 Unary::Digamma => heavy!(m::digamma),
@@ -117,8 +117,8 @@ macro_rules! float_functions {
         }
     };
 }
-float_functions! { single_row, single_truth, f32, single, real::single, sines, cosines }
-float_functions! { double_row, double_truth, f64, double, real::double, |o, x| each_plain(o, x, double::sin), |o, x| each_plain(o, x, double::cos) }
+float_functions! { single_row, single_truth, f32, single, real::single, sines, cosines, medium!(single::erfc) }
+float_functions! { double_row, double_truth, f64, double, real::double, |o, x| each_plain(o, x, double::sin), |o, x| each_plain(o, x, double::cos), heavy!(double::erfc) }
 
 fn complex_row<T>(u: Unary) -> Chosen<Complex<T>, Complex<T>>
 where
@@ -210,6 +210,16 @@ where
         Unary::LogicalNot => light!(|x: T| u8::from(x.is_zero())),
         _ => return None,
     })
+}
+
+/// The kernel of a row of floats, for those who walk over their operands themselves.
+pub fn row(u: Unary) -> Option<fn(&mut [f32], &[f32])> {
+    single_row(u).map(|(_, row)| row)
+}
+
+/// The same for what asks a question of a float.
+pub fn truth_row(u: Unary) -> Option<fn(&mut [u8], &[f32])> {
+    single_truth(u).map(|(_, row)| row)
 }
 
 /// Runs a unary op.
@@ -322,35 +332,42 @@ mod wide_math {
 
 /// A row of an activation that the engine runs whole.
 macro_rules! activation {
-    ($name:ident, $doc:literal, |$x:ident, $m:ident| $body:expr) => {
+    ($name:ident, $row:ident, $doc:literal, |$x:ident, $m:ident| $body:expr) => {
+        #[doc = $doc]
+        #[allow(clippy::excessive_precision)] // one formula serves f32 and f64
+        pub fn $row(out: &mut [f32], x: &[f32]) {
+            use narrow_math as $m;
+            each(out, x, |$x: f32| $body);
+        }
+
         #[doc = $doc]
         pub fn $name(op: &str, x: &Tensor, out: &Spec) -> Result<Buffer> {
-            #[allow(clippy::excessive_precision)] // one formula serves f32 and f64
-            fn narrow(out: &mut [f32], x: &[f32]) {
-                use narrow_math as $m;
-                each(out, x, |$x: f32| $body);
-            }
             fn wide(out: &mut [f64], x: &[f64]) {
                 use wide_math as $m;
                 each(out, x, |$x: f64| $body);
             }
             match x.dtype() {
-                DType::F16 => map::unary::<f16, f16>(op, x, out, Cost::Medium, narrow),
-                DType::BF16 => map::unary::<bf16, bf16>(op, x, out, Cost::Medium, narrow),
-                DType::F32 => map::unary::<f32, f32>(op, x, out, Cost::Medium, narrow),
+                DType::F16 => map::unary::<f16, f16>(op, x, out, Cost::Medium, $row),
+                DType::BF16 => map::unary::<bf16, bf16>(op, x, out, Cost::Medium, $row),
+                DType::F32 => map::unary::<f32, f32>(op, x, out, Cost::Medium, $row),
                 DType::F64 => map::unary::<f64, f64>(op, x, out, Cost::Medium, wide),
                 other => bail!(Internal, "{op}: the engine has no kernel for {other}"),
             }
         }
     };
 }
-activation! { sigmoid, "1 / (1 + exp(-x))", |x, m| m::sigmoid(x) }
-activation! { silu, "x sigmoid(x)", |x, m| x * m::sigmoid(x) }
-activation! { gelu, "x times the normal distribution function of x", |x, m| x * m::normal(x) }
-activation! { gelu_tanh, "gelu by the hyperbolic tangent", |x, m| {
+activation! { sigmoid, sigmoid_row, "1 / (1 + exp(-x))", |x, m| m::sigmoid(x) }
+activation! { silu, silu_row, "x sigmoid(x)", |x, m| x * m::sigmoid(x) }
+activation! { gelu, gelu_row, "x times the normal distribution function of x", |x, m| x * m::normal(x) }
+activation! { gelu_tanh, gelu_tanh_row, "gelu by the hyperbolic tangent", |x, m| {
     let inner = 0.797_884_560_802_865_4 * (x + 0.044_715 * (x * x * x));
     x * 0.5 * (1.0 + m::tanh(inner))
 } }
+
+/// `max(x, 0)` of a row of floats.
+pub fn relu_row(out: &mut [f32], x: &[f32]) {
+    each(out, x, |x: f32| if x < 0.0 { 0.0 } else { x });
+}
 
 /// `max(x, 0)`; NaN stays NaN.
 pub fn relu(op: &str, x: &Tensor, out: &Spec) -> Result<Buffer> {

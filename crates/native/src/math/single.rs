@@ -10,7 +10,7 @@ mod logarithm;
 mod trigonometric;
 
 pub(super) use error_function::erfinv_ratio;
-pub use error_function::{erf, erfinv};
+pub use error_function::{erf, erfc, erfinv};
 pub use exponential::{exp, exp2, expm1, sigmoid, tanh};
 pub use logarithm::{log, log1p, log2, log10, logaddexp};
 pub use trigonometric::{TRIG_LIMIT, cos, cos_reduced, cos_slice, sin, sin_reduced, sin_slice};
@@ -83,8 +83,6 @@ through_double! {
     atanh(x) = libm::atanh;
     /// `x` to the power `y`.
     pow(x, y) = double::pow;
-    /// `1 - erf(x)`, accurate in the far tail.
-    erfc(x) = special::erfc;
     /// Logarithm of `|Γ(x)|`.
     lgamma(x) = special::lgamma;
     /// Derivative of `ln Γ`.

@@ -7,6 +7,8 @@
 pub mod clip;
 mod formula;
 
+use formula::Numbers;
+
 use super::is_traced;
 use clematis_core::{Backend, Result, Tensor, backend, ensure, ops};
 
@@ -267,7 +269,11 @@ impl Rule {
                     None => ops::zeros_like(&w).done()?,
                 });
             }
-            let moved = self.formula(&w, &g, &mut slots, at.lr, at.count as f64)?;
+            let numbers = match at.numbers {
+                Some(vector) => Numbers::of(vector, wide.real())?,
+                None => Numbers::plain(self.numbers(at.lr, at.count)),
+            };
+            let moved = self.formula(&w, &g, &mut slots, &numbers)?;
             Ok((ops::cast(moved, at.param.dtype()).done()?, slots))
         };
         let out = match at.param.backend() {
@@ -293,6 +299,8 @@ pub struct Step<'a> {
     pub lr: f64,
     /// Which step of this parameter this is, from 1.
     pub count: u64,
+    /// What `Rule::numbers` makes of both as one vector, where a program takes it at each call; they do not count then.
+    pub numbers: Option<&'a Tensor>,
     /// Whether nothing may be differentiated through the step.
     pub stop: bool,
 }

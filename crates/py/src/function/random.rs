@@ -9,6 +9,7 @@ mod parameters;
 mod source;
 mod state;
 
+pub use key::PyKey;
 pub use keyed::install as install_keyed;
 pub use source::{drawn, source};
 

@@ -2,8 +2,10 @@
 
 use crate::error::{OrRaise, exception};
 use crate::operand::{LARGE, give, try_operand};
+use crate::tensor::PyTensor;
 use crate::tree::{self, Leaves, Structure};
-use clematis_core::{Kind, Result, Tensor, backend, ops};
+use clematis_core::host::Bytes;
+use clematis_core::{Host, Kind, Result, Tensor, backend, ops};
 use clematis_nn::LossScale;
 use clematis_nn::functional::step::{Rule, Step, clip};
 use pyo3::prelude::*;
@@ -83,6 +85,35 @@ fn _optim_slots(name: &str, settings: &Bound<'_, PyDict>) -> PyResult<Vec<&'stat
     Ok(rule(name, settings)?.slots().to_vec())
 }
 
+/// What the formula of a step takes besides tensors, for a program that is given it at each call.
+#[pyfunction]
+#[pyo3(signature = (name, settings, lr, count, wide, home, /))]
+fn _optim_numbers<'py>(
+    name: &str,
+    settings: &Bound<'py, PyDict>,
+    lr: f64,
+    count: u64,
+    wide: bool,
+    home: &str,
+) -> PyResult<Object<'py>> {
+    let numbers = rule(name, settings)?.numbers(lr, count);
+    let made = backend::with(backend::find(home).or_raise()?, || match wide {
+        true => ops::from_slice(&numbers, [numbers.len()]),
+        false => ops::from_slice(&numbers.map(|x| x as f32), [numbers.len()]),
+    });
+    give(settings.py(), made.or_raise()?, false)
+}
+
+/// A moment before the first step, at hand also while a step is traced.
+#[pyfunction]
+#[pyo3(signature = (param, /))]
+fn _moment_zeros<'py>(param: &Object<'py>) -> PyResult<Object<'py>> {
+    let (x, _) = array(param, "the parameter", "")?;
+    let spec = x.spec().with_dtype(x.dtype().accumulator());
+    let host = Host::new(spec.clone(), Bytes::zeroed(spec.bytes()).or_raise()?).or_raise()?;
+    give(param.py(), ops::from_host(host).or_raise()?, false)
+}
+
 /// What one parameter of a step needs.
 struct Leaf {
     path: String,
@@ -91,6 +122,8 @@ struct Leaf {
     slots: Vec<Option<Tensor>>,
     group: usize,
     count: u64,
+    /// In the place of the count, where a program takes it at each call.
+    numbers: Option<Tensor>,
     raw: bool,
 }
 
@@ -119,7 +152,8 @@ fn beside(slot: Tensor, param: &Tensor) -> Result<Tensor> {
 /// A step of many parameters: the new ones and their new moments, or an error and nothing is changed.
 ///
 /// `groups` are pairs of a learning rate and a dict of numbers; `leaves` are tuples of a path, a parameter, its gradient,
-/// a list of moments or None, the number of its group, and which step of it this is, from 1.
+/// a list of moments or None, the number of its group, and which step of it this is, from 1, or a vector of the numbers
+/// that follow from it.
 #[pyfunction]
 #[pyo3(signature = (name, groups, leaves, stop, /))]
 fn _optim_step<'py>(
@@ -139,8 +173,11 @@ fn _optim_step<'py>(
         let path: String = entry.get_item(0)?.extract()?;
         let (param, raw) = array(&entry.get_item(1)?, "the parameter", &path)?;
         let (grad, _) = array(&entry.get_item(2)?, "the gradient of", &path)?;
-        let (group, count): (usize, u64) =
-            (entry.get_item(4)?.extract()?, entry.get_item(5)?.extract()?);
+        let (group, last): (usize, _) = (entry.get_item(4)?.extract()?, entry.get_item(5)?);
+        let (count, numbers) = match last.cast::<PyTensor>() {
+            Ok(vector) => (0, Some(vector.borrow().tensor.clone())),
+            Err(_) => (last.extract::<u64>()?, None),
+        };
         let known = entry.get_item(3)?;
         let (_, rule) = groups
             .get(group)
@@ -161,6 +198,7 @@ fn _optim_step<'py>(
             slots,
             group,
             count,
+            numbers,
             raw,
         });
     }
@@ -174,6 +212,7 @@ fn _optim_step<'py>(
                 slots: &leaf.slots,
                 lr,
                 count: leaf.count,
+                numbers: leaf.numbers.as_ref(),
                 stop,
             })
         });
@@ -333,6 +372,8 @@ fn _next_scale(
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_optim_slots, m)?)?;
     m.add_function(wrap_pyfunction!(_optim_step, m)?)?;
+    m.add_function(wrap_pyfunction!(_optim_numbers, m)?)?;
+    m.add_function(wrap_pyfunction!(_moment_zeros, m)?)?;
     m.add_function(wrap_pyfunction!(_scaled, m)?)?;
     m.add_function(wrap_pyfunction!(_summed, m)?)?;
     m.add_function(wrap_pyfunction!(_next_scale, m)?)

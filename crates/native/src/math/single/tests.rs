@@ -84,6 +84,7 @@ accurate! {
     tanh_is_accurate: tanh, f64::tanh, -10.0, 10.0, 2.0;
     sigmoid_is_accurate: sigmoid, sigmoid64, -110.0, 20.0, 2.0;
     erf_is_accurate: erf, erf64, -4.5, 4.5, 2.0;
+    erfc_is_accurate: erfc, libm::erfc, -4.5, 10.5, 3.0;
     sin_is_accurate: sin, f64::sin, -100.0, 100.0, 1.5;
     cos_is_accurate: cos, f64::cos, -100.0, 100.0, 1.5;
     large_sines_are_accurate: sin, f64::sin, -2.0e6, 2.0e6, 1.5;

@@ -3,18 +3,91 @@
 use super::Rule;
 use crate::functional::safe_sqrt;
 use clematis_core::expr::{Expr, IntoExpr};
-use clematis_core::{Result, Tensor, bail, ops};
+use clematis_core::{DType, Result, Tensor, bail, ops};
+
+/// What changes from step to step beside the tensors.
+pub(super) struct Numbers {
+    /// The learning rate.
+    lr: Tensor,
+    /// What the mean of gradients has of its full weight.
+    missing: Tensor,
+    /// The root of what the mean of squares has of its own.
+    root: Tensor,
+    /// The learning rate over `missing`.
+    scaled: Tensor,
+    /// What decay leaves of a parameter.
+    kept: Tensor,
+}
+
+impl Numbers {
+    /// How many there are.
+    pub(super) const COUNT: usize = 5;
+
+    /// Plain numbers, which take the type of their neighbours.
+    pub(super) fn plain(numbers: [f64; Numbers::COUNT]) -> Self {
+        let [lr, missing, root, scaled, kept] = numbers.map(Tensor::number);
+        Numbers {
+            lr,
+            missing,
+            root,
+            scaled,
+            kept,
+        }
+    }
+
+    /// Those of a vector, in an element type.
+    pub(super) fn of(vector: &Tensor, dtype: DType) -> Result<Self> {
+        let all = ops::cast(vector, dtype).done()?;
+        let at = |i: usize| ops::squeeze(ops::slice_axis(&all, 0, i, i + 1), 0).done();
+        Ok(Numbers {
+            lr: at(0)?,
+            missing: at(1)?,
+            root: at(2)?,
+            scaled: at(3)?,
+            kept: at(4)?,
+        })
+    }
+}
 
 impl Rule {
+    /// What the formula takes in each step: learning rate, shares of the means, scaled rate, what decay leaves.
+    pub fn numbers(&self, lr: f64, count: u64) -> [f64; 5] {
+        let t = count as f64;
+        let (beta1, beta2, decay) = match *self {
+            Rule::Adam {
+                beta1,
+                beta2,
+                weight_decay,
+                ..
+            }
+            | Rule::Lamb {
+                beta1,
+                beta2,
+                weight_decay,
+                ..
+            } => (beta1, beta2, weight_decay),
+            Rule::Lion { weight_decay, .. } => (0.0, 0.0, weight_decay),
+            _ => (0.0, 0.0, 0.0),
+        };
+        let (c1, c2) = (1.0 - beta1.powf(t), 1.0 - beta2.powf(t));
+        [lr, c1, c2.sqrt(), lr / c1, 1.0 - lr * decay]
+    }
+
     /// The new parameter; the moments change in their places.
     pub(super) fn formula(
         &self,
         w: &Tensor,
         g: &Tensor,
         slots: &mut [Tensor],
-        lr: f64,
-        t: f64,
+        numbers: &Numbers,
     ) -> Result<Tensor> {
+        let Numbers {
+            lr,
+            missing,
+            root,
+            scaled,
+            kept,
+        } = numbers;
         match (*self, slots) {
             (
                 Rule::Sgd {
@@ -47,11 +120,10 @@ impl Rule {
                 let g = decayed(g, w, if decoupled { 0.0 } else { weight_decay })?;
                 averages(&g, mean, square, beta1, beta2)?;
                 // Both means start at zero and are scaled up by what is missing.
-                let (c1, c2) = (1.0 - beta1.powf(t), 1.0 - beta2.powf(t));
-                let root = safe_sqrt(square) / c2.sqrt() + epsilon;
-                let step = &*mean / root * (lr / c1);
+                let root = safe_sqrt(square) / root + epsilon;
+                let step = &*mean / root * scaled;
                 match decoupled && weight_decay != 0.0 {
-                    true => (w * (1.0 - lr * weight_decay) - step).done(),
+                    true => (w * kept - step).done(),
                     false => (w - step).done(),
                 }
             }
@@ -84,9 +156,8 @@ impl Rule {
                 [mean, square],
             ) => {
                 averages(g, mean, square, beta1, beta2)?;
-                let (c1, c2) = (1.0 - beta1.powf(t), 1.0 - beta2.powf(t));
-                let root = safe_sqrt(square) / c2.sqrt() + epsilon;
-                let step = decayed(&(&*mean / root / c1).done()?, w, weight_decay)?;
+                let root = safe_sqrt(square) / root + epsilon;
+                let step = decayed(&(&*mean / root / missing).done()?, w, weight_decay)?;
                 let (own, length) = (ops::norm(w, ..).done()?, ops::norm(&step, ..).done()?);
                 let ratio = ratio(&own, &length, &own, &length)?;
                 (w - step * (ops::minimum(ratio, most) * lr)).done()
@@ -141,7 +212,7 @@ impl Rule {
                 let step = ops::sign(&*mean * beta1 + g * (1.0 - beta1));
                 *mean = (&*mean * beta2 + g * (1.0 - beta2)).done()?;
                 match weight_decay != 0.0 {
-                    true => (w * (1.0 - lr * weight_decay) - step * lr).done(),
+                    true => (w * kept - step * lr).done(),
                     false => (w - step * lr).done(),
                 }
             }

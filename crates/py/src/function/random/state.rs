@@ -3,6 +3,7 @@
 use super::source::seed_number;
 use crate::error::{OrRaise, exception};
 use crate::operand::{give, operand};
+use clematis_core::trace::Trace;
 use clematis_core::{Kind, backend, ops};
 use clematis_nn::functional::stream;
 use pyo3::prelude::*;
@@ -10,6 +11,19 @@ use pyo3::types::PyModule;
 
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// The stream is moved by calls, and a program repeats none of them.
+fn untraced(op: &str) -> PyResult<()> {
+    match Trace::innermost_abstract() {
+        None => Ok(()),
+        Some(_) => Err(exception(
+            Kind::Trace,
+            format!(
+                "{op}: the random stream cannot be set while a function is traced; call it before, or give the draw a key"
+            ),
+        )),
+    }
+}
 
 /// Begins the stream anew that draws without a key or a seed come from.
 #[pyfunction]
@@ -19,6 +33,7 @@ fn seed(seed_value: Maybe<'_, '_>) -> PyResult<()> {
         Some(seed) => seed_number("seed", seed)?,
         None => 0,
     };
+    untraced("seed")?;
     stream::seed(number);
     Ok(())
 }
@@ -55,6 +70,7 @@ fn set_state(state: &Object<'_>) -> PyResult<()> {
             .map(|v| v.as_i128() as u64 & 0xFFFF_FFFF)
             .or_raise()
     };
+    untraced("set_state")?;
     stream::set_state(stream::State {
         seed: word(0)? << 32 | word(1)?,
         count: word(2)? << 32 | word(3)?,

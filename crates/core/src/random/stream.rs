@@ -2,7 +2,7 @@
 //!
 //! One for the whole process: the n-th draw after a seed is the same whatever backend and thread makes it.
 
-use clematis_core::random::Key;
+use crate::random::Key;
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard};
 

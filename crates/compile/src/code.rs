@@ -1,0 +1,385 @@
+//! A group as a straight line of instructions over rows of numbers.
+//!
+//! Every instruction is one of the engine's own kernels on a tile, so a fused group gives the bits that its ops give
+//! one by one. Registers are handed out by the lives of values: few of them stay in the first cache.
+
+use crate::group::Unit;
+use crate::space::{Class, Space, value};
+use clematis_core::graph::{Arg, Graph, Node};
+use clematis_core::op::{Binary, Compare, ReduceKind, Unary};
+use clematis_core::{Composite, DType, Op, Result, Shape, Spec, bail};
+use clematis_native::kernel::{binary, unary};
+use std::collections::HashMap;
+
+/// A kernel of one row.
+type Row = fn(&mut [f32], &[f32]);
+
+/// What is done to operands, by their numbers among the values of the program.
+#[derive(Clone, Copy)]
+pub enum Code {
+    Unary(Row, u16),
+    Truth(fn(&mut [u8], &[f32]), u16),
+    Binary(fn(&mut [f32], &[f32], &[f32]), u16, u16),
+    Compare(fn(&mut [u8], &[f32], &[f32]), u16, u16),
+    Not(u16),
+    And(u16, u16),
+    Or(u16, u16),
+    Select(u16, u16, u16),
+    ToFloat(u16),
+    /// `√x` of what is positive, 0 of anything else: what a select between both computes.
+    Root(u16),
+    Sum(u16),
+    Max(u16),
+    /// One element for each row, repeated along it.
+    Spread(u16),
+}
+
+impl Code {
+    pub(crate) fn args(&self) -> Vec<u16> {
+        match *self {
+            Code::Unary(_, a)
+            | Code::Truth(_, a)
+            | Code::Not(a)
+            | Code::ToFloat(a)
+            | Code::Root(a)
+            | Code::Sum(a)
+            | Code::Max(a)
+            | Code::Spread(a) => vec![a],
+            Code::Binary(_, a, b) | Code::Compare(_, a, b) | Code::And(a, b) | Code::Or(a, b) => {
+                vec![a, b]
+            }
+            Code::Select(a, b, c) => vec![a, b, c],
+        }
+    }
+}
+
+impl Code {
+    /// The same on other operands.
+    pub(crate) fn with_args(self, f: impl Fn(u16) -> u16) -> Code {
+        match self {
+            Code::Unary(row, a) => Code::Unary(row, f(a)),
+            Code::Truth(row, a) => Code::Truth(row, f(a)),
+            Code::Binary(row, a, b) => Code::Binary(row, f(a), f(b)),
+            Code::Compare(row, a, b) => Code::Compare(row, f(a), f(b)),
+            Code::Not(a) => Code::Not(f(a)),
+            Code::And(a, b) => Code::And(f(a), f(b)),
+            Code::Or(a, b) => Code::Or(f(a), f(b)),
+            Code::Select(a, b, c) => Code::Select(f(a), f(b), f(c)),
+            Code::ToFloat(a) => Code::ToFloat(f(a)),
+            Code::Root(a) => Code::Root(f(a)),
+            Code::Sum(a) => Code::Sum(f(a)),
+            Code::Max(a) => Code::Max(f(a)),
+            Code::Spread(a) => Code::Spread(f(a)),
+        }
+    }
+}
+
+/// A value of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    /// Whether it is a truth value; a float otherwise.
+    pub truth: bool,
+    /// How many elements it has.
+    pub class: Class,
+    /// Its register among those of its type.
+    pub register: u16,
+    /// Its place among the targets of its type, if it is written there and not to a register.
+    pub sink: Option<u16>,
+}
+
+/// What comes from outside.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Whose value.
+    pub arg: Arg,
+    /// What it is repeated to.
+    pub shape: Shape,
+}
+
+/// What goes out.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The value of the graph.
+    pub id: usize,
+    /// What it is.
+    pub spec: Spec,
+    /// The value of the program.
+    pub value: u16,
+    /// The source whose memory it may take, if nobody needs that any more.
+    pub over: Option<usize>,
+}
+
+/// A group made ready.
+pub struct Program {
+    /// The elements.
+    pub space: Space,
+    /// What comes from outside: the first values.
+    pub sources: Vec<Source>,
+    /// All values; results of instructions follow the sources.
+    pub values: Vec<Value>,
+    /// Each gives the next value.
+    pub codes: Vec<Code>,
+    /// What goes out.
+    pub targets: Vec<Target>,
+    /// Targets that no instruction makes: their places among those of their type, and the values.
+    pub copies: Vec<(usize, u16)>,
+    /// How many registers of floats and of truth values there are.
+    pub registers: [usize; 2],
+    /// Names of the ops, for people.
+    pub ops: Vec<&'static str>,
+}
+
+struct Lowering<'a> {
+    graph: &'a Graph,
+    space: &'a Space,
+    sources: Vec<Source>,
+    values: Vec<Value>,
+    codes: Vec<Code>,
+    /// Where each value of the graph, and each as seen from outside, is.
+    made: HashMap<usize, u16>,
+    outside: HashMap<(usize, Class), u16>,
+    numbers: Vec<(clematis_core::Tensor, Class, u16)>,
+    spread: HashMap<u16, u16>,
+}
+
+/// Writes a unit as a program. `needed` says which values others read.
+pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Result<Program> {
+    let Some(space) = &unit.space else {
+        bail!(Internal, "compile: a unit without a space");
+    };
+    let mut lowering = Lowering {
+        graph,
+        space,
+        sources: Vec::new(),
+        values: Vec::new(),
+        codes: Vec::new(),
+        made: HashMap::new(),
+        outside: HashMap::new(),
+        numbers: Vec::new(),
+        spread: HashMap::new(),
+    };
+    // Sources are numbered first, so that results of instructions follow each other.
+    let inside: Vec<usize> = unit.nodes.iter().map(|&n| out(&graph.nodes[n])).collect();
+    for &n in &unit.nodes {
+        let node = &graph.nodes[n];
+        let class = lowering.operand_class(node)?;
+        for arg in &node.args {
+            if value(arg).is_none_or(|v| !inside.contains(&v)) {
+                lowering.source(arg, class, node)?;
+            }
+        }
+    }
+    let mut ops = Vec::new();
+    for &n in &unit.nodes {
+        lowering.node(&graph.nodes[n])?;
+        ops.push(graph.nodes[n].op.name());
+    }
+    let targets = inside.iter().filter(|&&v| needed(v));
+    let targets = targets
+        .map(|&v| Target {
+            id: v,
+            spec: graph.values[v].clone(),
+            value: lowering.made[&v],
+            over: None,
+        })
+        .collect();
+    let mut program = Program {
+        space: space.clone(),
+        sources: lowering.sources,
+        values: lowering.values,
+        codes: lowering.codes,
+        targets,
+        copies: Vec::new(),
+        registers: [0, 0],
+        ops,
+    };
+    program.drop_dead();
+    program.place_targets();
+    program.hand_out();
+    Ok(program)
+}
+
+fn out(node: &Node) -> usize {
+    node.outs.start as usize
+}
+
+impl Lowering<'_> {
+    fn class_of(&self, shape: &Shape) -> Result<Class> {
+        match self.space.class(shape) {
+            Some(class) => Ok(class),
+            None => bail!(
+                Internal,
+                "compile: {shape} in a group of {}",
+                self.space.shape
+            ),
+        }
+    }
+
+    /// How many elements a node reads of each operand.
+    fn operand_class(&self, node: &Node) -> Result<Class> {
+        match node.op {
+            Op::Reduce(_) => Ok(Class::Full),
+            Op::Reshape(_) | Op::Broadcast(_) => Ok(Class::Row),
+            _ => self.class_of(&self.graph.values[out(node)].shape),
+        }
+    }
+
+    fn push(&mut self, truth: bool, class: Class) -> u16 {
+        self.values.push(Value {
+            truth,
+            class,
+            register: 0,
+            sink: None,
+        });
+        self.values.len() as u16 - 1
+    }
+
+    fn source(&mut self, arg: &Arg, class: Class, node: &Node) -> Result<u16> {
+        let known = match arg {
+            Arg::Value(id) => self.outside.get(&(id.0 as usize, class)).copied(),
+            Arg::Const(t) => self
+                .numbers
+                .iter()
+                .find(|(n, c, _)| *c == class && n.same(t))
+                .map(|(.., at)| *at),
+        };
+        if let Some(at) = known {
+            return Ok(at);
+        }
+        let spec = self.graph.arg_spec(arg);
+        let at = self.push(spec.dtype == DType::Bool, class);
+        let shape = match class {
+            Class::Full => self.space.shape.clone(),
+            Class::Row => self.graph.values[out(node)].shape.clone(),
+        };
+        self.sources.push(Source {
+            arg: arg.clone(),
+            shape,
+        });
+        match arg {
+            Arg::Value(id) => {
+                self.outside.insert((id.0 as usize, class), at);
+            }
+            Arg::Const(t) => self.numbers.push((t.clone(), class, at)),
+        }
+        Ok(at)
+    }
+
+    fn code(&mut self, code: Code, truth: bool, class: Class) -> u16 {
+        self.codes.push(code);
+        self.push(truth, class)
+    }
+
+    /// An operand, repeated along rows where it has one element for each.
+    fn operand(&mut self, arg: &Arg, class: Class, node: &Node) -> Result<u16> {
+        let inside = value(arg).and_then(|v| self.made.get(&v)).copied();
+        let Some(at) = inside else {
+            return self.source(arg, class, node);
+        };
+        if self.values[at as usize].class == class {
+            return Ok(at);
+        }
+        if class == Class::Row {
+            bail!(Internal, "compile: a whole row where one element is read");
+        }
+        if let Some(&spread) = self.spread.get(&at) {
+            return Ok(spread);
+        }
+        let spread = self.code(Code::Spread(at), false, Class::Full);
+        self.spread.insert(at, spread);
+        Ok(spread)
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        let class = self.class_of(&self.graph.values[out(node)].shape)?;
+        let reads = self.operand_class(node)?;
+        let mut at = Vec::with_capacity(node.args.len());
+        for arg in &node.args {
+            at.push(self.operand(arg, reads, node)?);
+        }
+        let a = at.first().copied().unwrap_or(0);
+        let b = at.get(1).copied().unwrap_or(a);
+        let c = at.get(2).copied().unwrap_or(a);
+        let truth = self.graph.values[out(node)].dtype == DType::Bool;
+        let from_truth = self.values[a as usize].truth;
+        if let Some(x) = self.positive_root(node) {
+            let x = self.operand(&x, reads, node)?;
+            let made = self.code(Code::Root(x), false, class);
+            self.made.insert(out(node), made);
+            return Ok(());
+        }
+        let code = match &node.op {
+            Op::Unary(_) if from_truth => Code::Not(a),
+            Op::Unary(u) => match (unary::row(*u), unary::truth_row(*u)) {
+                (Some(row), _) => Code::Unary(row, a),
+                (_, Some(row)) => Code::Truth(row, a),
+                _ => bail!(Internal, "compile: no kernel for {}", u.name()),
+            },
+            Op::Binary(Binary::LogicalAnd | Binary::BitwiseAnd) if from_truth => Code::And(a, b),
+            Op::Binary(_) if from_truth => Code::Or(a, b),
+            Op::Binary(op) => match binary::row(*op) {
+                Some(row) => Code::Binary(row, a, b),
+                None => bail!(Internal, "compile: no kernel for {}", op.name()),
+            },
+            Op::Compare(op) => Code::Compare(binary::compare_row(*op), a, b),
+            Op::Select => Code::Select(a, b, c),
+            Op::Cast(_) => Code::ToFloat(a),
+            Op::Call(op) => Code::Unary(activation(op)?, a),
+            Op::Reduce(p) if p.kind == ReduceKind::Max => Code::Max(a),
+            Op::Reduce(_) => Code::Sum(a),
+            // The same elements under another shape; or each repeated along its row.
+            Op::Reshape(_) | Op::Broadcast(_) if class == Class::Row => {
+                self.made.insert(out(node), a);
+                return Ok(());
+            }
+            Op::Reshape(_) | Op::Broadcast(_) => Code::Spread(a),
+            other => bail!(Internal, "compile: {} in a group", other.name()),
+        };
+        let made = self.code(code, truth, class);
+        self.made.insert(out(node), made);
+        Ok(())
+    }
+}
+
+impl Lowering<'_> {
+    fn maker(&self, arg: &Arg) -> Option<&Node> {
+        let v = value(arg)? as u32;
+        self.made.get(&(v as usize))?;
+        self.graph.nodes.iter().find(|n| n.outs.start == v)
+    }
+
+    /// `x` of `select(x > 0, sqrt(select(x > 0, x, _)), 0)`, which is how a root without an infinite slope is written.
+    fn positive_root(&self, node: &Node) -> Option<Arg> {
+        let zero = |arg: &Arg| match arg {
+            Arg::Const(t) => t.as_number().is_some_and(|n| n.as_f64() == 0.0),
+            Arg::Value(_) => false,
+        };
+        let (Op::Select, [test, root, other]) = (&node.op, &node.args[..]) else {
+            return None;
+        };
+        let compare = self.maker(test)?;
+        let root = self.maker(root)?;
+        let is_root = root.op == Op::Unary(Unary::Sqrt);
+        let is_positive = compare.op == Op::Compare(Compare::Greater) && zero(&compare.args[1]);
+        if !is_root || !is_positive || !zero(other) {
+            return None;
+        }
+        let safe = self.maker(&root.args[0])?;
+        let x = value(&compare.args[0])?;
+        let fits = safe.op == Op::Select
+            && value(&safe.args[0]) == value(test)
+            && value(&safe.args[1]) == Some(x);
+        fits.then(|| compare.args[0].clone())
+    }
+}
+
+fn activation(c: &Composite) -> Result<Row> {
+    Ok(match c {
+        Composite::Relu {} => unary::relu_row,
+        Composite::Sigmoid {} => unary::sigmoid_row,
+        Composite::Silu {} => unary::silu_row,
+        Composite::Gelu { approximate: false } => unary::gelu_row,
+        Composite::Gelu { approximate: true } => unary::gelu_tanh_row,
+        other => bail!(Internal, "compile: {} in a group", other.name()),
+    })
+}

@@ -1,0 +1,29 @@
+//! Whole graphs on the CPU engine: fused, planned, in place.
+//!
+//! Owns what stands behind the engine's `compile`: which ops run together (`group`), what they become (`code`), how
+//! that runs (`tile`), the plan of a whole graph (`plan`) and of its loops
+//! (`scan`). The kernels are the engine's own, so a compiled graph
+//! gives the bits that its ops give one by one wherever each element is computed by itself.
+
+mod code;
+mod describe;
+mod group;
+mod hoist;
+mod join;
+mod narrow;
+mod plan;
+mod product;
+mod register;
+mod run;
+mod scan;
+mod space;
+mod tile;
+mod turn;
+mod twin;
+
+pub use plan::Plan;
+
+use clematis_native::{COMPILERS, Compiler};
+
+#[linkme::distributed_slice(COMPILERS)]
+static LINK: Compiler = plan::compile;

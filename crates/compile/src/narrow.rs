@@ -1,0 +1,88 @@
+//! Products with few rows, as a recurrent net has them at each step: the right operand is read as it lies, for packing it
+//! would take as long as the product.
+
+use clematis_core::op::Dot;
+use clematis_core::{DType, Result, Spec, Tensor};
+use clematis_native::buffer::concrete;
+use clematis_native::layout::View;
+use clematis_native::simd::{self, Level};
+use clematis_native::{Buffer, memory, multiversion, parallel};
+
+/// Rows and columns of the result that stay in registers.
+const ROWS: usize = 4;
+const COLUMNS: usize = 64;
+/// The most rows for which nothing is packed.
+const FEW: usize = 48;
+/// Sums of a task: a hand-over takes as long as a tenth of one.
+const TASK: usize = 1 << 22;
+
+multiversion! {
+    /// `out[i][j] = Σ a[i][p] b[p][j]`, summed in the order of `p`.
+    fn block(out: &mut [[f32; COLUMNS]; ROWS], a: &[&[f32]; ROWS], b: &[f32], step: usize) {
+        let mut sums = [[0f32; COLUMNS]; ROWS];
+        let k = a[0].len();
+        let a: [&[f32]; ROWS] = std::array::from_fn(|i| &a[i][..k]);
+        for p in 0..k {
+            let Some(b) = b[p * step..].first_chunk::<COLUMNS>() else { break };
+            for i in 0..ROWS {
+                let x = a[i][p];
+                for j in 0..COLUMNS {
+                    sums[i][j] = x.mul_add(b[j], sums[i][j]);
+                }
+            }
+        }
+        *out = sums;
+    }
+}
+
+/// Whether a product is of this kind, as far as sizes tell.
+pub fn is_narrow(p: &Dot, x: &Spec, y: &Spec) -> bool {
+    let plain = p.lhs_batch.is_empty() && p.lhs_contract[..] == [1] && p.rhs_contract.len() == 1;
+    plain
+        && x.dtype == DType::F32
+        && x.rank() == 2
+        && y.rank() == 2
+        && x.shape.size(0) <= FEW
+        && x.shape.size(1) > 0
+        && y.shape.size(1 - p.rhs_contract[0]).is_multiple_of(COLUMNS)
+        // One multiplication and addition in one, or a call of a library.
+        && simd::level() >= Level::Avx2
+}
+
+fn row<'a>(view: &View<'a, f32>, i: usize, len: usize) -> &'a [f32] {
+    let start = (view.offset as isize + i as isize * view.strides[0]) as usize;
+    &view.data[start..start + len]
+}
+
+/// Runs it; `None` where the operands lie otherwise.
+pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>> {
+    let (a, b) = (
+        concrete(x)?.view::<f32>(x.shape()),
+        concrete(y)?.view::<f32>(y.shape()),
+    );
+    let sum = p.rhs_contract[0];
+    let (m, n, k) = (a.sizes[0], b.sizes[1 - sum], a.sizes[1]);
+    if a.strides[1] != 1 || b.strides[1 - sum] != 1 || b.strides[sum] < n as isize {
+        return Ok(None);
+    }
+    let step = b.strides[sum] as usize;
+    let mut bytes = memory::alloc("dot_general", out)?;
+    // A task has whole blocks of columns, so the same sums are taken whoever takes them.
+    let width = (TASK / (m * k)).max(COLUMNS).div_ceil(COLUMNS) * COLUMNS;
+    let parts = parallel::Parts::new(bytes.as_mut_slice::<f32>()).watched();
+    parallel::for_tasks(n.div_ceil(width), |task| {
+        let mut part = parts.task(task);
+        let mut sums = [[0f32; COLUMNS]; ROWS];
+        for first in (0..m).step_by(ROWS) {
+            let rows: [&[f32]; ROWS] = std::array::from_fn(|i| row(&a, (first + i).min(m - 1), k));
+            for column in (task * width..n.min((task + 1) * width)).step_by(COLUMNS) {
+                block(&mut sums, &rows, &b.data[b.offset + column..], step);
+                for (i, sums) in sums.iter().enumerate().take(m - first) {
+                    part.slice((first + i) * n + column, COLUMNS)
+                        .copy_from_slice(sums);
+                }
+            }
+        }
+    });
+    Ok(Some(Buffer::new(bytes)))
+}

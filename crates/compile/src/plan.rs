@@ -1,0 +1,224 @@
+//! A graph as steps over slots: what is run together, what is freed when, what is written over.
+
+use crate::code::{self, Program};
+use crate::group::{Unit, group};
+use crate::hoist;
+use crate::join;
+use crate::scan::Loop;
+use crate::space::value;
+use crate::turn;
+use clematis_core::backend::with;
+use clematis_core::graph::{self, Arg, Graph};
+use clematis_core::pass::Options;
+use clematis_core::{Executable, Op, Result, Spec, Support, Tensor};
+use clematis_native::backend;
+
+/// What is done at once.
+pub(crate) enum Step {
+    /// An op by the engine's own kernel.
+    Op(Node),
+    /// Ops that run tile by tile.
+    Fused(Program),
+    /// A loop over the leading axis.
+    Scan(Box<Loop>, Vec<Arg>, Vec<usize>),
+}
+
+/// An op with its operands.
+pub(crate) struct Node {
+    pub op: Op,
+    pub args: Vec<Arg>,
+    pub outs: Vec<usize>,
+    pub specs: Vec<Spec>,
+}
+
+/// A graph made ready.
+pub struct Plan {
+    pub(crate) steps: Vec<(Step, Vec<usize>)>,
+    /// The first of the last steps, which cannot fail and may write over what was given away.
+    pub(crate) last: usize,
+    pub(crate) values: Vec<Spec>,
+    /// The input that each value is, if it is one.
+    pub(crate) inputs: Vec<Option<usize>>,
+    pub(crate) input_specs: Vec<Spec>,
+    /// The values of the last inputs, which came to light when composites were opened.
+    pub(crate) more: Vec<Tensor>,
+    pub(crate) outputs: Vec<Arg>,
+    pub(crate) report: String,
+}
+
+/// What makes a whole graph ready; `None` where a size is not known yet.
+pub fn compile(graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
+    if graph.values.iter().any(|s| s.shape.is_symbolic()) {
+        return None;
+    }
+    Some(Plan::new(graph).map(|plan| Box::new(plan) as Box<dyn Executable>))
+}
+
+impl Plan {
+    /// Plans a graph whose sizes are all known.
+    pub fn new(graph: &Graph) -> Result<Plan> {
+        let (graph, more) = prepare(graph)?;
+        let graph = &graph;
+        let units = group(graph);
+        let mut inputs = vec![None; graph.values.len()];
+        for (i, input) in graph.inputs.iter().enumerate() {
+            inputs[input.value.0 as usize] = Some(i);
+        }
+        let comes_out = |v: usize| graph.outputs.iter().any(|o| value(&o.arg) == Some(v));
+        let mut last_use = vec![None; graph.values.len()];
+        for (u, unit) in units.iter().enumerate() {
+            for &n in &unit.nodes {
+                for v in graph.nodes[n].args.iter().filter_map(value) {
+                    last_use[v] = Some(u);
+                }
+            }
+        }
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); graph.values.len()];
+        for (u, unit) in units.iter().enumerate() {
+            for &n in &unit.nodes {
+                for v in graph.nodes[n].args.iter().filter_map(value) {
+                    users[v].push(u);
+                }
+            }
+        }
+        let mut steps = Vec::with_capacity(units.len());
+        for (u, unit) in units.iter().enumerate() {
+            let needed = |v: usize| comes_out(v) || users[v].iter().any(|&x| x != u);
+            let dies = |v: usize| last_use[v] == Some(u) && !comes_out(v);
+            let step = make(graph, unit, &needed, &dies, &inputs)?;
+            let mut dead: Vec<usize> = unit
+                .nodes
+                .iter()
+                .flat_map(|&n| graph.nodes[n].args.iter().filter_map(value))
+                .filter(|&v| inputs[v].is_none() && dies(v))
+                .collect();
+            dead.sort_unstable();
+            dead.dedup();
+            steps.push((step, dead));
+        }
+        let is_fused = |(step, _): &(Step, Vec<usize>)| matches!(step, Step::Fused(_));
+        let ends = steps.iter().rev().take_while(|s| is_fused(s)).count();
+        let mut plan = Plan {
+            last: steps.len() - ends,
+            steps,
+            values: graph.values.clone(),
+            inputs,
+            input_specs: graph.input_specs(),
+            more,
+            outputs: graph.outputs.iter().map(|o| o.arg.clone()).collect(),
+            report: String::new(),
+        };
+        // The last ones run side by side, so none may need another's result.
+        plan.last = plan.independent_end();
+        plan.keep_shared();
+        plan.report = plan.describe_steps();
+        Ok(plan)
+    }
+
+    fn independent_end(&self) -> usize {
+        let mut made: Vec<usize> = Vec::new();
+        let mut last = self.last;
+        for (at, (step, _)) in self.steps.iter().enumerate().skip(self.last) {
+            if let Step::Fused(program) = step {
+                let mut reads = program.sources.iter().filter_map(|s| value(&s.arg));
+                if reads.any(|v| made.contains(&v)) {
+                    made.clear();
+                    last = at;
+                }
+                made.extend(program.targets.iter().map(|t| t.id));
+            }
+        }
+        last
+    }
+
+    /// What two of the last programs read is not written over: they run at the same time.
+    fn keep_shared(&mut self) {
+        let mut reads: Vec<usize> = Vec::new();
+        for (step, _) in &self.steps[self.last..] {
+            if let Step::Fused(program) = step {
+                reads.extend(program.sources.iter().filter_map(|s| value(&s.arg)));
+            }
+        }
+        for (step, _) in &mut self.steps[self.last..] {
+            if let Step::Fused(program) = step {
+                let sources = &program.sources;
+                let shared = |at: usize| {
+                    value(&sources[at].arg)
+                        .is_some_and(|v| reads.iter().filter(|r| **r == v).count() > 1)
+                };
+                for target in &mut program.targets {
+                    target.over = target.over.filter(|&at| !shared(at));
+                }
+            }
+        }
+    }
+}
+
+/// The graph that is planned: composites without a kernel are opened, loops made lighter, results turned in place.
+fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
+    let opens = |node: &graph::Node| {
+        let is_call = matches!(node.op, Op::Call(_));
+        Ok(is_call && backend().support(&node.op) == Support::Expands)
+    };
+    let (mut graph, mut more) = (graph.clone(), Vec::new());
+    // What comes out of a composite may be one again.
+    while graph.nodes.iter().any(|n| opens(n).is_ok_and(|o| o)) {
+        let (opened, found) = with(backend(), || graph.opened(opens))?;
+        graph = opened;
+        more.extend(found);
+    }
+    let graph = hoist::run(&graph.optimise(Options::default())?)?;
+    Ok((join::run(&turn::run(&graph)).prune(), more))
+}
+
+fn make(
+    graph: &Graph,
+    unit: &Unit,
+    needed: &dyn Fn(usize) -> bool,
+    dies: &dyn Fn(usize) -> bool,
+    inputs: &[Option<usize>],
+) -> Result<Step> {
+    if let ([n], None) = (&unit.nodes[..], &unit.space) {
+        let node = &graph.nodes[*n];
+        let outs: Vec<usize> = node.outs.clone().map(|v| v as usize).collect();
+        if let Op::Scan(scan) = &node.op {
+            let made = Loop::new(scan)?;
+            return Ok(Step::Scan(Box::new(made), node.args.to_vec(), outs));
+        }
+        return Ok(Step::Op(Node {
+            op: node.op.clone(),
+            args: node.args.to_vec(),
+            specs: outs.iter().map(|&v| graph.values[v].clone()).collect(),
+            outs,
+        }));
+    }
+    let mut program = code::lower(graph, unit, needed)?;
+    // A target takes the place of a source of its own kind that nobody needs any more, each source once.
+    let mut taken: Vec<usize> = Vec::new();
+    let sources: Vec<Option<usize>> = program.sources.iter().map(|s| value(&s.arg)).collect();
+    let shapes: Vec<_> = program.sources.iter().map(|s| s.shape.clone()).collect();
+    for target in &mut program.targets {
+        let fits = |(at, v): &(usize, &Option<usize>)| match v {
+            Some(v) => {
+                let once = sources.iter().filter(|o| **o == Some(*v)).count() == 1;
+                let free = once && !taken.contains(at) && dies(*v);
+                // A value that is repeated is read at other places than its own.
+                free && graph.values[*v] == target.spec && shapes[*at] == target.spec.shape
+            }
+            None => false,
+        };
+        // Rather what was given away: its new value is to be there.
+        let mut found: Vec<usize> = sources
+            .iter()
+            .enumerate()
+            .filter(fits)
+            .map(|x| x.0)
+            .collect();
+        found.sort_by_key(|&at| sources[at].is_none_or(|v| inputs[v].is_none()));
+        if let Some(&at) = found.first() {
+            target.over = Some(at);
+            taken.push(at);
+        }
+    }
+    Ok(Step::Fused(program))
+}

@@ -1,0 +1,166 @@
+//! Products of floats, divided into tasks by sizes alone: batches between their products, large ones by rows or columns.
+//!
+//! Whoever is free takes the next task, the caller first. So a second thread that comes late holds nobody up, and the
+//! number of threads shows in no bit.
+
+use clematis_core::op::Dot;
+use clematis_core::{DType, Result, Spec, Tensor};
+use clematis_native::buffer::concrete;
+use clematis_native::layout::{View, merge};
+use clematis_native::simd::{self, Strides};
+use clematis_native::{Buffer, memory, parallel};
+
+/// Sums of a product beyond which it is worth all threads by itself.
+const LARGE: usize = 1 << 23;
+/// Sums of a task.
+const TASK: usize = 1 << 19;
+
+/// Sums of a product below which nobody else is asked.
+const SMALL: usize = 1 << 21;
+/// The most tasks that one product is cut into, and the fewest rows or columns of each.
+const MOST: usize = 4;
+const FEWEST: usize = 64;
+
+/// Whether a product is divided here.
+pub fn is_divided(p: &Dot, out: &Spec, x: &Spec) -> bool {
+    let size = |axes: &[usize]| axes.iter().map(|&a| x.shape.size(a)).product::<usize>();
+    let (count, k) = (size(&p.lhs_batch), size(&p.lhs_contract));
+    let products = out.shape.count() / count.max(1) * k;
+    out.dtype == DType::F32 && products > 0 && (products < LARGE || count == 1)
+}
+
+/// One operand: sizes and steps of its batch, the step along its free axes and along those that are summed.
+struct Side<'a> {
+    view: View<'a, f32>,
+    batch: Vec<(usize, isize)>,
+    free: (usize, isize),
+    sum: (usize, isize),
+}
+
+/// Several axes as one, if there is one step for them.
+fn as_one(view: &View<'_, f32>, axes: &[usize]) -> Option<(usize, isize)> {
+    let sizes: Vec<usize> = axes.iter().map(|&a| view.sizes[a]).collect();
+    let strides: Vec<isize> = axes.iter().map(|&a| view.strides[a]).collect();
+    let (sizes, [strides]) = merge(&sizes, [&strides]);
+    match (&sizes[..], &strides[..]) {
+        ([], []) => Some((1, 1)),
+        ([size], [step]) => Some((*size, *step)),
+        _ => None,
+    }
+}
+
+fn side<'a>(x: &'a Tensor, batch: &[usize], sum: &[usize]) -> Option<Side<'a>> {
+    let view = concrete(x).ok()?.view::<f32>(x.shape());
+    let free: Vec<usize> = (0..x.rank())
+        .filter(|a| !batch.contains(a) && !sum.contains(a))
+        .collect();
+    Some(Side {
+        batch: batch
+            .iter()
+            .map(|&a| (view.sizes[a], view.strides[a]))
+            .collect(),
+        free: as_one(&view, &free)?,
+        sum: as_one(&view, sum)?,
+        view,
+    })
+}
+
+impl Side<'_> {
+    /// Where the `index`-th matrix begins.
+    fn offset(&self, mut index: usize) -> usize {
+        let mut offset = self.view.offset as isize;
+        for &(size, stride) in self.batch.iter().rev() {
+            offset += (index % size) as isize * stride;
+            index /= size;
+        }
+        offset as usize
+    }
+}
+
+/// Runs a batch; `None` where strides do not suffice.
+pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>> {
+    let sides = side(x, &p.lhs_batch, &p.lhs_contract).zip(side(y, &p.rhs_batch, &p.rhs_contract));
+    let Some((left, right)) = sides else {
+        return Ok(None);
+    };
+    let (m, n, k) = (left.free.0, right.free.0, left.sum.0);
+    let mut bytes = memory::alloc("dot_general", out)?;
+    if p.lhs_batch.is_empty() {
+        one(bytes.as_mut_slice(), [m, n, k], &left, &right);
+        return Ok(Some(Buffer::new(bytes)));
+    }
+    let grain = TASK.div_ceil((m * n * k).max(1)) * m * n;
+    parallel::for_chunks_mut(bytes.as_mut_slice::<f32>(), grain, |start, part| {
+        for (i, dst) in part.chunks_mut(m * n).enumerate() {
+            let index = start / (m * n) + i;
+            let whole = Strides {
+                offset: 0,
+                row: n as isize,
+                col: 1,
+            };
+            let lhs = Strides {
+                offset: left.offset(index),
+                row: left.free.1,
+                col: left.sum.1,
+            };
+            let rhs = Strides {
+                offset: right.offset(index),
+                row: right.sum.1,
+                col: right.free.1,
+            };
+            simd::gemm(
+                [m, n, k],
+                (dst, whole),
+                (left.view.data, lhs),
+                (right.view.data, rhs),
+                false,
+                1,
+            );
+        }
+    });
+    Ok(Some(Buffer::new(bytes)))
+}
+
+/// One product, by rows or columns.
+fn one(out: &mut [f32], [m, n, k]: [usize; 3], left: &Side<'_>, right: &Side<'_>) {
+    let wanted = (m * n * k / SMALL).clamp(1, MOST);
+    let long = m.max(n);
+    let each = long.div_ceil(wanted).next_multiple_of(FEWEST).min(long);
+    let lhs = |row: usize| Strides {
+        offset: (left.view.offset as isize + row as isize * left.free.1) as usize,
+        row: left.free.1,
+        col: left.sum.1,
+    };
+    let rhs = |column: usize| Strides {
+        offset: (right.view.offset as isize + column as isize * right.free.1) as usize,
+        row: right.sum.1,
+        col: right.free.1,
+    };
+    let dense = |columns: usize| Strides {
+        offset: 0,
+        row: columns as isize,
+        col: 1,
+    };
+    let (a, b) = (left.view.data, right.view.data);
+    if m >= n || each == long {
+        let rows = if m >= n { each } else { m };
+        return parallel::for_chunks_mut(out, rows * n, |start, dst| {
+            let shape = [dst.len() / n, n, k];
+            let (lhs, rhs) = (lhs(start / n), rhs(0));
+            simd::gemm(shape, (dst, dense(n)), (a, lhs), (b, rhs), false, 1);
+        });
+    }
+    // Columns of a task do not lie together: they are computed apart and copied.
+    let parts = parallel::Parts::new(out).watched();
+    parallel::for_tasks(n.div_ceil(each), |task| {
+        let first = task * each;
+        let columns = each.min(n - first);
+        let mut room = vec![0f32; m * columns];
+        let (to, from) = ((&mut room[..], dense(columns)), (a, lhs(0)));
+        simd::gemm([m, columns, k], to, from, (b, rhs(first)), false, 1);
+        let mut part = parts.task(task);
+        for (i, row) in room.chunks_exact(columns).enumerate() {
+            part.slice(i * n + first, columns).copy_from_slice(row);
+        }
+    });
+}

@@ -1,0 +1,376 @@
+//! Runs programs tile by tile: everything between what comes in and what goes out stays in the first caches.
+//!
+//! Tiles and tasks are cut by sizes alone, so the number of threads shows in no bit.
+
+use crate::code::{Code, Program};
+use crate::space::Class;
+use clematis_core::{Result, Tensor};
+use clematis_native::kernel::map::{self, Source};
+use clematis_native::kernel::reduce::{Max, Sum, fold_slice};
+use clematis_native::kernel::select::choose;
+use clematis_native::multiversion;
+use clematis_native::parallel::{self, Part, Parts};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Elements of a tile.
+const TILE: usize = 1024;
+/// Elements of a task.
+const TASK: usize = 1 << 14;
+
+multiversion! {
+    fn to_float(out: &mut [f32], x: &[u8]) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = f32::from(x);
+        }
+    }
+    /// The root of what is positive, 0 of anything else.
+    fn positive_root(out: &mut [f32], x: &[f32]) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            let root = x.sqrt();
+            *out = if x > 0.0 { root } else { 0.0 };
+        }
+    }
+    fn both[F: Fn(u8, u8) -> u8](out: &mut [u8], x: &[u8], y: &[u8], f: F) {
+        for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+            *out = f(x, y);
+        }
+    }
+}
+
+/// Where a source's elements are.
+pub enum Feed<'a> {
+    /// Floats.
+    Floats(Source<'a, f32>),
+    /// Truth values.
+    Truths(Source<'a, u8>),
+    /// In a target's memory, from which they are read before it is written.
+    Over(usize),
+}
+
+impl<'a> Feed<'a> {
+    /// A tensor repeated to a shape.
+    pub fn new(x: &'a Tensor, program: &Program, source: usize) -> Result<Self> {
+        let shape = &program.sources[source].shape;
+        Ok(match program.values[source].truth {
+            false => Feed::Floats(map::source::<f32>(x, shape)?),
+            true => Feed::Truths(map::source::<u8>(x, shape)?),
+        })
+    }
+}
+
+/// Where a target's elements go.
+pub enum Sink<'a> {
+    /// Floats.
+    Floats(Parts<'a, f32>),
+    /// Truth values.
+    Truths(Parts<'a, u8>),
+}
+
+/// A program with its memory.
+pub struct Ready<'a> {
+    /// What is done.
+    pub program: &'a Program,
+    /// One for each source.
+    pub feeds: Vec<Feed<'a>>,
+    /// One for each target.
+    pub sinks: Vec<Sink<'a>>,
+}
+
+/// Elements of a tile and of a task.
+fn sizes(program: &Program) -> (usize, usize) {
+    let tile = match program.space.by_rows {
+        true => (TILE / program.space.columns()).max(1) * program.space.columns(),
+        false => TILE,
+    };
+    (tile, (TASK / tile).max(1) * tile)
+}
+
+/// Runs programs side by side.
+pub fn run(all: &[Ready<'_>]) {
+    let mut tasks = Vec::new();
+    for (at, ready) in all.iter().enumerate() {
+        let count = ready.program.space.count();
+        let (_, task) = sizes(ready.program);
+        tasks.extend((0..count).step_by(task).map(|start| (at, start)));
+    }
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    parallel::for_tasks(tasks.len(), |task| {
+        let (at, start) = tasks[task];
+        let ready = &all[at];
+        let (tile, grain) = sizes(ready.program);
+        let end = ready.program.space.count().min(start + grain);
+        ROOM.with_borrow_mut(|room| {
+            if room.owner != Some((run, at)) {
+                room.prepare(ready, tile.min(ready.program.space.count()));
+                room.owner = Some((run, at));
+            }
+            for from in (start..end).step_by(tile) {
+                room.tile(ready, task, from, tile.min(end - from));
+            }
+        });
+    });
+}
+
+/// Counts runs, so that a thread knows whose numbers its registers hold.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static ROOM: RefCell<Room> = const { RefCell::new(Room::new()) };
+}
+
+/// The registers of one thread, which it keeps.
+struct Room {
+    owner: Option<(u64, usize)>,
+    floats: Vec<Vec<f32>>,
+    truths: Vec<Vec<u8>>,
+}
+
+/// What a tile writes of each target.
+#[derive(Default)]
+struct Out<'a> {
+    floats: SmallVec<[&'a mut [f32]; 8]>,
+    truths: SmallVec<[&'a mut [u8]; 4]>,
+}
+
+/// Which elements a tile covers, for whole values and for rows.
+#[derive(Clone, Copy)]
+struct Span {
+    from: usize,
+    len: usize,
+    row: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl Span {
+    fn of(&self, class: Class) -> (usize, usize) {
+        match class {
+            Class::Full => (self.from, self.len),
+            Class::Row => (self.row, self.rows),
+        }
+    }
+}
+
+impl Room {
+    const fn new() -> Self {
+        Room {
+            owner: None,
+            floats: Vec::new(),
+            truths: Vec::new(),
+        }
+    }
+
+    fn prepare(&mut self, ready: &Ready<'_>, tile: usize) {
+        let [floats, truths] = ready.program.registers;
+        let most = |have: usize, want: usize| have.max(want);
+        self.floats
+            .resize(most(self.floats.len(), floats), Vec::new());
+        self.truths
+            .resize(most(self.truths.len(), truths), Vec::new());
+        for room in &mut self.floats[..floats] {
+            room.resize(most(room.len(), tile), 0.0);
+        }
+        for room in &mut self.truths[..truths] {
+            room.resize(most(room.len(), tile), 0);
+        }
+        for (feed, value) in ready.feeds.iter().zip(&ready.program.values) {
+            match feed {
+                Feed::Floats(Source::Constant(x)) => self.floats[value.register as usize].fill(*x),
+                Feed::Truths(Source::Constant(x)) => self.truths[value.register as usize].fill(*x),
+                _ => {}
+            }
+        }
+    }
+
+    fn tile(&mut self, ready: &Ready<'_>, task: usize, from: usize, len: usize) {
+        let program = ready.program;
+        let columns = program.space.columns().max(1);
+        let span = Span {
+            from,
+            len,
+            row: from / columns,
+            rows: len / columns,
+            columns,
+        };
+        for (feed, value) in ready.feeds.iter().zip(&program.values) {
+            let register = value.register as usize;
+            let (start, count) = span.of(value.class);
+            match feed {
+                Feed::Floats(Source::Strided(view)) => {
+                    view.read(start, &mut self.floats[register][..count]);
+                }
+                Feed::Truths(Source::Strided(view)) => {
+                    view.read(start, &mut self.truths[register][..count]);
+                }
+                Feed::Over(sink) => match &ready.sinks[*sink] {
+                    Sink::Floats(parts) => self.floats[register][..count]
+                        .copy_from_slice(parts.task(task).slice(start, count)),
+                    Sink::Truths(parts) => self.truths[register][..count]
+                        .copy_from_slice(parts.task(task).slice(start, count)),
+                },
+                _ => {}
+            }
+        }
+        // What was read from a sink is in registers now, so each sink may be written as soon as its value is there.
+        let mut float_parts: SmallVec<[Part<'_, f32>; 8]> = SmallVec::new();
+        let mut truth_parts: SmallVec<[Part<'_, u8>; 4]> = SmallVec::new();
+        for sink in &ready.sinks {
+            match sink {
+                Sink::Floats(parts) => float_parts.push(parts.task(task)),
+                Sink::Truths(parts) => truth_parts.push(parts.task(task)),
+            }
+        }
+        let mut float_parts = float_parts.iter_mut();
+        let mut truth_parts = truth_parts.iter_mut();
+        let mut out = Out::default();
+        for target in &program.targets {
+            let value = program.values[target.value as usize];
+            let (start, count) = span.of(value.class);
+            match value.truth {
+                false => out
+                    .floats
+                    .extend(float_parts.next().map(|p| p.slice(start, count))),
+                true => out
+                    .truths
+                    .extend(truth_parts.next().map(|p| p.slice(start, count))),
+            }
+        }
+        let first = program.sources.len();
+        for (i, code) in program.codes.iter().enumerate() {
+            self.step(ready, &mut out, code, first + i, span);
+        }
+        // Values that no instruction made go out as they came in.
+        for (at, value) in program.copies.iter() {
+            match program.values[*value as usize].truth {
+                false => {
+                    let room = std::mem::take(&mut out.floats[*at]);
+                    room.copy_from_slice(self.floats(ready, &out, *value, span));
+                    out.floats[*at] = room;
+                }
+                true => {
+                    let room = std::mem::take(&mut out.truths[*at]);
+                    room.copy_from_slice(self.truths(ready, &out, *value, span));
+                    out.truths[*at] = room;
+                }
+            }
+        }
+    }
+
+    fn floats<'a>(
+        &'a self,
+        ready: &'a Ready<'_>,
+        out: &'a Out<'_>,
+        at: u16,
+        span: Span,
+    ) -> &'a [f32] {
+        let value = ready.program.values[at as usize];
+        let (start, count) = span.of(value.class);
+        match (ready.feeds.get(at as usize), value.sink) {
+            (Some(Feed::Floats(Source::Dense(all))), _) => &all[start..start + count],
+            (None, Some(sink)) => &*out.floats[sink as usize],
+            _ => &self.floats[value.register as usize][..count],
+        }
+    }
+
+    fn truths<'a>(
+        &'a self,
+        ready: &'a Ready<'_>,
+        out: &'a Out<'_>,
+        at: u16,
+        span: Span,
+    ) -> &'a [u8] {
+        let value = ready.program.values[at as usize];
+        let (start, count) = span.of(value.class);
+        match (ready.feeds.get(at as usize), value.sink) {
+            (Some(Feed::Truths(Source::Dense(all))), _) => &all[start..start + count],
+            (None, Some(sink)) => &*out.truths[sink as usize],
+            _ => &self.truths[value.register as usize][..count],
+        }
+    }
+
+    fn step(&mut self, ready: &Ready<'_>, outs: &mut Out<'_>, code: &Code, to: usize, span: Span) {
+        let value = ready.program.values[to];
+        let register = value.register as usize;
+        let (_, count) = span.of(value.class);
+        // The place of the result is taken out while the operands are looked at.
+        match (value.truth, value.sink) {
+            (true, Some(sink)) => {
+                let room = std::mem::take(&mut outs.truths[sink as usize]);
+                self.truth_code(ready, outs, code, room, span);
+                outs.truths[sink as usize] = room;
+            }
+            (true, None) => {
+                let mut room = std::mem::take(&mut self.truths[register]);
+                self.truth_code(ready, outs, code, &mut room[..count], span);
+                self.truths[register] = room;
+            }
+            (false, Some(sink)) => {
+                let room = std::mem::take(&mut outs.floats[sink as usize]);
+                self.float_code(ready, outs, code, room, span);
+                outs.floats[sink as usize] = room;
+            }
+            (false, None) => {
+                let mut room = std::mem::take(&mut self.floats[register]);
+                self.float_code(ready, outs, code, &mut room[..count], span);
+                self.floats[register] = room;
+            }
+        }
+    }
+
+    fn truth_code(
+        &self,
+        ready: &Ready<'_>,
+        outs: &Out<'_>,
+        code: &Code,
+        out: &mut [u8],
+        span: Span,
+    ) {
+        let f = |at| self.floats(ready, outs, at, span);
+        let t = |at| self.truths(ready, outs, at, span);
+        match *code {
+            Code::Truth(row, a) => row(out, f(a)),
+            Code::Compare(row, a, b) => row(out, f(a), f(b)),
+            Code::Not(a) => both(out, t(a), t(a), |x, _| x ^ 1),
+            Code::And(a, b) => both(out, t(a), t(b), |x, y| x & y),
+            Code::Or(a, b) => both(out, t(a), t(b), |x, y| x | y),
+            _ => unreachable!("only these give truth values"),
+        }
+    }
+
+    fn float_code(
+        &self,
+        ready: &Ready<'_>,
+        outs: &Out<'_>,
+        code: &Code,
+        out: &mut [f32],
+        span: Span,
+    ) {
+        let f = |at| self.floats(ready, outs, at, span);
+        let t = |at| self.truths(ready, outs, at, span);
+        match *code {
+            Code::Unary(row, a) => row(out, f(a)),
+            Code::Binary(row, a, b) => row(out, f(a), f(b)),
+            Code::Select(c, a, b) => choose(out, t(c), f(a), f(b)),
+            Code::ToFloat(a) => to_float(out, t(a)),
+            Code::Root(a) => positive_root(out, f(a)),
+            Code::Sum(a) => {
+                for (out, row) in out.iter_mut().zip(f(a).chunks_exact(span.columns)) {
+                    *out = fold_slice(row, Sum);
+                }
+            }
+            Code::Max(a) => {
+                for (out, row) in out.iter_mut().zip(f(a).chunks_exact(span.columns)) {
+                    *out = fold_slice(row, Max);
+                }
+            }
+            Code::Spread(a) => {
+                for (row, &x) in out.chunks_exact_mut(span.columns).zip(f(a)) {
+                    row.fill(x);
+                }
+            }
+            _ => unreachable!("these give truth values"),
+        }
+    }
+}

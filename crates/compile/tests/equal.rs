@@ -1,0 +1,159 @@
+//! Compiled graphs give what the interpreter gives.
+
+use clematis_compile::Plan;
+use clematis_core::ops::{self, Ops};
+use clematis_core::pass::Options;
+use clematis_core::random::Key;
+use clematis_core::trace::trace;
+use clematis_core::{DType, Executable, Graph, Result, Tensor};
+
+fn normal(shape: &[usize], seed: u64) -> Tensor {
+    clematis_nn::init::normal(
+        clematis_core::Shape::from_sizes(shape),
+        1.0,
+        &Key::new(seed),
+    )
+    .unwrap()
+}
+
+fn graph_of(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Graph {
+    let specs: Vec<_> = inputs.iter().map(|x| x.spec().clone()).collect();
+    let closed = trace(&specs, f).unwrap();
+    assert!(closed.captured.is_empty());
+    closed.graph.optimise(Options::default()).unwrap()
+}
+
+fn bits(x: &Tensor) -> Vec<u32> {
+    match x.dtype() {
+        DType::F32 => x
+            .to_vec::<f32>()
+            .unwrap()
+            .iter()
+            .map(|x| x.to_bits())
+            .collect(),
+        _ => x
+            .to_host()
+            .unwrap()
+            .to_f64()
+            .iter()
+            .map(|&x| x as u32)
+            .collect(),
+    }
+}
+
+/// Runs both ways, the compiled one twice and on one thread; returns the plan's text.
+fn same(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> String {
+    let graph = graph_of(inputs, f);
+    let plan = Plan::new(&graph).unwrap();
+    let text = plan.describe();
+    let want = graph.call(&inputs.iter().collect::<Vec<_>>()).unwrap();
+    for threads in [None, Some(1), None] {
+        clematis_native::set_thread_limit(threads);
+        let mut given = inputs.to_vec();
+        let out = plan.run(&mut given).unwrap();
+        assert_eq!(want.len(), out.len());
+        for (want, out) in want.iter().zip(&out) {
+            assert_eq!(want.spec(), out.spec());
+            assert_eq!(bits(want), bits(out), "{graph}\n{text}");
+        }
+    }
+    clematis_native::set_thread_limit(None);
+    text
+}
+
+#[test]
+fn chains_run_in_one_tile() {
+    let (x, y) = (normal(&[37, 65], 1), normal(&[37, 65], 2));
+    let text = same(&[x, y], |x| {
+        let z = (x[0].exp() * &x[1] + 2.0).done()?;
+        let w = ops::where_(ops::greater(&z, &x[1]), z.tanh(), ops::relu(&x[0])).done()?;
+        Ok(vec![w, z])
+    });
+    assert!(text.contains("1 steps"), "{text}");
+}
+
+#[test]
+fn operands_are_repeated_along_any_axis() {
+    let (x, row) = (normal(&[40, 3, 129], 1), normal(&[129], 2));
+    let (column, one) = (normal(&[40, 1, 1], 3), normal(&[], 4));
+    same(&[x, row, column, one], |x| {
+        let y = (&x[0] + &x[1]).done()?;
+        let y = (y * &x[2] - &x[3]).done()?;
+        Ok(vec![y.square().done()?])
+    });
+}
+
+#[test]
+fn views_are_read_where_they_lie() {
+    let (x, y) = (normal(&[50, 70], 1), normal(&[70, 50], 2));
+    same(&[x, y], |x| {
+        let t = ops::matrix_transpose(&x[0]).done()?;
+        let part = ops::slice_axis(&t, 1, 3, 40).done()?;
+        let other = ops::slice_axis(&x[1], 1, 10, 47).done()?;
+        Ok(vec![(part.exp() + &other * 2.0).done()?])
+    });
+}
+
+#[test]
+fn rows_are_folded_inside_of_a_tile() {
+    for (rows, columns) in [(200, 10), (33, 256), (3, 5000)] {
+        let (x, g) = (normal(&[rows, columns], 1), normal(&[columns], 2));
+        let text = same(&[x, g], |x| {
+            let mean = ops::keepdims(&x[0], -1, ops::mean).done()?;
+            let shifted = (&x[0] - mean).done()?;
+            let var = ops::keepdims(shifted.square(), -1, ops::mean).done()?;
+            let y = (shifted * ops::rsqrt(var + 1e-5) * &x[1]).done()?;
+            let top = ops::keepdims(&y, -1, ops::max).done()?;
+            let e = (&y - top).exp().done()?;
+            let sum = ops::keepdims(&e, -1, ops::sum).done()?;
+            Ok(vec![(&e / &sum).done()?, sum])
+        });
+        assert!(text.contains("1 steps"), "{text}");
+    }
+}
+
+#[test]
+fn what_stands_between_keeps_groups_apart() {
+    let (x, w) = (normal(&[64, 64], 1), normal(&[64, 64], 2));
+    same(&[x, w], |x| {
+        let y = (&x[0] + 1.0).done()?;
+        let z = ops::matmul(&y, &x[1]).done()?;
+        // Needs both: cannot join the group of y.
+        Ok(vec![(y * z).exp().done()?])
+    });
+}
+
+#[test]
+fn what_is_given_away_is_written_over() {
+    let graph = graph_of(&[normal(&[3000], 1), normal(&[3000], 2)], |x| {
+        Ok(vec![(&x[0] - &x[1] * 0.1).done()?])
+    });
+    let plan = Plan::new(&graph).unwrap();
+    let start = |x: &Tensor| x.data::<clematis_native::Buffer>().unwrap().start(4);
+    let own = |seed| ops::tensor(normal(&[3000], seed).to_vec::<f32>().unwrap()).unwrap();
+    let mut given = vec![own(1), own(2)];
+    let at = [start(&given[0]), start(&given[1])];
+    let want = graph.call(&[&given[0], &given[1]]).unwrap();
+    let out = plan.run(&mut given).unwrap();
+    assert_eq!(bits(&out[0]), bits(&want[0]));
+    assert!(at.contains(&start(&out[0])));
+    // Held by somebody else it stays as it is.
+    let held = own(3);
+    let before = bits(&held);
+    let out = plan.run(&mut vec![held.clone(), own(2)]).unwrap();
+    assert_ne!(start(&out[0]), start(&held));
+    assert_eq!(bits(&held), before);
+}
+
+#[test]
+fn numbers_truths_and_what_comes_straight_out() {
+    let x = normal(&[100, 7], 1);
+    same(&[x], |x| {
+        let big = ops::greater(&x[0], 0.5).done()?;
+        let small = ops::less(&x[0], -0.5).done()?;
+        let any = ops::logical_or(&big, &small).done()?;
+        let none = ops::logical_not(&any).done()?;
+        let y = (ops::cast(&none, DType::F32) * 3.0).done()?;
+        Ok(vec![any, y, x[0].clone()])
+    });
+}

@@ -1,0 +1,82 @@
+//! Loops give what the interpreter gives, to rounding: their sums are taken in another order.
+
+use clematis_compile::Plan;
+use clematis_core::autodiff::value_and_grad;
+use clematis_core::ops::{self, Ops};
+use clematis_core::pass::Options;
+use clematis_core::random::Key;
+use clematis_core::trace::trace;
+use clematis_core::{DType, Executable, Result, Tensor, control};
+
+fn normal(shape: &[usize], seed: u64) -> Tensor {
+    clematis_nn::init::normal(
+        clematis_core::Shape::from_sizes(shape),
+        0.5,
+        &Key::new(seed),
+    )
+    .unwrap()
+}
+
+/// Runs both ways; returns the plan's text.
+fn close(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> String {
+    let specs: Vec<_> = inputs.iter().map(|x| x.spec().clone()).collect();
+    let graph = trace(&specs, f).unwrap().graph;
+    let graph = graph.optimise(Options::default()).unwrap();
+    let plan = Plan::new(&graph).unwrap();
+    let want = graph.call(&inputs.iter().collect::<Vec<_>>()).unwrap();
+    let out = plan.run(&mut inputs.to_vec()).unwrap();
+    for (want, out) in want.iter().zip(&out) {
+        assert_eq!(want.spec(), out.spec());
+        let (want, out) = (want.to_vec::<f32>().unwrap(), out.to_vec::<f32>().unwrap());
+        for (a, b) in want.iter().zip(&out) {
+            assert!((a - b).abs() <= 1e-5 * (1.0 + a.abs()), "{a} {b}\n{graph}");
+        }
+    }
+    plan.describe()
+}
+
+fn recurrent(w: &Tensor, x: &Tensor, reverse: bool) -> Result<Tensor> {
+    let zero = ops::zeros([4usize, 8], DType::F32).done()?;
+    let ((h, _), all) = control::scan(
+        &(zero.clone(), zero),
+        x,
+        None,
+        reverse,
+        |(h, c): &(Tensor, Tensor), u: &Tensor| {
+            let gates = ops::split(&(u + ops::matmul(h, w)).done()?, 2, -1)?;
+            let c = (ops::sigmoid(&gates[0]) * c + gates[1].tanh()).done()?;
+            let h = c.tanh().done()?;
+            Ok(((h.clone(), c), h))
+        },
+    )?;
+    (ops::sum(h.square(), ..) + ops::mean(all, ..)).done()
+}
+
+#[test]
+fn a_recurrent_net_and_its_gradients() {
+    for reverse in [false, true] {
+        let (w, x) = (normal(&[8, 16], 1), normal(&[6, 4, 16], 2));
+        close(&[w, x], |x| {
+            let loss = |p: &(Tensor, Tensor)| recurrent(&p.0, &p.1, reverse);
+            let (value, (dw, dx)) = value_and_grad(loss)(&(x[0].clone(), x[1].clone()))?;
+            Ok(vec![value, dw, dx])
+        });
+    }
+}
+
+#[test]
+fn two_loops_that_carry_the_same_are_one() {
+    let (w, x) = (normal(&[8, 8], 1), normal(&[6, 4, 8], 2));
+    let text = close(&[w, x], |x| {
+        let loss = |w: &Tensor| -> Result<Tensor> {
+            let zero = ops::zeros([4usize, 8], DType::F32).done()?;
+            let (h, ()) = control::scan(&zero, &x[1], None, false, |h: &Tensor, u: &Tensor| {
+                Ok(((u + ops::matmul(h, w)).tanh().done()?, ()))
+            })?;
+            ops::sum(h.square(), ..).done()
+        };
+        let (value, dw) = value_and_grad(loss)(&x[0])?;
+        Ok(vec![value, dw])
+    });
+    assert_eq!(text.matches("scan of").count(), 2, "{text}");
+}

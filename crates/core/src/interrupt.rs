@@ -1,0 +1,42 @@
+//! Whether a long run is to end early, as when a user presses Ctrl-C.
+//!
+//! Whoever knows of such wishes says once how they are asked for; whoever runs long asks between two steps.
+
+use crate::error::Result;
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+static ASK: OnceLock<fn() -> Result<()>> = OnceLock::new();
+
+/// Asking may mean to wait for a lock, so it is not done more often than people notice.
+const PAUSE: Duration = Duration::from_millis(40);
+
+thread_local! {
+    static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Says how a wish to end is asked for: with an error if there is one. The first to say so counts.
+pub fn listen(ask: fn() -> Result<()>) {
+    let _ = ASK.set(ask);
+}
+
+/// An error if the run is to end now.
+#[inline]
+pub fn check() -> Result<()> {
+    match ASK.get() {
+        Some(ask) => ask_at_times(*ask),
+        None => Ok(()),
+    }
+}
+
+fn ask_at_times(ask: fn() -> Result<()>) -> Result<()> {
+    let now = Instant::now();
+    match LAST.get() {
+        Some(last) if now.duration_since(last) < PAUSE => Ok(()),
+        _ => {
+            LAST.set(Some(now));
+            ask()
+        }
+    }
+}

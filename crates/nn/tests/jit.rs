@@ -1,0 +1,66 @@
+//! A whole training step as a program gives what the step gives.
+
+use clematis_core::autodiff::value_and_grad;
+use clematis_core::random::Key;
+use clematis_core::{Kind, Result, Tensor, ops, tree};
+use clematis_native as _;
+use clematis_nn::{Adam, JitStep, Linear, Module, Optimizer, Schedule};
+
+type Batch = (Tensor, Tensor);
+
+fn loss(net: &Linear, (x, y): &Batch) -> Result<Tensor> {
+    let off = (net.forward(x)? - y).done()?;
+    ops::mean(ops::square(off), ..).done()
+}
+
+fn data() -> Result<Batch> {
+    let x = ops::from_slice(&[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0], [3usize, 2])?;
+    Ok((x, ops::from_slice(&[2.0f32, -1.0, 1.0], [3usize, 1])?))
+}
+
+fn optimizer() -> Adam {
+    let lr = Schedule::Linear {
+        start: 0.3,
+        end: 0.1,
+        steps: 100,
+    };
+    Adam::new(lr)
+}
+
+#[test]
+fn a_program_trains_as_steps_do() -> Result<()> {
+    let batch = data()?;
+    let mut plain = Linear::new(2, 1, Key::new(0))?;
+    let mut fast = plain.clone();
+    let step = JitStep::new(optimizer(), loss);
+    let (mut state, mut own) = (optimizer().init(&plain)?, step.init(&fast)?);
+    let mut losses = Vec::new();
+    for _ in 0..120 {
+        let (_, slopes) = value_and_grad(|net: &Linear| loss(net, &batch))(&plain)?;
+        optimizer().step(&mut plain, &slopes, &mut state)?;
+        losses.push(step.step(&mut fast, &mut own, &batch)?.to_vec::<f32>()?[0]);
+    }
+    assert!(losses[119] < 1e-3 && losses[0] > 0.1, "{losses:?}");
+    assert_eq!((step.stats().made, own.steps), (1, 120));
+    for (x, y) in tree::leaves(&plain).iter().zip(tree::leaves(&fast)) {
+        for (x, y) in x.to_vec::<f32>()?.iter().zip(y.to_vec::<f32>()?) {
+            assert!((x - y).abs() < 1e-3, "{x} and {y}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_count_that_would_be_kept_is_refused() -> Result<()> {
+    let (net, batch) = (Linear::new(2, 1, Key::new(0))?, data()?);
+    let state = optimizer().init(&net)?;
+    let step = clematis_core::jit::jit(move |(net, batch): &(Linear, Batch)| {
+        let (_, slopes) = value_and_grad(|net: &Linear| loss(net, batch))(net)?;
+        let (mut net, mut state) = (net.clone(), state.clone());
+        optimizer().step(&mut net, &slopes, &mut state)?;
+        Ok(net)
+    });
+    let e = step.call(&(net, batch)).err();
+    assert_eq!(e.map(|e| e.kind()), Some(Kind::Trace));
+    Ok(())
+}

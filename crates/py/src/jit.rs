@@ -1,0 +1,289 @@
+//! Python functions as programs: what `cm.jit` is made of.
+//!
+//! Recording, running and the keys that programs are found by are here; what modules and optimisers hold, and what is told
+//! to users, is in Python (`clematis/_jit`).
+
+mod compile;
+mod flat;
+
+use crate::convert::PyGraph;
+use crate::error::{OrRaise, exception};
+use crate::function::random::PyKey;
+use crate::operand::{give, operand};
+use crate::tensor::PyTensor;
+use crate::transform::Object;
+use clematis_core::graph::Role;
+use clematis_core::jit::{Program, Recorder, has_values};
+use clematis_core::pass::Options;
+use clematis_core::random::Key;
+use clematis_core::trace::Trace;
+use clematis_core::{Backend, Kind, Repr, Tensor, backend, interrupt, ops};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyModule};
+use std::sync::Arc;
+
+/// Makes inputs of the program that is being recorded.
+#[pyclass(unsendable, name = "_Lift")]
+struct Lift {
+    trace: Arc<Trace>,
+}
+
+#[pymethods]
+impl Lift {
+    /// One more input, like an array.
+    fn __call__<'py>(&self, x: &Object<'py>, role: &str, name: &str) -> PyResult<Object<'py>> {
+        let role = Role::ALL.iter().find(|r| r.name() == role);
+        let role = role.copied().unwrap_or(Role::Input);
+        if let Ok(key) = x.cast::<PyKey>() {
+            let words = key.get().0.words().done().or_raise()?;
+            let input = self.trace.input(words.spec().clone(), role, name);
+            let key = PyKey(Key::from_tensor(input));
+            return Ok(Bound::new(x.py(), key)?.into_any());
+        }
+        let like = operand("jit", x)?.tensor;
+        let input = self.trace.input(like.spec().clone(), role, name);
+        Ok(PyTensor::bound(x.py(), input)?.into_any())
+    }
+
+    /// Whether a tensor belongs to this recording.
+    fn owns(&self, x: &Object<'_>) -> bool {
+        match x.cast::<PyTensor>() {
+            Ok(x) => match x.borrow().tensor.repr() {
+                Repr::Traced { trace, .. } => Arc::ptr_eq(trace, &self.trace),
+                _ => false,
+            },
+            Err(_) => false,
+        }
+    }
+
+    /// The number of a tensor among the values of this recording; None if it is none of them.
+    fn number(&self, x: &Object<'_>) -> Option<u32> {
+        let x = x.cast::<PyTensor>().ok()?;
+        self.trace.id_of(&x.borrow().tensor).map(|id| id.0)
+    }
+}
+
+/// Results, each with the number of the input that it replaces or None.
+type Results<'py> = Vec<(Object<'py>, Option<usize>)>;
+
+/// A tensor of what a recorded function returns.
+fn result(x: &Object<'_>) -> PyResult<Tensor> {
+    match x.cast::<PyKey>() {
+        Ok(key) => key.get().0.words().done().or_raise(),
+        Err(_) => Ok(operand("jit", x)?.tensor),
+    }
+}
+
+/// Records `f(lift)`, which returns results with what they replace.
+#[pyfunction]
+#[pyo3(signature = (f, name, home, fast_math, /))]
+fn _record(f: &Object<'_>, name: &str, home: Option<&str>, fast_math: bool) -> PyResult<PyProgram> {
+    let py = f.py();
+    let record = || -> PyResult<PyProgram> {
+        let recorder = Recorder::new(name);
+        let trace = recorder.trace().clone();
+        let lift = Bound::new(py, Lift { trace })?;
+        let out: Results<'_> = recorder.run(|| f.call1((lift,)))?.extract()?;
+        let outs = out.iter().map(|(x, at)| Ok((result(x)?, *at)));
+        let outs = outs.collect::<PyResult<Vec<_>>>()?;
+        let program = recorder.close(&outs, Options { fast_math }).or_raise()?;
+        Ok(PyProgram { program })
+    };
+    match home {
+        Some(home) => backend::with(backend::find(home).or_raise()?, record),
+        None => record(),
+    }
+}
+
+/// A recorded function.
+#[pyclass(frozen, name = "_Program")]
+struct PyProgram {
+    program: Program,
+}
+
+impl PyProgram {
+    /// The tensors of what is given; None where one of them has no values.
+    fn tensors(&self, values: &Bound<'_, PyList>) -> PyResult<Option<Vec<Tensor>>> {
+        let mut tensors: Vec<Tensor> = Vec::with_capacity(self.program.graph().inputs.len());
+        let mut keys = Vec::new();
+        for (i, x) in values.iter().enumerate() {
+            if let Ok(x) = x.cast::<PyTensor>() {
+                tensors.push(x.borrow().tensor.clone());
+            } else if let Ok(key) = x.cast::<PyKey>() {
+                keys.push((i, key.get().0.clone()));
+                tensors.push(Tensor::number(0));
+            } else {
+                tensors.push(operand("jit", &x)?.tensor);
+            }
+        }
+        if !keys.is_empty() {
+            // Words of a key are made where the program runs.
+            let home = tensors.iter().find_map(Tensor::backend);
+            for (i, key) in keys {
+                tensors[i] = match home {
+                    Some(home) => backend::with(home, || key.words().done()),
+                    None => key.words().done(),
+                }
+                .or_raise()?;
+            }
+        }
+        Ok(tensors.iter().all(has_values).then_some(tensors))
+    }
+}
+
+#[pymethods]
+impl PyProgram {
+    /// Runs it on what is given: all results, the first `count` of them a framework's own arrays if `raw`; None if a
+    /// value is not known, because something traces. `replaced` are the places of what gets a new value by this run and is
+    /// held by its one owner and the list alone: its memory may become a result's.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyList>,
+        count: usize,
+        raw: bool,
+        replaced: Vec<usize>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let Some(mut tensors) = self.tensors(values)? else {
+            return Ok(None);
+        };
+        let taken = take_out(values, &replaced)?;
+        let home = tensors.iter().find_map(Tensor::backend);
+        let is_foreign =
+            |b: &'static dyn Backend| clematis_bridge::Framework::find(b.name()).is_some();
+        let foreign = match home {
+            Some(home) => is_foreign(home),
+            None => is_foreign(backend::current().or_raise()?),
+        };
+        let outs = if foreign {
+            self.program.run(&mut tensors)
+        } else {
+            py.detach(|| self.program.run(&mut tensors))
+        };
+        if outs.is_err() {
+            put_back(values, &taken, &tensors)?;
+        }
+        let outs = outs.or_raise()?.into_iter().enumerate();
+        let outs = outs.map(|(i, x)| give(py, x, raw && i < count));
+        Ok(Some(PyList::new(py, outs.collect::<PyResult<Vec<_>>>()?)?))
+    }
+
+    /// Whether it holds nothing that lives only as long as a trace around it.
+    #[getter]
+    fn lasts(&self) -> bool {
+        self.program.lasts()
+    }
+
+    /// How many keys of the implicit stream a run takes.
+    #[getter]
+    fn keys(&self) -> usize {
+        self.program.keys()
+    }
+
+    /// What was recorded.
+    #[getter]
+    fn graph(&self) -> PyGraph {
+        let graph = Arc::new(self.program.graph().clone());
+        PyGraph { graph }
+    }
+
+    /// The graph that runs on a backend, and the plan that it has there.
+    fn explain(&self, backend_name: &str) -> PyResult<(PyGraph, String)> {
+        let home = backend::find(backend_name).or_raise()?;
+        let (graph, plan) = self.program.explain(home).or_raise()?;
+        let graph = Arc::new(graph);
+        Ok((PyGraph { graph }, plan))
+    }
+}
+
+/// Takes tensors out of objects that are about to get another one; their places.
+fn take_out(values: &Bound<'_, PyList>, places: &[usize]) -> PyResult<Vec<usize>> {
+    let mut taken = Vec::new();
+    for &at in places {
+        let x = values.get_item(at)?;
+        let Ok(x) = x.cast::<PyTensor>() else {
+            continue;
+        };
+        let mut own = x.try_borrow_mut()?;
+        let Repr::Concrete { backend, .. } = own.tensor.repr() else {
+            continue;
+        };
+        // Only the engine makes use of it; whoever looks meanwhile finds nothing that fits anywhere.
+        if backend.name() == "native" {
+            let nothing = ops::from_slice(&[] as &[f32], [0usize]).or_raise()?;
+            drop(std::mem::replace(&mut own.tensor, nothing));
+            taken.push(at);
+        }
+    }
+    Ok(taken)
+}
+
+/// The opposite, after an error.
+fn put_back(values: &Bound<'_, PyList>, taken: &[usize], tensors: &[Tensor]) -> PyResult<()> {
+    for &at in taken {
+        let x = values.get_item(at)?;
+        x.cast::<PyTensor>()?.try_borrow_mut()?.tensor = tensors[at].clone();
+    }
+    Ok(())
+}
+
+/// Whether something is recorded on this thread: a program, the body of a loop.
+#[pyfunction]
+fn _is_recording() -> bool {
+    Trace::innermost_abstract().is_some()
+}
+
+/// Whether the values of an array can be read.
+#[pyfunction]
+fn _has_values(x: &Object<'_>) -> PyResult<bool> {
+    Ok(has_values(&operand("jit", x)?.tensor))
+}
+
+/// The same numbers below all derivatives that are being taken.
+#[pyfunction]
+fn _below<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
+    give(x.py(), operand("jit", x)?.tensor.lowest().clone(), false)
+}
+
+/// Puts a result into a tensor that a program changes.
+#[pyfunction]
+fn _put(x: &Bound<'_, PyTensor>, value: &Bound<'_, PyTensor>) -> PyResult<()> {
+    let new = value.borrow().tensor.clone();
+    PyTensor::replace(x, "jit", new)
+}
+
+/// A key of two words that came out of a program.
+#[pyfunction]
+fn _key_of(words: &Object<'_>) -> PyResult<PyKey> {
+    let words = operand("key", words)?.tensor;
+    // A program's result is at hand; a plain key costs nothing to split.
+    match words.to_vec::<u32>() {
+        Ok(plain) if plain.len() == 2 => Ok(PyKey(Key::new(
+            u64::from(plain[0]) << 32 | u64::from(plain[1]),
+        ))),
+        Ok(_) => Err(exception(Kind::Value, "a key has two words")),
+        Err(_) => Ok(PyKey(Key::from_tensor(words))),
+    }
+}
+
+/// Ctrl-C, which Python notes and leaves to be asked for.
+fn asked_to_end() -> clematis_core::Result<()> {
+    Python::attach(|py| {
+        py.check_signals()
+            .map_err(|e| clematis_bridge::error::own(py, e))
+    })
+}
+
+/// Adds the classes and functions to a module.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    clematis_bridge::set_compiler(compile::compile);
+    interrupt::listen(asked_to_end);
+    m.add_class::<PyProgram>()?;
+    m.add_function(wrap_pyfunction!(_record, m)?)?;
+    m.add_function(wrap_pyfunction!(_is_recording, m)?)?;
+    m.add_function(wrap_pyfunction!(_key_of, m)?)?;
+    m.add_function(wrap_pyfunction!(_has_values, m)?)?;
+    m.add_function(wrap_pyfunction!(_put, m)?)?;
+    m.add_function(wrap_pyfunction!(_below, m)?)?;
+    m.add_function(wrap_pyfunction!(flat::_flat, m)?)
+}

@@ -1,0 +1,1 @@
+"""What `cm.jit` and `cm.explain` are made of."""

@@ -1,0 +1,140 @@
+"""Programs as functions of a framework, handed to its own compiler where it has one."""
+
+import functools
+import importlib
+import itertools
+import linecache
+import shutil
+import sys
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .._convert.lowered import dialect, source
+from .compiling import COMPILING
+
+# torch's compiler takes from seconds to minutes: a program that runs a few times only is faster without.
+RUNS_BEFORE = 2
+
+_NUMBERS = itertools.count()
+_WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
+
+
+def _executed(text: str, ops: Any) -> Callable[..., Any]:
+    """The function that a text defines; tracebacks, and compilers that read source, find its lines as long as it lives."""
+    place = f"<clematis jit {next(_NUMBERS)}>"
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
+    space: dict[str, Any] = {"__name__": "clematis._jit.programs", "ops": ops}
+    exec(compile(text, place, "exec"), space)  # noqa: S102
+    function: Callable[..., Any] = space["run"]
+    # No line depends on values, so nothing is for tensorflow to rewrite.
+    function.autograph_info__ = space["program"].autograph_info__ = {}  # type: ignore[attr-defined]
+    weakref.finalize(function, linecache.cache.pop, place, None)
+    return function
+
+
+def prepared(graph: Any, framework: str) -> Callable[..., Any] | None:
+    """A graph as a function of a framework's arrays, which returns a tuple of them."""
+    text = source(graph, framework, "program")
+    names = ", ".join(f"x{i}" for i in range(len(graph.inputs())))
+    text += f"\n\ndef run({names}):\n    return program(ops{', ' if names else ''}{names})\n"
+    function = _executed(text, dialect(framework))
+    maker = _MAKERS.get(framework) if COMPILING.get() else None
+    made = function if maker is None else maker(function, graph)
+    how = "one after the other" if maker is None else _HOW[framework]
+    made = _Described(made, f"{framework}: {len(graph.ops())} calls of its functions, {how}\n\n{text}")
+    return made
+
+
+class _Described:
+    """A program, and what is told about it."""
+
+    __slots__ = ("clematis_plan", "run")
+
+    def __init__(self, run: Callable[..., Any], plan: str) -> None:
+        self.run, self.clematis_plan = run, plan
+
+    def __call__(self, *arrays: Any) -> Any:
+        return self.run(*arrays)
+
+
+def _is_wide(graph: Any) -> bool:
+    """Whether jax has to be asked for 64 bits."""
+    text: str = graph.text()
+    dtypes = {dtype for _, _, dtype, _ in graph.inputs()} | {dtype for dtype, _ in graph.outputs()}
+    return bool(dtypes & _WIDE) or any(word in text for word in ("f64", "i64", "u64", "c128"))
+
+
+def _jax(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
+    import jax
+
+    compiled: Callable[..., Any] = jax.jit(function)
+    if not _is_wide(graph):
+        return compiled
+
+    def run(*arrays: Any) -> Any:
+        with jax.enable_x64(True):
+            return compiled(*arrays)
+
+    return run
+
+
+def _tensorflow(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
+    tf: Any = importlib.import_module("tensorflow")
+
+    specs = [tf.TensorSpec([int(n) for n in sizes], dtype) for _, _, dtype, sizes in graph.inputs()]
+    made: Callable[..., Any] = tf.function(function, autograph=False).get_concrete_function(*specs)
+    return made
+
+
+@functools.cache
+def _has_compiler() -> bool:
+    """Whether a compiler of C++ is at hand, which torch's own needs on a processor."""
+    return any(shutil.which(name) for name in ("g++", "clang++", "c++", "cl"))
+
+
+class _Torch:
+    """Straight-line torch at first, then what its compiler makes of it."""
+
+    __slots__ = ("compiled", "function", "runs")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.runs = function, 0
+        self.compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *arrays: Any) -> Any:
+        if self.compiled is not None:
+            return self.compiled(*arrays)
+        self.runs += 1
+        if self.runs <= RUNS_BEFORE:
+            return self.function(*arrays)
+        return self._first(arrays)
+
+    def _first(self, arrays: tuple[Any, ...]) -> Any:
+        import torch
+
+        try:
+            compiled = torch.compile(self.function, dynamic=False, fullgraph=True)
+            out = compiled(*arrays)
+        except Exception as e:
+            # What is wrong with the arrays is wrong without a compiler, too, and is told from there.
+            out = self.function(*arrays)
+            self.compiled = self.function
+            reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
+            warnings.warn(f"jit: torch.compile refused a program, which runs without it: {reason}", stacklevel=2)
+            return out
+        self.compiled = compiled
+        return out
+
+
+def _torch(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
+    return _Torch(function) if _has_compiler() and sys.platform != "win32" else function
+
+
+_MAKERS: dict[str, Callable[..., Any]] = {"jax": _jax, "tensorflow": _tensorflow, "torch": _torch}
+_HOW = {
+    "jax": "compiled by jax.jit",
+    "tensorflow": "compiled by tf.function",
+    "torch": f"compiled by torch.compile from run {RUNS_BEFORE + 1} on",
+}
