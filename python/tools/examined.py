@@ -153,6 +153,83 @@ class OnBackend(Examined):
         return out, {path.replace("/", "."): x.numpy() for path, x in module.buffers()._entries()}
 
 
+class OnJax(OnBackend):
+    """On jax, in its own `jit`: without it jax compiles each op for each shape, which takes far longer."""
+
+    def __init__(self, source, example):
+        super().__init__(source, example, "jax")
+        self.params = {path: x.native for path, x in self.module.v._entries()}
+        self.programs = {}
+
+    def _jitted(self, what, args, kwargs, *more):
+        """What a function makes of variables and arguments, as one program of jax's."""
+        import jax
+
+        arrays = []
+
+        def put_aside(x):
+            arrays.append(cm.asarray(x).to("jax").native)
+            return Place(len(arrays) - 1)
+
+        nest = mapped((tuple(args), kwargs), put_aside)
+
+        def run(params, arrays, more):
+            states = list(states_in(self.module._state))
+            held = [x.value for x in states]
+            try:
+                with cm.backend("jax"):
+                    v = self.module.v.map(lambda _, path: cm.asarray(params[path]))
+                    args, kwargs = filled(nest, [cm.asarray(x) for x in arrays])
+                    return what(v, args, kwargs, *[cm.asarray(x) for x in more])
+            finally:
+                # Nothing of a trace outlives it.
+                for x, value in zip(states, held, strict=True):
+                    x.value = value
+
+        self.module.eval()
+        program = self.programs.setdefault((what.__name__, repr(nest)), jax.jit(run))
+        return program(self.params, arrays, more)
+
+    def exam_call(self, args, kwargs, params=None):
+        """Outputs as numpy arrays."""
+
+        def forward(v, args, kwargs):
+            return [x.native for x in leaves(self.module(*args, v=v, **kwargs))]
+
+        return [np.asarray(x) for x in self._jitted(forward, args, kwargs)]
+
+    def _grads(self, args, kwargs, probes):
+        """Gradients of the outputs' sum, weighed by the probes, by parameter."""
+
+        def gradients(v, args, kwargs, *probes):
+            def loss(v):
+                outs = [x for x in leaves(self.module(*args, v=v, **kwargs)) if cm.isdtype(x.dtype, "real floating")]
+                return sum(cm.sum(x * p) for x, p in zip(chosen(outs, probes), probes, strict=True))
+
+            return {path.replace("/", "."): x.native for path, x in cm.grad(loss)(v)._entries()}
+
+        return {path: np.asarray(x) for path, x in self._jitted(gradients, args, kwargs, *probes).items()}
+
+
+class Place(int):
+    """Where an array stands in a list of arrays."""
+
+
+def filled(x, arrays):
+    """A nest with arrays in their places."""
+    if isinstance(x, Place):
+        return arrays[x]
+    if isinstance(x, dict):
+        return {k: filled(v, arrays) for k, v in x.items()}
+    return type(x)(filled(v, arrays) for v in x) if type(x) in (list, tuple) else x
+
+
+def states_in(nest):
+    """What a captured model keeps between calls."""
+    for x in nest.values():
+        yield from states_in(x) if isinstance(x, dict) else [x]
+
+
 class OnTorch(Examined):
     """A live module of torch's."""
 
@@ -257,8 +334,8 @@ class OnHaiku(Examined):
         args, kwargs = mapped_torch(self.example)
         made = cm.to_haiku_module(captured, args, example_kwargs=kwargs)
         both = hk.transform_with_state(lambda *a, is_training, **k: made()(*a, is_training=is_training, **k))
-        params, state = both.init(jax.random.key(0), *args, is_training=False, **kwargs)
-        return params, state, both.apply
+        params, state = jax.jit(lambda: both.init(jax.random.key(0), *args, is_training=False, **kwargs))()
+        return params, state, jax.jit(both.apply, static_argnames="is_training") if jits(args, kwargs) else both.apply
 
     def _run(self, params, args, kwargs):
         import jax
@@ -277,7 +354,7 @@ class OnHaiku(Examined):
             outs = [x for x in self._run(params, args, kwargs) if jax.numpy.issubdtype(x.dtype, jax.numpy.floating)]
             return sum((x * p).sum() for x, p in zip(chosen(outs, probes), probes, strict=True))
 
-        return flat_haiku(jax.grad(loss, allow_int=True)(self.params))
+        return flat_haiku(jax.jit(jax.grad(loss, allow_int=True))(self.params))
 
     def _train(self, args, kwargs):
         """Outputs and buffers after one call in training."""
@@ -286,6 +363,13 @@ class OnHaiku(Examined):
         params, state, apply = self._live(self._without_dropout())
         out, state = apply(params, state, jax.random.key(0), *args, is_training=True, **kwargs)
         return [np.asarray(x) for x in leaves(out)], flat_haiku(state)
+
+
+def jits(args, kwargs):
+    """Whether `jax.jit` takes such arguments: what is no array is not to become one."""
+    import jax
+
+    return all(isinstance(x, np.ndarray) for x in jax.tree.leaves((args, kwargs), is_leaf=lambda x: x is None))
 
 
 def flat_haiku(x):
@@ -306,8 +390,12 @@ class OnFlax(Examined):
 
     def exam_call(self, args, kwargs, params=None):
         """Outputs as numpy arrays."""
+        from flax import nnx
+
         self.module.eval()
-        return [np.asarray(x) for x in leaves(self.module(*args, **kwargs))]
+        call = nnx.jit(lambda module, args, kwargs: module(*args, **kwargs)) if jits(args, kwargs) else None
+        out = call(self.module, args, kwargs) if call else self.module(*args, **kwargs)
+        return [np.asarray(x) for x in leaves(out)]
 
     def _grads(self, args, kwargs, probes):
         """jax's own gradients."""
@@ -322,7 +410,7 @@ class OnFlax(Examined):
             outs = [x for x in outs if jax.numpy.issubdtype(x.dtype, jax.numpy.floating)]
             return sum((x * p).sum() for x, p in zip(chosen(outs, probes), probes, strict=True))
 
-        return flat_flax(jax.grad(loss, allow_int=True)(params))
+        return flat_flax(jax.jit(jax.grad(loss, allow_int=True))(params))
 
     def _train(self, args, kwargs):
         """Outputs and buffers after one call in training."""
@@ -346,4 +434,5 @@ def convert(module, example_inputs, target):
     """What the exam calls."""
     if target in LIVE:
         return LIVE[target](module, example_inputs)
-    return OnBackend(module, example_inputs, BACKENDS.get(target, target))
+    backend = BACKENDS.get(target, target)
+    return OnJax(module, example_inputs) if backend == "jax" else OnBackend(module, example_inputs, backend)

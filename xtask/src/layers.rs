@@ -64,6 +64,9 @@ const UNSAFE: &[&str] = &[
     "crates/bridge/src/call.rs",
     // Arrays of numpy and torch read in C.
     "crates/bridge/src/peek.rs",
+    "crates/bridge/src/peek/inside.rs",
+    "crates/bridge/src/peek/numpy.rs",
+    "crates/bridge/src/peek/torch.rs",
     "crates/core/src/host.rs",
     // Calls a peer's kernel directly, to measure beside ours.
     "crates/native/examples/bench_kernels.rs",
@@ -77,6 +80,7 @@ const UNSAFE: &[&str] = &[
     "crates/py/src/dlpack.rs",
     // The tensor inside a Python object, read where it lies.
     "crates/py/src/tensor/object.rs",
+    "python/src/allocator.rs",
 ];
 
 pub fn run() -> Outcome {

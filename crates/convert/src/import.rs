@@ -5,6 +5,7 @@
 //! shapes with named sizes, element types and composites come out as they would of our own code.
 
 pub mod args;
+pub mod boxes;
 pub mod jax;
 pub mod onnx;
 pub mod tensorflow;
@@ -94,8 +95,11 @@ impl Walk<'_> {
 impl<'a> Walk<'a> {
     fn run(&mut self, program: &'a Program) -> Result<()> {
         for node in &program.nodes {
-            let out =
-                scope(&node.scope, || self.node(node)).map_err(|e| located(e, node, self.table))?;
+            let out = match node.scope.as_str() {
+                "" => self.node(node),
+                name => scope(name, || self.node(node)),
+            };
+            let out = out.map_err(|e| located(e, node, self.table))?;
             self.known.insert(&node.out, out);
         }
         Ok(())
@@ -189,8 +193,16 @@ fn check_shape(own: &Shape, told: &Shape, op: &str) -> Result<()> {
     Ok(())
 }
 
+/// The name of an op with its family; one of another family bears it already.
+fn full_name(node: &Node, table: &Table) -> String {
+    match node.op.contains('.') {
+        true => node.op.clone(),
+        false => format!("{}.{}", table.family, node.op),
+    }
+}
+
 fn located(e: Error, node: &Node, table: &Table) -> Error {
-    let mut place = format!("in {}.{}", table.family, node.op);
+    let mut place = format!("in {}", full_name(node, table));
     if !node.variant.is_empty() {
         place.push_str(&format!(".{}", node.variant));
     }
@@ -215,8 +227,8 @@ fn check_known(program: &Program, table: &Table) -> Result<()> {
         return Ok(());
     }
     let list: Vec<String> = missing
-        .iter()
-        .map(|(op, (count, node))| {
+        .values()
+        .map(|(count, node)| {
             let place = if node.line.is_empty() {
                 &node.scope
             } else {
@@ -225,9 +237,10 @@ fn check_known(program: &Program, table: &Table) -> Result<()> {
             let place = if place.is_empty() {
                 String::new()
             } else {
-                format!(" at {place}")
+                format!(", first at {place}")
             };
-            format!("{}.{op} ({count} times, first{place})", table.family)
+            let name = full_name(node, table);
+            format!("{name} ({count} times{place})")
         })
         .collect();
     bail!(

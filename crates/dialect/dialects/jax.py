@@ -415,8 +415,24 @@ reduce_max = op(lambda x, *, axes: lax.reduce_max(_sized(x), axes).astype(x.dtyp
 reduce_min = op(lambda x, *, axes: lax.reduce_min(_sized(x), axes).astype(x.dtype))
 reduce_any = op(lambda x, *, axes: lax.reduce_or(x, axes))
 reduce_all = op(lambda x, *, axes: lax.reduce_and(x, axes))
-argmax = op(lambda x, *, axis: lax.argmax(_sized(x), axis, I64))
-argmin = op(lambda x, *, axis: lax.argmin(_sized(x), axis, I64))
+
+
+def _place(f, best):
+    def place(x, *, axis):
+        x = _sized(x)
+        if not is_traced(x):
+            return f(x, axis, I64)
+        # In a caller's own jit jax lowers this in 32 bits, operands and places alike.
+        if x.dtype.itemsize < 8:
+            return f(x, axis, I32).astype(I64)
+        hit = (x == lax.expand_dims(best(x, (axis,)), (axis,))) | (x != x)
+        rows = lax.broadcasted_iota(I32, x.shape, axis)
+        return lax.reduce_min(jnp.where(hit, rows, x.shape[axis]), (axis,)).astype(I64)
+
+    return op(place)
+
+
+argmax, argmin = _place(lax.argmax, lax.reduce_max), _place(lax.argmin, lax.reduce_min)
 cumulative_sum = op(wide(lambda x, *, axis, reverse: lax.cumsum(x, axis, reverse)))
 cumulative_prod = op(wide(lambda x, *, axis, reverse: lax.cumprod(x, axis, reverse)))
 cumulative_max = op(lambda x, *, axis, reverse: lax.cummax(_sized(x), axis, reverse).astype(x.dtype))

@@ -1,12 +1,13 @@
 """A captured model as an ordinary module."""
 
+import contextlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from .. import _clematis as _core
-from ..errors import ArgumentError, ClematisError, ConvertError
+from ..errors import ArgumentError, ClematisError, ConvertError, TraceError
 from ..module import Module, State
 from .nests import LEAF, _has_keys, put_together, taken_apart
 
@@ -295,6 +296,14 @@ def _widened(x: Any, dtype: str) -> Any:
     return x if own == "bool" else x.astype(dtype)
 
 
+def _own_array(x: Any) -> Any:
+    """The framework's own array, if there is one: what is traced has none."""
+    try:
+        return x.native
+    except TraceError:
+        return x
+
+
 def _state(module: Any, path: str) -> State:
     found = module._state
     for word in path.split("."):
@@ -312,6 +321,8 @@ def _run(module: Any, way: Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     for path in way.paths:
         at = path.replace(".", "/")
         x = v[at] if at in v else _state(module, path).value
+        # Variables may be given as a framework's own arrays, under its own transformations say.
+        x = x if isinstance(x, _core.Tensor) else _core.asarray(x)
         home = home or x.backend
         values.append(x)
     inputs = [_core.asarray(x) for x in flat]
@@ -320,11 +331,14 @@ def _run(module: Any, way: Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     inputs = [_widened(x, dtype) for x, dtype in zip(inputs, way.dtypes, strict=False)]
     # While the call is recorded as a program, nothing has a home yet.
     key = [x if home is None else x.to(home) for x in ([_core._next_key()] if way.draws else [])]
-    outs = way.graph([*values, *inputs, *key, *way.constants_at(home)])
+    # What the program makes of nothing is made where the model is.
+    here = contextlib.nullcontext() if home in (None, _core.current_backend()) else _core.backend(home)
+    with here:
+        outs = way.graph([*values, *inputs, *key, *way.constants_at(home)])
     results = []
     for x, at in zip(outs, way.updates, strict=True):
         if at is None:
-            results.append(x.native if raw is not None else x)
+            results.append(x if raw is None else _own_array(x))
         else:
             _state(module, way.paths[at]).value = x
     return put_together(way.out_spec, results)

@@ -29,7 +29,8 @@ def _examples(
 def from_torch_module(
     native_module: Any, example_inputs: Any = None, *, constructor_args: Any = None, constructor_kwargs: Any = None,
     instance_args: Any = None, instance_kwargs: Any = None, device: Any = None, devices: Any = None,
-    inplace_update: bool = False, dynamic_batch: bool = True, specialise: bool = False, **options: Any,
+    inplace_update: bool = False, dynamic_batch: bool = True, specialise: bool = False, allow_wrapped: bool = False,
+    **options: Any,
 ) -> Captured:  # fmt: skip
     """A module of ours that computes what a torch module does, on any backend.
 
@@ -39,6 +40,9 @@ def from_torch_module(
     branches on values of its inputs is refused, unless `specialise` keeps the branches that the example takes. The torch module
     stays as it is, and the result shares no memory with it, so that `inplace_update` makes no difference.
 
+    A module of ours runs on every backend, so no part of it can stay torch's own: `allow_wrapped` is refused here. Where
+    the result is a torch module again, `cm.convert(net, to="torch", allow_wrapped=True)` keeps what cannot be captured.
+
     >>> import torch
     >>> net = cm.from_torch_module(torch.nn.Linear(3, 2), cm.ones((4, 3)))
     >>> net(cm.ones((5, 3))).shape
@@ -46,6 +50,11 @@ def from_torch_module(
     """
     op = "from_torch_module"
     torch = _torch(op)
+    if allow_wrapped:
+        raise ArgumentError(
+            f"{op}: a module of ours runs on every backend, so no part of it can stay torch's own;"
+            ' cm.convert(net, to="torch", allow_wrapped=True) gives a torch module that keeps what cannot be captured'
+        )
     if inspect.isclass(native_module) and issubclass(native_module, torch.nn.Module):
         native_module = native_module(*(constructor_args or ()), **(constructor_kwargs or {}))
     elif constructor_args or constructor_kwargs:

@@ -18,6 +18,7 @@ from .torch_apart import plain, plain_table, table_for, with_plain_results
 from .torch_example import device, ordered, quiet, rebatched, tensors, untouched, values_read
 from .torch_inplace import without_writes
 from .torch_program import Held, Traced, Writer, first_line, merged, rules, text
+from .torch_stopped import stopping, with_stops
 
 # The batch sizes between which is read: neither is likely to be a size of something else.
 _SIZES = (3, 5, 7)
@@ -91,7 +92,8 @@ class _Reader:
 
     def part(self) -> Part:
         """The module in the mode that it is in."""
-        with quiet(), self.torch.no_grad():
+        # Gradients are on, so that torch writes down where a model turns them off.
+        with quiet(), self.torch.enable_grad():
             return self._part_by_ways()
 
     def _part_by_ways(self) -> Part:
@@ -235,7 +237,8 @@ class _Reader:
             bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
             shapes = {name: sizes(x) for name, x in bound.items()}
         try:
-            return export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
+            with stopping(torch, regions=False):
+                return export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
         except Exception as e:
             if not self.plain and ("pytree" in str(e) or "output" in str(e) and "type" in str(e)):
                 self.plain = True
@@ -253,6 +256,7 @@ class _Reader:
         return all(not isinstance(x.shape[0], int) or y.shape[0] < 2 for x, y in pairs)
 
     def _traced(self, program: Any) -> Traced:
+        with_stops(self.torch, program.graph_module)
         found = without_writes(self.torch, program.graph_module, self.known)
         if found is None:
             # torch's checks of the inputs name what is not there once the program is taken apart.
@@ -312,13 +316,14 @@ class _Reader:
         seen: dict[str, Any] = {}
 
         def run(*flat: Any) -> Any:
-            own = dict(zip(params, flat, strict=False))
+            # A forward may write into what the module holds, which is the source's.
+            own = {k: x.clone() for k, x in zip(params, flat, strict=False)}
             state = {k: x.clone() for k, x in zip(buffers, flat[len(params) :], strict=False)}
             filled = list(leaves)
             for i, x in zip(at, flat[len(params) + len(buffers) :], strict=True):
                 filled[i] = x
             a, k = tree_unflatten(filled, spec)
-            with values_read(torch) as seen["places"]:
+            with values_read(torch) as seen["places"], stopping(torch, regions=True):
                 result = functional_call(module, own | state, a, k, tie_weights=False)
             outs, seen["spec"] = tree_flatten(plain(result))
             seen["outs"] = [None if isinstance(x, torch.Tensor) else (x,) for x in outs]

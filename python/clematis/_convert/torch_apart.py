@@ -45,6 +45,9 @@ def table_for(torch: Any, known: frozenset[str], graph_module: Any) -> Any:
             # Packed sequences have no rule.
             if op._overloadname == "data" and name[6:] in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
                 continue
+            # Where it comes to this, it moves its statistics: torch writes down how.
+            if name == "aten::instance_norm":
+                continue
             table.pop(op)
     more = _others(torch, known)
     for node in _every_node(graph_module):

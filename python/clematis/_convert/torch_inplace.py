@@ -5,6 +5,7 @@ nobody sees under another name: there each write is its plain counterpart, and w
 What is less plain than that is left to torch.
 """
 
+import itertools
 import operator
 from typing import Any
 
@@ -19,8 +20,9 @@ def without_writes(torch: Any, module: Any, known: frozenset[str]) -> tuple[Any,
     graph = torch.fx.Graph()
     names: dict[Any, Any] = {}
     graph.output(graph.graph_copy(module.graph, names))
-    if any(old.name != new.name for old, new in names.items()):
-        return None
+    for old, new in names.items():
+        # A copy avoids the names of Python's own functions, `input` say.
+        new.name = old.name
     nodes = list(graph.nodes)
     writer = _Writer(torch, nodes)
     for node in nodes:
@@ -80,7 +82,9 @@ def _counterpart(torch: Any, op: Any) -> Any:
     if not name.endswith("_") or name.endswith("__"):
         return None
     packet = getattr(torch.ops.aten, name[:-1], None)
-    found = getattr(packet, op._overloadname, None) if packet is not None else None
+    # A chance that is one number is called otherwise there.
+    overload = "p" if name == "bernoulli_" and op._overloadname == "float" else op._overloadname
+    found = getattr(packet, overload, None) if packet is not None else None
     if found is None:
         return None
     own, other = op._schema.arguments, found._schema.arguments
@@ -124,30 +128,59 @@ class _Writer:
         if not written:
             return True
         plain = _counterpart(self.torch, node.target)
-        if written != [0] or plain is None or not self._is_alone(node, node.args[0]):
+        if written != [0] or plain is None:
+            return False
+        parts = [node.args[0]] if self._is_alone(node, node.args[0]) else self._parts(node)
+        if not parts:
             return False
         value = node.meta["val"]
         old = node.args[0].meta["val"]
         if value.shape != old.shape or value.dtype != old.dtype:
             return False
+        # What was left out may have no default there.
+        left = [a for a in schema.arguments[len(node.args) :] if not a.kwarg_only and a.name not in node.kwargs]
         with graph.inserting_after(node):
-            made = graph.call_function(plain, node.args, node.kwargs)
+            made = graph.call_function(plain, node.args, node.kwargs | {a.name: a.default_value for a in left})
         made.meta = dict(node.meta)
         self._put(node, node.args[0], made)
+        if len(parts) > 1:
+            self._put(node, parts[-1], self._put_back(graph, node, parts, made))
         node.replace_all_uses_with(made)
         graph.erase_node(node)
         return True
 
-    def _is_alone(self, node: Any, old: Any) -> bool:
-        """Whether nothing that is read later lies in the memory that is written to."""
+    def _parts(self, node: Any) -> list[Any]:
+        """What is written to, what it is a part of, and so on up to a whole; nothing where others are read later."""
+        aten = self.torch.ops.aten
+        parts = [node.args[0]]
+        while parts[-1].op == "call_function" and parts[-1].target in (aten.slice.Tensor, aten.select.int):
+            parts.append(parts[-1].args[0])
+        at = self.place[node]
+        between = [user for part in parts[1:-1] for user in part.users]
+        fine = len(parts) > 1 and parts[-1].op == "call_function" and self._is_alone(node, parts[0], parts[-1])
+        return parts if fine and all(self.place[user] <= at for user in between) else []
+
+    def _put_back(self, graph: Any, node: Any, parts: list[Any], made: Any) -> Any:
+        """The whole with a new part in its place."""
+        aten = self.torch.ops.aten
+        for part, whole in itertools.pairwise(parts):
+            op = aten.slice_scatter.default if part.target is aten.slice.Tensor else aten.select_scatter.default
+            with graph.inserting_after(made):
+                made = graph.call_function(op, (whole, made, *part.args[1:]), part.kwargs)
+            made.meta = dict(whole.meta)
+            self.place[made] = self.place[node]
+        return made
+
+    def _is_alone(self, node: Any, *olds: Any) -> bool:
+        """Whether nothing but these that is read later lies in the memory that is written to."""
         at = self.place[node]
         same = set()
-        first = old
-        # Earlier writes gave it other names.
-        while first is not None:
-            same.add(first)
-            first = next((k for k, v in self.new.items() if v is first), None)
-        for where in self._memory(old):
+        for first in olds:
+            # Earlier writes gave it other names.
+            while first is not None:
+                same.add(first)
+                first = next((k for k, v in self.new.items() if v is first), None)
+        for where in self._memory(olds[0]):
             for other in self.memory.get(where, []):
                 if other in same or other is node:
                     continue

@@ -53,8 +53,22 @@ class Writer:
         self.torch, self.traced, self.known = torch, traced, known
         self.module = traced.module
         self.alias: dict[str, str] = {}
+        self.sizes = self.readable_sizes()
         # Tensors that the program makes of nothing, by the names of their nodes.
         self.made: list[tuple[str, Any]] = []
+
+    def readable_sizes(self) -> dict[str, str]:
+        """Names of sizes by torch's own, which are numbered: a leading size of what is given is a batch."""
+        given = {n.name: n.meta.get("val") for n in self.module.graph.nodes if n.op == "placeholder"}
+        names: dict[str, str] = {}
+        for name in self.traced.given:
+            x = given.get(name)
+            if not isinstance(x, self.torch.Tensor) or not x.dim() or isinstance(x.shape[0], int):
+                continue
+            size = x.shape[0].node.expr
+            if size.is_Symbol and str(size) not in names:
+                names[str(size)] = f"{BATCH}_{len(names) + 1}" if names else BATCH
+        return names
 
     def dtype(self, x: Any) -> str:
         return str(x).removeprefix("torch.")
@@ -69,7 +83,8 @@ class Writer:
         if expr.is_Integer:
             return int(expr)
         if expr.is_Symbol:
-            return _SYMBOL.match(str(expr)).group()  # type: ignore[union-attr]
+            own = _SYMBOL.match(str(expr)).group()  # type: ignore[union-attr]
+            return self.sizes.get(own, own)
         name = type(expr).__name__
         parts = [f"({self.expression(x)})" for x in expr.args]
         if isinstance(expr, sympy.Add):

@@ -1,6 +1,7 @@
 //! Sampling at places between elements, and boxes.
 
 use super::super::args::{Args, Slot};
+use super::super::boxes::{Align, roi_align as roi_align_means};
 use super::super::{Rule, Walk};
 use super::{
     NAMED, counted, floats, ints, maybe, out, ranked, recorded, settled, several, unknown, values,
@@ -345,17 +346,26 @@ fn roi_align(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         a.int(NAMED, "output_width", 1)?,
     );
     let count = a.int(NAMED, "sampling_ratio", 0)?;
-    if count <= 0 || x.rank() != 4 {
+    let scale = a.float(NAMED, "spatial_scale", 1.0)?;
+    let half = a.text(NAMED, "coordinate_transformation_mode", "half_pixel")? == "half_pixel";
+    if a.text(NAMED, "mode", "avg")? != "max" {
+        let how = Align {
+            bins: (oh, ow),
+            points: count,
+            scale,
+            centred: half,
+        };
+        return out(roi_align_means(&x, &rois, &batch, &how)?);
+    }
+    if count <= 0 {
         bail!(
             Unsupported,
-            "convert: `RoiAlign` whose number of samples depends on the boxes; give a sampling_ratio"
+            "convert: `RoiAlign` by \"max\" whose number of samples depends on the boxes; give a sampling_ratio"
         );
     }
     if ![oh, ow, count].iter().all(|n| (1..1 << 12).contains(n)) {
         return Err(a.bad("sizes that can be"));
     }
-    let scale = a.float(NAMED, "spatial_scale", 1.0)?;
-    let half = a.text(NAMED, "coordinate_transformation_mode", "half_pixel")? == "half_pixel";
     let shift = if half { 0.5 } else { 0.0 };
     let edge = |i: i64| (ops::slice_axis(&rois, 1, i, i + 1) * scale - shift).done();
     let (x1, y1, x2, y2) = (edge(0)?, edge(1)?, edge(2)?, edge(3)?);
@@ -419,21 +429,11 @@ fn roi_align(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         Dim::number(ow),
         Dim::number(count),
     ]);
-    let largest = a.text(NAMED, "mode", "avg")? == "max";
     let mut all: Expr = Ok(corners.remove(0)).into();
     for corner in corners {
-        all = if largest {
-            ops::maximum(all, corner)
-        } else {
-            all + corner
-        };
+        all = ops::maximum(all, corner);
     }
-    let all = ops::reshape(all, bins);
-    out(if largest {
-        ops::max(all, vec![3i64, 5])
-    } else {
-        ops::mean(all, vec![3i64, 5])
-    })
+    out(ops::max(ops::reshape(all, bins), vec![3i64, 5]))
 }
 
 /// How many boxes are left depends on the values, so they have to be known.

@@ -1,6 +1,7 @@
 //! Reading at indices.
 
 use super::super::args::{Args, Slot};
+use super::super::boxes::{Align, roi_align};
 use super::super::{Rule, Walk};
 use super::{axis, out};
 use clematis_core::op::ScatterKind;
@@ -76,6 +77,24 @@ pub const RULES: &[(&str, Rule)] = &[
     ("_grouped_mm", grouped_product),
     ("transformers.grouped_mm_fallback", grouped_product),
     ("nonzero", |_, a| of_values(a)),
+    ("torchvision.nms", |_, _| {
+        bail!(
+            Unsupported,
+            "convert: how many boxes `nms` keeps depends on their values; convert the part of the model that gives boxes and scores, and choose among them outside of it"
+        )
+    }),
+    ("torchvision.roi_align", |_, a| {
+        let (x, boxes) = (a.tensor(0, "input")?, a.tensor(1, "rois")?);
+        let image_of = ops::squeeze(ops::slice_axis(&boxes, 1, 0, 1), 1i64).done()?;
+        let corners = ops::slice_axis(&boxes, 1, 1, 5).done()?;
+        let how = Align {
+            scale: a.float(2, "spatial_scale", 1.0)?,
+            bins: (a.int(3, "pooled_height", 1)?, a.int(4, "pooled_width", 1)?),
+            points: a.int(5, "sampling_ratio", -1)?,
+            centred: a.flag(6, "aligned", false)?,
+        };
+        out(roi_align(&x, &corners, &image_of, &how)?)
+    }),
     ("masked_select", |_, a| of_values(a)),
     ("_unique2", |_, a| of_values(a)),
     ("unique_dim", |_, a| of_values(a)),

@@ -4,7 +4,7 @@ use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
 use super::{axis, rule};
 use clematis_core::expr::Expr;
-use clematis_core::{Dim, Error, Kind, Result, Shape, Tensor, ops};
+use clematis_core::{DType, Dim, Error, Kind, Result, Shape, Tensor, bail, ops, random};
 
 /// The rule of another name of an op.
 macro_rules! same_as {
@@ -140,6 +140,61 @@ pub const RULES: &[(&str, Rule)] = &[
                 .into(),
         )
     }),
+    ("diff", diff),
+    ("lcm", |w, a| {
+        let divisor = match rule("gcd") {
+            Some(gcd) => gcd(w, a)?,
+            None => return Err(a.bad("a rule")),
+        };
+        let Slot::Tensor(divisor) = divisor else {
+            return Err(a.bad("a divisor"));
+        };
+        let some = ops::maximum(&divisor, 1);
+        let product =
+            ops::floor_divide(ops::abs(a.expr(0, "self")), some) * ops::abs(a.expr(1, "other"));
+        Ok(product.done()?.into())
+    }),
+    ("rrelu", |w, a| {
+        let x = a.tensor(0, "self")?;
+        let (low, high) = (
+            a.float(1, "lower", 1.0 / 8.0)?,
+            a.float(2, "upper", 1.0 / 3.0)?,
+        );
+        if !a.flag(3, "training", false)? {
+            return Ok(ops::leaky_relu(&x, (low + high) / 2.0).done()?.into());
+        }
+        let slope = random::uniform(&w.key(), x.shape().clone(), low, high, x.dtype());
+        Ok(ops::where_(ops::greater(&x, 0.0), &x, &x * slope)
+            .done()?
+            .into())
+    }),
+    ("repeat_interleave", repeat_interleave),
+    ("_weight_norm", |_, a| {
+        let (v, g) = (a.tensor(0, "v")?, a.tensor(1, "g")?);
+        let kept = a.int(2, "dim", 0)?;
+        let axes: Vec<i64> = (0..v.rank() as i64).filter(|&i| i != kept).collect();
+        let length = ops::sqrt(ops::keepdims(ops::square(&v), axes, ops::sum));
+        Ok((&v * (g / length)).done()?.into())
+    }),
+    ("instance_norm", |w, a| {
+        let x = a.tensor(0, "input")?;
+        if !a.flag(5, "use_input_stats", true)? {
+            return match rule("batch_norm") {
+                Some(rule) => rule(w, a),
+                None => Err(a.bad("a rule")),
+            };
+        }
+        let (scale, bias) = (a.maybe_tensor(1, "weight")?, a.maybe_tensor(2, "bias")?);
+        let (groups, epsilon) = (
+            x.shape().known_size(1, "instance_norm")?,
+            a.float(7, "eps", 1e-5)?,
+        );
+        Ok(
+            ops::group_norm(&x, scale.as_ref(), bias.as_ref(), 1, groups, epsilon)
+                .done()?
+                .into(),
+        )
+    }),
     ("pixel_shuffle", |_, a| {
         let (x, r) = (a.tensor(0, "self")?, a.int(1, "upscale_factor", 1)?);
         let (lead, c, h, w) = image(&x);
@@ -160,6 +215,57 @@ pub const RULES: &[(&str, Rule)] = &[
         Ok(ops::reshape(x, a.told(0)?.shape).done()?.into())
     }),
 ];
+
+/// Differences of neighbours, maybe again and again.
+fn diff(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    let x = a.tensor(0, "self")?;
+    let along = axis(&x, a.int(2, "dim", -1)?);
+    let ends = [
+        a.maybe_tensor(3, "prepend")?,
+        Some(x),
+        a.maybe_tensor(4, "append")?,
+    ];
+    let parts: Vec<Tensor> = ends.into_iter().flatten().collect();
+    let mut x = ops::concat(&parts, along).done()?;
+    for _ in 0..a.int(1, "n", 1)?.max(0) {
+        let size = x.shape().dims()[along as usize];
+        let count = (size - Dim::from(1)).max(Dim::from(0));
+        let (left, right) = (
+            ops::slice_axis(&x, along, 0, count),
+            ops::slice_axis(&x, along, size - count, size),
+        );
+        x = if x.dtype() == DType::Bool {
+            ops::not_equal(right, left).done()?
+        } else {
+            (right - left).done()?
+        };
+    }
+    Ok(x.into())
+}
+
+/// Each element several times, one after the other.
+fn repeat_interleave(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+    if a.node.variant != "self_int" {
+        bail!(
+            Unsupported,
+            "convert: the size of what `repeat_interleave` gives depends on values; repeat each element the same number of times"
+        );
+    }
+    let (mut x, times) = (a.tensor(0, "self")?, a.dim(1, "repeats")?);
+    let along = if a.has(2, "dim") {
+        axis(&x, a.int(2, "dim", 0)?) as usize
+    } else {
+        x = ops::reshape(&x, [-1i64]).done()?;
+        0
+    };
+    let mut dims = x.shape().dims().to_vec();
+    dims.insert(along + 1, times);
+    let wide = ops::broadcast_to(
+        ops::expand_dims(&x, along as i64 + 1),
+        Shape::from_dims(dims),
+    );
+    Ok(ops::reshape(wide, a.told(0)?.shape).done()?.into())
+}
 
 /// Axes before those of an image, then channels, height and width.
 fn image(x: &Tensor) -> (Vec<Dim>, Dim, Dim, Dim) {
