@@ -5,12 +5,15 @@ use clematis_core::random::Key;
 use clematis_core::{DType, Result, Tensor, bail, control};
 use clematis_nn::init;
 
+/// What a model makes of its parameters and a batch.
+type Logits = fn(&[Tensor], &Tensor) -> Result<Tensor>;
+
 /// A model: what it is called with, its parameters, and its loss.
 pub struct Workload {
     pub params: Vec<Tensor>,
     pub x: Tensor,
     pub y: Tensor,
-    pub logits: fn(&[Tensor], &Tensor) -> Result<Tensor>,
+    pub logits: Logits,
     /// Floating-point operations of the products of a step.
     pub flops: f64,
 }
@@ -132,14 +135,13 @@ pub fn workload(name: &str) -> Result<Workload> {
             NAMES.join(", ")
         );
     };
-    let (shape, logits, flops): (&[usize], fn(&[Tensor], &Tensor) -> Result<Tensor>, f64) =
-        match name {
-            "mlp64" => (&[64, 784], mlp, 0.0775e9),
-            "mlp1024" => (&[1024, 784], mlp, 1.24e9),
-            "cnn64" => (&[64, 28, 28, 1], cnn, 4.15e9),
-            "lstm" => (&[32, 50, 128], lstm, 1.05e9),
-            _ => (&[8, 128, 256], tfm, 10.0e9),
-        };
+    let (shape, logits, flops): (&[usize], Logits, f64) = match name {
+        "mlp64" => (&[64, 784], mlp, 0.0775e9),
+        "mlp1024" => (&[1024, 784], mlp, 1.24e9),
+        "cnn64" => (&[64, 28, 28, 1], cnn, 4.15e9),
+        "lstm" => (&[32, 50, 128], lstm, 1.05e9),
+        _ => (&[8, 128, 256], tfm, 10.0e9),
+    };
     let key = Key::new(0);
     let (own, data) = key.split();
     let y: Vec<i64> = (0..shape[0] as i64).map(|i| i % 10).collect();

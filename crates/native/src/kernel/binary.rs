@@ -241,8 +241,11 @@ fn streamed<T: Stored<Wide = T>>(
 /// Bytes of a result below which nobody has to ask for the size of the caches.
 const STREAMED: usize = 1 << 20;
 
+/// Computes a row of results from two rows.
+pub type Row<O> = fn(&mut [O], &[f32], &[f32]);
+
 /// The kernel of a row of floats, for those who walk over their operands themselves.
-pub fn row(b: Binary) -> Option<fn(&mut [f32], &[f32], &[f32])> {
+pub fn row(b: Binary) -> Option<Row<f32>> {
     single_row(b).map(|(_, row)| row)
 }
 
@@ -341,7 +344,7 @@ where
 }
 
 /// The kernel of a row of comparisons of floats.
-pub fn compare_row(c: Compare) -> fn(&mut [u8], &[f32], &[f32]) {
+pub fn compare_row(c: Compare) -> Row<u8> {
     ordered::<f32>(c).1
 }
 

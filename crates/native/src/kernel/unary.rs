@@ -212,13 +212,16 @@ where
     })
 }
 
+/// Computes a row of results from a row.
+pub type Row<O> = fn(&mut [O], &[f32]);
+
 /// The kernel of a row of floats, for those who walk over their operands themselves.
-pub fn row(u: Unary) -> Option<fn(&mut [f32], &[f32])> {
+pub fn row(u: Unary) -> Option<Row<f32>> {
     single_row(u).map(|(_, row)| row)
 }
 
 /// The same for what asks a question of a float.
-pub fn truth_row(u: Unary) -> Option<fn(&mut [u8], &[f32])> {
+pub fn truth_row(u: Unary) -> Option<Row<u8>> {
     single_truth(u).map(|(_, row)| row)
 }
 
