@@ -13,27 +13,27 @@ fn normal(shape: &[usize], seed: u64) -> Tensor {
         1.0,
         &Key::new(seed),
     )
-    .unwrap()
+    .expect("it runs")
 }
 
 fn graph_of(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Graph {
     let specs: Vec<_> = inputs.iter().map(|x| x.spec().clone()).collect();
-    let closed = trace(&specs, f).unwrap();
+    let closed = trace(&specs, f).expect("it runs");
     assert!(closed.captured.is_empty());
-    closed.graph.optimise(Options::default()).unwrap()
+    closed.graph.optimise(Options::default()).expect("it runs")
 }
 
 fn bits(x: &Tensor) -> Vec<u32> {
     match x.dtype() {
         DType::F32 => x
             .to_vec::<f32>()
-            .unwrap()
+            .expect("it runs")
             .iter()
             .map(|x| x.to_bits())
             .collect(),
         _ => x
             .to_host()
-            .unwrap()
+            .expect("it runs")
             .to_f64()
             .iter()
             .map(|&x| x as u32)
@@ -44,13 +44,15 @@ fn bits(x: &Tensor) -> Vec<u32> {
 /// Runs both ways, the compiled one twice and on one thread; returns the plan's text.
 fn same(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> String {
     let graph = graph_of(inputs, f);
-    let plan = Plan::new(&graph).unwrap();
+    let plan = Plan::new(&graph).expect("it runs");
     let text = plan.describe();
-    let want = graph.call(&inputs.iter().collect::<Vec<_>>()).unwrap();
+    let want = graph
+        .call(&inputs.iter().collect::<Vec<_>>())
+        .expect("it runs");
     for threads in [None, Some(1), None] {
         clematis_native::set_thread_limit(threads);
         let mut given = inputs.to_vec();
-        let out = plan.run(&mut given).unwrap();
+        let out = plan.run(&mut given).expect("it runs");
         assert_eq!(want.len(), out.len());
         for (want, out) in want.iter().zip(&out) {
             assert_eq!(want.spec(), out.spec());
@@ -128,19 +130,25 @@ fn what_is_given_away_is_written_over() {
     let graph = graph_of(&[normal(&[3000], 1), normal(&[3000], 2)], |x| {
         Ok(vec![(&x[0] - &x[1] * 0.1).done()?])
     });
-    let plan = Plan::new(&graph).unwrap();
-    let start = |x: &Tensor| x.data::<clematis_native::Buffer>().unwrap().start(4);
-    let own = |seed| ops::tensor(normal(&[3000], seed).to_vec::<f32>().unwrap()).unwrap();
+    let plan = Plan::new(&graph).expect("it runs");
+    let start = |x: &Tensor| {
+        x.data::<clematis_native::Buffer>()
+            .expect("it runs")
+            .start(4)
+    };
+    let own = |seed| {
+        ops::tensor(normal(&[3000], seed).to_vec::<f32>().expect("it runs")).expect("it runs")
+    };
     let mut given = vec![own(1), own(2)];
     let at = [start(&given[0]), start(&given[1])];
-    let want = graph.call(&[&given[0], &given[1]]).unwrap();
-    let out = plan.run(&mut given).unwrap();
+    let want = graph.call(&[&given[0], &given[1]]).expect("it runs");
+    let out = plan.run(&mut given).expect("it runs");
     assert_eq!(bits(&out[0]), bits(&want[0]));
     assert!(at.contains(&start(&out[0])));
     // Held by somebody else it stays as it is.
     let held = own(3);
     let before = bits(&held);
-    let out = plan.run(&mut vec![held.clone(), own(2)]).unwrap();
+    let out = plan.run(&mut vec![held.clone(), own(2)]).expect("it runs");
     assert_ne!(start(&out[0]), start(&held));
     assert_eq!(bits(&held), before);
 }

@@ -14,20 +14,25 @@ fn normal(shape: &[usize], seed: u64) -> Tensor {
         0.5,
         &Key::new(seed),
     )
-    .unwrap()
+    .expect("it runs")
 }
 
 /// Runs both ways; returns the plan's text.
 fn close(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> String {
     let specs: Vec<_> = inputs.iter().map(|x| x.spec().clone()).collect();
-    let graph = trace(&specs, f).unwrap().graph;
-    let graph = graph.optimise(Options::default()).unwrap();
-    let plan = Plan::new(&graph).unwrap();
-    let want = graph.call(&inputs.iter().collect::<Vec<_>>()).unwrap();
-    let out = plan.run(&mut inputs.to_vec()).unwrap();
+    let graph = trace(&specs, f).expect("it runs").graph;
+    let graph = graph.optimise(Options::default()).expect("it runs");
+    let plan = Plan::new(&graph).expect("it runs");
+    let want = graph
+        .call(&inputs.iter().collect::<Vec<_>>())
+        .expect("it runs");
+    let out = plan.run(&mut inputs.to_vec()).expect("it runs");
     for (want, out) in want.iter().zip(&out) {
         assert_eq!(want.spec(), out.spec());
-        let (want, out) = (want.to_vec::<f32>().unwrap(), out.to_vec::<f32>().unwrap());
+        let (want, out) = (
+            want.to_vec::<f32>().expect("it runs"),
+            out.to_vec::<f32>().expect("it runs"),
+        );
         for (a, b) in want.iter().zip(&out) {
             assert!((a - b).abs() <= 1e-5 * (1.0 + a.abs()), "{a} {b}\n{graph}");
         }

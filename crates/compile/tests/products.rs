@@ -8,19 +8,23 @@ use clematis_core::{Executable, Result, Tensor};
 
 fn normal(shape: &[usize], seed: u64) -> Tensor {
     let shape = clematis_core::Shape::from_sizes(shape);
-    clematis_nn::init::normal(shape, 1.0, &Key::new(seed)).unwrap()
+    clematis_nn::init::normal(shape, 1.0, &Key::new(seed)).expect("it runs")
 }
 
 fn agree(x: &Tensor, y: &Tensor, f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>) {
     let specs = [x.spec().clone(), y.spec().clone()];
-    let graph = trace(&specs, |x| Ok(vec![f(&x[0], &x[1])?])).unwrap().graph;
-    let plan = Plan::new(&graph).unwrap();
-    let want = graph.call(&[x, y]).unwrap()[0].to_vec::<f32>().unwrap();
+    let graph = trace(&specs, |x| Ok(vec![f(&x[0], &x[1])?]))
+        .expect("it runs")
+        .graph;
+    let plan = Plan::new(&graph).expect("it runs");
+    let want = graph.call(&[x, y]).expect("it runs")[0]
+        .to_vec::<f32>()
+        .expect("it runs");
     let run = |threads| {
         clematis_native::set_thread_limit(threads);
-        let out = plan.run(&mut vec![x.clone(), y.clone()]).unwrap();
+        let out = plan.run(&mut vec![x.clone(), y.clone()]).expect("it runs");
         clematis_native::set_thread_limit(None);
-        out[0].to_vec::<f32>().unwrap()
+        out[0].to_vec::<f32>().expect("it runs")
     };
     let (one, many) = (run(Some(1)), run(None));
     assert_eq!(one, many);

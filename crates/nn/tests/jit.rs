@@ -30,7 +30,7 @@ fn optimizer() -> Adam {
 #[test]
 fn a_program_trains_as_steps_do() -> Result<()> {
     let batch = data()?;
-    let mut plain = Linear::new(2, 1, Key::new(0))?;
+    let mut plain = Linear::new(2, 1, &Key::new(0))?;
     let mut fast = plain.clone();
     let step = JitStep::new(optimizer(), loss);
     let (mut state, mut own) = (optimizer().init(&plain)?, step.init(&fast)?);
@@ -52,7 +52,7 @@ fn a_program_trains_as_steps_do() -> Result<()> {
 
 #[test]
 fn a_count_that_would_be_kept_is_refused() -> Result<()> {
-    let (net, batch) = (Linear::new(2, 1, Key::new(0))?, data()?);
+    let (net, batch) = (Linear::new(2, 1, &Key::new(0))?, data()?);
     let state = optimizer().init(&net)?;
     let step = clematis_core::jit::jit(move |(net, batch): &(Linear, Batch)| {
         let (_, slopes) = value_and_grad(|net: &Linear| loss(net, batch))(net)?;
