@@ -432,3 +432,9 @@ def test_inside_of_tensorflow():
         tape.watch(x)
         y = f(x)
     np.testing.assert_allclose(tape.gradient(y, x), cm.grad(f)(x), rtol=1e-6)
+
+
+def test_a_static_argument_that_is_not_there_is_refused():
+    with pytest.raises(cm.ArgumentError, match="static_argnames: no argument is called `m`.*'x', 'n'"):
+        cm.jit(lambda x, n: x * n, static_argnames="m")
+    assert cm.jit(lambda x, **more: x, static_argnames="m")(cm.ones((2,)), m=3).shape == (2,)

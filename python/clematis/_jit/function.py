@@ -288,6 +288,17 @@ def _parameter_names(function: Callable[..., Any]) -> list[str]:
     return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
+def _takes(function: Callable[..., Any], word: str) -> bool:
+    """Whether an argument of that name can be given."""
+    import inspect
+
+    try:
+        found = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return True
+    return word in found or any(p.kind is p.VAR_KEYWORD for p in found.values())
+
+
 def _static_places(
     function: Callable[..., Any], names: list[str], numbers: Any, words: Any
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -301,6 +312,8 @@ def _static_places(
             raise ArgumentError(f"jit: {where}: static_argnums {numbers} names an argument that is not there")
     known = {names[i] for i in places if i < len(names)} | set(words)
     for word in words:
+        if not _takes(function, word):
+            raise ArgumentError(f"jit: {where}: static_argnames: no argument is called `{word}`; there are {names}")
         if word in names:
             places.add(names.index(word))
     return tuple(sorted(places)), tuple(sorted(known))
