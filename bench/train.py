@@ -3,7 +3,7 @@
 python bench/train.py [mlp64 mlp1024 cnn64 lstm tfm] [--peers torch,jax,...] [--rounds N] [--seconds S]
 
 Every runner is a process that waits for its turn, so all of them see the same machine: in each round each one steps for
-a moment. Printed are the least and the median time, the processor time of all threads, ratios to the best peer, the bound
+a moment. `--lowered` adds the step as `cm.jit` runs it on each framework. Printed are the least and the median time, the processor time of all threads, ratios to the best peer, the bound
 by floating-point operations and the most memory of each process. `--threads 1` compares processor times on a busy machine.
 """
 
@@ -16,6 +16,8 @@ import time
 
 WORKLOADS = ["mlp64", "mlp1024", "cnn64", "lstm", "tfm"]
 PEERS = ["torch", "torch.compile", "jax", "tensorflow"]
+# The same step written once for Clematis and jitted on a framework, to be held against that framework's own.
+LOWERED = ["clematis:torch", "clematis:jax", "clematis:tensorflow"]
 SHAPES = {
     "mlp64": (64, 784),
     "mlp1024": (1024, 784),
@@ -277,7 +279,11 @@ def serve(peer, workload):
     rng = np.random.default_rng(0)
     x = rng.standard_normal(SHAPES[workload], dtype=np.float32)
     y = (np.arange(len(x)) % 10).astype(np.int64)
-    if peer.startswith("torch"):
+    if peer.startswith("clematis:"):
+        from train_ours import step_on
+
+        step = step_on(peer.partition(":")[2], workload, x, y, rng)
+    elif peer.startswith("torch"):
         step = torch_step(workload, x, y, peer.endswith("compile"))
     else:
         step = {"jax": jax_step, "tensorflow": tensorflow_step}[peer](workload, x, y, rng)
@@ -342,12 +348,17 @@ def compare(workload, peers, rounds, seconds, threads):
         if r.times:
             r.times.sort()
             rows[r.name] = ([r.times[0], r.times[len(r.times) // 2], r.busy / len(r.times)], r.answer)
-    best = [min((row[0][at], name) for name, row in rows.items() if name != "clematis") for at in range(3)]
+    own = {name: row for name, row in rows.items() if not name.startswith("clematis")}
+    best = [min((row[0][at], name) for name, row in own.items()) for at in range(3)] if own else []
     for name, (figures, answer) in rows.items():
         least, median, busy = figures
         line = f"{workload:8} {name:14} least {least:8.3f}  median {median:8.3f}  processors {busy:8.3f} ms"
         line += f"  {answer['mib']:5.0f} MiB"
-        if name == "clematis":
+        if name.startswith("clematis:"):
+            family = [row[0] for other, row in own.items() if other.startswith(name.partition(":")[2])]
+            if family:
+                line += f"  to its own: {', '.join(f'{t / min(ts):.2f}' for t, ts in zip(figures, zip(*family)))}"
+        if name == "clematis" and best:
             words = ("least", "median", "processors")
             ratios = [f"{w} {t / b[0]:.2f} ({b[1]})" for w, t, b in zip(words, figures, best)]
             line += f"  bound {answer['bound']:.2f}  to the best peer: {', '.join(ratios)}"
@@ -360,12 +371,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("workloads", nargs="*", default=WORKLOADS)
     parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--lowered", action="store_true", help="Clematis jitted on each framework as well")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.4)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     for workload in args.workloads or WORKLOADS:
-        compare(workload, [p for p in args.peers.split(",") if p], args.rounds, args.seconds, args.threads)
+        peers = [p for p in args.peers.split(",") if p] + LOWERED * args.lowered
+        compare(workload, peers, args.rounds, args.seconds, args.threads)
 
 
 if __name__ == "__main__":
