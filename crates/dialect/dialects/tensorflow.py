@@ -594,11 +594,14 @@ softmax = wide(lambda x, *, axis: _last(nn.softmax, x, axis))
 log_softmax = wide(lambda x, *, axis: _last(nn.log_softmax, x, axis))
 
 
+_COMPUTED = type(tf.constant(0))
+
+
 def _last_alone(f):
-    """A function of the last axis; another one goes the ordinary way."""
+    """A function of the last axis; another one goes the ordinary way, and so does an array that is yet to get its axes."""
 
     def call(x, axis):
-        if axis != -1:
+        if axis != -1 or type(x) is not _COMPUTED and x.shape.rank is None:
             raise ValueError(axis)
         return f(x)
 
