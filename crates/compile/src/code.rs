@@ -35,6 +35,14 @@ pub enum Code {
 }
 
 impl Code {
+    /// Whether truth values come out, not floats.
+    pub(crate) fn gives_truth(&self) -> bool {
+        matches!(
+            self,
+            Code::Truth(..) | Code::Compare(..) | Code::Not(_) | Code::And(..) | Code::Or(..)
+        )
+    }
+
     pub(crate) fn args(&self) -> Vec<u16> {
         match *self {
             Code::Unary(_, a)
@@ -265,9 +273,9 @@ impl Lowering<'_> {
         Ok(at)
     }
 
-    fn code(&mut self, code: Code, truth: bool, class: Class) -> u16 {
+    fn code(&mut self, code: Code, class: Class) -> u16 {
         self.codes.push(code);
-        self.push(truth, class)
+        self.push(code.gives_truth(), class)
     }
 
     /// An operand, repeated along rows where it has one element for each.
@@ -285,7 +293,7 @@ impl Lowering<'_> {
         if let Some(&spread) = self.spread.get(&at) {
             return Ok(spread);
         }
-        let spread = self.code(Code::Spread(at), false, Class::Full);
+        let spread = self.code(Code::Spread(at), Class::Full);
         self.spread.insert(at, spread);
         Ok(spread)
     }
@@ -300,11 +308,10 @@ impl Lowering<'_> {
         let a = at.first().copied().unwrap_or(0);
         let b = at.get(1).copied().unwrap_or(a);
         let c = at.get(2).copied().unwrap_or(a);
-        let truth = self.graph.values[out(node)].dtype == DType::Bool;
         let from_truth = self.values[a as usize].truth;
         if let Some(x) = self.positive_root(node) {
             let x = self.operand(&x, reads, node)?;
-            let made = self.code(Code::Root(x), false, class);
+            let made = self.code(Code::Root(x), class);
             self.made.insert(out(node), made);
             return Ok(());
         }
@@ -335,7 +342,15 @@ impl Lowering<'_> {
             Op::Reshape(_) | Op::Broadcast(_) => Code::Spread(a),
             other => bail!(Internal, "compile: {} in a group", other.name()),
         };
-        let made = self.code(code, truth, class);
+        let wanted = self.graph.values[out(node)].dtype;
+        if code.gives_truth() != (wanted == DType::Bool) {
+            bail!(
+                Internal,
+                "compile: {} does not give {wanted} in a group",
+                node.op.name()
+            );
+        }
+        let made = self.code(code, class);
         self.made.insert(out(node), made);
         Ok(())
     }

@@ -28,5 +28,5 @@ pub use compare::Tolerance;
 pub use limit::Limit;
 pub use matrix::{Matrix, Tally};
 pub use report::{Check, Report, Row, State};
-pub use run::{NATIVE, Runner, run};
+pub use run::{NATIVE, Runner, run, upload};
 pub use unit::{Unit, units, units_of};

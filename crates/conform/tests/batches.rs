@@ -6,13 +6,10 @@ use clematis_conform::compare::compare;
 use clematis_conform::{Array, Case, Tolerance, cases};
 use clematis_core::batch::vmap_along;
 use clematis_core::dispatch::apply;
-use clematis_core::{Device, Result, Tensor, ops};
+use clematis_core::{Result, Tensor, ops};
 
 fn upload(x: &Array) -> Result<Tensor> {
-    let (host, backend) = (x.to_host()?, clematis_native::backend());
-    let spec = host.spec().clone();
-    let data = backend.from_host(host, Device::Cpu)?;
-    Ok(Tensor::concrete(spec, backend, data))
+    clematis_conform::upload(clematis_native::backend(), x)
 }
 
 /// The operands of another example: legal wherever those of the case are.

@@ -7,15 +7,12 @@ use clematis_conform::{Array, Case, cases};
 use clematis_core::attr::Attr;
 use clematis_core::dispatch::apply;
 use clematis_core::infer::infer;
-use clematis_core::{DType, Device, Kind, Op, Real, Result, Spec, Tensor};
+use clematis_core::{DType, Kind, Op, Real, Result, Spec, Tensor};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn upload(x: &Array) -> Result<Tensor> {
-    let (host, backend) = (x.to_host()?, clematis_native::backend());
-    let spec = host.spec().clone();
-    let data = backend.from_host(host, Device::Cpu)?;
-    Ok(Tensor::concrete(spec, backend, data))
+    clematis_conform::upload(clematis_native::backend(), x)
 }
 
 /// Another number of elements, filled with the old ones over and over.

@@ -8,13 +8,10 @@ use clematis_core::autodiff::{jvp, vjp};
 use clematis_core::dispatch::apply;
 use clematis_core::graph::Graph;
 use clematis_core::trace::trace;
-use clematis_core::{Device, Result, Spec, Tensor, ops};
+use clematis_core::{Result, Spec, Tensor, ops};
 
 fn upload(x: &Array) -> Result<Tensor> {
-    let (host, backend) = (x.to_host()?, clematis_native::backend());
-    let spec = host.spec().clone();
-    let data = backend.from_host(host, Device::Cpu)?;
-    Ok(Tensor::concrete(spec, backend, data))
+    clematis_conform::upload(clematis_native::backend(), x)
 }
 
 /// Bits of all results.

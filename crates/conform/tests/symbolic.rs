@@ -8,14 +8,11 @@ use clematis_core::dispatch::apply;
 use clematis_core::graph::Graph;
 use clematis_core::infer::infer;
 use clematis_core::trace::trace;
-use clematis_core::{DType, Device, Dim, Kind, Op, Result, Spec, Tensor, ops};
+use clematis_core::{DType, Dim, Kind, Op, Result, Spec, Tensor, ops};
 use std::collections::BTreeMap;
 
 fn upload(x: &Array) -> Result<Tensor> {
-    let (host, backend) = (x.to_host()?, clematis_native::backend());
-    let spec = host.spec().clone();
-    let data = backend.from_host(host, Device::Cpu)?;
-    Ok(Tensor::concrete(spec, backend, data))
+    clematis_conform::upload(clematis_native::backend(), x)
 }
 
 /// The operands with the size of the first one's first axis named, wherever it leads.
