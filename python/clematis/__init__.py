@@ -1,6 +1,5 @@
 """Write a function, a layer or a model once; run it on NumPy, PyTorch, JAX, TensorFlow or the built-in engine."""
 
-import importlib as _importlib
 import typing as _typing
 from math import e, inf, nan, pi
 
@@ -9,6 +8,7 @@ from ._clematis import *  # noqa: F403
 from ._clematis import __array_namespace_info__, __version__
 from ._convert import hook as _hook  # noqa: F401
 from ._convert.names import NAMES as _CONVERTERS
+from ._convert.names import Late as _Late
 from ._jit.explain import explain
 from ._jit.function import jit
 from .container import Container
@@ -31,16 +31,5 @@ if _typing.TYPE_CHECKING:
     from ._convert.onnx import from_onnx, to_onnx
     from ._convert.outgoing import to_flax_module, to_haiku_module, to_keras_module, to_torch_module
     from ._convert.source import source
-
-
-def __getattr__(name: str) -> _typing.Any:
-    # Converters are loaded when one is asked for: most programs need none, and `import clematis` is to cost little.
-    if name not in _CONVERTERS:
-        raise AttributeError(f"module 'clematis' has no attribute {name!r}")
-    found = getattr(_importlib.import_module(f"clematis._convert.{_CONVERTERS[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_CONVERTERS})
+else:
+    globals().update({_name: _Late(_name) for _name in _CONVERTERS})

@@ -170,7 +170,7 @@ pub fn tensor(x: &Bound<'_, PyAny>) -> Result<Option<Tensor>> {
 }
 
 /// Whose array this is, if it is one and its class has been met.
-#[inline]
+#[inline(always)]
 pub(crate) fn met(x: &Bound<'_, PyAny>) -> Option<&'static Belongs> {
     let class = x.get_type_ptr() as usize;
     let found = MET

@@ -33,7 +33,7 @@ pub struct Keywords {
 /// Calls a function with arguments by position; `None` where it raised, and what it raised is forgotten.
 ///
 /// For calls that are made again in another way if they fail.
-#[inline]
+#[inline(always)]
 pub fn attempt<'py>(
     py: Python<'py>,
     f: &Py<PyAny>,

@@ -209,6 +209,7 @@ impl Framework {
     }
 
     /// One of its arrays as a tensor's data.
+    #[inline(always)]
     pub(crate) fn data(&'static self, x: Bound<'_, PyAny>) -> Data {
         Data::new(Foreign {
             array: x.unbind(),

@@ -37,7 +37,7 @@ pub struct Seen {
 
 impl Seen {
     /// What is known of a tensor.
-    #[inline]
+    #[inline(always)]
     pub fn of(spec: &Spec) -> Option<Seen> {
         let dims = spec.shape.dims();
         Some(Seen {

@@ -4,9 +4,11 @@
 //! read in C (`peek`). Whatever is unusual, and whatever the framework refuses, gives `None`: then the ordinary way does it,
 //! or says in our words why not.
 
-use crate::array::{self, Foreign};
+mod tensors;
+
+use crate::array;
 use crate::call::attempt;
-use crate::framework::{Framework, is_wide_type};
+use crate::framework::is_wide_type;
 use crate::load::Loaded;
 use crate::peek::{Reader, Seen};
 use clematis_core::infer::infer;
@@ -15,8 +17,11 @@ use clematis_core::{DType, Op, Shape, Spec, Tensor};
 use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyInt, PyTuple};
 use smallvec::SmallVec;
+
+pub use tensors::ReadyElementwise;
 
 /// Functions of ours that frameworks may have as they are.
 pub const NAMES: [&str; 16] = [
@@ -45,6 +50,63 @@ pub const MATMUL: usize = 0;
 pub type Argument<'a, 'py> = Borrowed<'a, 'py, PyAny>;
 /// The names of the last arguments.
 pub type Names<'a, 'py> = Option<&'a Bound<'py, PyTuple>>;
+
+/// No function here takes more arguments.
+const ROOM: usize = 4;
+
+/// A call of a framework's function that is ready to be made.
+///
+/// Whoever has the shortest way back to Python makes it: after a call as deep as a framework's a processor has forgotten where
+/// the frames below it return to, and pays for each.
+pub struct Ready<'a, 'py> {
+    loaded: &'a Loaded,
+    function: &'a Py<PyAny>,
+    slots: [Argument<'a, 'py>; ROOM],
+    count: usize,
+}
+
+impl<'a, 'py> Ready<'a, 'py> {
+    #[inline(always)]
+    fn new(
+        loaded: &'a Loaded,
+        function: &'a Py<PyAny>,
+        given: &[Argument<'a, 'py>],
+    ) -> Option<Self> {
+        let mut slots = [*given.first()?; ROOM];
+        slots.get_mut(..given.len())?.copy_from_slice(given);
+        Some(Ready {
+            loaded,
+            function,
+            slots,
+            count: given.len(),
+        })
+    }
+
+    #[inline(always)]
+    fn run(&self) -> Option<Bound<'py, PyAny>> {
+        let out = attempt(self.slots[0].py(), self.function, &self.slots[..self.count])?;
+        array_of(self.loaded, out)
+    }
+}
+
+/// A call that is ready, or what came out where more than one had to be made.
+pub enum Prepared<'a, 'py> {
+    /// To be made.
+    Ready(Ready<'a, 'py>),
+    /// The result.
+    Done(Bound<'py, PyAny>),
+}
+
+impl<'py> Prepared<'_, 'py> {
+    /// What comes out; `None` where the framework raised.
+    #[inline(always)]
+    pub fn run(self) -> Option<Bound<'py, PyAny>> {
+        match self {
+            Prepared::Ready(ready) => ready.run(),
+            Prepared::Done(out) => Some(out),
+        }
+    }
+}
 
 /// A framework's own function that does the same as one of ours on the usual floats.
 pub struct Plain {
@@ -100,14 +162,17 @@ impl Plain {
         })
     }
 
-    fn call<'py>(
-        &self,
+    fn prepare<'a, 'py: 'a>(
+        &'a self,
         py: Python<'py>,
-        loaded: &Loaded,
-        arguments: &[Argument<'_, 'py>],
+        loaded: &'a Loaded,
+        arguments: &[Argument<'a, 'py>],
         names: Names<'_, 'py>,
         seen: impl Fn(usize) -> Option<Seen>,
-    ) -> Option<Bound<'py, PyAny>> {
+    ) -> Option<Prepared<'a, 'py>> {
+        let ready = |given: &[Argument<'a, 'py>]| {
+            Ready::new(loaded, &self.function, given).map(Prepared::Ready)
+        };
         let named = names.map_or(0, |names| names.len());
         let (given, values) = arguments.split_at(arguments.len().checked_sub(named)?);
         let first = || seen(0).filter(|x| is_usual(loaded, x.dtype));
@@ -124,7 +189,7 @@ impl Plain {
                 for i in 1..count {
                     seen(i).filter(|x| x.dtype == dtype)?;
                 }
-                attempt(py, &self.function, given)
+                ready(given)
             }
             Way::Axes | Way::Sizes => {
                 let [_, numbers] = given else { return None };
@@ -136,13 +201,12 @@ impl Plain {
                     return None;
                 }
                 first()?;
-                attempt(py, &self.function, given)
+                ready(given)
             }
             Way::Axis => {
                 let [x] = given else { return None };
                 // To torch an array without axes has one.
                 first().filter(|x| x.rank > 0)?;
-                let last = (-1i64).into_pyobject(py).ok()?;
                 let axis = match values {
                     [] => None,
                     [axis] => Some(axis).filter(|_| is_named(names, 0, pyo3::intern!(py, "axis"))),
@@ -152,22 +216,20 @@ impl Plain {
                     Some(axis) if axis.is_exact_instance_of::<PyInt>() => *axis,
                     Some(axis) if !axis.is_none() => return None,
                     None if named > 0 => return None,
-                    _ => last.as_any().as_borrowed(),
+                    _ => defaults(py).last.bind_borrowed(py),
                 };
-                attempt(py, &self.function, &[*x, axis])
+                ready(&[*x, axis])
             }
             Way::Reduce => {
                 let [x] = given else { return None };
                 if named == 0 {
                     first()?;
-                    return attempt(py, &self.function, &[*x]);
+                    return ready(&[*x]);
                 }
                 // To torch no axes are all axes, and an array without axes has one.
                 first().filter(|x| x.rank > 0)?;
-                let none = py.None();
-                let mut axis = none.bind_borrowed(py);
-                let no = PyBool::new(py, false).to_owned().into_any();
-                let mut keep = no.as_borrowed();
+                let mut axis = defaults(py).none.bind_borrowed(py);
+                let mut keep = defaults(py).no.bind_borrowed(py);
                 for (i, value) in values.iter().enumerate() {
                     if is_named(names, i, pyo3::intern!(py, "axis")) {
                         let fits = value.is_exact_instance_of::<PyInt>()
@@ -181,7 +243,7 @@ impl Plain {
                         return None;
                     }
                 }
-                attempt(py, &self.function, &[*x, axis, keep])
+                ready(&[*x, axis, keep])
             }
             Way::Linear => {
                 let [x, weight] = given else { return None };
@@ -199,15 +261,27 @@ impl Plain {
                     // To the framework it would broadcast.
                     seen(2).filter(|b| is(b, 1) && b.first == w.first)?;
                 }
-                self.linear(py, *x, *weight, bias)
+                match (&self.then, bias) {
+                    (None, Some(bias)) => ready(&[*x, *weight, bias]),
+                    (None, None) => ready(given),
+                    (Some(then), bias) => {
+                        let turned = weight.getattr(pyo3::intern!(py, "T")).ok()?;
+                        let mut out = attempt(py, &self.function, &[*x, turned.as_borrowed()])?;
+                        if let Some(bias) = bias {
+                            // Into what was just made.
+                            out = attempt(py, then, &[out.as_borrowed(), bias, out.as_borrowed()])?;
+                        }
+                        array_of(loaded, out).map(Prepared::Done)
+                    }
+                }
             }
         }
     }
 
-    /// What came out of a call on arrays like these, where that takes no rule.
-    fn spec(&self, given: &[Option<Tensor>]) -> Option<Spec> {
-        let x = given.first()?.as_ref()?.spec();
-        let second = || Some(given.get(1)?.as_ref()?.spec());
+    /// What comes out of a call on tensors like these, where that takes no rule.
+    fn spec<'t>(&self, given: impl Fn(usize) -> Option<&'t Tensor>) -> Option<Spec> {
+        let x = given(0)?.spec();
+        let second = || Some(given(1)?.spec());
         match self.way {
             Way::Arrays(1) | Way::Axis => Some(x.clone()),
             Way::Matmul => {
@@ -226,28 +300,22 @@ impl Plain {
             _ => None,
         }
     }
+}
 
-    fn linear<'py>(
-        &self,
-        py: Python<'py>,
-        x: Argument<'_, 'py>,
-        weight: Argument<'_, 'py>,
-        bias: Option<Argument<'_, 'py>>,
-    ) -> Option<Bound<'py, PyAny>> {
-        let Some(then) = &self.then else {
-            return match bias {
-                Some(bias) => attempt(py, &self.function, &[x, weight, bias]),
-                None => attempt(py, &self.function, &[x, weight]),
-            };
-        };
-        let turned = weight.getattr(pyo3::intern!(py, "T")).ok()?;
-        let out = attempt(py, &self.function, &[x, turned.as_borrowed()])?;
-        match bias {
-            // Into what was just made.
-            Some(bias) => attempt(py, then, &[out.as_borrowed(), bias, out.as_borrowed()]),
-            None => Some(out),
-        }
-    }
+/// What is given where a user gave nothing.
+struct Defaults {
+    last: Py<PyAny>,
+    none: Py<PyAny>,
+    no: Py<PyAny>,
+}
+
+fn defaults(py: Python<'_>) -> &Defaults {
+    static DEFAULTS: PyOnceLock<Defaults> = PyOnceLock::new();
+    DEFAULTS.get_or_init(py, || Defaults {
+        last: PyInt::new(py, -1).into_any().unbind(),
+        none: py.None(),
+        no: PyBool::new(py, false).to_owned().into_any().unbind(),
+    })
 }
 
 /// Whether an argument goes by this name. Names that a program spells out are one object each, as this one is.
@@ -382,13 +450,12 @@ pub fn elementwise<'py>(
     array_of(loaded, out)
 }
 
-/// Runs the framework's own function for one of ours, on its floats. Values of keywords come last.
-#[inline]
-pub fn call<'py>(
+/// The framework's own function for one of ours, on its floats. Values of keywords come last.
+pub fn prepare<'a, 'py: 'a>(
     place: usize,
-    arguments: &[Argument<'_, 'py>],
+    arguments: &[Argument<'a, 'py>],
     names: Names<'_, 'py>,
-) -> Option<Bound<'py, PyAny>> {
+) -> Option<Prepared<'a, 'py>> {
     let first = arguments.first()?;
     let py = first.py();
     let own = array::owner(first)?;
@@ -398,7 +465,7 @@ pub fn call<'py>(
     let loaded = own.framework.loaded(py).ok()?;
     let plain = loaded.plain.get(place)?.as_ref()?;
     let class = first.get_type_ptr();
-    let out = plain.call(py, loaded, arguments, names, |i| {
+    plain.prepare(py, loaded, arguments, names, |i| {
         let x = arguments.get(i)?;
         let mut reader = own.reader;
         if x.get_type_ptr() != class {
@@ -413,74 +480,5 @@ pub fn call<'py>(
         let dtype = common(loaded, &own, &arguments[i..=i])?;
         let (rank, first) = (usize::MAX, 0);
         (x.get_type_ptr() == class).then_some(Seen { dtype, rank, first })
-    })?;
-    array_of(loaded, out)
-}
-
-impl Framework {
-    /// Runs an elementwise op on tensors of one element type that live here.
-    pub fn elementwise_tensors<'py>(
-        &'static self,
-        py: Python<'py>,
-        op: &Op,
-        takes: Takes,
-        inputs: &[&Tensor],
-    ) -> Option<Tensor> {
-        let loaded = self.loaded(py).ok()?;
-        let dtype = inputs.first()?.dtype();
-        let alike = inputs.iter().all(|x| x.dtype() == dtype);
-        if !alike || self.is_checked() || cfg!(debug_assertions) {
-            return None;
-        }
-        let function = function(loaded, op, takes, dtype)?;
-        let spec = elementwise_spec(op, inputs)?;
-        // Owned: whoever runs meanwhile may put others in their places.
-        let mut arrays: SmallVec<[Bound<'py, PyAny>; 2]> = SmallVec::new();
-        for x in inputs {
-            let own = x.data::<Foreign>()?;
-            if !std::ptr::eq(own.home, self) {
-                return None;
-            }
-            arrays.push(own.array.bind(py).clone());
-        }
-        let out = match arrays.as_slice() {
-            [x] => attempt(py, function, &[x.as_borrowed()])?,
-            [x, y] => attempt(py, function, &[x.as_borrowed(), y.as_borrowed()])?,
-            _ => return None,
-        };
-        let out = match &loaded.scalar_to_array {
-            Some(f) if spec.rank() == 0 => f.bind(py).call1((out,)).ok()?,
-            _ => out,
-        };
-        Some(Tensor::concrete(spec, self.as_backend()?, self.data(out)))
-    }
-
-    /// Runs the framework's own function on the arrays of tensors, of which everything is known; gives a tensor.
-    pub fn plain_tensors<'py>(
-        &'static self,
-        py: Python<'py>,
-        place: usize,
-        arguments: &[Argument<'_, 'py>],
-        names: Names<'_, 'py>,
-        given: &[Option<Tensor>],
-    ) -> Option<Tensor> {
-        let loaded = self.loaded(py).ok()?;
-        let plain = loaded.plain.get(place)?.as_ref()?;
-        if self.is_checked() || cfg!(debug_assertions) {
-            return None;
-        }
-        let look = |i: usize| Seen::of(given.get(i)?.as_ref()?.spec());
-        let out = plain.call(py, loaded, arguments, names, look)?;
-        let out = array_of(loaded, out)?;
-        let read = || {
-            let own = array::met(&out)?;
-            own.reader.spec(&loaded.dtypes, &out)
-        };
-        let spec = match read().or_else(|| plain.spec(given)) {
-            Some(spec) => spec,
-            // What frameworks have as it is keeps the element type.
-            None => Spec::new(look(0)?.dtype, array::shape(&out).ok()?),
-        };
-        Some(Tensor::concrete(spec, self.as_backend()?, self.data(out)))
-    }
+    })
 }

@@ -87,6 +87,7 @@ impl Dim {
     }
 
     /// A number; huge ones saturate, and no shape admits them.
+    #[inline]
     pub const fn number(value: i64) -> Dim {
         if value >= FIRST_EXPRESSION {
             Dim(FIRST_EXPRESSION - 1)
@@ -96,6 +97,7 @@ impl Dim {
     }
 
     /// The number, if it is one.
+    #[inline]
     pub const fn value(self) -> Option<i64> {
         if self.0 < FIRST_EXPRESSION {
             Some(self.0)
@@ -105,6 +107,7 @@ impl Dim {
     }
 
     /// Whether it is an expression of named sizes.
+    #[inline]
     pub const fn is_symbolic(self) -> bool {
         self.0 >= FIRST_EXPRESSION
     }

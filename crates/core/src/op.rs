@@ -84,6 +84,7 @@ macro_rules! op_table {
             }
 
             /// A dense number, the index of every table over ops; custom ops share the last one.
+            #[inline]
             pub fn code(&self) -> usize {
                 const PLAIN: usize = Unary::ALL.len() + Binary::ALL.len() + Compare::ALL.len();
                 let mut at = PLAIN + Row::Families as usize;

@@ -33,6 +33,7 @@ pub const MAX_RANK: usize = 64;
 
 impl Shape {
     /// The shape with no axes.
+    #[inline]
     pub fn scalar() -> Self {
         Shape::default()
     }
@@ -87,21 +88,25 @@ impl Shape {
     }
 
     /// How many axes.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.0.len()
     }
 
     /// The sizes.
+    #[inline]
     pub fn dims(&self) -> &[Dim] {
         &self.0
     }
 
     /// Whether an axis is an expression of named sizes.
+    #[inline]
     pub fn is_symbolic(&self) -> bool {
         self.0.iter().any(|d| d.is_symbolic())
     }
 
     /// The size of an axis as a number; 0 stands for an expression, which eager tensors never hold.
+    #[inline]
     pub fn size(&self, axis: Axis) -> usize {
         self.0[axis].value().map_or(0, |v| v as usize)
     }
@@ -132,6 +137,7 @@ impl Shape {
     }
 
     /// The number of elements of a shape of numbers.
+    #[inline]
     pub fn count(&self) -> usize {
         self.0
             .iter()

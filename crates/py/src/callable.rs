@@ -7,9 +7,9 @@
 #![allow(unsafe_code)]
 
 use crate::function::elementwise;
-use crate::operand::{Elementwise, direct, plain_call};
+use crate::operand::{Elementwise, direct};
 use crate::spread;
-use crate::tensor::object::is_tensor;
+use crate::tensor::object::{is_tensor, plain_tensors};
 use clematis_bridge::plain::{self, Argument};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -324,9 +324,13 @@ unsafe fn framework_call(
         } else {
             Some(Bound::ref_from_ptr(py, &names).cast_unchecked::<PyTuple>())
         };
-        // A panic must not cross into Python; the ordinary way catches its own.
-        let out = catch_unwind(AssertUnwindSafe(|| plain_call(place, all, names)));
-        out.ok().flatten().map(Bound::into_ptr)
+        // A panic must not cross into Python; the ordinary way catches its own. What runs outside has nothing that panics.
+        if is_tensor(all.first()?) {
+            let out = catch_unwind(AssertUnwindSafe(|| plain_tensors(place, all, names)));
+            return out.ok().flatten().map(Bound::into_ptr);
+        }
+        let ready = catch_unwind(AssertUnwindSafe(|| plain::prepare(place, all, names)));
+        ready.ok()??.run().map(Bound::into_ptr)
     }
 }
 

@@ -6,9 +6,7 @@ use crate::error::{OrRaise, exception};
 use crate::nest;
 use crate::spread::{is_nest, nest_error};
 use crate::tensor::{PyTensor, object};
-use clematis_bridge::Framework;
-use clematis_bridge::array::{self, Foreign};
-use clematis_bridge::plain::{self, Argument, Names};
+use clematis_bridge::array;
 use clematis_core::dispatch::apply_one;
 use clematis_core::expr::Expr;
 use clematis_core::op::Takes;
@@ -143,7 +141,7 @@ pub struct Elementwise {
 ///
 /// `None` for anything else, which goes the ordinary way. Small calls spend their time around the op, so this path makes
 /// nothing that is not needed.
-#[inline]
+#[inline(always)]
 pub fn direct<'py>(
     op: &Op,
     takes: Takes,
@@ -152,6 +150,11 @@ pub fn direct<'py>(
     let Some(first) = operands.first() else {
         return Ok(None);
     };
+    if let Some(ready) = object::prepare(op, takes, operands) {
+        // What the framework refuses, the ordinary way refuses in our words.
+        let out = ready.run().map(|out| PyTensor::bound(first.py(), out));
+        return out.transpose().map(|out| out.map(Bound::into_any));
+    }
     let out = match object::elementwise(op, takes, operands, LARGE) {
         Some(out) => out,
         None => match traced(op, takes, operands)? {
@@ -190,45 +193,6 @@ fn is_direct(x: &Tensor, takes: Takes) -> bool {
         && !matches!(x.repr(), Repr::Scalar { .. })
         && !x.shape().is_symbolic()
         && x.shape().count() <= LARGE
-}
-
-/// No function that a framework has as it is takes more.
-const PLAIN_ARGUMENTS: usize = 4;
-
-/// A function that a framework has as it is, on its own arrays or on tensors of them; see `clematis_bridge::plain`.
-pub fn plain_call<'py>(
-    place: usize,
-    arguments: &[Argument<'_, 'py>],
-    names: Names<'_, 'py>,
-) -> Option<Bound<'py, PyAny>> {
-    let first = arguments.first()?;
-    if !object::is_tensor(first) {
-        return plain::call(place, arguments, names);
-    }
-    if arguments.len() > PLAIN_ARGUMENTS {
-        return None;
-    }
-    // Held: whoever runs meanwhile may put others in their places.
-    let held: [Option<Tensor>; PLAIN_ARGUMENTS] =
-        std::array::from_fn(|i| object::held(arguments.get(i)?));
-    let py = first.py();
-    let mut framework: Option<&'static Framework> = None;
-    let mut arrays = [*first; PLAIN_ARGUMENTS];
-    for ((x, own), array) in arguments.iter().zip(&held).zip(&mut arrays) {
-        let Some(own) = own else {
-            *array = *x;
-            continue;
-        };
-        let own = own.data::<Foreign>()?;
-        if framework.is_some_and(|f| !std::ptr::eq(f, own.home)) {
-            return None;
-        }
-        framework = Some(own.home);
-        *array = own.array.bind_borrowed(py);
-    }
-    let (arrays, held) = (&arrays[..arguments.len()], &held[..arguments.len()]);
-    let out = framework?.plain_tensors(py, place, arrays, names, held)?;
-    Some(PyTensor::bound(py, out).ok()?.into_any())
 }
 
 /// The operands of one call: where they live and what kind of thing is to come out.

@@ -130,6 +130,7 @@ pub enum Takes {
 
 impl Takes {
     /// Whether this element type is among them.
+    #[inline]
     pub fn includes(self, dtype: DType) -> bool {
         let c = dtype.category();
         match self {
@@ -172,6 +173,7 @@ pub enum Gives {
 
 impl Gives {
     /// The element type that comes out.
+    #[inline]
     pub fn dtype(self, x: DType) -> DType {
         match self {
             Gives::Same => x,

@@ -7,7 +7,7 @@
 
 use super::PyTensor;
 use clematis_bridge::array::Foreign;
-use clematis_bridge::plain::elementwise_spec;
+use clematis_bridge::plain::{Argument, Names, ReadyElementwise, elementwise_spec};
 use clematis_core::op::Takes;
 use clematis_core::{Backend, Op, Outs, Repr, Result, Tensor, backend};
 use pyo3::ffi::{self, PyTypeObject};
@@ -87,11 +87,64 @@ unsafe fn inside<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
     is_tensor(x).then(|| unsafe { &(*x.as_ptr().cast::<Object>()).content.tensor })
 }
 
-/// The tensor, if it is one that can be read here.
+/// The framework's array in a tensor that can be read here.
 #[inline]
-pub fn held(x: &Bound<'_, PyAny>) -> Option<Tensor> {
-    // SAFETY: it is cloned before anything else runs.
-    unsafe { inside(x) }.cloned()
+fn foreign<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a Foreign> {
+    // SAFETY: callers take hold of what they need before Python runs.
+    unsafe { inside(x) }?.data::<Foreign>()
+}
+
+/// No function that a framework has as it is takes more arguments.
+const PLAIN_ARGUMENTS: usize = 4;
+
+/// A function that a framework has as it is, on tensors of its arrays; see `clematis_bridge::plain`.
+#[inline(always)]
+pub fn plain_tensors<'py>(
+    place: usize,
+    arguments: &[Argument<'_, 'py>],
+    names: Names<'_, 'py>,
+) -> Option<Bound<'py, PyAny>> {
+    let first = arguments.first()?;
+    if arguments.len() > PLAIN_ARGUMENTS {
+        return None;
+    }
+    let py = first.py();
+    let framework = foreign(first)?.home;
+    // Owned: whoever runs meanwhile may put others in their places.
+    let mut owned: [Option<Bound<'py, PyAny>>; PLAIN_ARGUMENTS] = [const { None }; PLAIN_ARGUMENTS];
+    for (x, own) in arguments.iter().zip(&mut owned) {
+        if is_tensor(x) {
+            let found = foreign(x).filter(|x| std::ptr::eq(x.home, framework))?;
+            *own = Some(found.array.bind(py).clone());
+        }
+    }
+    let mut arrays = [*first; PLAIN_ARGUMENTS];
+    for ((x, own), array) in arguments.iter().zip(&owned).zip(&mut arrays) {
+        *array = own.as_ref().map_or(*x, |own| own.as_borrowed());
+    }
+    // SAFETY: tensors are asked for before the framework runs, as `plain_tensors` says.
+    let given = |i: usize| unsafe { inside(arguments.get(i)?) };
+    let out = framework.plain_tensors(py, place, &arrays[..arguments.len()], names, given)?;
+    Some(bound(py, out).ok()?.into_any())
+}
+
+/// An op on each element of tensors that live in a framework.
+#[inline(always)]
+pub fn prepare<'py>(
+    op: &Op,
+    takes: Takes,
+    operands: &[&Bound<'py, PyAny>],
+) -> Option<ReadyElementwise<'py>> {
+    let first = operands.first()?;
+    let home = foreign(first)?.home;
+    // SAFETY: what is prepared owns the arrays that it needs.
+    unsafe {
+        match operands {
+            [x] => home.prepare_elementwise(x.py(), op, takes, &[inside(x)?]),
+            [x, y] => home.prepare_elementwise(x.py(), op, takes, &[inside(x)?, inside(y)?]),
+            _ => None,
+        }
+    }
 }
 
 /// An op on each element of small tensors of one element type: `None` where they are anything else.
@@ -102,12 +155,11 @@ pub fn elementwise<'py>(
     operands: &[&Bound<'py, PyAny>],
     large: usize,
 ) -> Option<Result<Tensor>> {
-    // SAFETY: the engine runs no Python. A framework does, but takes hold of its arrays before that and asks for nothing
-    // else after it.
+    // SAFETY: the engine runs no Python, and others are left alone.
     unsafe {
         match operands {
-            [x] => one(x.py(), op, takes, &[inside(x)?], large),
-            [x, y] => one(x.py(), op, takes, &[inside(x)?, inside(y)?], large),
+            [x] => one(op, takes, &[inside(x)?], large),
+            [x, y] => one(op, takes, &[inside(x)?, inside(y)?], large),
             _ => None,
         }
     }
@@ -120,19 +172,13 @@ fn is_same(a: &'static dyn Backend, b: &'static dyn Backend) -> bool {
 }
 
 #[inline]
-fn one(
-    py: Python<'_>,
-    op: &Op,
-    takes: Takes,
-    inputs: &[&Tensor],
-    large: usize,
-) -> Option<Result<Tensor>> {
+fn one(op: &Op, takes: Takes, inputs: &[&Tensor], large: usize) -> Option<Result<Tensor>> {
     let dtype = inputs[0].dtype();
     if !takes.includes(dtype) {
         return None;
     }
-    if let Some(own) = inputs[0].data::<Foreign>() {
-        return own.home.elementwise_tensors(py, op, takes, inputs).map(Ok);
+    if inputs[0].data::<Foreign>().is_some() {
+        return None;
     }
     let Repr::Concrete { backend: home, .. } = inputs[0].repr() else {
         return None;

@@ -3,7 +3,7 @@
 
 use super::{PyTensor, object};
 use crate::error::OrRaise;
-use crate::operand::{LARGE, Operand, direct, give, numpy_number, plain_call, try_operand};
+use crate::operand::{LARGE, Operand, direct, give, numpy_number, try_operand};
 use clematis_bridge::plain::MATMUL;
 use clematis_core::expr::Expr;
 use clematis_core::op::{Binary, Compare, Unary};
@@ -139,7 +139,7 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if object::is_tensor(other)
-            && let Some(out) = plain_call(
+            && let Some(out) = object::plain_tensors(
                 MATMUL,
                 &[slf.as_any().as_borrowed(), other.as_borrowed()],
                 None,
