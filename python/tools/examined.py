@@ -153,6 +153,10 @@ class OnBackend(Examined):
         return out, {path.replace("/", "."): x.numpy() for path, x in module.buffers()._entries()}
 
 
+# Models that choose by a value, or whose state moves: jax's `jit` cannot take them, op by op they run.
+REFUSED = (cm.errors.TraceError, cm.errors.FrameworkError)
+
+
 class OnJax(OnBackend):
     """On jax, in its own `jit`: without it jax compiles each op for each shape, which takes far longer."""
 
@@ -196,7 +200,10 @@ class OnJax(OnBackend):
         def forward(v, args, kwargs):
             return [x.native for x in leaves(self.module(*args, v=v, **kwargs))]
 
-        return [np.asarray(x) for x in self._jitted(forward, args, kwargs)]
+        try:
+            return [np.asarray(x) for x in self._jitted(forward, args, kwargs)]
+        except REFUSED:
+            return super().exam_call(args, kwargs)
 
     def _grads(self, args, kwargs, probes):
         """Gradients of the outputs' sum, weighed by the probes, by parameter."""
@@ -208,7 +215,10 @@ class OnJax(OnBackend):
 
             return {path.replace("/", "."): x.native for path, x in cm.grad(loss)(v)._entries()}
 
-        return {path: np.asarray(x) for path, x in self._jitted(gradients, args, kwargs, *probes).items()}
+        try:
+            return {path: np.asarray(x) for path, x in self._jitted(gradients, args, kwargs, *probes).items()}
+        except REFUSED:
+            return super()._grads(args, kwargs, probes)
 
 
 class Place(int):

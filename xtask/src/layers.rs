@@ -73,7 +73,9 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/buffer.rs",
     "crates/native/src/element.rs",
     "crates/native/src/parallel.rs",
+    "crates/native/src/pool.rs",
     "crates/native/src/simd.rs",
+    "crates/native/src/simd/tile.rs",
     // A C function that carries data, which PyO3 has no way to make.
     "crates/py/src/callable.rs",
     // Capsules of C structures.

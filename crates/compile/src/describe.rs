@@ -18,10 +18,14 @@ impl Plan {
                     writeln!(text, "{at:4} {} -> {}", node.op.name(), specs.join(", "))
                 }
                 Step::Scan(scan, ..) => {
-                    writeln!(text, "{at:4} scan of {} steps, each:", scan.length).and_then(|()| {
-                        let body = scan.body.describe();
-                        body.lines().try_for_each(|l| writeln!(text, "     {l}"))
-                    })
+                    let rows = scan.rows.as_ref().map(|r| format!(", {}", r.describe()));
+                    let rows = rows.unwrap_or_default();
+                    writeln!(text, "{at:4} scan of {} steps{rows}, each:", scan.length).and_then(
+                        |()| {
+                            let body = scan.body.describe();
+                            body.lines().try_for_each(|l| writeln!(text, "     {l}"))
+                        },
+                    )
                 }
                 Step::Fused(p) => {
                     bytes += p.targets.iter().map(|t| t.spec.bytes()).sum::<usize>();

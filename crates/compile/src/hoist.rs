@@ -13,14 +13,14 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// The graph that is being made.
-struct New {
-    graph: Graph,
+pub(crate) struct New {
+    pub graph: Graph,
     /// What each value of the old graph has become.
-    known: Vec<Option<Arg>>,
+    pub known: Vec<Option<Arg>>,
 }
 
 impl New {
-    fn follow(&self, arg: &Arg) -> Result<Arg> {
+    pub fn follow(&self, arg: &Arg) -> Result<Arg> {
         match arg {
             Arg::Const(_) => Ok(arg.clone()),
             Arg::Value(id) => match &self.known[id.0 as usize] {
@@ -30,14 +30,15 @@ impl New {
         }
     }
 
-    fn add(&mut self, op: Op, args: &[Arg], out: &[Spec], like: &Node) -> Vec<Arg> {
+    pub fn add(&mut self, op: Op, args: &[Arg], out: &[Spec], like: &Node) -> Vec<Arg> {
         let args: SmallVec<[Arg; 3]> = args.iter().cloned().collect();
         let made = self.graph.node(op, args, out, like.scope);
         made.map(|v| Arg::Value(ValueId(v))).collect()
     }
 }
 
-fn start(old: &Graph, keep: impl Fn(usize) -> bool) -> New {
+/// A graph with the inputs of an old one.
+pub(crate) fn start(old: &Graph, keep: impl Fn(usize) -> bool) -> New {
     let mut new = New {
         graph: Graph {
             scopes: old.scopes.clone(),

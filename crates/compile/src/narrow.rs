@@ -2,11 +2,11 @@
 //! would take as long as the product.
 
 use clematis_core::op::Dot;
-use clematis_core::{DType, Result, Spec, Tensor};
-use clematis_native::buffer::concrete;
+use clematis_core::{DType, Result, Shape, Spec, Tensor, ensure};
+use clematis_native::buffer::{concrete, contiguous};
 use clematis_native::layout::View;
-use clematis_native::simd::{self, Level};
-use clematis_native::{Buffer, memory, multiversion, parallel};
+use clematis_native::simd::{self, Level, NARROW};
+use clematis_native::{Buffer, backend, memory, multiversion, parallel};
 
 /// Rows and columns of the result that stay in registers.
 const ROWS: usize = 4;
@@ -33,6 +33,72 @@ multiversion! {
         }
         *out = sums;
     }
+}
+
+/// Rows and columns that stay in registers where the right operand is packed.
+const PACKED_ROWS: usize = NARROW.0;
+const PACKED_COLUMNS: usize = NARROW.1;
+
+/// A right operand as the packed product reads it, block by block of columns: it is read in the order in which it lies, and a
+/// block stays in the first cache.
+pub fn pack(y: &Tensor, sum: usize) -> Result<Tensor> {
+    let b = concrete(y)?.view::<f32>(y.shape());
+    let (k, n) = (b.sizes[sum], b.sizes[1 - sum]);
+    let spec = y
+        .spec()
+        .with_shape(Shape::from_sizes(&[n / PACKED_COLUMNS, k, PACKED_COLUMNS]));
+    let mut bytes = memory::alloc("dot_general", &spec)?;
+    let (along, across) = (b.strides[sum], b.strides[1 - sum]);
+    let blocks = bytes
+        .as_mut_slice::<f32>()
+        .chunks_exact_mut(k * PACKED_COLUMNS);
+    for (block, out) in blocks.enumerate() {
+        for (p, out) in out.chunks_exact_mut(PACKED_COLUMNS).enumerate() {
+            let from = b.offset as isize + p as isize * along;
+            for (j, out) in out.iter_mut().enumerate() {
+                let column = (block * PACKED_COLUMNS + j) as isize;
+                *out = b.data[(from + column * across) as usize];
+            }
+        }
+    }
+    Ok(Tensor::concrete(
+        spec,
+        backend(),
+        Buffer::new(bytes).boxed(),
+    ))
+}
+
+/// A product with a right operand of `pack`, on this thread.
+pub fn run_packed(x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
+    let whole = contiguous("dot_general", concrete(x)?, x.spec())?;
+    let (a, b) = (
+        whole.view::<f32>(x.shape()),
+        concrete(y)?.view::<f32>(y.shape()),
+    );
+    let [m, k] = [a.sizes[0], a.sizes[1]];
+    let n = out.shape.size(1);
+    ensure!(
+        b.sizes[..] == [n / PACKED_COLUMNS, k, PACKED_COLUMNS],
+        Internal,
+        "compile: a product of {} and a packed {}",
+        x.spec(),
+        y.spec()
+    );
+    let (panels, _) = b.data[b.offset..].as_chunks::<PACKED_COLUMNS>();
+    let mut bytes = memory::alloc("dot_general", out)?;
+    let rows = bytes.as_mut_slice::<f32>();
+    let mut sums = [[0f32; PACKED_COLUMNS]; PACKED_ROWS];
+    for (block, panel) in panels.chunks_exact(k).take(n / PACKED_COLUMNS).enumerate() {
+        for first in (0..m).step_by(PACKED_ROWS) {
+            let row = |i: usize| a.offset + (first + i).min(m - 1) * k;
+            simd::narrow_tile(a.data, &std::array::from_fn(row), panel, &mut sums);
+            for (i, sums) in sums.iter().enumerate().take(m - first) {
+                let at = (first + i) * n + block * PACKED_COLUMNS;
+                rows[at..at + PACKED_COLUMNS].copy_from_slice(sums);
+            }
+        }
+    }
+    Ok(Buffer::new(bytes))
 }
 
 /// Whether a product is of this kind, as far as sizes tell.

@@ -4,6 +4,8 @@ use crate::code::{self, Program};
 use crate::group::{Unit, group};
 use crate::hoist;
 use crate::join;
+use crate::keep;
+use crate::narrow;
 use crate::scan::Loop;
 use crate::space::value;
 use crate::turn;
@@ -29,6 +31,8 @@ pub(crate) struct Node {
     pub args: Vec<Arg>,
     pub outs: Vec<usize>,
     pub specs: Vec<Spec>,
+    /// Whether it is a product with few rows whose right operand is packed before it is run.
+    pub packed: bool,
 }
 
 /// A graph made ready.
@@ -58,7 +62,11 @@ impl Plan {
     /// Plans a graph whose sizes are all known.
     pub fn new(graph: &Graph) -> Result<Plan> {
         let (graph, more) = prepare(graph)?;
-        let graph = &graph;
+        Plan::of(&graph, more)
+    }
+
+    /// Plans a graph that was prepared, with the values of its last inputs.
+    pub(crate) fn of(graph: &Graph, more: Vec<Tensor>) -> Result<Plan> {
         let units = group(graph);
         let mut inputs = vec![None; graph.values.len()];
         for (i, input) in graph.inputs.iter().enumerate() {
@@ -115,6 +123,46 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Has products with few rows take their right operand packed, where that is one of the first `fixed` inputs and read
+    /// by nothing else. Gives those inputs and the axis that is summed.
+    pub(crate) fn pack(&mut self, fixed: usize) -> Vec<(usize, usize)> {
+        let mut packed: Vec<(usize, usize)> = Vec::new();
+        for input in 0..fixed {
+            let is_input = |v: usize| self.inputs[v] == Some(input);
+            let reads = |arg: &Arg| value(arg).is_some_and(is_input);
+            let mut axis = None;
+            let fits = self.steps.iter().all(|(step, _)| match step {
+                Step::Op(node) => match (&node.op, &node.args[..]) {
+                    (Op::Dot(p), [x, y]) if !reads(x) && reads(y) => {
+                        let specs = [x, y].map(|a| match a {
+                            Arg::Value(id) => &self.values[id.0 as usize],
+                            Arg::Const(t) => t.spec(),
+                        });
+                        let sum = p.rhs_contract.first().copied();
+                        let alike = axis.is_none() || axis == sum;
+                        axis = sum;
+                        alike && narrow::is_narrow(p, specs[0], specs[1])
+                    }
+                    (_, args) => !args.iter().any(reads),
+                },
+                Step::Fused(p) => !p.sources.iter().any(|s| reads(&s.arg)),
+                Step::Scan(_, args, _) => !args.iter().any(reads),
+            });
+            let comes_out = self.outputs.iter().any(reads);
+            if let (true, false, Some(axis)) = (fits, comes_out, axis) {
+                packed.push((input, axis));
+            }
+        }
+        for (step, _) in &mut self.steps {
+            if let Step::Op(node) = step
+                && let (Op::Dot(_), Some(v)) = (&node.op, node.args.get(1).and_then(value))
+            {
+                node.packed = packed.iter().any(|&(i, _)| self.inputs[v] == Some(i));
+            }
+        }
+        packed
+    }
+
     fn independent_end(&self) -> usize {
         let mut made: Vec<usize> = Vec::new();
         let mut last = self.last;
@@ -155,7 +203,7 @@ impl Plan {
 }
 
 /// The graph that is planned: composites without a kernel are opened, loops made lighter, results turned in place.
-fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
+pub(crate) fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
     let opens = |node: &graph::Node| {
         let is_call = matches!(node.op, Op::Call(_));
         Ok(is_call && backend().support(&node.op) == Support::Expands)
@@ -167,7 +215,7 @@ fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
         graph = opened;
         more.extend(found);
     }
-    let graph = hoist::run(&graph.optimise(Options::default())?)?;
+    let graph = hoist::run(&keep::run(&graph.optimise(Options::default())?)?)?;
     Ok((join::run(&turn::run(&graph)).prune(), more))
 }
 
@@ -190,6 +238,7 @@ fn make(
             args: node.args.to_vec(),
             specs: outs.iter().map(|&v| graph.values[v].clone()).collect(),
             outs,
+            packed: false,
         }));
     }
     let mut program = code::lower(graph, unit, needed)?;

@@ -4,11 +4,12 @@
 //! number of threads shows in no bit.
 
 use clematis_core::op::Dot;
-use clematis_core::{DType, Result, Spec, Tensor};
-use clematis_native::buffer::concrete;
+use clematis_core::shape::Axes;
+use clematis_core::{DType, Result, Shape, Spec, Tensor};
+use clematis_native::buffer::{concrete, contiguous};
 use clematis_native::layout::{View, merge};
 use clematis_native::simd::{self, Strides};
-use clematis_native::{Buffer, memory, parallel};
+use clematis_native::{Buffer, backend, memory, parallel};
 
 /// Sums of a product beyond which it is worth all threads by itself.
 const LARGE: usize = 1 << 23;
@@ -77,8 +78,57 @@ impl Side<'_> {
     }
 }
 
+/// Axes in memory's order, from the largest step to the smallest.
+fn by_memory(x: &Tensor, axes: &[usize]) -> Result<Vec<usize>> {
+    let view = concrete(x)?.view::<f32>(x.shape());
+    let mut order: Vec<usize> = (0..axes.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(view.strides[axes[i]]));
+    Ok(order)
+}
+
+/// A copy whose summed axes come first, in the order in which they are listed.
+fn gathered(x: &Tensor, sum: &[usize]) -> Result<Tensor> {
+    let free = (0..x.rank()).filter(|a| !sum.contains(a));
+    let axes: Vec<usize> = sum.iter().copied().chain(free).collect();
+    let sizes = x.shape().sizes();
+    let buffer = concrete(x)?;
+    let layout = buffer.layout().transpose(&sizes, &axes);
+    let to: Vec<usize> = axes.iter().map(|&a| sizes[a]).collect();
+    let spec = x.spec().with_shape(Shape::from_sizes(&to));
+    let copy = contiguous("dot_general", &buffer.with_layout(layout), &spec)?;
+    Ok(Tensor::concrete(spec, backend(), copy.boxed()))
+}
+
 /// Runs a batch; `None` where strides do not suffice.
 pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>> {
+    if p.lhs_batch.is_empty() && p.lhs_contract.len() > 1 {
+        // Sums over several axes go along the memory of the larger operand; the other one is put in that order.
+        let (large, axes) = match x.shape().count() >= y.shape().count() {
+            true => (x, &p.lhs_contract),
+            false => (y, &p.rhs_contract),
+        };
+        let order = by_memory(large, axes)?;
+        let along = |axes: &Axes| order.iter().map(|&i| axes[i]).collect::<Vec<usize>>();
+        let (left, right) = (along(&p.lhs_contract), along(&p.rhs_contract));
+        let first: Vec<usize> = (0..order.len()).collect();
+        let none: &[usize] = &[];
+        let copy = |x: &Tensor, sum: &[usize]| match side(x, none, sum) {
+            Some(_) => Ok(None),
+            None => gathered(x, sum).map(Some),
+        };
+        let copies = [copy(x, &left)?, copy(y, &right)?];
+        let sides = [(x, &left), (y, &right)];
+        let sides = [0, 1].map(|i| match &copies[i] {
+            Some(copy) => side(copy, none, &first),
+            None => side(sides[i].0, none, sides[i].1),
+        });
+        if let [Some(left), Some(right)] = &sides {
+            let mut bytes = memory::alloc("dot_general", out)?;
+            let sizes = [left.free.0, right.free.0, left.sum.0];
+            one(bytes.as_mut_slice(), sizes, left, right);
+            return Ok(Some(Buffer::new(bytes)));
+        }
+    }
     let sides = side(x, &p.lhs_batch, &p.lhs_contract).zip(side(y, &p.rhs_batch, &p.rhs_contract));
     let Some((left, right)) = sides else {
         return Ok(None);
@@ -155,7 +205,7 @@ fn one(out: &mut [f32], [m, n, k]: [usize; 3], left: &Side<'_>, right: &Side<'_>
     parallel::for_tasks(n.div_ceil(each), |task| {
         let first = task * each;
         let columns = each.min(n - first);
-        let mut room = vec![0f32; m * columns];
+        let mut room = memory::Room::<f32>::new(m * columns);
         let (to, from) = ((&mut room[..], dense(columns)), (a, lhs(0)));
         simd::gemm([m, columns, k], to, from, (b, rhs(first)), false, 1);
         let mut part = parts.task(task);

@@ -50,6 +50,13 @@ impl Slots<'_> {
         let args = node.args.iter().map(|a| self.look_up(a));
         let args = args.collect::<Result<Vec<&Tensor>>>()?;
         let home = backend();
+        if node.packed
+            && let ([x, y], [out]) = (&args[..], &node.specs[..])
+        {
+            let made = narrow::run_packed(x, y, out)?;
+            self.values[node.outs[0]] = Some(Tensor::concrete(out.clone(), home, made.boxed()));
+            return Ok(());
+        }
         if let (Op::Dot(p), [x, y], [out]) = (&node.op, &args[..], &node.specs[..])
             && let Some(made) = multiply(p, x, y, out)?
         {

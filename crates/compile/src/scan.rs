@@ -1,11 +1,15 @@
 //! Loops over the leading axis: the body is planned once, and what its steps give is written where it belongs.
 
-use crate::plan::Plan;
+use crate::narrow;
+use crate::plan::{Plan, prepare};
+use crate::rows::{self, Rows};
 use crate::run::fresh;
 use clematis_core::op::Scan;
-use clematis_core::{Executable, Result, Shape, Spec, Tensor, bail, ensure};
+use clematis_core::{Error, Executable, Result, Shape, Spec, Tensor, bail, ensure};
 use clematis_native::buffer::{concrete, contiguous, of};
+use clematis_native::parallel::{self, Parts};
 use clematis_native::{Buffer, backend};
+use std::sync::Mutex;
 
 /// A loop made ready.
 pub struct Loop {
@@ -16,28 +20,47 @@ pub struct Loop {
     consts: usize,
     carries: usize,
     reverse: bool,
-    /// What each step gives beside the carries.
-    rows: Vec<Spec>,
+    /// What comes out: carries, then what each step gives beside them.
+    outs: Vec<Spec>,
+    /// Fixed operands that are packed, and the axis that products sum over.
+    packed: Vec<(usize, usize)>,
+    /// Blocks of rows, where steps treat rows alike.
+    pub rows: Option<Rows>,
 }
 
-/// One element of a sequence, where it lies.
-fn item(x: &Tensor, at: usize) -> Result<Tensor> {
+/// A block of a tensor, where it lies.
+fn part(x: &Tensor, start: &[usize], to: &[usize]) -> Result<Tensor> {
     let sizes = x.shape().sizes();
     let buffer = concrete(x)?;
-    let (mut start, mut to) = (vec![0; sizes.len()], sizes.to_vec());
-    start[0] = at;
-    to[0] = 1;
     let ones = vec![1; sizes.len()];
-    let row = buffer.layout().slice(&sizes, &start, &ones, &to);
-    let Some(row) = row.reshape(&to, &sizes[1..]) else {
+    let layout = buffer.layout().slice(&sizes, start, &ones, to);
+    let spec = x.spec().with_shape(Shape::from_sizes(to));
+    let data = buffer.with_layout(layout).boxed();
+    Ok(Tensor::concrete(spec, backend(), data))
+}
+
+/// One element of a sequence, where it lies; some of its rows.
+fn item(x: &Tensor, at: usize, rows: Option<(usize, usize)>) -> Result<Tensor> {
+    let (mut start, mut to) = (vec![0; x.rank()], x.shape().sizes().to_vec());
+    (start[0], to[0]) = (at, 1);
+    if let Some((first, count)) = rows {
+        (start[1], to[1]) = (first, count);
+    }
+    let row = part(x, &start, &to)?;
+    let buffer = concrete(&row)?;
+    let Some(layout) = buffer.layout().reshape(&to, &to[1..]) else {
         bail!(Internal, "scan: a step of {} takes a copy", x.spec());
     };
-    let spec = x.spec().with_shape(x.shape().without(&[0]));
-    Ok(Tensor::concrete(
-        spec,
-        backend(),
-        buffer.with_layout(row).boxed(),
-    ))
+    let spec = x.spec().with_shape(Shape::from_sizes(&to[1..]));
+    let data = buffer.with_layout(layout).boxed();
+    Ok(Tensor::concrete(spec, backend(), data))
+}
+
+/// Some rows of a tensor, where they lie.
+fn block(x: &Tensor, first: usize, count: usize) -> Result<Tensor> {
+    let (mut start, mut to) = (vec![0; x.rank()], x.shape().sizes().to_vec());
+    (start[0], to[0]) = (first, count);
+    part(x, &start, &to)
 }
 
 /// The same in row-major order.
@@ -50,20 +73,39 @@ fn dense(x: &Tensor) -> Result<Tensor> {
     Ok(Tensor::concrete(x.spec().clone(), backend(), copy.boxed()))
 }
 
+/// What goes in, in order.
+struct Given<'a> {
+    consts: Vec<Tensor>,
+    start: &'a [&'a Tensor],
+    sequences: &'a [&'a Tensor],
+}
+
 impl Loop {
     /// Plans a loop whose sizes are all known.
     pub fn new(scan: &Scan) -> Result<Self> {
         let Some(length) = scan.length.value() else {
             bail!(Trace, "scan: length {} is not known yet", scan.length);
         };
-        let body = Plan::new(&scan.body)?;
-        let rows = scan.body.output_specs().split_off(scan.carries);
+        let mut outs = scan.body.output_specs();
+        for spec in &mut outs[scan.carries..] {
+            *spec = spec.with_shape(spec.shape.insert(0, length as usize));
+        }
+        let given = scan.body.inputs.len();
+        let (body, more) = prepare(&scan.body)?;
+        let rows = rows::split(&body, scan.consts, scan.carries, given);
+        let mut body = Plan::of(rows.as_ref().map_or(&body, |r| &r.body), more)?;
+        let packed = match &rows {
+            Some(_) => body.pack(scan.consts),
+            None => Vec::new(),
+        };
         Ok(Loop {
             body,
             length: length as usize,
             consts: scan.consts,
             carries: scan.carries,
             reverse: scan.reverse,
+            outs,
+            packed,
             rows,
         })
     }
@@ -73,49 +115,109 @@ impl Loop {
         let fixed = self.consts + self.carries;
         ensure!(inputs.len() >= fixed, Value, "scan: operands are missing");
         let (consts, rest) = inputs.split_at(self.consts);
-        // Read at every step: once in order is soon worth it.
-        let consts = consts.iter().map(|x| dense(x));
-        let consts = consts.collect::<Result<Vec<Tensor>>>()?;
         let (start, sequences) = rest.split_at(self.carries);
-        let mut carry: Vec<Tensor> = start.iter().map(|&x| x.clone()).collect();
-        let mut all = Vec::with_capacity(self.rows.len());
-        for row in &self.rows {
-            let shape: Shape = row.shape.insert(0, self.length);
-            all.push(fresh(&row.with_shape(shape))?);
+        // Read at every step: once in order is soon worth it.
+        let consts = consts.iter().enumerate().map(|(i, x)| {
+            let packed = self.packed.iter().find(|(at, _)| *at == i);
+            packed.map_or_else(|| dense(x), |&(_, axis)| narrow::pack(x, axis))
+        });
+        let given = Given {
+            consts: consts.collect::<Result<_>>()?,
+            start,
+            sequences,
+        };
+        // Carries come out whole where all rows go together.
+        let apart = match self.rows {
+            Some(_) => 0,
+            None => self.carries,
+        };
+        let mut outs = Vec::with_capacity(self.outs.len() - apart);
+        for spec in &self.outs[apart..] {
+            outs.push(fresh(spec)?);
         }
-        let mut given = Vec::with_capacity(inputs.len());
+        let mut parts = Vec::with_capacity(outs.len());
+        for out in &mut outs {
+            let Some(bytes) = out.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
+                bail!(Internal, "scan: its memory is shared");
+            };
+            parts.push(Parts::new(bytes.as_mut_slice::<u8>()));
+        }
+        let Some(rows) = &self.rows else {
+            let mut carry = self.steps(&given, None, &parts, 0)?;
+            drop(parts);
+            carry.append(&mut outs);
+            return Ok(carry);
+        };
+        let failed: Mutex<Option<Error>> = Mutex::new(None);
+        parallel::for_tasks(rows.blocks, |task| {
+            let run = || {
+                let first = (task * rows.rows, rows.rows);
+                let (carries, rest) = parts.split_at(self.carries);
+                let last = self.steps(&given, Some((rows, first)), rest, task)?;
+                for (all, x) in carries.iter().zip(&last) {
+                    write(all, task, task, x)?;
+                }
+                Ok(())
+            };
+            if let Err(e) = run() {
+                let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
+                failed.get_or_insert(e);
+            }
+        });
+        drop(parts);
+        match failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            Some(e) => Err(e),
+            None => Ok(outs),
+        }
+    }
+
+    /// All steps, of all rows or of a block of them; gives the last carries.
+    fn steps(
+        &self,
+        given: &Given<'_>,
+        rows: Option<(&Rows, (usize, usize))>,
+        all: &[Parts<'_, u8>],
+        task: usize,
+    ) -> Result<Vec<Tensor>> {
+        let has_rows = |i: usize| rows.and_then(|(r, first)| r.inputs[i].then_some(first));
+        let mut carry = Vec::with_capacity(self.carries);
+        for (i, &x) in given.start.iter().enumerate() {
+            carry.push(match has_rows(self.consts + i) {
+                Some((first, count)) => block(x, first, count)?,
+                None => x.clone(),
+            });
+        }
+        let blocks = rows.map_or(1, |(r, _)| r.blocks);
+        let fixed = self.consts + self.carries;
+        let mut inputs = Vec::with_capacity(fixed + given.sequences.len());
         for step in 0..self.length {
             let at = if self.reverse {
                 self.length - 1 - step
             } else {
                 step
             };
-            given.clear();
-            given.extend(consts.iter().cloned());
-            given.append(&mut carry);
-            for x in sequences {
-                given.push(item(x, at)?);
+            inputs.clear();
+            inputs.extend(given.consts.iter().cloned());
+            inputs.append(&mut carry);
+            for (i, x) in given.sequences.iter().enumerate() {
+                inputs.push(item(x, at, has_rows(fixed + i))?);
             }
-            let mut out = self.body.run(&mut given)?;
-            for (row, all) in out.drain(self.carries..).zip(&mut all) {
-                write(all, at, &row)?;
+            let mut out = self.body.run(&mut inputs)?;
+            for (row, all) in out.drain(self.carries..).zip(all) {
+                write(all, task, at * blocks + task, &row)?;
             }
             carry = out;
         }
-        carry.append(&mut all);
         Ok(carry)
     }
 }
 
-/// Puts one step's value among all.
-fn write(all: &mut Tensor, at: usize, row: &Tensor) -> Result<()> {
+/// Puts the value of a step, or its block of rows, where it belongs.
+fn write(all: &Parts<'_, u8>, task: usize, at: usize, row: &Tensor) -> Result<()> {
     let from = contiguous("scan", &*of(row)?, row.spec())?;
-    let Some(bytes) = all.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
-        bail!(Internal, "scan: its memory is shared");
-    };
     let size = row.spec().bytes();
     let start = from.layout().offset * row.dtype().size();
-    bytes.as_mut_slice::<u8>()[at * size..(at + 1) * size]
-        .copy_from_slice(&from.bytes().as_slice::<u8>()[start..start + size]);
+    let bytes = &from.bytes().as_slice::<u8>()[start..start + size];
+    all.task(task).slice(at * size, size).copy_from_slice(bytes);
     Ok(())
 }

@@ -6,7 +6,7 @@ use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::op::Scan;
 
 /// Whether both operands are the same.
-fn same(a: &Arg, b: &Arg) -> bool {
+pub fn same(a: &Arg, b: &Arg) -> bool {
     match (a, b) {
         (Arg::Value(a), Arg::Value(b)) => a == b,
         (Arg::Const(a), Arg::Const(b)) => a.same(b),

@@ -41,7 +41,8 @@ fn close(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) ->
 }
 
 fn recurrent(w: &Tensor, x: &Tensor, reverse: bool) -> Result<Tensor> {
-    let zero = ops::zeros([4usize, 8], DType::F32).done()?;
+    let sizes = [x.shape().size(1), w.shape().size(0)];
+    let zero = ops::zeros(sizes, DType::F32).done()?;
     let ((h, _), all) = control::scan(
         &(zero.clone(), zero),
         x,
@@ -84,4 +85,56 @@ fn two_loops_that_carry_the_same_are_one() {
         Ok(vec![value, dw])
     });
     assert_eq!(text.matches("scan of").count(), 2, "{text}");
+}
+
+#[test]
+fn rows_go_through_a_loop_in_blocks_and_products_are_kept_for_the_way_back() {
+    for reverse in [false, true] {
+        let (w, x) = (normal(&[64, 128], 1), normal(&[5, 48, 128], 2));
+        let text = close(&[w, x], |x| {
+            let loss = |p: &(Tensor, Tensor)| recurrent(&p.0, &p.1, reverse);
+            let (value, (dw, dx)) = value_and_grad(loss)(&(x[0].clone(), x[1].clone()))?;
+            Ok(vec![value, dw, dx])
+        });
+        assert_eq!(text.matches("3 blocks of 16 rows").count(), 3, "{text}");
+        // One product of each step forwards, one more for the derivative, one backwards; none is computed again there.
+        let inside = text.lines().filter(|l| l.contains("dot_general -> f32[16,"));
+        assert_eq!(inside.count(), 3, "{text}");
+    }
+}
+
+#[test]
+fn rows_that_look_at_each_other_stay_together() {
+    let (w, x) = (normal(&[32, 32], 1), normal(&[5, 32, 32], 2));
+    let text = close(&[w, x], |x| {
+        let zero = ops::zeros([32usize, 32], DType::F32).done()?;
+        let (h, ()) = control::scan(&zero, &x[1], None, false, |h: &Tensor, u: &Tensor| {
+            // A mean over the batch, and a product that sums over it.
+            let mean = ops::mean(h, 0);
+            let mixed = ops::matmul(&x[0], h);
+            Ok((((u + mixed) * 0.1 - mean).tanh().done()?, ()))
+        })?;
+        Ok(vec![h])
+    });
+    assert!(!text.contains("blocks of"), "{text}");
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let inputs = [normal(&[64, 128], 1), normal(&[5, 64, 128], 2)];
+    let specs: Vec<_> = inputs.iter().map(|x| x.spec().clone()).collect();
+    let graph = trace(&specs, |x| {
+        let loss = |w: &Tensor| recurrent(w, &x[1], false);
+        let (value, dw) = value_and_grad(loss)(&x[0])?;
+        Ok(vec![value, dw])
+    });
+    let plan = Plan::new(&graph.expect("it runs").graph).expect("it runs");
+    let mut seen = Vec::new();
+    for limit in [Some(1), Some(2), None] {
+        clematis_native::set_thread_limit(limit);
+        let out = plan.run(&mut inputs.to_vec()).expect("it runs");
+        seen.push(out[1].to_vec::<f32>().expect("it runs"));
+    }
+    clematis_native::set_thread_limit(None);
+    assert!(seen.windows(2).all(|w| w[0] == w[1]));
 }

@@ -10,6 +10,7 @@ pub mod layout;
 pub mod math;
 pub mod memory;
 pub mod parallel;
+mod pool;
 pub mod simd;
 
 pub use buffer::Buffer;

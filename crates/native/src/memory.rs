@@ -5,7 +5,7 @@
 //! used out first. What a block held stays in it: kernels write every element of their result.
 
 use clematis_core::host::{Bytes, Line};
-use clematis_core::{Result, Spec, bail};
+use clematis_core::{DType, Result, Shape, Spec, bail};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -93,6 +93,56 @@ pub fn alloc(op: &str, spec: &Spec) -> Result<Bytes> {
     match take_small(bytes.div_ceil(LINE)) {
         Some(block) => Ok(Bytes::from_lines(block, bytes).with_home(recycle)),
         None => alloc_more(op, spec),
+    }
+}
+
+/// Memory for a kernel while it runs, all zeros; it goes back to where results come from.
+pub struct Room<T> {
+    bytes: Option<Bytes>,
+    /// Where there is no such memory left.
+    plain: Vec<T>,
+    len: usize,
+}
+
+impl<T: bytemuck::Pod> Room<T> {
+    /// So many zeros.
+    pub fn new(len: usize) -> Self {
+        let spec = Spec::new(DType::U8, Shape::from_sizes(&[len * size_of::<T>()]));
+        let mut room = match alloc("workspace", &spec) {
+            Ok(bytes) => Room {
+                bytes: Some(bytes),
+                plain: Vec::new(),
+                len,
+            },
+            Err(_) => Room {
+                bytes: None,
+                plain: vec![T::zeroed(); len],
+                len,
+            },
+        };
+        if room.bytes.is_some() {
+            room.fill(T::zeroed());
+        }
+        room
+    }
+}
+
+impl<T: bytemuck::Pod> std::ops::Deref for Room<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        match &self.bytes {
+            Some(bytes) => &bytes.as_slice::<T>()[..self.len],
+            None => &self.plain,
+        }
+    }
+}
+
+impl<T: bytemuck::Pod> std::ops::DerefMut for Room<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.bytes {
+            Some(bytes) => &mut bytes.as_mut_slice::<T>()[..self.len],
+            None => &mut self.plain,
+        }
     }
 }
 

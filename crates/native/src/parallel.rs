@@ -9,6 +9,7 @@
 //! each thread takes the next task when it is free, so a busy neighbour does not hold up the rest.
 #![allow(unsafe_code)]
 
+use crate::pool;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,12 +26,12 @@ pub fn set_thread_limit(limit: Option<usize>) {
     LIMIT.store(limit.map_or(0, |limit| limit.max(1)), Ordering::Relaxed);
 }
 
-/// How many threads a kernel may use. Starts the pool, so small operations must not ask.
+/// How many threads a kernel may use.
 pub fn threads() -> usize {
     match LIMIT.load(Ordering::Relaxed) {
         1 => 1,
-        0 => rayon::current_num_threads(),
-        limit => limit.min(rayon::current_num_threads()),
+        0 => pool::default_threads(),
+        limit => limit.min(pool::default_threads()),
     }
 }
 
@@ -64,22 +65,9 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
     match count {
         0 => {}
         1 => work(),
-        _ => on_threads(threads().min(count), &work),
+        // The caller takes tasks at once instead of waiting for others to wake up.
+        _ => pool::run(threads().min(count) - 1, &work),
     }
-}
-
-/// Runs `work` on so many threads, this one among them.
-fn on_threads(count: usize, work: &(dyn Fn() + Sync)) {
-    if count == 1 {
-        return work();
-    }
-    // In place: the caller takes tasks at once instead of sleeping while the pool wakes up.
-    rayon::in_place_scope(|scope| {
-        for _ in 1..count {
-            scope.spawn(|_| work());
-        }
-        work();
-    });
 }
 
 /// Runs `f` on consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.

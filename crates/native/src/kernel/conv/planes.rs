@@ -7,6 +7,7 @@
 use super::problem::{Dim, Side};
 use super::slab::{self, Channels, Span};
 use super::{Axis, List, PARALLEL, Problem, Real};
+use crate::memory::Room;
 use crate::parallel;
 use crate::simd::multiversion;
 
@@ -234,8 +235,8 @@ pub(super) fn run<T: Real>(
     let most = planes.reach(planes.strip).next_multiple_of(BLOCK);
     let make = || {
         (
-            vec![T::Sum::default(); planes.copy_size()],
-            vec![T::Sum::default(); most],
+            Room::<T::Sum>::new(planes.copy_size()),
+            Room::<T::Sum>::new(most),
         )
     };
     parallel::for_disjoint(
@@ -275,7 +276,7 @@ pub(super) fn gradient<T: Real>(
     problem: &Problem,
     planes: &Planes,
     add: impl Fn(T::Sum, T::Sum, T::Sum) -> T::Sum + Copy + Sync,
-) -> Vec<T::Sum> {
+) -> Room<T::Sum> {
     let Problem { f, groups, .. } = *problem;
     let size = planes.taps.len() * LANES;
     let parts = if problem.products() < PARALLEL {
@@ -291,10 +292,10 @@ pub(super) fn gradient<T: Real>(
     let strips: Vec<_> = (0..planes.strips())
         .map(|strip| (planes.bounds(strip), planes.rows(planes.bounds(strip))))
         .collect();
-    let mut sums = vec![T::Sum::default(); parts * groups * size];
+    let mut sums = Room::<T::Sum>::new(parts * groups * size);
     // A task does not cross from one part to the next: its channels follow each other.
     let blocks = groups.div_ceil(each);
-    let make = || (vec![T::Sum::default(); planes.copy_size()], Vec::new());
+    let make = || (Room::<T::Sum>::new(planes.copy_size()), Vec::new());
     parallel::for_disjoint(
         &mut sums,
         parts * blocks,

@@ -9,6 +9,7 @@
 use super::cut::{Cut, Phase};
 use super::slab::{self, Channels, Span};
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
+use crate::memory::Room;
 use crate::parallel::{self, Part};
 use crate::simd::{Segment, TileJob, TileShape, Tiled};
 
@@ -187,7 +188,7 @@ impl<'a> Plan<'a> {
 
 /// What a thread keeps between tasks.
 struct Workspace<S> {
-    slab: Vec<S>,
+    slab: Room<S>,
     tile: Vec<S>,
     /// Offsets of the places of a box: in the input as read, and in the result.
     reads: Vec<usize>,
@@ -199,7 +200,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     let plan = Plan::new::<T>(problem);
     let units = problem.groups * plan.panels;
     let per_round = (PACKED / plan.panel.max(1)).clamp(1, units);
-    let mut packed = vec![T::Sum::default(); per_round * plan.panel];
+    let mut packed = Room::<T::Sum>::new(per_round * plan.panel);
     let boxes = slab::boxes(&plan.counts, &plan.sizes);
     for first in (0..units).step_by(per_round) {
         let end = units.min(first + per_round);
@@ -214,7 +215,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         }
         let groups = first / plan.panels..(end - 1) / plan.panels + 1;
         let make = || Workspace {
-            slab: vec![T::Sum::default(); plan.slab],
+            slab: Room::new(plan.slab),
             tile: vec![T::Sum::default(); plan.shape.rows * plan.shape.columns],
             reads: Vec::new(),
             writes: Vec::new(),

@@ -8,6 +8,7 @@
 use super::problem::{Dim, Side};
 use super::slab::{self, Channels, Span};
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
+use crate::memory::Room;
 use crate::parallel::{self, Part};
 use crate::simd::{Segment, TileJob, TileShape, Tiled};
 
@@ -356,8 +357,8 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     if problem.groups >= MANY_GROUPS || small {
         let make = || {
             (
-                vec![T::Sum::default(); size],
-                vec![T::Sum::default(); per_round * tile],
+                Room::<T::Sum>::new(size),
+                Room::<T::Sum>::new(per_round * tile),
             )
         };
         let tasks = if small { 1 } else { problem.groups };
@@ -380,8 +381,8 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     // Some chunks at a time: enough to keep all threads busy between the two stages, few enough to
     // be near when they are read again.
     let held = (PACKED / 8 / size.max(1)).clamp(1, chunks);
-    let mut copies = vec![T::Sum::default(); held * size];
-    let mut sums = vec![T::Sum::default(); per_round * tile];
+    let mut copies = Room::<T::Sum>::new(held * size);
+    let mut sums = Room::<T::Sum>::new(per_round * tile);
     for group in 0..problem.groups {
         for first in (0..plan.tiles()).step_by(per_round) {
             let count = per_round.min(plan.tiles() - first);

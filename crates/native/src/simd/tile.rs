@@ -1,0 +1,421 @@
+//! Sums of products that stay in registers: what convolutions and products of few rows are made of.
+#![allow(unsafe_code)]
+// Loops are counted: an iterator that some build does not inline is a call inside of the innermost loop, which took three times as long.
+#![allow(clippy::needless_range_loop)]
+
+use super::{Level, level};
+
+/// A stretch of the contraction along which both operands advance by a constant step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Segment {
+    /// Added to each row's offset in the left operand.
+    pub a: usize,
+    /// Where the stretch begins in the right operand.
+    pub b: usize,
+    /// How many products it holds.
+    pub len: usize,
+}
+
+/// `out[i][j] (+)= Σ_segments Σ_k a[rows[i] + segment.a + k·a_step] · b[segment.b + k·b_step + j]`
+///
+/// The one shape of work under convolutions: rows need not be evenly spaced and the contraction may
+/// jump, so neither operand has to be unfolded first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileJob<'a, T> {
+    pub a: &'a [T],
+    /// One offset per row of the tile: exactly [`TileShape::rows`] of them.
+    pub rows: &'a [usize],
+    pub a_step: usize,
+    pub b: &'a [T],
+    pub b_step: usize,
+    pub segments: &'a [Segment],
+    /// Whether `out` holds partial sums to start from.
+    pub accumulate: bool,
+}
+
+/// How many rows and columns of the result stay in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TileShape {
+    pub rows: usize,
+    pub columns: usize,
+}
+
+/// Types whose sums of products run in registers.
+pub(crate) trait Tiled: bytemuck::Pod + Send + Sync + Default {
+    /// The best shape for a result of so many columns on this machine.
+    fn tile_shape(columns: usize) -> TileShape;
+
+    /// Runs `job` on a `shape` that [`Tiled::tile_shape`] gave. `out` is row-major without gaps.
+    fn tile(shape: TileShape, job: &TileJob<'_, Self>, out: &mut [Self]);
+}
+
+/// Panics unless all reads and writes of `job` are in bounds: the kernels below do not look again.
+fn check_tile<T>(shape: TileShape, job: &TileJob<'_, T>, out: &[T]) {
+    assert!(job.rows.len() == shape.rows && out.len() >= shape.rows * shape.columns);
+    let far = job.rows.iter().copied().max().unwrap_or(0);
+    let (mut a_end, mut b_end) = (0, 0);
+    for segment in job.segments.iter().filter(|segment| segment.len > 0) {
+        a_end = a_end.max(segment.a + (segment.len - 1) * job.a_step + 1);
+        b_end = b_end.max(segment.b + (segment.len - 1) * job.b_step + shape.columns);
+    }
+    assert!((a_end == 0 || far + a_end <= job.a.len()) && b_end <= job.b.len());
+}
+
+/// One vector register.
+///
+/// # Safety
+/// All methods need the processor features of the implementing type; `load` and `store` need
+/// `LANES` elements and `splat` one element behind the pointer.
+trait Vector: Copy {
+    type Element: Copy;
+    const LANES: usize;
+    unsafe fn zero() -> Self;
+    unsafe fn splat(from: *const Self::Element) -> Self;
+    unsafe fn load(from: *const Self::Element) -> Self;
+    unsafe fn store(self, to: *mut Self::Element);
+    unsafe fn add(self, other: Self) -> Self;
+    /// `self + a · b`
+    unsafe fn add_product(self, a: Self, b: Self) -> Self;
+}
+
+/// # Safety
+/// `check_tile` has passed for `ROWS` rows and `VECTORS · LANES` columns, and the processor has the
+/// features of `V`.
+#[inline(always)]
+unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    job: &TileJob<'_, V::Element>,
+    out: *mut V::Element,
+) {
+    // SAFETY: the offsets below are those whose largest values `check_tile` has compared with the
+    // lengths; the features are the caller's promise.
+    unsafe {
+        let mut sums = [[V::zero(); VECTORS]; ROWS];
+        let mut starts = [job.a.as_ptr(); ROWS];
+        // Whether `out` holds sums already, and how many products the registers hold.
+        let (mut begun, mut held) = (job.accumulate, 0);
+        for segment in job.segments {
+            for i in 0..ROWS {
+                starts[i] = job.a.as_ptr().wrapping_add(job.rows[i] + segment.a);
+            }
+            let mut b = job.b.as_ptr().wrapping_add(segment.b);
+            let mut k = 0;
+            while k < segment.len {
+                let end = segment.len.min(k + TOGETHER - held);
+                held += end - k;
+                // Four at a time where the left operand is contiguous: the row pointers do not fit in
+                // registers, and this way each is fetched once per four products.
+                if job.a_step == 1 {
+                    while k + 4 <= end {
+                        for i in 0..4 {
+                            step::<V, ROWS, VECTORS>(&mut sums, &starts, k + i, b);
+                            b = b.wrapping_add(job.b_step);
+                        }
+                        k += 4;
+                    }
+                }
+                while k < end {
+                    step::<V, ROWS, VECTORS>(&mut sums, &starts, k * job.a_step, b);
+                    b = b.wrapping_add(job.b_step);
+                    k += 1;
+                }
+                if held == TOGETHER {
+                    put::<V, ROWS, VECTORS>(&mut sums, out, begun);
+                    (begun, held) = (true, 0);
+                }
+            }
+        }
+        if held > 0 || !begun {
+            put::<V, ROWS, VECTORS>(&mut sums, out, begun);
+        }
+    }
+}
+
+/// Products that are summed before they are added to the result: so many small errors add up to a fourth of what they
+/// would over the thousands that a convolution sums.
+const TOGETHER: usize = 256;
+
+/// Moves sums to the result, or adds them to what is there.
+///
+/// # Safety
+/// As `tile_body`.
+#[inline(always)]
+unsafe fn put<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    sums: &mut [[V; VECTORS]; ROWS],
+    out: *mut V::Element,
+    begun: bool,
+) {
+    for i in 0..ROWS {
+        for v in 0..VECTORS {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let to = out.add((i * VECTORS + v) * V::LANES);
+                let sum = if begun {
+                    V::load(to).add(sums[i][v])
+                } else {
+                    sums[i][v]
+                };
+                sum.store(to);
+                sums[i][v] = V::zero();
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As `tile_body`: element `k` behind each start and all columns behind `b` are in bounds.
+#[inline(always)]
+unsafe fn step<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    sums: &mut [[V; VECTORS]; ROWS],
+    starts: &[*const V::Element; ROWS],
+    k: usize,
+    b: *const V::Element,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut columns = [V::zero(); VECTORS];
+        for (v, column) in columns.iter_mut().enumerate() {
+            *column = V::load(b.add(v * V::LANES));
+        }
+        for i in 0..ROWS {
+            let a = V::splat(starts[i].wrapping_add(k));
+            for v in 0..VECTORS {
+                sums[i][v] = sums[i][v].add_product(a, columns[v]);
+            }
+        }
+    }
+}
+
+/// Plain arrays, which every compiler target turns into some vectors.
+#[derive(Clone, Copy)]
+struct Lanes<T, const N: usize>([T; N]);
+
+macro_rules! plain_vector {
+    ($($t:ty, $n:literal;)*) => {$(
+        impl Vector for Lanes<$t, $n> {
+            type Element = $t;
+            const LANES: usize = $n;
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                Lanes([0.0; $n])
+            }
+            #[inline(always)]
+            unsafe fn splat(from: *const $t) -> Self {
+                // SAFETY: one element is readable by the trait's contract.
+                Lanes([unsafe { *from }; $n])
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $t) -> Self {
+                // SAFETY: an array of elements has the alignment of one; all are readable.
+                Lanes(unsafe { *from.cast::<[$t; $n]>() })
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $t) {
+                // SAFETY: as in `load`, writable.
+                unsafe { *to.cast::<[$t; $n]>() = self.0 }
+            }
+            #[inline(always)]
+            unsafe fn add(mut self, other: Self) -> Self {
+                for (sum, x) in self.0.iter_mut().zip(other.0) {
+                    *sum += x;
+                }
+                self
+            }
+            #[inline(always)]
+            unsafe fn add_product(mut self, a: Self, b: Self) -> Self {
+                for ((sum, a), b) in self.0.iter_mut().zip(a.0).zip(b.0) {
+                    // aarch64 fuses for free; elsewhere the base set has no such instruction.
+                    *sum = if cfg!(target_arch = "aarch64") { a.mul_add(b, *sum) } else { *sum + a * b };
+                }
+                self
+            }
+        }
+    )*};
+}
+plain_vector! { f32, 4; f64, 2; }
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Vector;
+    use std::arch::x86_64::*;
+
+    macro_rules! vector {
+        ($($v:ty, $t:ty, $n:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $fma:ident;)*) => {$(
+            impl Vector for $v {
+                type Element = $t;
+                const LANES: usize = $n;
+                #[inline(always)]
+                unsafe fn zero() -> Self {
+                    // SAFETY: the features are the trait's contract, here and below.
+                    unsafe { $zero() }
+                }
+                #[inline(always)]
+                unsafe fn splat(from: *const $t) -> Self {
+                    // SAFETY: one element is readable.
+                    unsafe { $splat(*from) }
+                }
+                #[inline(always)]
+                unsafe fn load(from: *const $t) -> Self {
+                    // SAFETY: `LANES` elements are readable; the instruction takes any alignment.
+                    unsafe { $load(from) }
+                }
+                #[inline(always)]
+                unsafe fn store(self, to: *mut $t) {
+                    // SAFETY: `LANES` elements are writable.
+                    unsafe { $store(to, self) }
+                }
+                #[inline(always)]
+                unsafe fn add(self, other: Self) -> Self {
+                    // SAFETY: as `zero`.
+                    unsafe { $add(self, other) }
+                }
+                #[inline(always)]
+                unsafe fn add_product(self, a: Self, b: Self) -> Self {
+                    // SAFETY: as `zero`.
+                    unsafe { $fma(a, b, self) }
+                }
+            }
+        )*};
+    }
+    vector! {
+        __m256, f32, 8, _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps, _mm256_fmadd_ps;
+        __m256d, f64, 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_add_pd, _mm256_fmadd_pd;
+        __m512, f32, 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps;
+        __m512d, f64, 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_add_pd, _mm512_fmadd_pd;
+    }
+}
+
+macro_rules! tiled {
+    ($($t:ty, $plain:literal, $avx2:ident, $avx512:ident;)*) => {$(
+        impl Tiled for $t {
+            fn tile_shape(columns: usize) -> TileShape {
+                // Sums, columns and one splat together just fill the 16 or 32 registers.
+                let (rows, lanes) = match level() {
+                    Level::Avx512 => (14, 64 / size_of::<$t>()),
+                    Level::Avx2 => (6, 32 / size_of::<$t>()),
+                    Level::Base => (4, $plain),
+                };
+                let vectors = if columns <= lanes { 1 } else { 2 };
+                TileShape { rows, columns: vectors * lanes }
+            }
+
+            fn tile(shape: TileShape, job: &TileJob<'_, $t>, out: &mut [$t]) {
+                #[cfg(target_arch = "x86_64")]
+                use std::arch::x86_64::{$avx2, $avx512};
+
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
+                unsafe fn avx512<const VECTORS: usize>(job: &TileJob<'_, $t>, out: *mut $t) {
+                    // SAFETY: the caller has checked the job and this function has the features.
+                    unsafe { tile_body::<$avx512, 14, VECTORS>(job, out) }
+                }
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx2,fma,f16c,bmi2")]
+                unsafe fn avx2<const VECTORS: usize>(job: &TileJob<'_, $t>, out: *mut $t) {
+                    // SAFETY: as above.
+                    unsafe { tile_body::<$avx2, 6, VECTORS>(job, out) }
+                }
+
+                check_tile(shape, job, out);
+                let one = shape == Self::tile_shape(1);
+                assert!(one || shape == Self::tile_shape(usize::MAX));
+                let out = out.as_mut_ptr();
+                // SAFETY: the job fits its slices by `check_tile`, the shape is the one compiled
+                // for this level, and `level` names only features that the processor has.
+                unsafe {
+                    match (level(), one) {
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx512, true) => avx512::<1>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx512, false) => avx512::<2>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx2, true) => avx2::<1>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx2, false) => avx2::<2>(job, out),
+                        (_, true) => tile_body::<Lanes<$t, $plain>, 4, 1>(job, out),
+                        (_, false) => tile_body::<Lanes<$t, $plain>, 4, 2>(job, out),
+                    }
+                }
+            }
+        }
+    )*};
+}
+tiled! {
+    f32, 4, __m256, __m512;
+    f64, 2, __m256d, __m512d;
+}
+
+/// Rows and columns of [`narrow_tile`].
+pub const NARROW: (usize, usize) = (8, 32);
+
+/// `out[i][j] = Σ_p a[rows[i] + p] · b[p][j]`, for products of few rows with a matrix that is packed by blocks of columns.
+pub fn narrow_tile(
+    a: &[f32],
+    rows: &[usize; NARROW.0],
+    b: &[[f32; NARROW.1]],
+    out: &mut [[f32; NARROW.1]; NARROW.0],
+) {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
+    unsafe fn avx512(job: &TileJob<'_, f32>, out: *mut f32) {
+        // SAFETY: the caller has checked the job and this function has the features.
+        unsafe { tile_body::<std::arch::x86_64::__m512, 8, 2>(job, out) }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c,bmi2")]
+    unsafe fn avx2(job: &TileJob<'_, f32>, out: *mut f32) {
+        // SAFETY: as above.
+        unsafe { tile_body::<std::arch::x86_64::__m256, 4, 2>(job, out) }
+    }
+    let (b, len) = (b.as_flattened(), b.len());
+    let plain = TileJob {
+        a,
+        rows: &rows[..],
+        a_step: 1,
+        b,
+        b_step: NARROW.1,
+        segments: &[],
+        accumulate: false,
+    };
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::Avx512 {
+        let segments = [Segment { a: 0, b: 0, len }];
+        let job = TileJob {
+            segments: &segments,
+            ..plain
+        };
+        let (rows, columns) = NARROW;
+        check_tile(TileShape { rows, columns }, &job, out.as_flattened());
+        // SAFETY: the job fits its slices by `check_tile`, and `level` names only features that the processor has.
+        return unsafe { avx512(&job, out.as_flattened_mut().as_mut_ptr()) };
+    }
+    // Pieces of 4 rows, of as many columns as registers hold.
+    let columns = if level() == Level::Avx2 { 16 } else { 8 };
+    let mut piece = [0f32; 64];
+    for first in (0..NARROW.0).step_by(4) {
+        for column in (0..NARROW.1).step_by(columns) {
+            let segments = [Segment {
+                a: 0,
+                b: column,
+                len,
+            }];
+            let rows = &rows[first..first + 4];
+            let job = TileJob {
+                rows,
+                segments: &segments,
+                ..plain
+            };
+            check_tile(TileShape { rows: 4, columns }, &job, &piece);
+            // SAFETY: as above.
+            unsafe {
+                match level() {
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => avx2(&job, piece.as_mut_ptr()),
+                    _ => tile_body::<Lanes<f32, 4>, 4, 2>(&job, piece.as_mut_ptr()),
+                }
+            }
+            for (i, piece) in piece.chunks_exact(columns).take(4).enumerate() {
+                out[first + i][column..column + columns].copy_from_slice(piece);
+            }
+        }
+    }
+}
