@@ -48,13 +48,13 @@ impl Plan {
             text,
             "{} steps, {bytes} bytes written, {} at once",
             self.steps.len(),
-            self.most_at_once()
+            self.most
         );
         text
     }
 
     /// The most bytes that results hold at once, what goes in aside. Views hold what they look at.
-    fn most_at_once(&self) -> usize {
+    pub(crate) fn most_at_once(&self) -> usize {
         let mut holds: Vec<Option<usize>> = vec![None; self.values.len()];
         // How many values look at each piece of memory.
         let mut looks = vec![0usize; self.values.len()];

@@ -47,6 +47,8 @@ pub struct Plan {
     /// The values of the last inputs, which came to light when composites were opened.
     pub(crate) more: Vec<Tensor>,
     pub(crate) outputs: Vec<Arg>,
+    /// The most bytes that its results hold at once.
+    pub(crate) most: usize,
     pub(crate) report: String,
 }
 
@@ -114,11 +116,13 @@ impl Plan {
             input_specs: graph.input_specs(),
             more,
             outputs: graph.outputs.iter().map(|o| o.arg.clone()).collect(),
+            most: 0,
             report: String::new(),
         };
         // The last ones run side by side, so none may need another's result.
         plan.last = plan.independent_end();
         plan.keep_shared();
+        plan.most = plan.most_at_once();
         plan.report = plan.describe_steps();
         Ok(plan)
     }

@@ -15,6 +15,9 @@ use clematis_core::{
 use clematis_native::parallel::Parts;
 use clematis_native::{Buffer, backend, memory};
 
+/// Bytes at once beyond which a plan asks beforehand whether there is room.
+const LARGE: usize = 1 << 24;
+
 /// The values at hand while a plan runs.
 struct Slots<'a> {
     plan: &'a Plan,
@@ -221,6 +224,10 @@ impl Executable for Plan {
             "compiled graph: takes {given} inputs, not {}",
             inputs.len()
         );
+        // Small ones are not worth the question, and steps of loops are asked for with the loop.
+        if self.most > LARGE {
+            memory::check_room("compiled graph", self.most)?;
+        }
         inputs.extend(self.more.iter().cloned());
         let mut slots = Slots {
             plan: self,

@@ -98,7 +98,9 @@ fn rows_go_through_a_loop_in_blocks_and_products_are_kept_for_the_way_back() {
         });
         assert_eq!(text.matches("3 blocks of 16 rows").count(), 3, "{text}");
         // One product of each step forwards, one more for the derivative, one backwards; none is computed again there.
-        let inside = text.lines().filter(|l| l.contains("dot_general -> f32[16,"));
+        let inside = text
+            .lines()
+            .filter(|l| l.contains("dot_general -> f32[16,"));
         assert_eq!(inside.count(), 3, "{text}");
     }
 }

@@ -59,6 +59,19 @@ pub fn memory_used() -> usize {
     TAKEN.load(Ordering::Relaxed)
 }
 
+/// An error where so many bytes more cannot be held at once, for programs that know beforehand what they take.
+pub fn check_room(what: &str, bytes: usize) -> Result<()> {
+    let kept = shelf().bytes;
+    let (limit, used) = (memory_limit(), memory_used().saturating_sub(kept));
+    if bytes > limit.saturating_sub(used) {
+        bail!(
+            Value,
+            "{what}: takes {bytes} bytes at once, {used} of {limit} are in use; take smaller batches, or raise the limit"
+        );
+    }
+    Ok(())
+}
+
 /// The machine's memory, or the container's share of it; no limit where neither is told.
 fn physical() -> usize {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();

@@ -7,6 +7,8 @@ use crate::simd::multiversion;
 
 /// Windows whose selections are searched side by side.
 const WIDTH: usize = 64;
+/// Elements that a task fills with zeros.
+const FILLED: usize = 1 << 16;
 
 multiversion! {
     /// Finds which of `reads` each of `width` windows selects: the first largest (or smallest) in
@@ -37,15 +39,50 @@ multiversion! {
     }
 }
 
-/// Calls `visit(window, selected)` for every window of a job: indices in the windows' array and in
-/// the input.
+multiversion! {
+    /// Adds to one element of each of several windows, side by side, what the windows that chose it bring.
+    fn spread[T: Pooled](out: &mut [T], source: &[T], chosen: &[u32], element: u32) {
+        for ((out, &x), &chosen) in out.iter_mut().zip(source).zip(chosen) {
+            let x = if chosen == element { x } else { T::ZERO };
+            *out = T::narrow(T::add(out.widen(), x.widen()));
+        }
+    }
+}
+
+/// Windows that lie side by side, and which element each of them selects.
+struct Line<'a> {
+    /// Where the elements of the first window are.
+    reads: &'a [(isize, usize)],
+    /// Which of them each window selects.
+    chosen: &'a [u32],
+    shift: isize,
+    /// From one window to the next, in the input and among the windows.
+    step: isize,
+    write_step: isize,
+    /// The first window.
+    start: isize,
+}
+
+impl Line<'_> {
+    /// Calls `visit(window, selected)` for every window: indices in the windows' array and in the input.
+    fn each(&self, mut visit: impl FnMut(usize, Option<usize>)) {
+        for (lane, &i) in self.chosen.iter().enumerate() {
+            let window = self.start + lane as isize * self.write_step;
+            let read = self.reads.get(i as usize);
+            let at = read.map(|(read, _)| read + self.shift + lane as isize * self.step);
+            visit(window as usize, at.map(|at| at as usize));
+        }
+    }
+}
+
+/// Calls `visit` for all windows of a job, line by line.
 fn each_selected<T: Pooled>(
     nest: &Nest,
     job: &Job,
     (read, write): (isize, isize),
     x: &[T],
     reduction: Reduction,
-    mut visit: impl FnMut(usize, Option<usize>),
+    mut visit: impl FnMut(Line<'_>),
 ) {
     let reads = &nest.reads[job.reads.clone()];
     // Side by side: lanes of one place, or places where there are no lanes.
@@ -59,19 +96,20 @@ fn each_selected<T: Pooled>(
             let width = WIDTH.min(length - first);
             let shift = read + line * nest.read_step + first as isize * step;
             let start = write + job.write + line * nest.write_step + first as isize * write_step;
-            let window = |lane: usize| (start + lane as isize * write_step) as usize;
-            if reads.is_empty() {
-                (0..width).for_each(|lane| visit(window(lane), None));
-                continue;
+            if !reads.is_empty() {
+                match reduction {
+                    Reduction::Min => select(&mut chosen, x, reads, shift, step, width, T::below),
+                    _ => select(&mut chosen, x, reads, shift, step, width, T::above),
+                }
             }
-            match reduction {
-                Reduction::Min => select(&mut chosen, x, reads, shift, step, width, T::below),
-                _ => select(&mut chosen, x, reads, shift, step, width, T::above),
-            }
-            for (lane, &i) in chosen[..width].iter().enumerate() {
-                let at = reads[i as usize].0 + shift + lane as isize * step;
-                visit(window(lane), Some(at as usize));
-            }
+            visit(Line {
+                reads,
+                chosen: &chosen[..width],
+                shift,
+                step,
+                write_step,
+                start,
+            });
         }
     }
 }
@@ -102,7 +140,7 @@ pub fn window_scatter<T: Pooled>(
 ) {
     let mut nest = nest(input.1, source.1, axes);
     nest.order_reads();
-    out.fill(T::ZERO);
+    parallel::for_chunks_mut(out, FILLED, |_, out| out.fill(T::ZERO));
     // Windows may overlap, but not across positions of the free axes: those are the tasks.
     let positions = nest.positions();
     let each = share(&nest);
@@ -114,20 +152,25 @@ pub fn window_scatter<T: Pooled>(
             for position in task * each..positions.min((task + 1) * each) {
                 let (read, write, _) = nest.position(position);
                 for job in &nest.jobs {
-                    each_selected(
-                        &nest,
-                        job,
-                        (read, write),
-                        input.0,
-                        reduction,
-                        |window, chosen| {
-                            if let Some(place) =
-                                chosen.map(|at| out.slice(at, 1)).and_then(<[T]>::first_mut)
-                            {
-                                *place = T::narrow(T::add(place.widen(), source.0[window].widen()));
+                    each_selected(&nest, job, (read, write), input.0, reduction, |line| {
+                        if (line.step, line.write_step) == (1, 1) {
+                            let from = line.start as usize;
+                            let source = &source.0[from..from + line.chosen.len()];
+                            for (i, (read, _)) in line.reads.iter().enumerate() {
+                                let at = (read + line.shift) as usize;
+                                let out = out.slice(at, source.len());
+                                spread(out, source, line.chosen, i as u32);
                             }
-                        },
-                    );
+                            return;
+                        }
+                        line.each(|window, chosen| {
+                            let place = chosen.map(|at| out.slice(at, 1));
+                            if let Some(place) = place.and_then(<[T]>::first_mut) {
+                                let x = source.0[window].widen();
+                                *place = T::narrow(T::add(place.widen(), x));
+                            }
+                        });
+                    });
                 }
             }
         },
@@ -154,16 +197,11 @@ pub fn window_gather<T: Pooled>(
             for position in task * each..positions.min((task + 1) * each) {
                 let (read, write, _) = nest.position(position);
                 for job in &nest.jobs {
-                    each_selected(
-                        &nest,
-                        job,
-                        (read, write),
-                        input.0,
-                        reduction,
-                        |window, chosen| {
+                    each_selected(&nest, job, (read, write), input.0, reduction, |line| {
+                        line.each(|window, chosen| {
                             out.set(window, chosen.map_or(T::ZERO, |at| values[at]));
-                        },
-                    );
+                        });
+                    });
                 }
             }
         },
