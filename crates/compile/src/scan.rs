@@ -10,6 +10,7 @@ use clematis_native::buffer::{concrete, contiguous, of};
 use clematis_native::parallel::{self, Parts};
 use clematis_native::{Buffer, backend};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A loop made ready.
 pub struct Loop {
@@ -143,23 +144,26 @@ impl Loop {
             parts.push(Parts::new(bytes.as_mut_slice::<u8>()));
         }
         let Some(rows) = &self.rows else {
-            let mut carry = self.steps(&given, None, &parts, 0)?;
+            let mut carry = self.steps(&given, None, &parts, (0, &AtomicBool::new(false)))?;
             drop(parts);
             carry.append(&mut outs);
             return Ok(carry);
         };
         let failed: Mutex<Option<Error>> = Mutex::new(None);
+        // Set by the first block that fails, or that sees that the user wants an end: all others end, too.
+        let stopped = AtomicBool::new(false);
         parallel::for_tasks(rows.blocks, |task| {
             let run = || {
                 let first = (task * rows.rows, rows.rows);
                 let (carries, rest) = parts.split_at(self.carries);
-                let last = self.steps(&given, Some((rows, first)), rest, task)?;
+                let last = self.steps(&given, Some((rows, first)), rest, (task, &stopped))?;
                 for (all, x) in carries.iter().zip(&last) {
                     write(all, task, task, x)?;
                 }
                 Ok(())
             };
             if let Err(e) = run() {
+                stopped.store(true, Ordering::Relaxed);
                 let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
                 failed.get_or_insert(e);
             }
@@ -177,7 +181,7 @@ impl Loop {
         given: &Given<'_>,
         rows: Option<(&Rows, (usize, usize))>,
         all: &[Parts<'_, u8>],
-        task: usize,
+        (task, stopped): (usize, &AtomicBool),
     ) -> Result<Vec<Tensor>> {
         let has_rows = |i: usize| rows.and_then(|(r, first)| r.inputs[i].then_some(first));
         let mut carry = Vec::with_capacity(self.carries);
@@ -191,6 +195,11 @@ impl Loop {
         let fixed = self.consts + self.carries;
         let mut inputs = Vec::with_capacity(fixed + given.sequences.len());
         for step in 0..self.length {
+            ensure!(
+                !stopped.load(Ordering::Relaxed),
+                Internal,
+                "scan: another block of rows has failed"
+            );
             let at = if self.reverse {
                 self.length - 1 - step
             } else {
