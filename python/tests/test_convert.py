@@ -1,5 +1,8 @@
 """`cm.convert`: any model to any framework, compared on the way."""
 
+import subprocess
+import sys
+
 import clematis as cm
 import numpy as np
 import pytest
@@ -140,3 +143,13 @@ def test_what_cannot_be_captured_may_stay():
 def test_source_of_a_model_of_torch():
     code = cm.source(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU()), "keras", ROWS)
     assert "layers.Dense(2" in code
+
+
+def test_converters_are_loaded_when_they_are_used_and_look_like_functions():
+    code = "import sys, clematis as cm; assert not [m for m in sys.modules if m.startswith('clematis._convert.any')]; "
+    code += "import inspect, pickle; assert 'example_inputs' in inspect.signature(cm.convert).parameters; "
+    code += "assert cm.convert.__doc__ and pickle.loads(pickle.dumps(cm.convert)) is cm.convert; print(cm.convert.__name__)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["convert"]
+    with pytest.raises(AttributeError, match="no_such_name"):
+        cm.no_such_name  # noqa: B018

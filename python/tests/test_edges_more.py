@@ -4,6 +4,8 @@ import dataclasses
 import inspect
 import math
 import pickle
+import subprocess
+import sys
 import warnings
 
 import clematis as cm
@@ -536,3 +538,12 @@ def test_no_warning_of_a_loss_that_is_a_tensor(backend):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         cm.grad(lambda x: cm.sum(x * 2))(cm.ones(2))
+
+
+def test_a_process_that_was_forked_off_computes():
+    # In a process of its own: others here hold threads of their frameworks.
+    code = "import os, clematis as cm; x = cm.ones((600, 600)); want = float(cm.sum(x @ x)); pid = os.fork()\n"
+    code += "if pid == 0: os._exit(0 if float(cm.sum(x @ x)) == want else 1)\n"
+    code += "print(os.waitpid(pid, 0)[1])"
+    out = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert out.stdout.split() == ["0"]

@@ -49,16 +49,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// How many threads work at once by default: the machine's, or what the environment says.
+/// How many threads work at once by default: the machine's, or what the environment says. One in a process that was forked off:
+/// none of its parent's threads are there.
 pub fn default_threads() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| {
+    static COUNT: OnceLock<(usize, u32)> = OnceLock::new();
+    let (count, process) = *COUNT.get_or_init(|| {
         let asked = ["CLEMATIS_THREADS", "RAYON_NUM_THREADS"]
             .iter()
             .filter_map(|name| std::env::var(name).ok()?.trim().parse().ok())
             .find(|&count: &usize| count > 0);
-        asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-    })
+        let there = || std::thread::available_parallelism().map_or(1, usize::from);
+        (asked.unwrap_or_else(there), std::process::id())
+    });
+    if process == std::process::id() {
+        count
+    } else {
+        1
+    }
 }
 
 fn pool() -> &'static Pool {
