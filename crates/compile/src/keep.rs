@@ -94,6 +94,11 @@ fn shared((before, p): (&Node, &Scan), (node, q): (&Node, &Scan)) -> Vec<(usize,
         (Arg::Const(x), Arg::Const(y)) => x.same(y),
         _ => false,
     };
+    // What no step changes is not worth a sequence.
+    let mut varies = vec![false; b.values.len()];
+    for input in &b.inputs[q.consts.min(b.inputs.len())..] {
+        varies[input.value.0 as usize] = true;
+    }
     let mut made: Vec<bool> = vec![false; b.nodes.len()];
     for (n, node) in b.nodes.iter().enumerate() {
         let twin = a.nodes.iter().find(|m| {
@@ -104,8 +109,10 @@ fn shared((before, p): (&Node, &Scan), (node, q): (&Node, &Scan)) -> Vec<(usize,
                     .zip(&node.args)
                     .all(|(x, y)| alike(&known, x, y))
         });
+        let changes = node.args.iter().filter_map(value).any(|v| varies[v]);
+        node.outs.clone().for_each(|v| varies[v as usize] = changes);
         if let Some(twin) = twin {
-            made[n] = true;
+            made[n] = changes;
             let outs = node.outs.clone().zip(twin.outs.clone());
             known.extend(outs.map(|(y, x)| (y as usize, x as usize)));
         }

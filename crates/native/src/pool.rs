@@ -94,8 +94,11 @@ fn pool() -> &'static Pool {
 
 /// Runs `work` on this thread and on up to `others` more; returns when all are done.
 pub fn run(others: usize, work: &(dyn Fn() + Sync)) {
+    if others == 0 {
+        return work();
+    }
     let pool = pool();
-    let alone = others == 0 || pool.threads == 0 || pool.process != std::process::id();
+    let alone = pool.threads == 0 || pool.process != std::process::id();
     if alone || pool.busy.swap(true, Ordering::Acquire) {
         return work();
     }
@@ -122,7 +125,8 @@ impl Pool {
     /// Lets nobody in any more and waits until nobody is inside.
     fn finish(&self) {
         let mut looks = 0;
-        while self.state.fetch_and(INSIDE, Ordering::AcqRel) & INSIDE != 0 {
+        self.state.fetch_and(INSIDE, Ordering::AcqRel);
+        while self.state.load(Ordering::Acquire) != 0 {
             looks += 1;
             if looks < PATIENCE {
                 std::hint::spin_loop();
