@@ -14,6 +14,7 @@ mod rows;
 mod setup;
 mod shell;
 mod sizes;
+mod soak;
 mod source;
 mod suggest;
 mod test;
@@ -79,6 +80,11 @@ const VERBS: &[Verb] = &[
         name: "bench",
         meaning: "measure: bench [kernels|dispatch] [ARGUMENTS PASSED ON...]",
         run: bench::run,
+    },
+    Verb {
+        name: "soak",
+        meaning: "train for 30 minutes in 2 GiB and see that memory stays flat; --seconds N: for so long",
+        run: soak::run,
     },
     Verb {
         name: "lint",

@@ -4,6 +4,7 @@
 //! one by one. Registers are handed out by the lives of values: few of them stay in the first cache.
 
 use crate::group::Unit;
+use crate::pair::Row3;
 use crate::space::{Class, Space, value};
 use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::op::{Binary, Compare, ReduceKind, Unary};
@@ -19,7 +20,9 @@ type Row = fn(&mut [f32], &[f32]);
 pub enum Code {
     Unary(Row, u16),
     Truth(fn(&mut [u8], &[f32]), u16),
-    Binary(fn(&mut [f32], &[f32], &[f32]), u16, u16),
+    Binary(Binary, fn(&mut [f32], &[f32], &[f32]), u16, u16),
+    /// Two of those in one pass.
+    Pair(Row3, u16, u16, u16),
     Compare(fn(&mut [u8], &[f32], &[f32]), u16, u16),
     Not(u16),
     And(u16, u16),
@@ -53,10 +56,11 @@ impl Code {
             | Code::Sum(a)
             | Code::Max(a)
             | Code::Spread(a) => vec![a],
-            Code::Binary(_, a, b) | Code::Compare(_, a, b) | Code::And(a, b) | Code::Or(a, b) => {
-                vec![a, b]
-            }
-            Code::Select(a, b, c) => vec![a, b, c],
+            Code::Binary(_, _, a, b)
+            | Code::Compare(_, a, b)
+            | Code::And(a, b)
+            | Code::Or(a, b) => vec![a, b],
+            Code::Select(a, b, c) | Code::Pair(_, a, b, c) => vec![a, b, c],
         }
     }
 }
@@ -67,7 +71,8 @@ impl Code {
         match self {
             Code::Unary(row, a) => Code::Unary(row, f(a)),
             Code::Truth(row, a) => Code::Truth(row, f(a)),
-            Code::Binary(row, a, b) => Code::Binary(row, f(a), f(b)),
+            Code::Binary(op, row, a, b) => Code::Binary(op, row, f(a), f(b)),
+            Code::Pair(row, a, b, c) => Code::Pair(row, f(a), f(b), f(c)),
             Code::Compare(row, a, b) => Code::Compare(row, f(a), f(b)),
             Code::Not(a) => Code::Not(f(a)),
             Code::And(a, b) => Code::And(f(a), f(b)),
@@ -202,6 +207,7 @@ pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Resu
         ops,
     };
     program.drop_dead();
+    program.pair_up();
     program.place_targets();
     program.hand_out();
     Ok(program)
@@ -317,6 +323,7 @@ impl Lowering<'_> {
         }
         let code = match &node.op {
             Op::Unary(_) if from_truth => Code::Not(a),
+            Op::Unary(Unary::Square) => Code::Binary(Binary::Mul, square, a, a),
             Op::Unary(u) => match (unary::row(*u), unary::truth_row(*u)) {
                 (Some(row), _) => Code::Unary(row, a),
                 (_, Some(row)) => Code::Truth(row, a),
@@ -325,7 +332,7 @@ impl Lowering<'_> {
             Op::Binary(Binary::LogicalAnd | Binary::BitwiseAnd) if from_truth => Code::And(a, b),
             Op::Binary(_) if from_truth => Code::Or(a, b),
             Op::Binary(op) => match binary::row(*op) {
-                Some(row) => Code::Binary(row, a, b),
+                Some(row) => Code::Binary(*op, row, a, b),
                 None => bail!(Internal, "compile: no kernel for {}", op.name()),
             },
             Op::Compare(op) => Code::Compare(binary::compare_row(*op), a, b),
@@ -385,6 +392,13 @@ impl Lowering<'_> {
             && value(&safe.args[0]) == value(test)
             && value(&safe.args[1]) == Some(x);
         fits.then(|| compare.args[0].clone())
+    }
+}
+
+/// `x · x`, as an instruction that may be one of a pair.
+fn square(out: &mut [f32], x: &[f32], _: &[f32]) {
+    if let Some(row) = unary::row(Unary::Square) {
+        row(out, x);
     }
 }
 

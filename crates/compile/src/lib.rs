@@ -11,6 +11,7 @@ mod hoist;
 mod join;
 mod keep;
 mod narrow;
+mod pair;
 mod plan;
 mod product;
 mod register;

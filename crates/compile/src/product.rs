@@ -1,4 +1,4 @@
-//! Products of floats, divided into tasks by sizes alone: batches between their products, large ones by rows or columns.
+//! Products of floats, divided into tasks: batches between their products, large ones by rows or columns.
 //!
 //! Whoever is free takes the next task, the caller first. So a second thread that comes late holds nobody up, and the
 //! number of threads shows in no bit.
@@ -18,8 +18,7 @@ const TASK: usize = 1 << 19;
 
 /// Sums of a product below which nobody else is asked.
 const SMALL: usize = 1 << 21;
-/// The most tasks that one product is cut into, and the fewest rows or columns of each.
-const MOST: usize = 4;
+/// The fewest rows or columns of a task.
 const FEWEST: usize = 64;
 /// Rows or columns of a task are a multiple of this.
 const ALIGNED: usize = 16;
@@ -175,7 +174,9 @@ pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>
 
 /// One product, by rows or columns.
 fn one(out: &mut [f32], [m, n, k]: [usize; 3], left: &Side<'_>, right: &Side<'_>) {
-    let wanted = (m * n * k / SMALL).clamp(1, MOST);
+    // One for each thread: each task packs the whole of the other operand. The number shows in no bit, since the sums of an
+    // element run in one order whatever rows or columns are computed with it.
+    let wanted = (m * n * k / SMALL).clamp(1, parallel::threads());
     let long = m.max(n);
     // Of about equal size: one short task in four leaves a thread idle for a quarter of the time.
     let wanted = wanted.min(long.div_ceil(FEWEST));

@@ -352,7 +352,8 @@ impl Room {
         let t = |at| self.truths(ready, outs, at, span);
         match *code {
             Code::Unary(row, a) => row(out, f(a)),
-            Code::Binary(row, a, b) => row(out, f(a), f(b)),
+            Code::Binary(_, row, a, b) => row(out, f(a), f(b)),
+            Code::Pair(row, a, b, c) => row(out, f(a), f(b), f(c)),
             Code::Select(c, a, b) => choose(out, t(c), f(a), f(b)),
             Code::ToFloat(a) => to_float(out, t(a)),
             Code::Root(a) => positive_root(out, f(a)),

@@ -109,7 +109,7 @@ pub fn alloc(op: &str, spec: &Spec) -> Result<Bytes> {
     }
 }
 
-/// Memory for a kernel while it runs, all zeros; it goes back to where results come from.
+/// Memory for a kernel while it runs. It stays with its thread, in whose cache it still is when the next kernel wants some.
 pub struct Room<T> {
     bytes: Option<Bytes>,
     /// Where there is no such memory left.
@@ -117,26 +117,66 @@ pub struct Room<T> {
     len: usize,
 }
 
+/// How many blocks a thread keeps for kernels, and of which size at most.
+const ROOMS: usize = 8;
+const ROOM: usize = 8 << 20;
+
+thread_local! {
+    static ROOM_BLOCKS: RefCell<Vec<Bytes>> = const { RefCell::new(Vec::new()) };
+}
+
 impl<T: bytemuck::Pod> Room<T> {
     /// So many zeros.
     pub fn new(len: usize) -> Self {
-        let spec = Spec::new(DType::U8, Shape::from_sizes(&[len * size_of::<T>()]));
-        let mut room = match alloc("workspace", &spec) {
-            Ok(bytes) => Room {
-                bytes: Some(bytes),
-                plain: Vec::new(),
-                len,
-            },
-            Err(_) => Room {
-                bytes: None,
-                plain: vec![T::zeroed(); len],
-                len,
-            },
-        };
-        if room.bytes.is_some() {
-            room.fill(T::zeroed());
-        }
+        let mut room = Room::any(len);
+        room.fill(T::zeroed());
         room
+    }
+
+    /// So many elements that hold anything.
+    pub fn any(len: usize) -> Self {
+        let size = len * size_of::<T>();
+        let kept = ROOM_BLOCKS.try_with(|blocks| {
+            let mut blocks = blocks.borrow_mut();
+            // The one that came last is the nearest; twice as large as needed is large enough for something else.
+            let fits = |block: &Bytes| (size..=2 * size).contains(&block.len());
+            let at = blocks.iter().rposition(fits)?;
+            Some(blocks.remove(at))
+        });
+        let bytes = match kept {
+            Ok(Some(bytes)) => Some(bytes),
+            _ => {
+                let spec = Spec::new(DType::U8, Shape::from_sizes(&[size]));
+                alloc("workspace", &spec).ok()
+            }
+        };
+        Room {
+            plain: match bytes {
+                Some(_) => Vec::new(),
+                None => vec![T::zeroed(); len],
+            },
+            bytes,
+            len,
+        }
+    }
+}
+
+impl<T> Drop for Room<T> {
+    fn drop(&mut self) {
+        let Some(bytes) = self.bytes.take() else {
+            return;
+        };
+        if bytes.len() <= SMALL * LINE || bytes.len() > ROOM {
+            return;
+        }
+        // Fails while a thread ends; the block is freed then.
+        let _ = ROOM_BLOCKS.try_with(|blocks| {
+            let mut blocks = blocks.borrow_mut();
+            if blocks.len() == ROOMS {
+                blocks.remove(0);
+            }
+            blocks.push(bytes);
+        });
     }
 }
 

@@ -5,11 +5,13 @@
 //! combines the results of tasks. A kernel built on them gives the same bits on any number of threads.
 //!
 //! One task runs on the calling thread without touching the pool, so choose a task size below which
-//! a hand-over (several microseconds) does not pay. With more tasks the caller works as well, and
-//! each thread takes the next task when it is free, so a busy neighbour does not hold up the rest.
+//! a hand-over (several microseconds) does not pay. With more tasks the caller works as well. Each thread begins with its
+//! own stretch of the tasks, the same one from kernel to kernel, so that what it wrote is still in its cache; when that is
+//! done, it takes what others have not begun, so a busy neighbour does not hold up the rest.
 #![allow(unsafe_code)]
 
 use crate::pool;
+use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,23 +53,33 @@ pub fn for_tasks_with<W>(
 
 /// Behind pointers, so that a kernel is compiled once and not once per way of running it.
 fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W, usize) + Sync)) {
-    let next = AtomicUsize::new(0);
+    let workers = threads().min(count);
+    if workers <= 1 {
+        if count > 0 {
+            let mut workspace = make();
+            (0..count).for_each(|task| f(&mut workspace, task));
+        }
+        return;
+    }
+    let first = |worker: usize| worker * count / workers;
+    let next: SmallVec<[AtomicUsize; 8]> =
+        (0..workers).map(|w| AtomicUsize::new(first(w))).collect();
+    let arrived = AtomicUsize::new(0);
     let work = || {
         let mut workspace = None;
-        loop {
-            let task = next.fetch_add(1, Ordering::Relaxed);
-            if task >= count {
-                break;
+        let own = arrived.fetch_add(1, Ordering::Relaxed);
+        for worker in (0..workers).map(|i| (own + i) % workers) {
+            loop {
+                let task = next[worker].fetch_add(1, Ordering::Relaxed);
+                if task >= first(worker + 1) {
+                    break;
+                }
+                f(workspace.get_or_insert_with(make), task);
             }
-            f(workspace.get_or_insert_with(make), task);
         }
     };
-    match count {
-        0 => {}
-        1 => work(),
-        // The caller takes tasks at once instead of waiting for others to wake up.
-        _ => pool::run(threads().min(count) - 1, &work),
-    }
+    // The caller takes tasks at once instead of waiting for others to wake up.
+    pool::run(workers - 1, &work);
 }
 
 /// Runs `f` on consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.

@@ -4,7 +4,7 @@
 //! All three are one sum (`Problem`) with the roles of the axes exchanged, so they share their
 //! strategies: matrix products where a window has one element (`pointwise`), register tiles over input
 //! that is unfolded as it is read (`tiled`), the same with the window as the long axis (`wide`, which is
-//! what a filter gradient looks like), channel by channel (`depthwise`, `planes`), and a plain loop for what
+//! what a filter gradient looks like), Winograd's way for windows of three by three (`winograd`), channel by channel (`depthwise`, `planes`), and a plain loop for what
 //! is left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
 //!
 //! Padding is read as zeros by the fast strategies, so an infinite filter element gives NaN at a
@@ -26,6 +26,7 @@ pub(crate) mod problem;
 mod slab;
 mod tiled;
 mod wide;
+mod winograd;
 
 pub use plain::conv_naive;
 use problem::Problem;
@@ -236,8 +237,12 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
         depthwise_filter::run(out, lhs, rhs, problem, &plan);
     } else if problem.is_depthwise() && !problem.is_wide() {
         depthwise::run(out, lhs, rhs, problem);
+    } else if problem.is_wide() && winograd::fits_filter::<T>(problem) {
+        winograd::run_filter(out, lhs, rhs, problem);
     } else if problem.is_wide() {
         wide::run(out, lhs, rhs, problem);
+    } else if winograd::fits::<T>(problem) {
+        winograd::run(out, lhs, rhs, problem);
     } else if problem.has_holes() && problem.exchanged().is_wide() {
         // The filter gradient of a transposed convolution: its input is dilated, its window is not. Without holes it would be
         // the whole image that every place is multiplied with.

@@ -28,6 +28,10 @@ pub trait Float: Stored<Wide = Self> + num_traits::Float {
     fn total(row: &[Self]) -> Self;
     /// Writes `e^(x - shift)`.
     fn shifted_exponentials(out: &mut [Self], x: &[Self], shift: Self);
+    /// Writes `e^x`.
+    fn exponentials(out: &mut [Self], x: &[Self]);
+    /// Writes logarithms.
+    fn logarithms(out: &mut [Self], x: &[Self]);
     /// Rounded from f64.
     fn rounded(x: f64) -> Self;
 }
@@ -44,6 +48,12 @@ macro_rules! float {
             }
             fn shifted_exponentials(out: &mut [Self], x: &[Self], shift: Self) {
                 each(out, x, |x: $t| $math::exp(x - shift));
+            }
+            fn exponentials(out: &mut [Self], x: &[Self]) {
+                each(out, x, $math::exp);
+            }
+            fn logarithms(out: &mut [Self], x: &[Self]) {
+                each(out, x, $math::log);
             }
             fn rounded(x: f64) -> Self {
                 x as $t
@@ -90,15 +100,19 @@ multiversion! {
 multiversion! {
     /// The largest number of a row; NaN is passed over, since it comes back with the sum.
     fn top[W: Float](row: &[W]) -> W {
-        let mut tops = [W::neg_infinity(); LANES];
         let parts = row.chunks_exact(LANES);
         let rest = parts.remainder();
+        let larger = |top: W, &x: &W| if x > top { x } else { top };
+        if row.len() < LANES {
+            return rest.iter().fold(W::neg_infinity(), larger);
+        }
+        let mut tops = [W::neg_infinity(); LANES];
         for part in parts {
             for (top, &x) in tops.iter_mut().zip(part) {
                 *top = if x > *top { x } else { *top };
             }
         }
-        rest.iter().chain(&tops).fold(W::neg_infinity(), |top, &x| if x > top { x } else { top })
+        rest.iter().chain(&tops).fold(W::neg_infinity(), larger)
     }
 }
 
@@ -128,6 +142,47 @@ fn log_softmax_row<W: Float>(out: &mut [W], x: &[W]) {
     let total = W::total(out);
     // Their sum would round the logarithm away beside a large number.
     shift_twice(out, x, largest, total.logarithm());
+}
+
+/// Elements of a row that hardly fill a vector.
+const SHORT: usize = 32;
+
+/// Rows of `length` elements. Short ones side by side, so that exponentials and logarithms come in whole vectors; each row
+/// gives the same bits as by itself.
+fn softmax_rows<W: Float>(out: &mut [W], x: &[W], length: usize, log: bool) {
+    if length > SHORT {
+        let row = if log { log_softmax_row } else { softmax_row };
+        let rows = out.chunks_mut(length).zip(x.chunks(length));
+        return rows.for_each(|(out, x)| row(out, x));
+    }
+    let mut shifted = [W::zero(); STRIP * SHORT];
+    let (mut totals, mut logs) = ([W::one(); STRIP], [W::zero(); STRIP]);
+    for (out, x) in out.chunks_mut(STRIP * length).zip(x.chunks(STRIP * length)) {
+        let shifted = &mut shifted[..x.len()];
+        for (shifted, x) in shifted.chunks_mut(length).zip(x.chunks(length)) {
+            let largest = top(x);
+            for (shifted, &x) in shifted.iter_mut().zip(x) {
+                *shifted = x - largest;
+            }
+        }
+        W::exponentials(out, shifted);
+        for (total, out) in totals.iter_mut().zip(out.chunks_mut(length)) {
+            *total = W::total(out);
+            if !log {
+                let by = W::one() / *total;
+                out.iter_mut().for_each(|x| *x = *x * by);
+            }
+        }
+        if log {
+            W::logarithms(&mut logs, &totals);
+            let rows = out.chunks_mut(length).zip(shifted.chunks(length));
+            for ((out, shifted), &log) in rows.zip(&logs) {
+                for (out, &x) in out.iter_mut().zip(shifted) {
+                    *out = x - log;
+                }
+            }
+        }
+    }
 }
 
 /// The statistic by which a row is normalised.
@@ -162,7 +217,7 @@ fn norm_row<W: Float>(
     }
 }
 
-/// Runs `f(out row, x row)` on rows of `length` elements.
+/// Runs `f(out, x)` on rows of `length` elements, on several at a time if they are short.
 fn rows<T: Stored>(
     x: &View<'_, T>,
     out: &mut [T],
@@ -181,9 +236,14 @@ fn rows<T: Stored>(
     } else {
         grain.div_ceil(STRIP * length) * STRIP * length
     };
+    let step = if length <= SHORT {
+        STRIP * length
+    } else {
+        length
+    };
     parallel::for_chunks_mut(out, grain, |start, out| {
         let mut stored = Vec::new();
-        let mut wide_in = vec![bytemuck::Zeroable::zeroed(); if T::DIRECT { 0 } else { length }];
+        let mut wide_in = vec![bytemuck::Zeroable::zeroed(); if T::DIRECT { 0 } else { step }];
         let mut wide_out = wide_in.clone();
         // Some rows at a time: a view that lies across is read along its memory then.
         for (i, out) in out.chunks_mut(STRIP * length).enumerate() {
@@ -196,13 +256,15 @@ fn rows<T: Stored>(
                     &stored
                 }
             };
-            for (out, row) in out.chunks_mut(length).zip(some.chunks(length)) {
+            for (out, some) in out.chunks_mut(step).zip(some.chunks(step)) {
                 if T::DIRECT {
-                    f(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(row));
+                    f(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(some));
                 } else {
-                    T::widen(row, &mut wide_in);
-                    f(&mut wide_out, &wide_in);
-                    T::narrow(&wide_out, out);
+                    let (wide_in, wide_out) =
+                        (&mut wide_in[..out.len()], &mut wide_out[..out.len()]);
+                    T::widen(some, wide_in);
+                    f(wide_out, wide_in);
+                    T::narrow(wide_out, out);
                 }
             }
         }
@@ -220,11 +282,7 @@ pub fn softmax(op: &str, x: &Tensor, axis: usize, log: bool, out: &Spec) -> Resu
     let mut bytes = memory::alloc(op, out)?;
     fn run<T: Stored<Wide: Float>>(x: &View<'_, T>, out: &mut [T], log: bool) {
         let length = x.sizes.last().copied().unwrap_or(1);
-        if log {
-            rows(x, out, length, log_softmax_row);
-        } else {
-            rows(x, out, length, softmax_row);
-        }
+        rows(x, out, length, |out, x| softmax_rows(out, x, length, log));
     }
     macro_rules! with {
         ($t:ty) => {
@@ -360,7 +418,10 @@ fn fused(
                 bytes.as_mut_slice::<$t>(),
                 length.max(1),
                 |out, x| {
-                    norm_row(centre, epsilon, scale.as_deref(), bias.as_deref(), out, x);
+                    let rows = out.chunks_mut(length.max(1)).zip(x.chunks(length.max(1)));
+                    for (out, x) in rows {
+                        norm_row(centre, epsilon, scale.as_deref(), bias.as_deref(), out, x);
+                    }
                 },
             );
         }};

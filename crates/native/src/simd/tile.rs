@@ -47,6 +47,10 @@ pub(crate) trait Tiled: bytemuck::Pod + Send + Sync + Default {
 
     /// Runs `job` on a `shape` that [`Tiled::tile_shape`] gave. `out` is row-major without gaps.
     fn tile(shape: TileShape, job: &TileJob<'_, Self>, out: &mut [Self]);
+
+    /// The same for rows that lie side by side from `job.rows[0]` on, which need one pointer where as many as a tile has
+    /// rows do not fit in registers; for a shape of the most columns.
+    fn tile_beside(shape: TileShape, job: &TileJob<'_, Self>, out: &mut [Self]);
 }
 
 /// Panics unless all reads and writes of `job` are in bounds: the kernels below do not look again.
@@ -115,6 +119,54 @@ unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
                 }
                 while k < end {
                     step::<V, ROWS, VECTORS>(&mut sums, &starts, k * job.a_step, b);
+                    b = b.wrapping_add(job.b_step);
+                    k += 1;
+                }
+                if held == TOGETHER {
+                    put::<V, ROWS, VECTORS>(&mut sums, out, begun);
+                    (begun, held) = (true, 0);
+                }
+            }
+        }
+        if held > 0 || !begun {
+            put::<V, ROWS, VECTORS>(&mut sums, out, begun);
+        }
+    }
+}
+
+/// As `tile_body`, for rows side by side. A function of its own: in one with the other, the compiler keeps fewer of the
+/// columns in registers.
+///
+/// # Safety
+/// As `tile_body`.
+#[inline(always)]
+unsafe fn beside_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    job: &TileJob<'_, V::Element>,
+    out: *mut V::Element,
+) {
+    // SAFETY: as in `tile_body`; row `i` is the `i`-th element from the first one on.
+    unsafe {
+        let mut sums = [[V::zero(); VECTORS]; ROWS];
+        let (mut begun, mut held) = (job.accumulate, 0);
+        for segment in job.segments {
+            let mut a = job.a.as_ptr().wrapping_add(job.rows[0] + segment.a);
+            let mut b = job.b.as_ptr().wrapping_add(segment.b);
+            let mut k = 0;
+            while k < segment.len {
+                let end = segment.len.min(k + TOGETHER - held);
+                held += end - k;
+                while k < end {
+                    let mut columns = [V::zero(); VECTORS];
+                    for v in 0..VECTORS {
+                        columns[v] = V::load(b.add(v * V::LANES));
+                    }
+                    for i in 0..ROWS {
+                        let a = V::splat(a.wrapping_add(i));
+                        for v in 0..VECTORS {
+                            sums[i][v] = sums[i][v].add_product(a, columns[v]);
+                        }
+                    }
+                    a = a.wrapping_add(job.a_step);
                     b = b.wrapping_add(job.b_step);
                     k += 1;
                 }
@@ -333,6 +385,39 @@ macro_rules! tiled {
                         (Level::Avx2, false) => avx2::<2>(job, out),
                         (_, true) => tile_body::<Lanes<$t, $plain>, 4, 1>(job, out),
                         (_, false) => tile_body::<Lanes<$t, $plain>, 4, 2>(job, out),
+                    }
+                }
+            }
+
+            fn tile_beside(shape: TileShape, job: &TileJob<'_, $t>, out: &mut [$t]) {
+                #[cfg(target_arch = "x86_64")]
+                use std::arch::x86_64::{$avx2, $avx512};
+
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
+                unsafe fn avx512(job: &TileJob<'_, $t>, out: *mut $t) {
+                    // SAFETY: the caller has checked the job and this function has the features.
+                    unsafe { beside_body::<$avx512, 14, 2>(job, out) }
+                }
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx2,fma,f16c,bmi2")]
+                unsafe fn avx2(job: &TileJob<'_, $t>, out: *mut $t) {
+                    // SAFETY: as above.
+                    unsafe { beside_body::<$avx2, 6, 2>(job, out) }
+                }
+
+                check_tile(shape, job, out);
+                assert!(shape == Self::tile_shape(usize::MAX));
+                assert!(job.rows.iter().enumerate().all(|(i, row)| *row == job.rows[0] + i));
+                let out = out.as_mut_ptr();
+                // SAFETY: as in `tile`.
+                unsafe {
+                    match level() {
+                        #[cfg(target_arch = "x86_64")]
+                        Level::Avx512 => avx512(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        Level::Avx2 => avx2(job, out),
+                        _ => beside_body::<Lanes<$t, $plain>, 4, 2>(job, out),
                     }
                 }
             }

@@ -363,8 +363,10 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
     };
     // batch, inputs, outputs, size, taps, step, groups
     type Shape = (usize, usize, usize, &'static [usize], usize, Step, usize);
-    let shapes: [Shape; 8] = [
+    let shapes: [Shape; 10] = [
         (2, 24, 40, &[17, 19], 3, same, 1),
+        (8, 32, 96, &[17, 22], 3, same, 2),
+        (6, 48, 32, &[25, 24], 3, Step::default(), 1),
         (1, 64, 70, &[9, 9], 3, Step { stride: 2, ..same }, 1),
         (
             3,
