@@ -50,13 +50,13 @@ pub fn run(names: &[&str], time: Duration) -> Result<()> {
         if round == 2 {
             first = Some((now, used));
         }
-        if let Some((then, before)) = first {
-            if now > then + SLACK || used > before {
-                bail!(
-                    Internal,
-                    "memory grows: {then:.0} MiB and {before} bytes of tensors after two rounds, {now:.0} MiB and {used} bytes after {count} steps"
-                );
-            }
+        if let Some((then, before)) = first
+            && (now > then + SLACK || used > before)
+        {
+            bail!(
+                Internal,
+                "memory grows: {then:.0} MiB and {before} bytes of tensors after two rounds, {now:.0} MiB and {used} bytes after {count} steps"
+            );
         }
         if told.elapsed() >= REPORT {
             told = Instant::now();

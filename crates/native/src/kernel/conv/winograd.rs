@@ -37,7 +37,7 @@ fn is_plain(dim: &Dim) -> bool {
 
 /// Whether features are whole vectors, which also are enough of them for products to outweigh the transforms.
 fn are_vectors(left: usize, right: usize, shape: TileShape) -> bool {
-    left % LANES == 0 && right % LANES == 0 && shape.columns >= LANES
+    left.is_multiple_of(LANES) && right.is_multiple_of(LANES) && shape.columns >= LANES
 }
 
 /// Whether a problem is of that kind, and large enough.
