@@ -150,7 +150,8 @@ def jax_step(workload, x, y, rng):
 
     def block_params():
         parts = [dense(256, 768), dense(256, 256), dense(256, 1024), dense(1024, 256)]
-        return [w for part in parts for w in part] + [jnp.ones(256), jnp.zeros(256)] * 2
+        norms = [make(256) for _ in range(2) for make in (jnp.ones, jnp.zeros)]
+        return [w for part in parts for w in part] + norms
 
     def params():
         if workload.startswith("mlp"):
