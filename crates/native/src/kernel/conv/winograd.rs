@@ -27,6 +27,8 @@ pub(super) use filter::{fits as fits_filter, run as run_filter};
 const BLOCK: usize = 1 << 16;
 /// Elements of a filter that stays near while a block of patches passes by.
 const FILTER: usize = 1 << 16;
+/// Features that are summed before they are added up: results are differences of sums, so these have to be the more exact.
+const TOGETHER: usize = 64;
 /// Patches that a transformed filter has to serve.
 const SERVED: usize = 64;
 
@@ -166,11 +168,6 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         let side = self.problem.out;
         let base = side.offset + self.group as isize * side.group;
         let panel = PLANES * self.problem.f * columns;
-        let segments = [Segment {
-            a: 0,
-            b: 0,
-            len: self.problem.f,
-        }];
         for (index, filter) in self.filter.chunks_exact(panel).enumerate() {
             for (p, filter) in filter.chunks_exact(self.problem.f * columns).enumerate() {
                 for first in (0..count).step_by(rows) {
@@ -179,17 +176,25 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
                     for (r, offset) in offsets[..rows].iter_mut().enumerate() {
                         *offset = (first + r).min(count - 1) * self.problem.f;
                     }
-                    let job = TileJob {
-                        a: &patches[p * plane..(p + 1) * plane],
-                        rows: &offsets[..rows],
-                        a_step: 1,
-                        b: filter,
-                        b_step: columns,
-                        segments: &segments,
-                        accumulate: false,
-                    };
                     let at = (first / rows * PLANES + p) * tile;
-                    S::tile(self.shape, &job, &mut products[at..at + tile]);
+                    let products = &mut products[at..at + tile];
+                    for f in (0..self.problem.f).step_by(TOGETHER) {
+                        let len = TOGETHER.min(self.problem.f - f);
+                        let job = TileJob {
+                            a: &patches[p * plane..(p + 1) * plane],
+                            rows: &offsets[..rows],
+                            a_step: 1,
+                            b: filter,
+                            b_step: columns,
+                            segments: &[Segment {
+                                a: f,
+                                b: f * columns,
+                                len,
+                            }],
+                            accumulate: f > 0,
+                        };
+                        S::tile(self.shape, &job, products);
+                    }
                 }
             }
             let o = index * columns;
