@@ -43,7 +43,9 @@ pub fn command(name: &str, args: &[&str]) -> Command {
         // Frameworks are quiet and stay off accelerators.
         .env("TF_CPP_MIN_LOG_LEVEL", "3")
         .env("JAX_PLATFORMS", "cpu")
-        .env("CUDA_VISIBLE_DEVICES", "");
+        .env("CUDA_VISIBLE_DEVICES", "")
+        // Virtual machines name matrix instructions (AMX) that they do not let a process use, and oneDNN dies of it.
+        .env("ONEDNN_MAX_CPU_ISA", "AVX512_CORE");
     command
 }
 
