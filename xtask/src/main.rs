@@ -78,7 +78,7 @@ const VERBS: &[Verb] = &[
     },
     Verb {
         name: "bench",
-        meaning: "measure: bench [kernels|dispatch] [ARGUMENTS PASSED ON...]",
+        meaning: "measure: bench [kernels|dispatch|train] [ARGUMENTS PASSED ON...]",
         run: bench::run,
     },
     Verb {
