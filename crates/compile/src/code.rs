@@ -3,6 +3,7 @@
 //! Every instruction is one of the engine's own kernels on a tile, so a fused group gives the bits that its ops give
 //! one by one. Registers are handed out by the lives of values: few of them stay in the first cache.
 
+use crate::down::Down;
 use crate::group::Unit;
 use crate::pair::Row3;
 use crate::space::{Class, Space, value};
@@ -134,6 +135,8 @@ pub struct Program {
     pub codes: Vec<Code>,
     /// What goes out.
     pub targets: Vec<Target>,
+    /// Sums over all rows.
+    pub downs: Vec<Down>,
     /// Targets that no instruction makes: their places among those of their type, and the values.
     pub copies: Vec<(usize, u16)>,
     /// How many registers of floats and of truth values there are.
@@ -182,10 +185,26 @@ pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Resu
             }
         }
     }
+    for &n in &unit.downs {
+        let arg = &graph.nodes[n].args[0];
+        if value(arg).is_none_or(|v| !inside.contains(&v)) {
+            lowering.source(arg, Class::Full, &graph.nodes[n])?;
+        }
+    }
     let mut ops = Vec::new();
     for &n in &unit.nodes {
         lowering.node(&graph.nodes[n])?;
         ops.push(graph.nodes[n].op.name());
+    }
+    let mut downs = Vec::new();
+    for &n in &unit.downs {
+        let node = &graph.nodes[n];
+        downs.push(Down {
+            id: out(node),
+            spec: graph.values[out(node)].clone(),
+            value: lowering.operand(&node.args[0], Class::Full, node)?,
+        });
+        ops.push("sum_down");
     }
     let targets = inside.iter().filter(|&&v| needed(v));
     let targets = targets
@@ -202,6 +221,7 @@ pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Resu
         values: lowering.values,
         codes: lowering.codes,
         targets,
+        downs,
         copies: Vec::new(),
         registers: [0, 0],
         ops,

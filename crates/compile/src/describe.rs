@@ -29,7 +29,9 @@ impl Plan {
                 }
                 Step::Fused(p) => {
                     bytes += p.targets.iter().map(|t| t.spec.bytes()).sum::<usize>();
-                    let outs: Vec<String> = p.targets.iter().map(|t| t.spec.to_string()).collect();
+                    let downs = p.downs.iter().map(|d| &d.spec);
+                    let outs = p.targets.iter().map(|t| &t.spec).chain(downs);
+                    let outs: Vec<String> = outs.map(Spec::to_string).collect();
                     let end = if at >= self.last { " at the end" } else { "" };
                     writeln!(
                         text,
@@ -93,6 +95,9 @@ impl Plan {
                             }
                         }
                     }
+                    let downs: Vec<usize> = p.downs.iter().map(|d| d.id).collect();
+                    downs.iter().for_each(|&v| holds[v] = Some(v));
+                    now += self.looked_at(&downs, &holds, &mut looks);
                 }
             }
             most = most.max(now);

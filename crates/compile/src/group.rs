@@ -4,6 +4,7 @@
 //! both before and after the group. A group ends with the first product that needs it: what the way back computes from
 //! what the way forward left is computed there, not carried along.
 
+use crate::down;
 use crate::space::{Part, Space, part, value};
 use clematis_core::Op;
 use clematis_core::graph::Graph;
@@ -15,6 +16,15 @@ pub struct Unit {
     pub nodes: Vec<usize>,
     /// What they are computed over.
     pub space: Option<Space>,
+    /// Sums that are taken on the way, which none of the nodes reads.
+    pub downs: Vec<usize>,
+}
+
+impl Unit {
+    /// All that is computed, by its numbers.
+    pub fn all(&self) -> impl Iterator<Item = usize> + '_ {
+        self.nodes.iter().chain(&self.downs).copied()
+    }
 }
 
 /// A set of small numbers.
@@ -82,7 +92,7 @@ pub fn group(graph: &Graph) -> Vec<Unit> {
     for n in 0..graph.nodes.len() {
         groups.place(n);
     }
-    groups.in_order()
+    down::attach(graph, groups.in_order())
 }
 
 impl Groups<'_> {
@@ -168,6 +178,7 @@ impl Groups<'_> {
                 self.units.push(Unit {
                     nodes: Vec::new(),
                     space: None,
+                    downs: Vec::new(),
                 });
                 self.before.push(Set::default());
                 self.ended.push(false);

@@ -6,6 +6,7 @@
 
 mod code;
 mod describe;
+mod down;
 mod group;
 mod hoist;
 mod join;

@@ -52,6 +52,9 @@ impl Program {
         for target in &self.targets {
             uses[target.value as usize] += 2;
         }
+        for down in &self.downs {
+            uses[down.value as usize] += 2;
+        }
         for i in 0..self.codes.len() {
             let Code::Binary(then, _, a, b) = self.codes[i] else {
                 continue;

@@ -77,7 +77,7 @@ impl Plan {
         let comes_out = |v: usize| graph.outputs.iter().any(|o| value(&o.arg) == Some(v));
         let mut last_use = vec![None; graph.values.len()];
         for (u, unit) in units.iter().enumerate() {
-            for &n in &unit.nodes {
+            for n in unit.all() {
                 for v in graph.nodes[n].args.iter().filter_map(value) {
                     last_use[v] = Some(u);
                 }
@@ -85,7 +85,7 @@ impl Plan {
         }
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); graph.values.len()];
         for (u, unit) in units.iter().enumerate() {
-            for &n in &unit.nodes {
+            for n in unit.all() {
                 for v in graph.nodes[n].args.iter().filter_map(value) {
                     users[v].push(u);
                 }
@@ -97,9 +97,8 @@ impl Plan {
             let dies = |v: usize| last_use[v] == Some(u) && !comes_out(v);
             let step = make(graph, unit, &needed, &dies, &inputs)?;
             let mut dead: Vec<usize> = unit
-                .nodes
-                .iter()
-                .flat_map(|&n| graph.nodes[n].args.iter().filter_map(value))
+                .all()
+                .flat_map(|n| graph.nodes[n].args.iter().filter_map(value))
                 .filter(|&v| inputs[v].is_none() && dies(v))
                 .collect();
             dead.sort_unstable();
@@ -178,6 +177,7 @@ impl Plan {
                     last = at;
                 }
                 made.extend(program.targets.iter().map(|t| t.id));
+                made.extend(program.downs.iter().map(|d| d.id));
             }
         }
         last

@@ -10,6 +10,9 @@ impl Program {
         for target in &self.targets {
             needed[target.value as usize] = true;
         }
+        for down in &self.downs {
+            needed[down.value as usize] = true;
+        }
         for (i, code) in self.codes.iter().enumerate().rev() {
             if needed[first + i] {
                 code.args().iter().for_each(|&a| needed[a as usize] = true);
@@ -26,6 +29,9 @@ impl Program {
         }
         for target in &mut self.targets {
             target.value = place[target.value as usize];
+        }
+        for down in &mut self.downs {
+            down.value = place[down.value as usize];
         }
         (self.codes, self.values) = (codes, values);
     }
@@ -57,6 +63,9 @@ impl Program {
         }
         for target in &self.targets {
             last[target.value as usize] = usize::MAX;
+        }
+        for down in &self.downs {
+            last[down.value as usize] = usize::MAX;
         }
         let mut free: [Vec<u16>; 2] = Default::default();
         let fresh = |registers: &mut [usize; 2], truth: bool| {

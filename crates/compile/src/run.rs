@@ -1,6 +1,7 @@
 //! Runs a plan: values in slots, freed as soon as nobody needs them, written over where nobody else holds them.
 
 use crate::code::{Program, Target};
+use crate::down;
 use crate::narrow;
 use crate::plan::{Node, Plan, Step};
 use crate::product;
@@ -94,9 +95,10 @@ impl Slots<'_> {
 
     /// Runs programs side by side. `gives`: inputs may be written over.
     fn run_fused(&mut self, programs: &[&Program], gives: bool) -> Result<()> {
+        let mut sums = sums(programs)?;
         let mut memory = self.rooms(programs, gives)?;
         let mut all = Vec::with_capacity(programs.len());
-        for (program, rooms) in programs.iter().zip(&mut memory) {
+        for ((program, rooms), sums) in programs.iter().zip(&mut memory).zip(&mut sums) {
             let mut feeds = Vec::with_capacity(program.sources.len());
             for (at, source) in program.sources.iter().enumerate() {
                 let over = program.targets.iter().position(|t| t.over == Some(at));
@@ -115,10 +117,12 @@ impl Slots<'_> {
                     true => Sink::Truths(Parts::new(bytes.as_mut_slice())),
                 });
             }
+            let downs = sums.iter_mut().map(|(_, parts)| Parts::new(parts));
             all.push(Ready {
                 program,
                 feeds,
                 sinks,
+                downs: downs.collect(),
             });
         }
         tile::run(&all);
@@ -126,6 +130,15 @@ impl Slots<'_> {
         for (program, rooms) in programs.iter().zip(memory) {
             for (target, (room, _)) in program.targets.iter().zip(rooms) {
                 self.values[target.id] = Some(room);
+            }
+        }
+        for (program, sums) in programs.iter().zip(sums) {
+            for (down, (mut sum, mut parts)) in program.downs.iter().zip(sums) {
+                let Some(bytes) = sum.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
+                    bail!(Internal, "compile: memory of %{} is shared", down.id);
+                };
+                down::collect(bytes.as_mut_slice(), &mut parts);
+                self.values[down.id] = Some(sum);
             }
         }
         Ok(())
@@ -190,6 +203,21 @@ impl Slots<'_> {
         self.put(v, x);
         None
     }
+}
+
+/// A sum over rows, and room for those of the tasks.
+type Sum = (Tensor, Vec<f32>);
+
+/// Memory for the sums of programs.
+fn sums(programs: &[&Program]) -> Result<Vec<Vec<Sum>>> {
+    let of = |program: &&Program| {
+        let downs = program.downs.iter().map(|down| {
+            let parts = tile::tasks(program) * down::room(down.spec.shape.count());
+            Ok((fresh(&down.spec)?, vec![0.0; parts]))
+        });
+        downs.collect()
+    };
+    programs.iter().map(of).collect()
 }
 
 /// A product by a way of our own, if there is a better one.

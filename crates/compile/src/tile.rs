@@ -3,6 +3,7 @@
 //! Tiles and tasks are cut by sizes alone, so the number of threads shows in no bit.
 
 use crate::code::{Code, Program};
+use crate::down;
 use crate::space::Class;
 use clematis_core::{Result, Tensor};
 use clematis_native::kernel::map::{self, Source};
@@ -76,15 +77,27 @@ pub struct Ready<'a> {
     pub feeds: Vec<Feed<'a>>,
     /// One for each target.
     pub sinks: Vec<Sink<'a>>,
+    /// One for each sum: as many rows as there are tasks.
+    pub downs: Vec<Parts<'a, f32>>,
 }
 
 /// Elements of a tile and of a task.
 fn sizes(program: &Program) -> (usize, usize) {
-    let tile = match program.space.by_rows {
+    let sums = !program.downs.is_empty();
+    let tile = match program.space.by_rows || sums {
         true => (TILE / program.space.columns()).max(1) * program.space.columns(),
         false => TILE,
     };
-    (tile, (TASK / tile).max(1) * tile)
+    let task = match sums {
+        true => down::rows_of_task(&program.space) * program.space.columns(),
+        false => (TASK / tile).max(1) * tile,
+    };
+    (tile, task)
+}
+
+/// How many tasks a program has.
+pub fn tasks(program: &Program) -> usize {
+    program.space.count().div_ceil(sizes(program).1)
 }
 
 /// Runs programs side by side.
@@ -107,7 +120,7 @@ pub fn run(all: &[Ready<'_>]) {
                 room.owner = Some((run, at));
             }
             for from in (start..end).step_by(tile) {
-                room.tile(ready, task, from, tile.min(end - from));
+                room.tile(ready, (task, start / grain), from, tile.min(end - from));
             }
         });
     });
@@ -184,7 +197,8 @@ impl Room {
         }
     }
 
-    fn tile(&mut self, ready: &Ready<'_>, task: usize, from: usize, len: usize) {
+    /// One tile of a task, which has a number among all and one in its program.
+    fn tile(&mut self, ready: &Ready<'_>, (task, piece): (usize, usize), from: usize, len: usize) {
         let program = ready.program;
         let columns = program.space.columns().max(1);
         let span = Span {
@@ -240,6 +254,12 @@ impl Room {
         let first = program.sources.len();
         for (i, code) in program.codes.iter().enumerate() {
             self.step(ready, &mut out, code, first + i, span);
+        }
+        for (down, parts) in program.downs.iter().zip(&ready.downs) {
+            let rows = self.floats(ready, &out, down.value, span);
+            let room = down::room(columns);
+            let done = span.row - piece * down::rows_of_task(&program.space);
+            down::add_rows(parts.task(task).slice(piece * room, room), rows, done);
         }
         // Values that no instruction made go out as they came in.
         for (at, value) in program.copies.iter() {

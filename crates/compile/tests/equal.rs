@@ -165,3 +165,45 @@ fn numbers_truths_and_what_comes_straight_out() {
         Ok(vec![any, y, x[0].clone()])
     });
 }
+
+#[test]
+fn sums_over_rows_are_taken_while_a_group_passes_by() {
+    // One piece of rows and several, with a bunch that is not full.
+    for rows in [8, 100, 1000, 9000] {
+        let (x, y) = (normal(&[rows, 24], 1), normal(&[rows, 24], 2));
+        let text = same(&[x, y], |x| {
+            let z = (x[0].exp() * &x[1]).done()?;
+            // Of what a group makes and does not write, of what it writes, and of what it reads.
+            let hidden = ops::sum(z.tanh().done()?, 0).done()?;
+            let written = ops::sum(&z, 0).done()?;
+            let read = ops::sum(&x[1], 0).done()?;
+            Ok(vec![hidden, z, written, read])
+        });
+        assert_eq!(text.matches("sum_down").count(), 3, "{text}");
+        assert!(!text.contains("reduce_sum"), "{text}");
+    }
+}
+
+#[test]
+fn sums_that_a_group_itself_needs_are_taken_before_it() {
+    let x = normal(&[64, 32], 1);
+    let text = same(&[x], |x| {
+        let z = x[0].exp().done()?;
+        let mean = ops::mean(&z, 0).done()?;
+        let apart = (&z - &mean).done()?;
+        let spread = ops::sum((&apart * &apart).done()?, [0]).done()?;
+        Ok(vec![(&apart / &spread).done()?])
+    });
+    assert_eq!(text.matches("sum_down").count(), 2, "{text}");
+}
+
+#[test]
+fn sums_of_few_columns_or_rows_stay_alone() {
+    let (x, y) = (normal(&[64, 8], 1), normal(&[4, 32], 2));
+    let text = same(&[x, y], |x| {
+        let first = ops::sum(x[0].exp().done()?, 0).done()?;
+        let second = ops::sum(x[1].exp().done()?, 0).done()?;
+        Ok(vec![first, second])
+    });
+    assert!(!text.contains("sum_down"), "{text}");
+}

@@ -13,7 +13,7 @@ mod tile;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use tile::{NARROW, narrow_tile};
-pub(crate) use tile::{Segment, TileJob, TileShape, Tiled};
+pub(crate) use tile::{Segment, TileJob, TileShape, Tiled, fitting_shape};
 
 /// An instruction set that loops are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -259,6 +259,21 @@ unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; TOGETHER]) {
     }
 }
 
+/// Lines that are asked for ahead at most: a part of the first-level cache.
+const AHEAD: usize = 128;
+
+/// Asks for elements that will be read soon.
+pub(crate) fn prefetch<T>(soon: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..size_of_val(soon).div_ceil(64).min(AHEAD) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which reads nothing; the address is within the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(soon.as_ptr().cast::<i8>().add(64 * line)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (soon, AHEAD);
+}
+
 /// Makes what was streamed visible to other threads.
 pub(crate) fn stream_done() {
     // SAFETY: a fence touches no memory, and the base set of the target has it.
@@ -400,12 +415,20 @@ mod tests {
         from: fn(usize) -> T,
         add: fn(T, T, T) -> T,
     ) {
-        for columns in [1, 1000] {
-            let shape = T::tile_shape(columns);
+        for (columns, run, even) in [
+            (1, 1, false),
+            (1, 14, true),
+            (1, 16, true),
+            (1000, 1, false),
+            (1000, 1, true),
+        ] {
+            let shape = T::tile_shape(columns, run);
             for (a_step, lens) in [(1, vec![3, 9, 0, 4]), (5, vec![7]), (2, vec![])] {
                 let a: Vec<T> = (0..400).map(|i| from(i * 7 % 11)).collect();
                 let b: Vec<T> = (0..2000).map(|i| from(i * 5 % 13)).collect();
-                let rows: Vec<usize> = (0..shape.rows).map(|i| i * 17 % 31).collect();
+                let rows: Vec<usize> = (0..shape.rows)
+                    .map(|i| if even { i * 9 } else { i * 17 % 31 })
+                    .collect();
                 let segments: Vec<Segment> = lens
                     .iter()
                     .enumerate()
@@ -415,7 +438,8 @@ mod tests {
                         len,
                     })
                     .collect();
-                for accumulate in [false, true] {
+                for (accumulate, gap) in [(false, 0), (true, 0), (false, 3)] {
+                    let step = shape.columns + gap;
                     let job = TileJob {
                         a: &a,
                         rows: &rows,
@@ -424,12 +448,13 @@ mod tests {
                         b_step: 67,
                         segments: &segments,
                         accumulate,
+                        out_step: step,
                     };
-                    let mut out: Vec<T> = (0..shape.rows * shape.columns).map(from).collect();
+                    let mut out: Vec<T> = (0..shape.rows * step).map(from).collect();
                     let mut expected = out.clone();
                     for i in 0..shape.rows {
                         for j in 0..shape.columns {
-                            let place = &mut expected[i * shape.columns + j];
+                            let place = &mut expected[i * step + j];
                             if !accumulate {
                                 *place = T::default();
                             }
@@ -461,7 +486,7 @@ mod tests {
     #[test]
     #[should_panic]
     fn a_tile_that_would_read_beyond_its_operands_is_refused() {
-        let shape = f32::tile_shape(1);
+        let shape = f32::tile_shape(1, 1);
         let rows = vec![0; shape.rows];
         let segments = [Segment { a: 0, b: 0, len: 3 }];
         let job = TileJob {
@@ -472,6 +497,7 @@ mod tests {
             b_step: 16,
             segments: &segments,
             accumulate: false,
+            out_step: shape.columns,
         };
         f32::tile(shape, &job, &mut vec![0.0; shape.rows * shape.columns]);
     }

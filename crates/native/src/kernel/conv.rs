@@ -24,6 +24,7 @@ mod planes;
 mod pointwise;
 pub(crate) mod problem;
 mod slab;
+mod sum;
 mod tiled;
 mod wide;
 mod winograd;
@@ -170,12 +171,14 @@ pub(crate) trait Real: Copy + Send + Sync + 'static {
     fn narrow(sum: Self::Sum) -> Self;
     /// The slice itself where no conversion is needed.
     fn as_sums(slice: &[Self]) -> Option<&[Self::Sum]>;
+    /// The same, to be written.
+    fn as_sums_mut(slice: &mut [Self]) -> Option<&mut [Self::Sum]>;
     /// Runs a problem that is a plain matrix product, where the type has one. Tells whether it did.
     fn multiply(out: &mut [Self], lhs: &[Self], rhs: &[Self], problem: &Problem) -> bool;
 }
 
 macro_rules! real {
-    ($($t:ty, $sum:ty, $widen:expr, $narrow:expr, $same:expr, $multiply:expr;)*) => {$(
+    ($($t:ty, $sum:ty, $widen:expr, $narrow:expr, $same:expr, $same_mut:expr, $multiply:expr;)*) => {$(
         impl Real for $t {
             type Sum = $sum;
             #[inline(always)]
@@ -190,6 +193,10 @@ macro_rules! real {
             fn as_sums(slice: &[$t]) -> Option<&[$sum]> {
                 $same(slice)
             }
+            #[inline(always)]
+            fn as_sums_mut(slice: &mut [$t]) -> Option<&mut [$sum]> {
+                $same_mut(slice)
+            }
             fn multiply(out: &mut [$t], lhs: &[$t], rhs: &[$t], problem: &Problem) -> bool {
                 $multiply(out, lhs, rhs, problem)
             }
@@ -202,10 +209,10 @@ macro_rules! real {
     )*};
 }
 real! {
-    f32, f32, |x| x, |x| x, Some, multiply;
-    f64, f64, |x| x, |x| x, Some, multiply;
-    f16, f32, f16::to_f32, f16::from_f32, |_| None, |_, _, _, _| false;
-    bf16, f32, bf16::to_f32, bf16::from_f32, |_| None, |_, _, _, _| false;
+    f32, f32, |x| x, |x| x, Some, Some, multiply;
+    f64, f64, |x| x, |x| x, Some, Some, multiply;
+    f16, f32, f16::to_f32, f16::from_f32, |_| None, |_| None, |_, _, _, _| false;
+    bf16, f32, bf16::to_f32, bf16::from_f32, |_| None, |_| None, |_, _, _, _| false;
 }
 
 fn multiply<T: Gemm>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) -> bool {

@@ -4,14 +4,14 @@
 //! reductions. Halves are computed as f32. Rows that do not lie in one run are copied into the result first.
 
 use super::map::{self, Cost};
-use super::reduce::{Sum, fold_slice};
+use super::reduce::{Sum, fold_mapped, fold_slice};
 use super::unary::each;
 use crate::buffer::{self, Buffer};
 use crate::element::Stored;
 use crate::layout::{Layout, View, dense_strides};
 use crate::math::{double, single};
 use crate::simd::multiversion;
-use crate::{memory, parallel};
+use crate::{memory, parallel, simd};
 use clematis_core::op::Binary;
 use clematis_core::{DType, Result, Shape, Spec, Tensor, bail};
 use half::{bf16, f16};
@@ -26,6 +26,8 @@ pub trait Float: Stored<Wide = Self> + num_traits::Float {
     fn logarithm(self) -> Self;
     /// The sum of a row.
     fn total(row: &[Self]) -> Self;
+    /// The sum of squared distances from a number.
+    fn squares(row: &[Self], from: Self) -> Self;
     /// Writes `e^(x - shift)`.
     fn shifted_exponentials(out: &mut [Self], x: &[Self], shift: Self);
     /// Writes `e^x`.
@@ -37,7 +39,7 @@ pub trait Float: Stored<Wide = Self> + num_traits::Float {
 }
 
 macro_rules! float {
-    ($t:ty, $math:ident) => {
+    ($t:ty, $math:ident, $exponentials:path) => {
         impl Float for $t {
             #[inline(always)]
             fn logarithm(self) -> Self {
@@ -46,11 +48,14 @@ macro_rules! float {
             fn total(row: &[Self]) -> Self {
                 fold_slice(row, Sum)
             }
+            fn squares(row: &[Self], from: Self) -> Self {
+                fold_mapped(row, Sum, |x| (x - from) * (x - from))
+            }
             fn shifted_exponentials(out: &mut [Self], x: &[Self], shift: Self) {
-                each(out, x, |x: $t| $math::exp(x - shift));
+                $exponentials(out, x, |x: $t| x - shift);
             }
             fn exponentials(out: &mut [Self], x: &[Self]) {
-                each(out, x, $math::exp);
+                $exponentials(out, x, |x: $t| x);
             }
             fn logarithms(out: &mut [Self], x: &[Self]) {
                 each(out, x, $math::log);
@@ -61,8 +66,12 @@ macro_rules! float {
         }
     };
 }
-float!(f32, single);
-float!(f64, double);
+float!(f32, single, super::unary::exponentials);
+float!(f64, double, double_exponentials);
+
+fn double_exponentials(out: &mut [f64], x: &[f64], f: impl Fn(f64) -> f64) {
+    each(out, x, |x: f64| double::exp(f(x)));
+}
 
 multiversion! {
     fn scale[W: Float](row: &mut [W], by: W) {
@@ -73,11 +82,6 @@ multiversion! {
     fn shift_twice[W: Float](out: &mut [W], x: &[W], first: W, then: W) {
         for (out, &x) in out.iter_mut().zip(x) {
             *out = (x - first) - then;
-        }
-    }
-    fn squares[W: Float](out: &mut [W], x: &[W], mean: W) {
-        for (out, &x) in out.iter_mut().zip(x) {
-            *out = (x - mean) * (x - mean);
         }
     }
     fn scale_shift[W: Float](out: &mut [W], x: &[W], mean: W, by: W) {
@@ -207,8 +211,7 @@ fn norm_row<W: Float>(
         Centre::Mean => W::total(x) / count,
         Centre::Zero => W::zero(),
     };
-    squares(out, x, mean);
-    let by = W::one() / (W::total(out) / count + epsilon).sqrt();
+    let by = W::one() / (W::squares(x, mean) / count + epsilon).sqrt();
     match (weight, bias) {
         (None, None) => scale_shift(out, x, mean, by),
         (Some(weight), None) => scale_shift_weigh(out, x, mean, by, weight),
@@ -256,7 +259,13 @@ fn rows<T: Stored>(
                     &stored
                 }
             };
+            let mut next = at;
             for (out, some) in out.chunks_mut(step).zip(some.chunks(step)) {
+                next += some.len();
+                if let Some(all) = dense {
+                    // The processor looks ahead within a page, and a row may be as long.
+                    simd::prefetch(&all[next..all.len().min(next + step)]);
+                }
                 if T::DIRECT {
                     f(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(some));
                 } else {

@@ -25,7 +25,7 @@ const MOST_PIECES_A_TASK: usize = 4;
 /// Columns that are combined at once.
 const COLUMNS: usize = 512;
 /// Rows that are added up before their sum is added to the others': keeps rounding small.
-const BUNCH: usize = 64;
+pub const BUNCH: usize = 64;
 /// The most pieces that rows are cut into.
 const MOST_PIECES: usize = 64;
 /// Lanes of a fold: four vectors of sixteen.
@@ -103,13 +103,13 @@ extremes! {
 }
 
 multiversion! {
-    /// Folds up to a chunk.
-    fn fold_chunk[W: Copy, F: Fold<W>](x: &[W], fold: F) -> W {
+    /// Folds what `map` makes of up to a chunk.
+    fn fold_chunk[W: Copy, F: Fold<W>, M: Fn(W) -> W](x: &[W], fold: F, map: M) -> W {
         let _ = fold;
         if x.len() <= 8 {
             let mut all = F::identity();
             for &x in x {
-                all = F::combine(all, x);
+                all = F::combine(all, map(x));
             }
             return all;
         }
@@ -117,21 +117,29 @@ multiversion! {
         let mut a = [F::identity(); 16];
         let (mut b, mut c, mut d) = (a, a, a);
         let (chunks, rest) = x.as_chunks::<LANES>();
+        for x in chunks {
+            for i in 0..16 {
+                a[i] = F::combine(a[i], map(x[i]));
+            }
+            for i in 0..16 {
+                b[i] = F::combine(b[i], map(x[16 + i]));
+            }
+            for i in 0..16 {
+                c[i] = F::combine(c[i], map(x[32 + i]));
+            }
+            for i in 0..16 {
+                d[i] = F::combine(d[i], map(x[48 + i]));
+            }
+        }
         let mut tail = [F::identity(); LANES];
-        tail[..rest.len()].copy_from_slice(rest);
-        for x in chunks.iter().chain([&tail]) {
-            for i in 0..16 {
-                a[i] = F::combine(a[i], x[i]);
-            }
-            for i in 0..16 {
-                b[i] = F::combine(b[i], x[16 + i]);
-            }
-            for i in 0..16 {
-                c[i] = F::combine(c[i], x[32 + i]);
-            }
-            for i in 0..16 {
-                d[i] = F::combine(d[i], x[48 + i]);
-            }
+        for (tail, &x) in tail.iter_mut().zip(rest) {
+            *tail = map(x);
+        }
+        for i in 0..16 {
+            a[i] = F::combine(a[i], tail[i]);
+            b[i] = F::combine(b[i], tail[16 + i]);
+            c[i] = F::combine(c[i], tail[32 + i]);
+            d[i] = F::combine(d[i], tail[48 + i]);
         }
         for i in 0..16 {
             a[i] = F::combine(F::combine(a[i], b[i]), F::combine(c[i], d[i]));
@@ -166,7 +174,7 @@ fn folding<W: Copy, F: Fold<W>>(_: F) -> Folding<W> {
     Folding {
         identity: F::identity(),
         combine: F::combine,
-        chunk: |x| fold_chunk(x, F::default()),
+        chunk: |x| fold_chunk(x, F::default(), |x| x),
         into: |all, x| fold_into(all, x, F::default()),
     }
 }
@@ -218,12 +226,17 @@ fn in_pairs<W>(count: usize, each: &mut impl FnMut(usize) -> W, both: fn(W, W) -
 
 /// Folds a row of any length, as one task.
 pub fn fold_slice<W: Copy, F: Fold<W>>(x: &[W], fold: F) -> W {
+    fold_mapped(x, fold, |x| x)
+}
+
+/// Folds what `map` makes of a row.
+pub fn fold_mapped<W: Copy, F: Fold<W>>(x: &[W], fold: F, map: impl Fn(W) -> W) -> W {
     if x.len() <= CHUNK {
-        return fold_chunk(x, fold);
+        return fold_chunk(x, fold, map);
     }
     in_pairs(
         x.len().div_ceil(CHUNK),
-        &mut |i| fold_chunk(&x[i * CHUNK..x.len().min((i + 1) * CHUNK)], fold),
+        &mut |i| fold_chunk(&x[i * CHUNK..x.len().min((i + 1) * CHUNK)], fold, &map),
         F::combine,
     )
 }
@@ -350,6 +363,13 @@ impl<T: Stored> Columns<'_, T> {
     }
 }
 
+/// How many of `count` rows of `width` columns are folded one after the other, in bunches of [`BUNCH`]; what comes of these
+/// pieces is folded in their order.
+pub fn rows_of_piece(count: usize, width: usize) -> usize {
+    let least = (PIECE / width.clamp(1, COLUMNS)).max(2 * BUNCH);
+    count.div_ceil(MOST_PIECES).max(least)
+}
+
 /// Many results at once, along the axis `column` of `kept` on which memory runs.
 fn columns<T: Stored>(
     kept: &View<'_, T>,
@@ -371,8 +391,7 @@ fn columns<T: Stored>(
     let (strides, targets) = (without(&kept.strides), without(&places));
     let outer: usize = sizes.iter().product();
     let blocks = width.div_ceil(COLUMNS);
-    let least = (PIECE / width.min(COLUMNS)).max(2 * BUNCH);
-    let per_piece = count.div_ceil(MOST_PIECES).max(least);
+    let per_piece = rows_of_piece(count, width);
     let pieces = count.div_ceil(per_piece);
     let rows = Columns {
         gone: gone.clone(),

@@ -17,6 +17,10 @@ multiversion! {
             *out = f(x);
         }
     }
+    /// `out[i] = e^f(x[i])`
+    pub(crate) fn exponentials[F: Fn(f32) -> f32](out: &mut [f32], x: &[f32], f: F) {
+        single::exp_slice(out, x, f);
+    }
     fn sines(out: &mut [f32], x: &[f32]) {
         single::sin_slice(out, x);
     }
@@ -51,7 +55,7 @@ macro_rules! heavy {
 type Chosen<A, O> = Option<(Cost, Row1<A, O>)>;
 
 macro_rules! float_functions {
-    ($name:ident, $truth:ident, $t:ty, $math:ident, $real:path, $sin:expr, $cos:expr, $erfc:expr) => {
+    ($name:ident, $truth:ident, $t:ty, $math:ident, $real:path, $exp:expr, $sin:expr, $cos:expr, $erfc:expr) => {
         fn $name(u: Unary) -> Chosen<$t, $t> {
             use $math as m;
             use $real as r;
@@ -64,7 +68,7 @@ macro_rules! float_functions {
                 Unary::Sqrt => light!(|x: $t| x.sqrt()),
                 Unary::Rsqrt => light!(m::rsqrt),
                 Unary::Cbrt => medium!(m::cbrt),
-                Unary::Exp => medium!(m::exp),
+                Unary::Exp => (Cost::Medium, $exp),
                 Unary::Exp2 => medium!(m::exp2),
                 Unary::Expm1 => medium!(m::expm1),
                 Unary::Log => medium!(m::log),
@@ -117,8 +121,8 @@ macro_rules! float_functions {
         }
     };
 }
-float_functions! { single_row, single_truth, f32, single, real::single, sines, cosines, medium!(single::erfc) }
-float_functions! { double_row, double_truth, f64, double, real::double, |o, x| each_plain(o, x, double::sin), |o, x| each_plain(o, x, double::cos), heavy!(double::erfc) }
+float_functions! { single_row, single_truth, f32, single, real::single, |out, x| exponentials(out, x, |x| x), sines, cosines, medium!(single::erfc) }
+float_functions! { double_row, double_truth, f64, double, real::double, |out, x| each(out, x, double::exp), |o, x| each_plain(o, x, double::sin), |o, x| each_plain(o, x, double::cos), heavy!(double::erfc) }
 
 fn complex_row<T>(u: Unary) -> Chosen<Complex<T>, Complex<T>>
 where

@@ -11,7 +11,7 @@ mod trigonometric;
 
 pub(super) use error_function::erfinv_ratio;
 pub use error_function::{erf, erfc, erfinv};
-pub use exponential::{exp, exp2, expm1, sigmoid, tanh};
+pub use exponential::{exp, exp_slice, exp2, expm1, sigmoid, tanh};
 pub use logarithm::{log, log1p, log2, log10, logaddexp};
 pub use trigonometric::{TRIG_LIMIT, cos, cos_reduced, cos_slice, sin, sin_reduced, sin_slice};
 

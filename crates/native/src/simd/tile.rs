@@ -31,6 +31,8 @@ pub(crate) struct TileJob<'a, T> {
     pub segments: &'a [Segment],
     /// Whether `out` holds partial sums to start from.
     pub accumulate: bool,
+    /// How far rows are apart in `out`: at least their width.
+    pub out_step: usize,
 }
 
 /// How many rows and columns of the result stay in registers.
@@ -42,27 +44,48 @@ pub(crate) struct TileShape {
 
 /// Types whose sums of products run in registers.
 pub(crate) trait Tiled: bytemuck::Pod + Send + Sync + Default {
-    /// The best shape for a result of so many columns on this machine.
-    fn tile_shape(columns: usize) -> TileShape;
+    /// The best shape for a result of so many columns on this machine, whose rows are evenly spaced `run` by `run`.
+    fn tile_shape(columns: usize, run: usize) -> TileShape;
 
-    /// Runs `job` on a `shape` that [`Tiled::tile_shape`] gave. `out` is row-major without gaps.
+    /// Runs `job` on a `shape` that [`Tiled::tile_shape`] gave. Rows that are evenly spaced
+    /// are faster: as many pointers as there are rows do not fit in registers.
     fn tile(shape: TileShape, job: &TileJob<'_, Self>, out: &mut [Self]);
-
-    /// The same for rows that lie side by side from `job.rows[0]` on, which need one pointer where as many as a tile has
-    /// rows do not fit in registers; for a shape of the most columns.
-    fn tile_beside(shape: TileShape, job: &TileJob<'_, Self>, out: &mut [Self]);
 }
 
-/// Panics unless all reads and writes of `job` are in bounds: the kernels below do not look again.
-fn check_tile<T>(shape: TileShape, job: &TileJob<'_, T>, out: &[T]) {
-    assert!(job.rows.len() == shape.rows && out.len() >= shape.rows * shape.columns);
-    let far = job.rows.iter().copied().max().unwrap_or(0);
+/// The shape for a result of few rows, all evenly spaced. They may leave much of the last tile empty, which one of fewer
+/// columns and more rows does not.
+pub(crate) fn fitting_shape<T: Tiled>(rows: usize, columns: usize) -> TileShape {
+    let [wide, slim] = [columns, 1].map(|columns| T::tile_shape(columns, rows));
+    let wasted = |shape: TileShape| rows.next_multiple_of(shape.rows) - rows;
+    if wasted(wide) > rows / 32 && wasted(slim) == 0 {
+        slim
+    } else {
+        wide
+    }
+}
+
+/// Panics unless all reads and writes of `job` are in bounds: the kernels below do not look again. Tells how far rows are
+/// apart, in bytes, where they are evenly spaced.
+fn check_tile<T>(shape: TileShape, job: &TileJob<'_, T>, out: &[T]) -> Option<usize> {
+    let rows = job.rows;
+    assert!(rows.len() == shape.rows && rows.len() > 1 && job.out_step >= shape.columns);
+    assert!(out.len() >= (shape.rows - 1) * job.out_step + shape.columns);
+    let apart = rows[1].wrapping_sub(rows[0]);
+    let mut even = true;
+    for i in 1..rows.len() {
+        even &= rows[i].wrapping_sub(rows[i - 1]) == apart;
+    }
+    let far = match even {
+        true => rows[0].max(rows[rows.len() - 1]),
+        false => rows.iter().copied().max().unwrap_or(0),
+    };
     let (mut a_end, mut b_end) = (0, 0);
     for segment in job.segments.iter().filter(|segment| segment.len > 0) {
         a_end = a_end.max(segment.a + (segment.len - 1) * job.a_step + 1);
         b_end = b_end.max(segment.b + (segment.len - 1) * job.b_step + shape.columns);
     }
     assert!((a_end == 0 || far + a_end <= job.a.len()) && b_end <= job.b.len());
+    even.then(|| apart.wrapping_mul(size_of::<T>()))
 }
 
 /// One vector register.
@@ -123,33 +146,60 @@ unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
                     k += 1;
                 }
                 if held == TOGETHER {
-                    put::<V, ROWS, VECTORS>(&mut sums, out, begun);
+                    put::<V, ROWS, VECTORS>(&mut sums, out, job.out_step, begun);
                     (begun, held) = (true, 0);
                 }
             }
         }
         if held > 0 || !begun {
-            put::<V, ROWS, VECTORS>(&mut sums, out, begun);
+            put::<V, ROWS, VECTORS>(&mut sums, out, job.out_step, begun);
         }
     }
 }
 
-/// As `tile_body`, for rows side by side. A function of its own: in one with the other, the compiler keeps fewer of the
-/// columns in registers.
+/// Rows that are reached from one pointer: itself, and one and two distances further, which an address can hold.
+const PER_POINTER: usize = 3;
+
+/// Hides where a pointer comes from: the compiler would keep one for each row, most of them in memory.
+// It is the pointer itself that nobody shall know; nothing is read or written through it.
+#[allow(clippy::pointers_in_nomem_asm_block)]
+#[inline(always)]
+fn opaque<T>(pointer: &mut *const T) {
+    // SAFETY: no instruction at all, which says that it may have changed the pointer and has not.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    unsafe {
+        std::arch::asm!(
+            "/* {0} */",
+            inout(reg) * pointer,
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = pointer;
+}
+
+/// As `tile_body`, for rows that are `apart` bytes from each other. A function of its own: in one with the other, the compiler
+/// keeps fewer of the columns in registers. `POINTERS` is `ROWS` by [`PER_POINTER`], rounded up.
 ///
 /// # Safety
 /// As `tile_body`.
 #[inline(always)]
-unsafe fn beside_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
+unsafe fn even_body<V: Vector, const ROWS: usize, const VECTORS: usize, const POINTERS: usize>(
     job: &TileJob<'_, V::Element>,
+    apart: usize,
     out: *mut V::Element,
 ) {
-    // SAFETY: as in `tile_body`; row `i` is the `i`-th element from the first one on.
+    const { assert!(ROWS.div_ceil(PER_POINTER) == POINTERS) };
+    // SAFETY: as in `tile_body`; row `i` begins `i · apart` bytes behind the first one.
     unsafe {
         let mut sums = [[V::zero(); VECTORS]; ROWS];
         let (mut begun, mut held) = (job.accumulate, 0);
         for segment in job.segments {
-            let mut a = job.a.as_ptr().wrapping_add(job.rows[0] + segment.a);
+            let first = job.a.as_ptr().wrapping_add(job.rows[0] + segment.a);
+            let mut starts = [first; POINTERS];
+            for g in 0..POINTERS {
+                starts[g] = first.wrapping_byte_add(apart.wrapping_mul(PER_POINTER * g));
+            }
             let mut b = job.b.as_ptr().wrapping_add(segment.b);
             let mut k = 0;
             while k < segment.len {
@@ -160,24 +210,31 @@ unsafe fn beside_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
                     for v in 0..VECTORS {
                         columns[v] = V::load(b.add(v * V::LANES));
                     }
-                    for i in 0..ROWS {
-                        let a = V::splat(a.wrapping_add(i));
-                        for v in 0..VECTORS {
-                            sums[i][v] = sums[i][v].add_product(a, columns[v]);
+                    for g in 0..POINTERS {
+                        for r in 0..PER_POINTER {
+                            let i = g * PER_POINTER + r;
+                            if i < ROWS {
+                                let a = starts[g].wrapping_byte_add(apart.wrapping_mul(r));
+                                let a = V::splat(a);
+                                for v in 0..VECTORS {
+                                    sums[i][v] = sums[i][v].add_product(a, columns[v]);
+                                }
+                            }
                         }
+                        starts[g] = starts[g].wrapping_add(job.a_step);
+                        opaque(&mut starts[g]);
                     }
-                    a = a.wrapping_add(job.a_step);
                     b = b.wrapping_add(job.b_step);
                     k += 1;
                 }
                 if held == TOGETHER {
-                    put::<V, ROWS, VECTORS>(&mut sums, out, begun);
+                    put::<V, ROWS, VECTORS>(&mut sums, out, job.out_step, begun);
                     (begun, held) = (true, 0);
                 }
             }
         }
         if held > 0 || !begun {
-            put::<V, ROWS, VECTORS>(&mut sums, out, begun);
+            put::<V, ROWS, VECTORS>(&mut sums, out, job.out_step, begun);
         }
     }
 }
@@ -194,13 +251,17 @@ const TOGETHER: usize = 64;
 unsafe fn put<V: Vector, const ROWS: usize, const VECTORS: usize>(
     sums: &mut [[V; VECTORS]; ROWS],
     out: *mut V::Element,
+    out_step: usize,
     begun: bool,
 ) {
+    let mut to = out.cast_const();
     for i in 0..ROWS {
+        // Or else the places of all rows are computed ahead, and kept where the loop needs its registers.
+        opaque(&mut to);
         for v in 0..VECTORS {
             // SAFETY: the caller's promise.
             unsafe {
-                let to = out.add((i * VECTORS + v) * V::LANES);
+                let to = to.cast_mut().add(v * V::LANES);
                 let sum = if begun {
                     V::load(to).add(sums[i][v])
                 } else {
@@ -210,6 +271,7 @@ unsafe fn put<V: Vector, const ROWS: usize, const VECTORS: usize>(
                 sums[i][v] = V::zero();
             }
         }
+        to = to.wrapping_add(out_step);
     }
 }
 
@@ -339,15 +401,18 @@ mod x86 {
 macro_rules! tiled {
     ($($t:ty, $plain:literal, $avx2:ident, $avx512:ident;)*) => {$(
         impl Tiled for $t {
-            fn tile_shape(columns: usize) -> TileShape {
+            fn tile_shape(columns: usize, run: usize) -> TileShape {
                 // Sums, columns and one splat together just fill the 16 or 32 registers.
                 let (rows, lanes) = match level() {
                     Level::Avx512 => (14, 64 / size_of::<$t>()),
                     Level::Avx2 => (6, 32 / size_of::<$t>()),
                     Level::Base => (4, $plain),
                 };
-                let vectors = if columns <= lanes { 1 } else { 2 };
-                TileShape { rows, columns: vectors * lanes }
+                if columns > lanes {
+                    return TileShape { rows, columns: 2 * lanes };
+                }
+                let rows = if rows == 14 && !run.is_multiple_of(14) { 16 } else { rows };
+                TileShape { rows, columns: lanes }
             }
 
             fn tile(shape: TileShape, job: &TileJob<'_, $t>, out: &mut [$t]) {
@@ -356,9 +421,15 @@ macro_rules! tiled {
 
                 #[cfg(target_arch = "x86_64")]
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
-                unsafe fn avx512<const VECTORS: usize>(job: &TileJob<'_, $t>, out: *mut $t) {
+                unsafe fn avx512<const ROWS: usize, const VECTORS: usize>(job: &TileJob<'_, $t>, out: *mut $t) {
                     // SAFETY: the caller has checked the job and this function has the features.
-                    unsafe { tile_body::<$avx512, 14, VECTORS>(job, out) }
+                    unsafe { tile_body::<$avx512, ROWS, VECTORS>(job, out) }
+                }
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
+                unsafe fn avx512_even<const ROWS: usize, const VECTORS: usize, const POINTERS: usize>(job: &TileJob<'_, $t>, apart: usize, out: *mut $t) {
+                    // SAFETY: as above.
+                    unsafe { even_body::<$avx512, ROWS, VECTORS, POINTERS>(job, apart, out) }
                 }
                 #[cfg(target_arch = "x86_64")]
                 #[target_feature(enable = "avx2,fma,f16c,bmi2")]
@@ -366,58 +437,43 @@ macro_rules! tiled {
                     // SAFETY: as above.
                     unsafe { tile_body::<$avx2, 6, VECTORS>(job, out) }
                 }
-
-                check_tile(shape, job, out);
-                let one = shape == Self::tile_shape(1);
-                assert!(one || shape == Self::tile_shape(usize::MAX));
-                let out = out.as_mut_ptr();
-                // SAFETY: the job fits its slices by `check_tile`, the shape is the one compiled
-                // for this level, and `level` names only features that the processor has.
-                unsafe {
-                    match (level(), one) {
-                        #[cfg(target_arch = "x86_64")]
-                        (Level::Avx512, true) => avx512::<1>(job, out),
-                        #[cfg(target_arch = "x86_64")]
-                        (Level::Avx512, false) => avx512::<2>(job, out),
-                        #[cfg(target_arch = "x86_64")]
-                        (Level::Avx2, true) => avx2::<1>(job, out),
-                        #[cfg(target_arch = "x86_64")]
-                        (Level::Avx2, false) => avx2::<2>(job, out),
-                        (_, true) => tile_body::<Lanes<$t, $plain>, 4, 1>(job, out),
-                        (_, false) => tile_body::<Lanes<$t, $plain>, 4, 2>(job, out),
-                    }
-                }
-            }
-
-            fn tile_beside(shape: TileShape, job: &TileJob<'_, $t>, out: &mut [$t]) {
-                #[cfg(target_arch = "x86_64")]
-                use std::arch::x86_64::{$avx2, $avx512};
-
-                #[cfg(target_arch = "x86_64")]
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
-                unsafe fn avx512(job: &TileJob<'_, $t>, out: *mut $t) {
-                    // SAFETY: the caller has checked the job and this function has the features.
-                    unsafe { beside_body::<$avx512, 14, 2>(job, out) }
-                }
                 #[cfg(target_arch = "x86_64")]
                 #[target_feature(enable = "avx2,fma,f16c,bmi2")]
-                unsafe fn avx2(job: &TileJob<'_, $t>, out: *mut $t) {
+                unsafe fn avx2_even<const VECTORS: usize>(job: &TileJob<'_, $t>, apart: usize, out: *mut $t) {
                     // SAFETY: as above.
-                    unsafe { beside_body::<$avx2, 6, 2>(job, out) }
+                    unsafe { even_body::<$avx2, 6, VECTORS, 2>(job, apart, out) }
                 }
 
-                check_tile(shape, job, out);
-                assert!(shape == Self::tile_shape(usize::MAX));
-                assert!(job.rows.iter().enumerate().all(|(i, row)| *row == job.rows[0] + i));
+                let apart = check_tile(shape, job, out);
+                let one = shape.columns == Self::tile_shape(1, 1).columns;
+                assert!([1, 14].iter().any(|&run| shape == Self::tile_shape(if one { 1 } else { usize::MAX }, run)));
                 let out = out.as_mut_ptr();
-                // SAFETY: as in `tile`.
+                // SAFETY: the job fits its slices by `check_tile`, the shape is one compiled
+                // for this level, and `level` names only features that the processor has.
                 unsafe {
-                    match level() {
+                    match (level(), shape.rows, one, apart) {
                         #[cfg(target_arch = "x86_64")]
-                        Level::Avx512 => avx512(job, out),
+                        (Level::Avx512, 16, true, Some(apart)) => avx512_even::<16, 1, 6>(job, apart, out),
                         #[cfg(target_arch = "x86_64")]
-                        Level::Avx2 => avx2(job, out),
-                        _ => beside_body::<Lanes<$t, $plain>, 4, 2>(job, out),
+                        (Level::Avx512, 16, true, None) => avx512::<16, 1>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx512, _, true, Some(apart)) => avx512_even::<14, 1, 5>(job, apart, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx512, _, true, None) => avx512::<14, 1>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx512, _, false, Some(apart)) => avx512_even::<14, 2, 5>(job, apart, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx512, _, false, None) => avx512::<14, 2>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx2, _, true, Some(apart)) => avx2_even::<1>(job, apart, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx2, _, true, None) => avx2::<1>(job, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx2, _, false, Some(apart)) => avx2_even::<2>(job, apart, out),
+                        #[cfg(target_arch = "x86_64")]
+                        (Level::Avx2, _, false, None) => avx2::<2>(job, out),
+                        (_, _, true, _) => tile_body::<Lanes<$t, $plain>, 4, 1>(job, out),
+                        (_, _, false, _) => tile_body::<Lanes<$t, $plain>, 4, 2>(job, out),
                     }
                 }
             }
@@ -460,6 +516,7 @@ pub fn narrow_tile(
         b_step: NARROW.1,
         segments: &[],
         accumulate: false,
+        out_step: NARROW.1,
     };
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
@@ -487,6 +544,7 @@ pub fn narrow_tile(
             let job = TileJob {
                 rows,
                 segments: &segments,
+                out_step: columns,
                 ..plain
             };
             check_tile(TileShape { rows: 4, columns }, &job, &piece);

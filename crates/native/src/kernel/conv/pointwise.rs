@@ -9,6 +9,9 @@ use crate::simd::{self, Gemm, Strides};
 /// Images from which on each is one task.
 const MANY_IMAGES: usize = 4;
 
+/// Features from which on a filter gradient is a product in any layout: with fewer, register tiles read them in place as fast.
+const MANY_FEATURES: usize = 128;
+
 /// Into how many parts the images are divided for a filter gradient.
 const PARTS: usize = 16;
 
@@ -54,7 +57,8 @@ pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     }
     if problem.dims.iter().all(filter) && problem.is_wide() {
         let rhs = spacing(problem, |dim| dim.rhs)?;
-        return (lhs == 1 && rhs == 1).then_some(Plan::Filter(lhs, rhs));
+        let many = problem.b.min(problem.o) >= MANY_FEATURES;
+        return (many || lhs == 1 && rhs == 1).then_some(Plan::Filter(lhs, rhs));
     }
     None
 }

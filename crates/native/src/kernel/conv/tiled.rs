@@ -55,7 +55,8 @@ impl<'a> Plan<'a> {
         cuts.push(Cut::batch(problem.b, problem.lhs.outer, problem.out.outer));
         cuts.extend(problem.dims.iter().map(Cut::spatial));
         let counts: List<usize> = cuts.iter().map(|cut| cut.count).collect();
-        let shape = T::Sum::tile_shape(problem.o);
+        let run = problem.dims.last().map_or(1, |dim| dim.out.size);
+        let shape = T::Sum::tile_shape(problem.o, run);
         let reach = |sizes: &[usize]| -> List<usize> {
             cuts.iter()
                 .zip(sizes)
@@ -105,6 +106,16 @@ impl<'a> Plan<'a> {
         };
         plan.combine();
         plan
+    }
+
+    /// Whether these are a tile's places, one right after the other in the result and all features of them this task's own,
+    /// so that sums can be left where they belong.
+    fn is_own_run(&self, writes: &[usize], width: usize) -> bool {
+        let Problem { groups, o, out, .. } = *self.problem;
+        let follow = |pair: &[usize]| pair[0] + o == pair[1];
+        (groups, self.parts, out.inner) == (1, 1, 1)
+            && (writes.len(), width) == (self.shape.rows, self.shape.columns)
+            && writes.windows(2).all(follow)
     }
 
     /// Lists the combinations of phases with their taps.
@@ -302,7 +313,7 @@ fn solve_box<'p, T: Real>(
                 // A short last tile repeats its last row; the repeats are not stored.
                 padded[..reads.len()].copy_from_slice(reads);
                 padded[reads.len()..rows].fill(reads[reads.len() - 1]);
-                let job = TileJob {
+                let mut job = TileJob {
                     a: input,
                     rows: &padded[..rows],
                     a_step: 1,
@@ -310,7 +321,17 @@ fn solve_box<'p, T: Real>(
                     b_step: plan.shape.columns,
                     segments: &combo.segments,
                     accumulate: false,
+                    out_step: plan.shape.columns,
                 };
+                if plan.is_own_run(writes, width) {
+                    let len = (rows - 1) * problem.o + width;
+                    let run = out.slice(writes[0] + first, len);
+                    if let Some(run) = T::as_sums_mut(run) {
+                        job.out_step = problem.o;
+                        T::Sum::tile(plan.shape, &job, run);
+                        continue;
+                    }
+                }
                 T::Sum::tile(plan.shape, &job, tile);
                 let shift = first as isize * problem.out.inner;
                 store::<T>(
@@ -349,9 +370,17 @@ fn list_places(
             writes.push(write as usize);
             return;
         };
-        for q in start..end.min(phase.count) {
+        let places = (start..end.min(phase.count)).map(|q| {
             let read = read + (q - start) * cut.advance * stride;
             let write = write + (phase.first + q * phase.step) as isize * cut.out.stride;
+            (read, write)
+        });
+        if inner.is_empty() {
+            reads.extend(places.clone().map(|(read, _)| read));
+            writes.extend(places.map(|(_, write)| write as usize));
+            return;
+        }
+        for (read, write) in places {
             go(inner, read, write, reads, writes);
         }
     }

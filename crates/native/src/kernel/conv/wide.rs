@@ -3,17 +3,34 @@
 //! Rows are pairs of an output place and an image (for a gradient: filter tap and input feature),
 //! columns are output features, and the contraction runs along the window and the features (places
 //! and images). Input and filter are copied chunk by chunk with images and output features innermost;
-//! the sums of all tiles are kept while the chunks pass by.
+//! the sums of all tiles are kept while the chunks pass by. Each of a fixed number of tasks sums its share of the
+//! chunks, so what a thread has copied it reads itself; where the result is large, tasks have tiles instead of chunks.
 
 use super::problem::{Dim, Side};
 use super::slab::{self, Channels, Span};
+use super::sum;
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
 use crate::memory::Room;
-use crate::parallel::{self, Part};
-use crate::simd::{Segment, TileJob, TileShape, Tiled};
+use crate::parallel::{self, Part, Parts};
+use crate::simd::{Segment, TileJob, TileShape, Tiled, fitting_shape};
 
 /// Groups from which on each is one task.
 const MANY_GROUPS: usize = 4;
+
+/// Tasks to divide the chunks into, and how many there have to be at least.
+const TASKS: (usize, usize) = (16, 4);
+
+/// Products that go into a register tile at once: as much of the filter's copy stays in the first-level cache.
+const LONG: usize = 256;
+
+/// A width at which runs one after the other do not all fall on the same few lines of the first-level cache.
+fn spaced(width: usize) -> usize {
+    if width.is_multiple_of(256) {
+        width + 16
+    } else {
+        width
+    }
+}
 
 /// The contraction cut into chunks, and the result into tiles.
 struct Plan<'a> {
@@ -31,7 +48,8 @@ struct Plan<'a> {
     right_direct: bool,
     left_strides: List<usize>,
     right_strides: List<usize>,
-    /// Width of a copied run of output features: whole tiles.
+    /// Widths of copied runs of images and of output features; the latter holds whole tiles.
+    left_pitch: usize,
     pitch: usize,
     /// One entry per row: where it is in the copied input, and in the result.
     rows: Vec<(usize, isize)>,
@@ -42,8 +60,11 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn new<T: Real>(problem: &'a Problem) -> Self {
-        let shape = T::Sum::tile_shape(problem.o);
-        let pitch = problem.o.next_multiple_of(shape.columns);
+        let shape = fitting_shape::<T::Sum>(problem.b * problem.places().0, problem.o);
+        let (left_pitch, pitch) = (
+            spaced(problem.b),
+            spaced(problem.o.next_multiple_of(shape.columns)),
+        );
         let window = problem.dims.iter().map(|dim| dim.rhs.size);
         let full: List<usize> = std::iter::once(problem.f).chain(window).collect();
         let reach = |sizes: &[usize]| -> List<usize> {
@@ -53,12 +74,12 @@ impl<'a> Plan<'a> {
             std::iter::once(sizes[0]).chain(inner).collect()
         };
         let elements = |sizes: &[usize]| {
-            let left = reach(sizes).iter().product::<usize>() * problem.b;
+            let left = reach(sizes).iter().product::<usize>() * left_pitch;
             (left, sizes.iter().product::<usize>() * pitch)
         };
         let sizes = slab::divide(&full, |sizes| {
             let (left, right) = elements(sizes);
-            left + right <= SLAB / 2
+            left + right <= SLAB / 2 && sizes.iter().product::<usize>() <= LONG
         });
         let (left, right) = elements(&sizes);
         let same = T::as_sums(&[]).is_some();
@@ -72,7 +93,7 @@ impl<'a> Plan<'a> {
         // Whole tiles only: a tile reads all its columns.
         let right_direct = same
             && problem.rhs.outer == 1
-            && problem.o == pitch
+            && problem.o.is_multiple_of(shape.columns)
             && problem.rhs.inner >= 0
             && problem.dims.iter().all(|dim| dim.rhs.stride >= 0);
         let in_place = |inner: isize, stride: fn(&Dim) -> isize| -> List<usize> {
@@ -84,7 +105,7 @@ impl<'a> Plan<'a> {
         };
         let left_strides = match left_direct {
             true => in_place(problem.lhs.inner, |dim| dim.lhs.stride),
-            false => slab::strides(&reach(&sizes), problem.b),
+            false => slab::strides(&reach(&sizes), left_pitch),
         };
         let right_strides = match right_direct {
             true => in_place(problem.rhs.inner, |dim| dim.rhs.stride),
@@ -101,6 +122,7 @@ impl<'a> Plan<'a> {
             right_direct,
             left_strides,
             right_strides,
+            left_pitch,
             pitch,
             rows: Vec::new(),
             order: Vec::new(),
@@ -138,7 +160,7 @@ impl<'a> Plan<'a> {
     }
 
     fn tiles(&self) -> usize {
-        self.row_tiles * self.pitch / self.shape.columns
+        self.row_tiles * self.problem.o.div_ceil(self.shape.columns)
     }
 
     /// Copies chunk `index` of a group: the input under it, then its part of the filter.
@@ -176,7 +198,7 @@ impl<'a> Plan<'a> {
             pitch,
         };
         let offset = problem.lhs.offset + group as isize * problem.lhs.group;
-        let images = channels(problem.b, problem.lhs.outer, problem.b);
+        let images = channels(problem.b, problem.lhs.outer, self.left_pitch);
         if !self.left_direct {
             slab::fill(left, lhs, offset, &lhs_spans, images);
         }
@@ -274,6 +296,7 @@ impl<'a> Plan<'a> {
                 b_step: self.right_strides.last().copied().unwrap_or(0),
                 segments,
                 accumulate: true,
+                out_step: columns,
             };
             T::Sum::tile(self.shape, &job, sums);
         }
@@ -346,6 +369,57 @@ impl Plan<'_> {
     }
 }
 
+impl Plan<'_> {
+    /// Sums the chunks of a group, an equal share of them for each of the results that `sums` has room for.
+    fn share_chunks<T: Real>(
+        &self,
+        sums: &mut [T::Sum],
+        lhs: &[T],
+        rhs: &[T],
+        group: usize,
+        chunks: usize,
+    ) {
+        let len = self.tiles() * self.shape.rows * self.shape.columns;
+        let tasks = sums.len() / len;
+        let all = Parts::new(sums);
+        let make = || Room::<T::Sum>::any(self.left + self.right);
+        parallel::for_tasks_with(tasks, make, |copy, task| {
+            let mut part = all.task(task);
+            let sums = part.slice(task * len, len);
+            sums.fill(T::Sum::default());
+            for index in task * chunks / tasks..(task + 1) * chunks / tasks {
+                self.fill(copy, lhs, rhs, group, index);
+                let chunk = self.chunk(copy, lhs, rhs, group, index);
+                self.add::<T>(sums, 0, chunk, &self.segments(index));
+            }
+        });
+    }
+
+    /// Writes finished tiles from `first` on, by all threads.
+    fn write<T: Real>(&self, sums: &[T::Sum], first: usize, group: usize, out: &mut [T]) {
+        let tile = self.shape.rows * self.shape.columns;
+        let count = sums.len() / tile;
+        if count == self.tiles() && self.problem.out.inner != 1 {
+            let tasks = count / self.row_tiles * PIECES;
+            let work = |(): &mut (), task, out: &mut Part<'_, T>| {
+                self.store_across(sums, task, group, out);
+            };
+            return parallel::for_disjoint(out, tasks, || (), work);
+        }
+        let share = count.div_ceil(TASKS.0) * tile;
+        let work = |(): &mut (), task: usize, out: &mut Part<'_, T>| {
+            let end = sums.len().min((task + 1) * share);
+            self.store(
+                &sums[task * share..end],
+                first + task * share / tile,
+                group,
+                out,
+            );
+        };
+        parallel::for_disjoint(out, sums.len().div_ceil(share), || (), work);
+    }
+}
+
 /// Solves `problem`, which has no dilated input.
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
     let plan = Plan::new::<T>(problem);
@@ -378,6 +452,17 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             }
         });
     }
+    let len = plan.tiles() * tile;
+    let tasks = (PACKED / 4 / len.max(1)).min(chunks).min(TASKS.0);
+    if tasks >= TASKS.1 {
+        let mut sums = Room::<T::Sum>::any(tasks * len);
+        for group in 0..problem.groups {
+            plan.share_chunks(&mut sums, lhs, rhs, group, chunks);
+            sum::collect(&mut sums, len);
+            plan.write(&sums[..len], 0, group, out);
+        }
+        return;
+    }
     // Some chunks at a time: enough to keep all threads busy between the two stages, few enough to
     // be near when they are read again.
     let held = (PACKED / 8 / size.max(1)).clamp(1, chunks);
@@ -388,8 +473,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             let count = per_round.min(plan.tiles() - first);
             let sums = &mut sums[..count * tile];
             sums.fill(T::Sum::default());
-            // A fixed number of tasks of about equal size.
-            let share = count.div_ceil(16) * tile;
+            let share = count.div_ceil(TASKS.0) * tile;
             for start in (0..chunks).step_by(held) {
                 let end = chunks.min(start + held);
                 let copies = &mut copies[..(end - start) * size];
@@ -405,32 +489,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
                     }
                 });
             }
-            if count == plan.tiles() && problem.out.inner != 1 {
-                let tasks = count / plan.row_tiles * PIECES;
-                let sums = &*sums;
-                parallel::for_disjoint(
-                    out,
-                    tasks,
-                    || (),
-                    |(), task, out| plan.store_across(sums, task, group, out),
-                );
-                continue;
-            }
-            let tasks = (count * tile).div_ceil(share);
-            parallel::for_disjoint(
-                out,
-                tasks,
-                || (),
-                |(), task, out| {
-                    let end = sums.len().min((task + 1) * share);
-                    plan.store(
-                        &sums[task * share..end],
-                        first + task * share / tile,
-                        group,
-                        out,
-                    );
-                },
-            );
+            plan.write(sums, first, group, out);
         }
     }
 }

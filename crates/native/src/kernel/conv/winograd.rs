@@ -27,8 +27,6 @@ pub(super) use filter::{fits as fits_filter, run as run_filter};
 const BLOCK: usize = 1 << 16;
 /// Elements of a filter that stays near while a block of patches passes by.
 const FILTER: usize = 1 << 16;
-/// Features that are summed before they are added up: results are differences of sums, so these have to be the more exact.
-const TOGETHER: usize = 64;
 /// Patches that a transformed filter has to serve.
 const SERVED: usize = 64;
 
@@ -51,7 +49,7 @@ pub(super) fn fits<T: Real>(problem: &Problem) -> bool {
     let plain = |dim: &Dim| is_plain(dim) && dim.rhs.size == 3 && dim.out.size >= SIDE;
     plain(down)
         && plain(across)
-        && are_vectors(f, o, T::Sum::tile_shape(o))
+        && are_vectors(f, o, T::Sum::tile_shape(o, f))
         && f * o <= FILTER
         && Patches::new(b, down.out.size, across.out.size).count() >= SERVED
         && problem.products() >= PARALLEL
@@ -78,7 +76,7 @@ struct Workspace<S> {
 
 /// Solves `problem`, which [`fits`].
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
-    let shape = T::Sum::tile_shape(problem.o);
+    let shape = T::Sum::tile_shape(problem.o, usize::MAX);
     let panels = problem.o.div_ceil(shape.columns);
     let panel = PLANES * problem.f * shape.columns;
     let mut filter = Room::<T::Sum>::any(panels * panel);
@@ -171,30 +169,27 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         for (index, filter) in self.filter.chunks_exact(panel).enumerate() {
             for (p, filter) in filter.chunks_exact(self.problem.f * columns).enumerate() {
                 for first in (0..count).step_by(rows) {
-                    // A short last tile repeats its last row; the repeats are not used.
+                    // What a short last tile reads beyond the patches is not used.
                     let mut offsets = [0; 32];
                     for (r, offset) in offsets[..rows].iter_mut().enumerate() {
-                        *offset = (first + r).min(count - 1) * self.problem.f;
+                        *offset = (first + r) * self.problem.f;
                     }
                     let at = (first / rows * PLANES + p) * tile;
-                    let products = &mut products[at..at + tile];
-                    for f in (0..self.problem.f).step_by(TOGETHER) {
-                        let len = TOGETHER.min(self.problem.f - f);
-                        let job = TileJob {
-                            a: &patches[p * plane..(p + 1) * plane],
-                            rows: &offsets[..rows],
-                            a_step: 1,
-                            b: filter,
-                            b_step: columns,
-                            segments: &[Segment {
-                                a: f,
-                                b: f * columns,
-                                len,
-                            }],
-                            accumulate: f > 0,
-                        };
-                        S::tile(self.shape, &job, products);
-                    }
+                    let job = TileJob {
+                        a: &patches[p * plane..(p + 1) * plane],
+                        rows: &offsets[..rows],
+                        a_step: 1,
+                        b: filter,
+                        b_step: columns,
+                        segments: &[Segment {
+                            a: 0,
+                            b: 0,
+                            len: self.problem.f,
+                        }],
+                        accumulate: false,
+                        out_step: columns,
+                    };
+                    S::tile(self.shape, &job, &mut products[at..at + tile]);
                 }
             }
             let o = index * columns;

@@ -227,3 +227,30 @@ fn the_rest_is_finite_where_it_should_be() {
     }
     assert_eq!(acosh(1.0), 0.0);
 }
+
+#[test]
+fn exponentials_of_a_slice_are_those_of_its_elements() {
+    let mut x: Vec<f32> = (0..3000).map(|i| (i as f32 - 1500.0) * 0.07).collect();
+    x.extend([
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        -0.0,
+        87.5,
+        -87.5,
+        88.7,
+        -103.9,
+    ]);
+    // Blocks without an argument that is out of range, and with some.
+    for x in [&x[..], &x[800..2100], &x[1500..1501]] {
+        let mut out = vec![0.0; x.len()];
+        exp_slice(&mut out, x, |x| x - 1.0);
+        for (&x, &y) in x.iter().zip(&out) {
+            let want = exp(x - 1.0);
+            assert!(
+                want.to_bits() == y.to_bits() || want.is_nan() && y.is_nan(),
+                "{x}: {y}, not {want}"
+            );
+        }
+    }
+}
