@@ -14,7 +14,7 @@ from turns import Runner, answer, example, measured
 
 PEERS = ["torch", "jax", "tensorflow", "numpy"]
 THREADS = int(os.environ.get("BENCH_THREADS", "2"))
-SIZES = (64, 256, 512, 1024, 2048)
+SIZES, HALF_SIZES = (64, 256, 512, 1024, 2048), (512, 1024)
 # name: batch, channels, image, window, stride, groups, transposed
 CONVOLUTIONS = {
     "conv2d 3x3 (8,64,56,56)": (8, 64, (56, 56), 3, 1, 1, False),
@@ -40,6 +40,7 @@ BOTH = ("forward", "forward and back")
 
 def names():
     rows = [f"matmul {n} {way}" for n in SIZES for way in BOTH]
+    rows += [f"matmul bf16 {n} {way}" for n in HALF_SIZES for way in BOTH]
     layouts, ways = ("first", "last"), ("forward", "by input", "by filter")
     rows += [f"{name} channels {layout} {way}" for name in CONVOLUTIONS for layout in layouts for way in ways]
     return rows + [f"{name} {way}" for name in OTHERS for way in BOTH]
@@ -66,7 +67,7 @@ class Data:
 
     def operands(self, name):
         if name.startswith("matmul "):
-            n = int(name.split()[1])
+            n = int(name.split()[-1])
             return [self(n, n), self(n, n)]
         return [self(*shape) for shape in OTHERS[name]]
 
@@ -91,6 +92,7 @@ def torch_row(name, way, layout, data):
         mask = [way == "by input", way == "by filter", False]
         return lambda: torch.ops.aten.convolution_backward(grad, x, w, None, *rest, mask)
     x = [torch.from_numpy(a) for a in data.operands(name)]
+    x = [a.bfloat16() for a in x] if "bf16" in name else x
     call = {
         "attention": F.scaled_dot_product_attention,
         "softmax": lambda x: torch.softmax(x, -1),
@@ -140,7 +142,7 @@ def jax_row(name, way, layout, data):
             return jax.lax.conv_general_dilated(x, w, steps, pad, gaps, [1] * rank, numbers, groups)
 
     else:
-        x = [jnp.asarray(a) for a in data.operands(name)]
+        x = [jnp.asarray(a, jnp.bfloat16 if "bf16" in name else jnp.float32) for a in data.operands(name)]
 
         def norm(x, g, b):
             d = x - x.mean(-1, keepdims=True)
@@ -162,7 +164,7 @@ def jax_row(name, way, layout, data):
     if way == "forward":
         run, given = jax.jit(call), x
     else:
-        given = [*x, jnp.asarray(data(*call(*x).shape))]
+        given = [*x, jnp.asarray(data(*call(*x).shape), x[0].dtype)]
 
         def back(*given):
             if way == "forward and back":
@@ -203,7 +205,7 @@ def tensorflow_row(name, way, layout, data):
             return tf.nn.conv2d(x, w, stride, [[0, 0]] + [[window // 2] * 2] * 2 + [[0, 0]])
 
     else:
-        x = [tf.constant(a) for a in data.operands(name)]
+        x = [tf.cast(a, tf.bfloat16 if "bf16" in name else tf.float32) for a in data.operands(name)]
         # Its compiler fuses these.
         compiled = name.split()[0] in ("layer", "gelu")
 
@@ -224,7 +226,7 @@ def tensorflow_row(name, way, layout, data):
     if way == "forward":
         run, given = tf.function(call, jit_compile=compiled), x
     else:
-        given = [*x, tf.constant(data(*call(*x).shape))]
+        given = [*x, tf.cast(data(*call(*x).shape), x[0].dtype)]
 
         def back(*given):
             chosen = {"by input": given[:1], "by filter": given[1:2], "forward and back": given[:-1]}[way]
@@ -241,7 +243,7 @@ def tensorflow_row(name, way, layout, data):
 def numpy_row(name, way, layout, data):
     import numpy as np
 
-    if layout or way != "forward":
+    if layout or way != "forward" or "bf16" in name:
         return None
     x = data.operands(name)
 

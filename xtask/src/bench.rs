@@ -1,99 +1,74 @@
-//! Measurements: ours, and the same in the peers' libraries where Python has them.
+//! Measurements of ours beside the peers'.
 
-use std::path::PathBuf;
-use std::process::Command;
-
-use crate::{Failure, Outcome, python, ratios, shell, suggest};
+use crate::{Failure, Outcome, python, shell, suggest};
 
 struct Bench {
     name: &'static str,
     /// The file that must exist, so that a missing one is named rather than cargo's target list.
     source: &'static str,
-    cargo: &'static [&'static str],
-    /// The peers' side, run with the same arguments.
-    peers: &'static str,
-    /// The same from Python, which measures its peers itself; needs the wheel.
-    front: Option<&'static str>,
+    /// What cargo builds or runs first.
+    cargo: &'static [&'static [&'static str]],
+    /// Measures the peers, and ours in turns with them where it can; needs the wheel.
+    front: &'static str,
 }
 
 const BENCHES: &[Bench] = &[
     Bench {
         name: "kernels",
-        source: "crates/native/examples/bench_kernels.rs",
-        cargo: &[
-            "run",
-            "--release",
-            "-p",
-            "clematis-native",
-            "--example",
-            "bench_kernels",
-        ],
-        peers: "bench/peers_kernels.py",
-        front: None,
-    },
-    Bench {
-        name: "dispatch",
-        source: "crates/core/benches/dispatch.rs",
-        cargo: &["bench", "-p", "clematis-core", "--bench", "dispatch"],
-        peers: "",
-        front: Some("bench/dispatch.py"),
-    },
-    Bench {
-        name: "train",
-        source: "crates/compile/examples/bench_train/main.rs",
-        cargo: &[
+        source: "crates/compile/examples/kernel_table.rs",
+        cargo: &[&[
             "build",
             "--release",
             "-p",
             "clematis-compile",
             "--example",
-            "bench_train",
+            "kernel_table",
+        ]],
+        front: "bench/kernels.py",
+    },
+    Bench {
+        name: "dispatch",
+        source: "crates/core/benches/dispatch.rs",
+        cargo: &[&["bench", "-p", "clematis-core", "--bench", "dispatch"]],
+        front: "bench/dispatch.py",
+    },
+    Bench {
+        name: "train",
+        source: "crates/compile/examples/bench_train/main.rs",
+        cargo: &[
+            &[
+                "build",
+                "--release",
+                "-p",
+                "clematis-compile",
+                "--example",
+                "bench_train",
+            ],
+            // A peer in Rust, built here alone: no test and no lint waits for it.
+            &[
+                "build",
+                "--release",
+                "--locked",
+                "--manifest-path",
+                "bench/candle/Cargo.toml",
+            ],
         ],
-        peers: "",
-        front: Some("bench/train.py"),
+        front: "bench/train.py",
     },
 ];
 
 pub fn run(args: &[String]) -> Outcome {
     let (bench, rest) = choose(args)?;
-    let root = shell::root();
-    if !root.join(bench.source).is_file() {
+    if !shell::root().join(bench.source).is_file() {
         return Err(format!("bench {}: {} does not exist", bench.name, bench.source).into());
     }
-    if let Some(front) = bench.front {
-        shell::run(shell::cargo(bench.cargo))?;
-        python::set_up()?;
-        let mut args = vec![front];
-        args.extend(rest.iter().map(String::as_str));
-        return Ok(shell::run(python::command("python", &args))?);
+    for command in bench.cargo {
+        shell::run(shell::cargo(command))?;
     }
-    let peers = root.join(bench.peers).is_file().then(interpreter).flatten();
-    let mut ours: Vec<&str> = bench.cargo.to_vec();
-    if !rest.is_empty() || peers.is_some() {
-        ours.push("--");
-        ours.extend(rest.iter().map(String::as_str));
-    }
-    let Some(interpreter) = peers else {
-        println!(
-            "peers: no {} or no Python with torch, jax or numpy, so nothing to compare with",
-            bench.peers
-        );
-        return Ok(shell::run(shell::cargo(&ours))?);
-    };
-    ours.push("--json");
-    let own = shell::output(shell::cargo(&ours))?;
-    let mut command = Command::new(interpreter);
-    command.arg(bench.peers).current_dir(root);
-    // A plain word is a filter, which the peers' script takes by name.
-    for word in rest {
-        if !word.starts_with('-') {
-            command.arg("--filter");
-        }
-        command.arg(word);
-    }
-    let others = shell::output(command)?;
-    print!("{}", ratios::table(&own, &others)?);
-    Ok(())
+    python::set_up()?;
+    let mut args = vec![bench.front];
+    args.extend(rest.iter().map(String::as_str));
+    Ok(shell::run(python::command("python", &args))?)
 }
 
 /// The named benchmark, `kernels` if the first argument is an option or absent, and what is passed on.
@@ -117,26 +92,6 @@ fn choose(args: &[String]) -> Result<(&'static Bench, &[String]), Failure> {
     Err(Failure::Usage(format!("no benchmark `{name}`; {hint}")))
 }
 
-/// The first Python that has at least one of the peers.
-fn interpreter() -> Option<PathBuf> {
-    let asks = "import importlib.util as u, sys; \
-                sys.exit(0 if any(u.find_spec(m) for m in ('torch', 'jax', 'numpy')) else 1)";
-    let venv = shell::root().join(".venv");
-    [
-        venv.join("bin/python"),
-        venv.join("Scripts/python.exe"),
-        PathBuf::from("python3"),
-        PathBuf::from("python"),
-    ]
-    .into_iter()
-    .find(|python| {
-        Command::new(python)
-            .args(["-c", asks])
-            .output()
-            .is_ok_and(|out| out.status.success())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,7 +102,7 @@ mod tests {
 
     #[test]
     fn options_alone_mean_kernels_and_are_passed_on() {
-        let args = strings(&["--quick", "matmul"]);
+        let args = strings(&["--rounds", "2", "matmul"]);
         let (bench, rest) = choose(&args).expect("known");
         assert_eq!((bench.name, rest), ("kernels", args.as_slice()));
     }

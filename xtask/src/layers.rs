@@ -69,12 +69,12 @@ const UNSAFE: &[&str] = &[
     "crates/bridge/src/peek/torch.rs",
     "crates/core/src/host.rs",
     // Calls a peer's kernel directly, to measure beside ours.
-    "crates/native/examples/bench_kernels.rs",
     "crates/native/src/buffer.rs",
     "crates/native/src/element.rs",
     "crates/native/src/parallel.rs",
     "crates/native/src/pool.rs",
     "crates/native/src/simd.rs",
+    "crates/native/src/simd/brain.rs",
     "crates/native/src/simd/tile.rs",
     // A C function that carries data, which PyO3 has no way to make.
     "crates/py/src/callable.rs",

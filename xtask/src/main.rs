@@ -9,7 +9,6 @@ mod docs;
 mod layers;
 mod lint;
 mod python;
-mod ratios;
 mod rows;
 mod setup;
 mod shell;

@@ -8,7 +8,7 @@ use clematis_core::jit::{Program, Recorder};
 use clematis_core::ops::{self, ConvOptions, Ops, Padding};
 use clematis_core::pass::Options;
 use clematis_core::random::Key;
-use clematis_core::{Result, Role, Shape, Tensor, bail};
+use clematis_core::{DType, Result, Role, Shape, Tensor, bail};
 use clematis_nn::functional::conv::{Sliding, conv_transpose};
 use clematis_nn::init;
 use std::time::{Duration, Instant};
@@ -44,12 +44,14 @@ type Function = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
 /// A row without its way: the shapes of its operands, and what is made of them.
 struct Kernel {
     shapes: Vec<Vec<usize>>,
+    dtype: DType,
     call: Function,
 }
 
 fn kernel(shapes: &[&[usize]], call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static) -> Kernel {
     Kernel {
         shapes: shapes.iter().map(|shape| shape.to_vec()).collect(),
+        dtype: DType::F32,
         call: Box::new(call),
     }
 }
@@ -105,6 +107,12 @@ fn names() -> Vec<String> {
         names.extend([
             format!("matmul {n} forward"),
             format!("matmul {n} forward and back"),
+        ]);
+    }
+    for n in [512, 1024] {
+        names.extend([
+            format!("matmul bf16 {n} forward"),
+            format!("matmul bf16 {n} forward and back"),
         ]);
     }
     for (name, _) in CONVOLUTIONS {
@@ -168,6 +176,16 @@ fn find(name: &str) -> Result<Kernel> {
             }
         }
     }
+    if let Some(n) = name
+        .strip_prefix("matmul bf16 ")
+        .and_then(|n| n.parse().ok())
+    {
+        let product = |x: &[Tensor]| ops::matmul(&x[0], &x[1]).done();
+        return Ok(Kernel {
+            dtype: DType::BF16,
+            ..kernel(&[&[n, n], &[n, n]], product)
+        });
+    }
     if let Some(n) = name.strip_prefix("matmul ").and_then(|n| n.parse().ok()) {
         return Ok(kernel(&[&[n, n], &[n, n]], |x| {
             ops::matmul(&x[0], &x[1]).done()
@@ -208,12 +226,14 @@ fn record(name: &str) -> Result<(Program, Vec<Tensor>)> {
     let keys = Key::new(0).split_n(kernel.shapes.len() + 1);
     let mut given = Vec::new();
     for (shape, key) in kernel.shapes.iter().zip(&keys) {
-        given.push(init::normal(Shape::from_sizes(shape), 1.0, key)?);
+        let x = init::normal(Shape::from_sizes(shape), 1.0, key)?;
+        given.push(ops::materialize(&ops::cast(&x, kernel.dtype).done()?)?);
     }
     if way != Way::Forward {
         let result = (kernel.call)(&given)?;
         let key = &keys[kernel.shapes.len()];
-        given.push(init::normal(result.shape().clone(), 1.0, key)?);
+        let grad = init::normal(result.shape().clone(), 1.0, key)?;
+        given.push(ops::materialize(&ops::cast(&grad, kernel.dtype).done()?)?);
     }
     let recorder = Recorder::new("kernel");
     let mut traced = Vec::new();

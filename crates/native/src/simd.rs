@@ -8,10 +8,14 @@
 //! on a new machine run the code of an old one; it never raises it beyond what is there.
 #![allow(unsafe_code)]
 
+mod brain;
 mod tile;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+#[cfg(test)]
+pub(crate) use brain::has_brain;
+pub(crate) use brain::{BRAIN, Pair, brain_tile, prefers_brain};
 pub use tile::{NARROW, narrow_tile};
 pub(crate) use tile::{Segment, TileJob, TileShape, Tiled, fitting_shape};
 

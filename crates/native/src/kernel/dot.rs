@@ -1,7 +1,7 @@
 //! Matrix products: batched, over operands with any strides, for every dtype.
 //!
 //! f32, f64 and their complex pairs run on the crate `gemm`; halves are widened panel by panel, summed
-//! in f32 and rounded once; integers wrap and booleans are an `or` of `and`s, by a blocked loop.
+//! in f32 and rounded once (bf16 without widening where the processor can: `brain`); integers wrap and booleans are an `or` of `and`s, by a blocked loop.
 //! The result is contiguous. What a contraction over several axes means is the caller's affair: here
 //! an operand has a batch, one row axis and one column axis.
 //!
@@ -11,8 +11,12 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 
+use crate::element::Stored;
+use crate::memory::Room;
 use crate::parallel;
 use crate::simd::{self, Strides, multiversion};
+
+mod brain;
 
 /// Products below which a second thread costs more than it brings.
 const PARALLEL: usize = 1 << 20;
@@ -187,7 +191,7 @@ dot_by_gemm!(f32, f64, Complex<f32>, Complex<f64>);
 const PANEL: [usize; 3] = [512, 2048, 512];
 
 macro_rules! dot_by_widening {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $own:expr;)*) => {$(
         impl Dot for $t {
             fn product(
                 [m, n, k]: [usize; 3],
@@ -196,18 +200,24 @@ macro_rules! dot_by_widening {
                 rhs: (&[Self], Strides),
                 threads: usize,
             ) {
+                let own: fn([usize; 3], &mut [Self], (&[Self], Strides), (&[Self], Strides), usize) -> bool = $own;
+                if own([m, n, k], dst, lhs, rhs, threads) {
+                    return;
+                }
                 let [mb, nb, kb] = [m.min(PANEL[0]), n.min(PANEL[1]), k.min(PANEL[2])];
-                let mut sums = vec![0f32; mb * nb];
-                let (mut left, mut right) = (vec![0f32; mb * kb], vec![0f32; kb * nb]);
+                let mut sums = Room::<f32>::any(mb * nb);
+                let (mut left, mut right) = (Room::<f32>::any(mb * kb), Room::<f32>::any(kb * nb));
                 for j in (0..n).step_by(nb) {
                     let nb = nb.min(n - j);
                     for i in (0..m).step_by(mb) {
                         let mb = mb.min(m - i);
-                        sums.fill(0.0);
+                        if k == 0 {
+                            sums.fill(0.0);
+                        }
                         for p in (0..k).step_by(kb.max(1)) {
                             let kb = kb.min(k - p);
-                            gather(&mut left[..mb * kb], mb, lhs.0, shifted(lhs.1, i, p), Self::to_f32);
-                            gather(&mut right[..kb * nb], kb, rhs.0, shifted(rhs.1, p, j), Self::to_f32);
+                            widen(&mut left[..mb * kb], kb, lhs.0, shifted(lhs.1, i, p), threads);
+                            widen(&mut right[..kb * nb], nb, rhs.0, shifted(rhs.1, p, j), threads);
                             simd::gemm(
                                 [mb, nb, kb],
                                 (&mut sums, contiguous(nb)),
@@ -217,19 +227,61 @@ macro_rules! dot_by_widening {
                                 threads,
                             );
                         }
-                        for (row, sums) in sums.chunks(nb).take(mb).enumerate() {
-                            let start = (i + row) * n + j;
-                            for (dst, &sum) in dst[start..start + nb].iter_mut().zip(sums) {
-                                *dst = Self::from_f32(sum);
+                        let rows = if threads > 1 { CONVERTED } else { mb };
+                        let sums = &sums;
+                        parallel::for_disjoint(dst, mb.div_ceil(rows), || (), |(), task, dst| {
+                            for row in task * rows..mb.min((task + 1) * rows) {
+                                let start = (i + row) * n + j;
+                                Self::narrow(&sums[row * nb..(row + 1) * nb], dst.slice(start, nb));
                             }
-                        }
+                        });
                     }
                 }
             }
         }
     )*};
 }
-dot_by_widening!(f16, bf16);
+dot_by_widening! {
+    f16, |_, _, _, _, _| false;
+    bf16, |shape, dst, lhs, rhs, threads| {
+        let fits = simd::prefers_brain() && brain::fits(shape);
+        if fits {
+            brain::product(shape, dst, lhs, rhs, threads);
+        }
+        fits
+    };
+}
+
+/// Rows of a matrix that one task converts.
+const CONVERTED: usize = 32;
+
+/// Copies a matrix of so many columns to contiguous storage in f32, by so many threads.
+fn widen<S: Stored<Wide = f32> + Into<f32>>(
+    out: &mut [f32],
+    columns: usize,
+    data: &[S],
+    from: Strides,
+    threads: usize,
+) {
+    if out.is_empty() {
+        return;
+    }
+    let rows = if threads > 1 {
+        CONVERTED
+    } else {
+        out.len() / columns
+    };
+    parallel::for_chunks_mut(out, rows * columns, |start, out| {
+        let from = shifted(from, start / columns, 0);
+        if from.col != 1 {
+            return gather(out, out.len() / columns, data, from, Into::into);
+        }
+        for (i, out) in out.chunks_mut(columns).enumerate() {
+            let start = (from.offset as isize + i as isize * from.row) as usize;
+            S::widen(&data[start..start + columns], out);
+        }
+    });
+}
 
 /// Copies a matrix of so many rows to contiguous storage, converting each element.
 fn gather<S: Copy, T>(

@@ -283,3 +283,48 @@ fn the_thread_count_does_not_show() {
         }
     }
 }
+
+#[test]
+fn pairs_of_halves_give_the_sums_of_single_ones() {
+    // On another processor there is nothing to run: products are widened, which the tests above look at.
+    let shapes = [[14, 32, 2], [15, 33, 7], [100, 70, 1030], [7, 2100, 5]];
+    for [m, n, k] in shapes.into_iter().filter(|_| simd::has_brain()) {
+        let number = |i: usize| bf16::from_f32((i * 7 % 5) as f32 - 2.0);
+        for (transposed, threads) in [(false, 1), (true, 2)] {
+            let lhs: Vec<bf16> = (0..m * k).map(number).collect();
+            let rhs: Vec<bf16> = (0..k * n).map(|i| number(i + 3)).collect();
+            let (left, right) = match transposed {
+                false => (contiguous(k), contiguous(n)),
+                true => (
+                    Strides {
+                        offset: 0,
+                        row: 1,
+                        col: m as isize,
+                    },
+                    Strides {
+                        offset: 0,
+                        row: 1,
+                        col: k as isize,
+                    },
+                ),
+            };
+            let mut dst = vec![bf16::ONE; m * n];
+            brain::product([m, n, k], &mut dst, (&lhs, left), (&rhs, right), threads);
+            let at = |data: &[bf16], s: Strides, i: usize, j: usize| {
+                data[(i as isize * s.row + j as isize * s.col) as usize].to_f32()
+            };
+            for i in 0..m {
+                for j in 0..n {
+                    let sum: f32 = (0..k)
+                        .map(|p| at(&lhs, left, i, p) * at(&rhs, right, p, j))
+                        .sum();
+                    assert_eq!(
+                        dst[i * n + j],
+                        bf16::from_f32(sum),
+                        "{m} {n} {k} at {i} {j}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -158,13 +158,13 @@ unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
 }
 
 /// Rows that are reached from one pointer: itself, and one and two distances further, which an address can hold.
-const PER_POINTER: usize = 3;
+pub(super) const PER_POINTER: usize = 3;
 
 /// Hides where a pointer comes from: the compiler would keep one for each row, most of them in memory.
 // It is the pointer itself that nobody shall know; nothing is read or written through it.
 #[allow(clippy::pointers_in_nomem_asm_block)]
 #[inline(always)]
-fn opaque<T>(pointer: &mut *const T) {
+pub(super) fn opaque<T>(pointer: &mut *const T) {
     // SAFETY: no instruction at all, which says that it may have changed the pointer and has not.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     unsafe {
