@@ -45,6 +45,7 @@ const CRATES: &[(&str, &[&str])] = &[
         &[
             "clematis-bridge",
             "clematis-cli",
+            "clematis-compile",
             "clematis-convert",
             "clematis-core",
             "clematis-native",

@@ -26,7 +26,18 @@ mod twin;
 
 pub use plan::Plan;
 
+use clematis_core::{Graph, Result};
 use clematis_native::{COMPILERS, Compiler};
+
+/// The same graph with less in its loops and products that come out as they are used, for whatever runs it. A graph whose sizes
+/// are not all known stays as it is.
+pub fn lighter(graph: &Graph) -> Result<Graph> {
+    if graph.values.iter().any(|s| s.shape.is_symbolic()) {
+        return Ok(graph.clone());
+    }
+    let graph = hoist::run(&keep::run(graph)?)?;
+    Ok(join::run(&turn::run(&graph)).prune())
+}
 
 #[linkme::distributed_slice(COMPILERS)]
 static LINK: Compiler = plan::compile;

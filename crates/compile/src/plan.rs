@@ -2,13 +2,10 @@
 
 use crate::code::{self, Program};
 use crate::group::{Unit, group};
-use crate::hoist;
-use crate::join;
-use crate::keep;
+use crate::lighter;
 use crate::narrow;
 use crate::scan::Loop;
 use crate::space::value;
-use crate::turn;
 use clematis_core::backend::with;
 use clematis_core::graph::{self, Arg, Graph};
 use clematis_core::pass::Options;
@@ -219,8 +216,7 @@ pub(crate) fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
         graph = opened;
         more.extend(found);
     }
-    let graph = hoist::run(&keep::run(&graph.optimise(Options::default())?)?)?;
-    Ok((join::run(&turn::run(&graph)).prune(), more))
+    Ok((lighter(&graph.optimise(Options::default())?)?, more))
 }
 
 fn make(

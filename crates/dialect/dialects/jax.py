@@ -54,11 +54,15 @@ def traced_while(test, body, xs):
     return _traced(jax.lax.while_loop, xs, lambda xs: test(*xs), lambda xs: body(*xs), xs)
 
 
+_copied = jax.jit(lambda x: x)
+
+
 def from_bytes(buffer, dtype, shape):
     x = np.frombuffer(buffer, DTYPES[dtype]).reshape(shape)
     if x.dtype.itemsize == 8 or dtype == "c128":
         return in_64(jnp.array, x)
-    return jnp.array(x)
+    # What a training step is given each time, by the way that takes a third of the time once it is compiled.
+    return _copied(x) if x.ndim == 1 and x.size <= 8 and dtype == "f32" else jnp.array(x)
 
 
 def to_bytes(x):

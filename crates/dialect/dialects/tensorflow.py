@@ -35,8 +35,9 @@ def is_traced(x):
     return not hasattr(x, "numpy")
 
 
-custom_vjp, variable_like, size = special.custom_vjp, special.variable_like, control.size
+custom_vjp, variable_like, size = control.custom_vjp, control.variable_like, control.size
 run_cond, run_while, run_scan = control.run_cond, control.run_while, control.run_scan
+run_compiled, run_steps = control.run_compiled, control.run_steps
 
 
 def traced_cond(predicate, then, otherwise, xs):
@@ -381,6 +382,10 @@ def searchsorted(sorted, values, *, right):
 
 @wide
 def reduce_sum(x, *, axes):
+    rank = len(x.shape)
+    if x.dtype in FLOATS and rank > 1 and None not in x.shape and axes == tuple(range(rank - 1)) and 0 not in x.shape:
+        # Many times as fast as the general op.
+        return nn.bias_add_grad(x)
     return math._sum(x, const(axes))
 
 
@@ -706,7 +711,7 @@ def inv(x):
 
 
 det = tf.linalg.det
-random_bits = special.random_bits
+random_bits = control.random_bits
 
 
 def for_source():

@@ -1,17 +1,22 @@
-"""What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.
+"""What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays; and
+what else runs functions or makes them: derivatives of one's own, random numbers.
 
 Source is also run on arrays whose batch has no number yet: `for_source` gives the ops that otherwise read it.
 """
 import functools
 import types
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager.record import could_possibly_record
 from tensorflow.python.ops import gen_array_ops as array
 from tensorflow.python.ops import gen_math_ops as math
 
 from clematis._dialects import tensorflow_special as special
 
 I32, I64 = tf.int32, tf.int64
+# Steps of a loop that a program writes out.
+MOST_STEPS = 64
 
 
 def size(x, axis):
@@ -32,6 +37,11 @@ def run_while(ops, test, body, test_consts, body_consts, start):
     go_on = lambda *xs: tf.reshape(test(ops, *test_consts, *xs)[0], ())
     step = lambda *xs: tuple(body(ops, *body_consts, *xs))
     return tuple(tf.while_loop(go_on, step, tuple(start), shape_invariants=shapes))
+
+
+def run_compiled(ops, body, args):
+    """A function that tensorflow's compiler makes one loop of, or a few."""
+    return tf.function(lambda *xs: body(ops, *xs), autograph=False, jit_compile=True)(*args)
 
 
 def run_scan(ops, body, consts, start, rows, length, reverse):
@@ -55,6 +65,18 @@ def run_scan(ops, body, consts, start, rows, length, reverse):
         return i + 1, tuple(out[:carries]), tuple(m.write(at, x) for m, x in zip(made, out[carries:]))
     _, xs, made = tf.while_loop(lambda i, xs, made: i < length, step, (tf.constant(1), tuple(xs), tuple(made)))
     return tuple(xs) + tuple(m.stack() for m in made)
+
+
+def run_steps(ops, body, consts, start, rows, length, reverse):
+    """A loop with each step written out, if there are not too many: tensorflow's loops cost more than such steps do."""
+    if not 0 < length <= MOST_STEPS:
+        return run_scan(ops, body, consts, start, rows, length, reverse)
+    carries, xs, made = len(start), tuple(start), [None] * length
+    rows = [array.unpack(x, length, 0) for x in rows]
+    for at in reversed(range(length)) if reverse else range(length):
+        out = body(ops, *consts, *xs, *(x[at] for x in rows))
+        xs, made[at] = tuple(out[:carries]), out[carries:]
+    return xs + tuple(array.pack(each, 0) for each in zip(*made))
 
 
 def _is_open(x):
@@ -142,7 +164,7 @@ def _matrices(x, y):
 
 def _random_bits(key, *, dtype, shape):
     count = tf.cast(_product(shape), I64)
-    return _settled(tf.reshape(special.threefry(key, dtype, count), _packed(shape)), shape)
+    return _settled(tf.reshape(threefry(key, dtype, count), _packed(shape)), shape)
 
 
 def _plain_or(plain, open_):
@@ -172,3 +194,65 @@ def for_source(ops):
 def _linear(ops, x, w, b=None):
     y = ops.dot_general(x, w, lhs_batch=(), rhs_batch=(), lhs_contract=(len(x.shape) - 1,), rhs_contract=(1,))
     return y if b is None else ops.add(y, b)
+
+
+def random_bits(key, *, dtype, shape):
+    return _bits(dtype, shape, key.dtype)(key)
+
+
+@functools.lru_cache(256)
+def _bits(dtype, shape, key_dtype):
+    """As one graph."""
+    count = int(np.prod(shape, dtype=np.int64))
+    draw = tf.function(lambda key: tf.reshape(threefry(key, dtype, count), shape), autograph=False)
+    return draw.get_concrete_function(tf.TensorSpec((2,), key_dtype))
+
+
+def threefry(key, dtype, count):
+    """Threefry-2x32 with 20 rounds; word i is half i mod 2 of block i / 2."""
+    count = count * (2 if dtype is tf.uint64 else 1)
+    key = tf.cast(key, tf.uint32)
+    word = lambda v: tf.constant(v, tf.uint32)
+    schedule = key[0], key[1], tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(word(0x1BD11BDA), key[0]), key[1])
+    blocks = tf.range((count + 1) // 2, dtype=I64)
+    a = tf.cast(tf.bitwise.right_shift(blocks, special.const(32, I64)), tf.uint32) + schedule[0]
+    b = tf.cast(blocks, tf.uint32) + schedule[1]
+    for turn in range(20):
+        by = (13, 15, 26, 6, 17, 29, 16, 24)[turn % 8]
+        a = a + b
+        b = tf.bitwise.bitwise_or(tf.bitwise.left_shift(b, word(by)), tf.bitwise.right_shift(b, word(32 - by)))
+        b = tf.bitwise.bitwise_xor(b, a)
+        if turn % 4 == 3:
+            s = turn // 4 + 1
+            a, b = a + schedule[s % 3], b + schedule[(s + 1) % 3] + word(s)
+    words = tf.reshape(tf.stack([a, b], -1), (-1,))[:count]
+    if dtype is tf.uint64:
+        high, low = tf.unstack(tf.cast(tf.reshape(words, (-1, 2)), tf.uint64), axis=-1)
+        words = tf.bitwise.bitwise_or(tf.bitwise.left_shift(high, tf.constant(32, tf.uint64)), low)
+    return tf.cast(words, dtype)
+
+
+def custom_vjp(forward, backward, xs):
+    """Runs a function of tensorflow's arrays whose derivative is what another function says."""
+    if tf.executing_eagerly() and not could_possibly_record():
+        return NotImplemented
+
+    @tf.custom_gradient
+    def f(*xs):
+        ys = forward(*xs)
+
+        def grad(*cts, variables=None):
+            # Complex cotangents are the conjugates of ours.
+            cts = [tf.zeros_like(y) if ct is None else tf.math.conj(tf.convert_to_tensor(ct)) for ct, y in zip(cts, ys)]
+            # By way of the rule again where a second derivative is recorded.
+            known = f(*xs) if not tf.executing_eagerly() or could_possibly_record() else ys
+            back = [None if dx is None else tf.math.conj(dx) for dx in backward(xs, known, cts)]
+            return back if variables is None else (back, [None] * len(variables))
+
+        return ys, grad
+
+    return f(*xs)
+
+
+def variable_like(x, y):
+    return tf.Variable(y) if isinstance(x, tf.Variable) and tf.executing_eagerly() else y

@@ -3,7 +3,6 @@ import functools
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager.record import could_possibly_record
 from tensorflow.python.ops import gen_array_ops as array
 from tensorflow.python.ops import gen_math_ops as math
 from tensorflow.python.ops import gen_nn_ops as nn
@@ -511,37 +510,70 @@ def _taps_of(x, axis, count, size, stride, dilation):
 
 @_multiplied
 def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, out_layout, feature_groups, batch_groups):
+    if _is_slope(x, w, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, max(feature_groups, batch_groups)):
+        return _conv_slope(x, w, padding, rhs_dilation, lhs_layout, rhs_layout, out_layout)
     spatial = len(strides)
     inner = tuple(range(1, spatial + 1))
     # To [batch, spatial, feature] and [spatial, in, out].
     x = turned(x, (lhs_layout[0], *lhs_layout[2:], lhs_layout[1]))
     w = turned(w, (*rhs_layout[2:], rhs_layout[1], rhs_layout[0]))
-    around = ((0, 0), *padding, (0, 0))
+    kernel, groups = tuple(w.shape[:spatial]), max(feature_groups, batch_groups)
+    is_plain = groups == 1 and x.dtype in (F32, F64) and 1 <= spatial <= 3 and max(rhs_dilation) == 1
+    around, inside = ((0, 0), *padding, (0, 0)), ((0, 0),) * (spatial + 2)
+    if is_plain and spatial == 2 and max(lhs_dilation) == 1 and min(min(p) for p in padding) >= 0:
+        # The kernel goes around the edges itself.
+        around, inside = inside, around
     x = pad(x, zero_of(x.dtype), around, (0, *(d - 1 for d in lhs_dilation), 0))
-    kernel = tuple(w.shape[:spatial])
-    counts = [max(0, (n - (k - 1) * d - 1) // s + 1) for n, k, d, s in zip(x.shape[1:-1], kernel, rhs_dilation, strides)]
-    groups = max(feature_groups, batch_groups)
+    sizes = [n + sum(p) for n, p in zip(x.shape[1:-1], inside[1:-1])]
+    counts = [max(0, (n - (k - 1) * d - 1) // s + 1) for n, k, d, s in zip(sizes, kernel, rhs_dilation, strides)]
     shape = (x.shape[0] // batch_groups if x.shape[0] is not None else -1, *counts, w.shape[-1])
     if 0 in shape or 0 in x.shape or 0 in w.shape:
         y = tf.zeros(shape, x.dtype)
-    elif groups == 1 and x.dtype in (F32, F64) and 1 <= spatial <= 3 and max(rhs_dilation) == 1:
+    elif is_plain:
         # The kernels have no derivative with dilation or groups on every device.
-        y = _conv_kernel(x, w, strides, shape)
+        y = _conv_kernel(x, w, strides, inside, shape)
     else:
         y = _conv_taps(x, w, kernel, counts, strides, rhs_dilation, feature_groups, batch_groups, inner)
-    back = [0] * (spatial + 2)
-    for at, axis in zip((out_layout[0], *out_layout[2:], out_layout[1]), range(spatial + 2)):
-        back[at] = axis
-    return turned(y, tuple(back))
+    return turned(y, _order_back((out_layout[0], *out_layout[2:], out_layout[1])))
 
 
-def _conv_kernel(x, w, strides, shape):
+def _conv_kernel(x, w, strides, padding, shape):
     if len(strides) == 3:
         return nn.conv3d(x, w, (1, *strides, 1), "VALID")
     if len(strides) == 2:
-        return nn.conv2d(x, w, (1, *strides, 1), "VALID")
+        edges = [n for p in padding for n in p]
+        return nn.conv2d(x, w, (1, *strides, 1), "EXPLICIT" if any(edges) else "VALID", explicit_paddings=edges if any(edges) else [])
     y = nn.conv2d(tf.expand_dims(x, 1), tf.expand_dims(w, 0), (1, 1, *strides, 1), "VALID")
     return array.reshape(y, const(shape))
+
+
+def _is_slope(x, w, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, groups):
+    """Whether the kernel has more places than there are results, which is how the slope of a kernel looks."""
+    if groups != 1 or len(strides) != 2 or (*strides, *lhs_dilation) != (1, 1, 1, 1) or x.dtype not in (F32, F64):
+        return False
+    sizes, kernel = [x.shape[a] for a in lhs_layout[2:]], [w.shape[a] for a in rhs_layout[2:]]
+    if None in (*x.shape, *w.shape) or 0 in (*x.shape, *w.shape) or min(min(p) for p in padding) < 0:
+        return False
+    counts = [n + sum(p) - (k - 1) * d for n, p, k, d in zip(sizes, padding, kernel, rhs_dilation)]
+    return min(counts) > 0 and np.prod(kernel) > np.prod(counts)
+
+
+def _conv_slope(x, w, padding, dilation, lhs_layout, rhs_layout, out_layout):
+    """The same by the op for slopes, whose batch is what is summed over and whose results are a kernel."""
+    x = turned(x, (lhs_layout[1], *lhs_layout[2:], lhs_layout[0]))
+    w = turned(w, (rhs_layout[1], *rhs_layout[2:], rhs_layout[0]))
+    x = pad(x, zero_of(x.dtype), ((0, 0), *padding, (0, 0)), (0,) * 4)
+    counts = [n - (k - 1) * d for n, k, d in zip(x.shape[1:3], w.shape[1:3], dilation)]
+    y = nn.conv2d_backprop_filter(x, const((*counts, x.shape[3], w.shape[3])), w, (1, *dilation, 1), "VALID")
+    return turned(y, _order_back((*out_layout[2:], *out_layout[:2])))
+
+
+def _order_back(places):
+    """The axes of a result whose axes belong at these places."""
+    back = [0] * len(places)
+    for axis, at in enumerate(places):
+        back[at] = axis
+    return tuple(back)
 
 
 def _conv_taps(x, w, kernel, counts, strides, dilation, feature_groups, batch_groups, inner):
@@ -580,9 +612,22 @@ def _stages(rank, size, strides, padding, base_dilation, window_dilation):
             yield (axis, *stage)
 
 
+def _is_apart(size, stride, padding, base, dilation):
+    """Whether windows lie side by side, each a row of a reshaped array: steps through memory are slow in tensorflow."""
+    return size == stride and padding == (0, 0) and base == dilation == 1
+
+
+def _in_rows(x, axis, count, size):
+    """An axis as two, windows and places in them."""
+    shape = tuple(x.shape)
+    return array.reshape(along(x, axis, 0, count * size), const((*shape[:axis], count, size, *shape[axis + 1:])))
+
+
 def _read(x, axis, stage, value):
     """What each place of the window meets along an axis."""
     size, stride, padding, base, dilation = stage
+    if _is_apart(*stage):
+        return array.unpack(_in_rows(x, axis, x.shape[axis] // size, size), size, axis + 1)
     around, gaps = [(0, 0)] * len(x.shape), [0] * len(x.shape)
     around[axis], gaps[axis] = padding, base - 1
     count, _ = taps_of_axis(x.shape[axis], *stage)
@@ -684,6 +729,14 @@ def _window_scatter(largest):
             y = y if found.all() else math.select_v2(tf.constant(found), y, zero)
             count, total = y.shape[axis], (n - 1) * base + 1 + low + high
             around, gaps, out = [(0, 0)] * rank, [0] * rank, None
+            if _is_apart(size, stride, (low, high), base, dilation):
+                places = tf.reshape(tf.range(size), [-1 if a == axis + 1 else 1 for a in range(rank + 1)])
+                here = tf.expand_dims(place, axis + 1) == places
+                shape = (*y.shape[:axis], count * size, *y.shape[axis + 1:])
+                y = array.reshape(math.select_v2(here, tf.expand_dims(y, axis + 1), zero), const(shape))
+                around[axis] = (0, n - count * size)
+                y = pad(y, zero, tuple(around), gaps)
+                continue
             gaps[axis] = stride - 1
             for k in range(size):
                 # Back to where the place was read.
@@ -728,65 +781,3 @@ def lu(x):
 
 def softplus(x):
     return math.maximum(x, const(0.0, x.dtype)) + math.log1p(math.exp(-math._abs(x)))
-
-
-def random_bits(key, *, dtype, shape):
-    return _bits(dtype, shape, key.dtype)(key)
-
-
-@functools.lru_cache(256)
-def _bits(dtype, shape, key_dtype):
-    """As one graph."""
-    count = int(np.prod(shape, dtype=np.int64))
-    draw = tf.function(lambda key: tf.reshape(threefry(key, dtype, count), shape), autograph=False)
-    return draw.get_concrete_function(tf.TensorSpec((2,), key_dtype))
-
-
-def threefry(key, dtype, count):
-    """Threefry-2x32 with 20 rounds; word i is half i mod 2 of block i / 2."""
-    count = count * (2 if dtype is U64 else 1)
-    key = tf.cast(key, tf.uint32)
-    word = lambda v: tf.constant(v, tf.uint32)
-    schedule = key[0], key[1], tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(word(0x1BD11BDA), key[0]), key[1])
-    blocks = tf.range((count + 1) // 2, dtype=I64)
-    a = tf.cast(tf.bitwise.right_shift(blocks, const(32, I64)), tf.uint32) + schedule[0]
-    b = tf.cast(blocks, tf.uint32) + schedule[1]
-    for turn in range(20):
-        by = (13, 15, 26, 6, 17, 29, 16, 24)[turn % 8]
-        a = a + b
-        b = tf.bitwise.bitwise_or(tf.bitwise.left_shift(b, word(by)), tf.bitwise.right_shift(b, word(32 - by)))
-        b = tf.bitwise.bitwise_xor(b, a)
-        if turn % 4 == 3:
-            s = turn // 4 + 1
-            a, b = a + schedule[s % 3], b + schedule[(s + 1) % 3] + word(s)
-    words = tf.reshape(tf.stack([a, b], -1), (-1,))[:count]
-    if dtype is U64:
-        high, low = tf.unstack(tf.cast(tf.reshape(words, (-1, 2)), U64), axis=-1)
-        words = tf.bitwise.bitwise_or(tf.bitwise.left_shift(high, tf.constant(32, U64)), low)
-    return tf.cast(words, dtype)
-
-
-def custom_vjp(forward, backward, xs):
-    """Runs a function of tensorflow's arrays whose derivative is what another function says."""
-    if tf.executing_eagerly() and not could_possibly_record():
-        return NotImplemented
-
-    @tf.custom_gradient
-    def f(*xs):
-        ys = forward(*xs)
-
-        def grad(*cts, variables=None):
-            # Complex cotangents are the conjugates of ours.
-            cts = [tf.zeros_like(y) if ct is None else tf.math.conj(tf.convert_to_tensor(ct)) for ct, y in zip(cts, ys)]
-            # By way of the rule again where a second derivative is recorded.
-            known = f(*xs) if not tf.executing_eagerly() or could_possibly_record() else ys
-            back = [None if dx is None else tf.math.conj(dx) for dx in backward(xs, known, cts)]
-            return back if variables is None else (back, [None] * len(variables))
-
-        return ys, grad
-
-    return f(*xs)
-
-
-def variable_like(x, y):
-    return tf.Variable(y) if isinstance(x, tf.Variable) and tf.executing_eagerly() else y

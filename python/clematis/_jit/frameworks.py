@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._convert.lowered import dialect, source
+from .clusters import clustered
 from .compiling import COMPILING
 
 # torch's compiler takes from seconds to minutes: a program that runs a few times only is faster without.
@@ -37,6 +38,8 @@ def _executed(text: str, ops: Any) -> Callable[..., Any]:
 def prepared(graph: Any, framework: str) -> Callable[..., Any] | None:
     """A graph as a function of a framework's arrays, which returns a tuple of them."""
     text = source(graph, framework, "program")
+    if framework == "tensorflow" and COMPILING.get():
+        text = clustered(text, graph).replace("ops.run_scan(", "ops.run_steps(")
     names = ", ".join(f"x{i}" for i in range(len(graph.inputs())))
     text += f"\n\ndef run({names}):\n    return program(ops{', ' if names else ''}{names})\n"
     function = _executed(text, dialect(framework))
@@ -84,8 +87,16 @@ def _tensorflow(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
     tf: Any = importlib.import_module("tensorflow")
 
     specs = [tf.TensorSpec([int(n) for n in sizes], dtype) for _, _, dtype, sizes in graph.inputs()]
-    made: Callable[..., Any] = tf.function(function, autograph=False).get_concrete_function(*specs)
-    return made
+    made: Any = tf.function(function, autograph=False).get_concrete_function(*specs)
+    if not hasattr(made, "_call_flat"):
+        return made  # type: ignore[no-any-return]
+    captured = made.captured_inputs
+
+    def run(*arrays: Any) -> Any:
+        # Past the comparison of each argument with its spec, which takes longer than many a program: they are known to fit.
+        return made._call_flat([*arrays], captured)
+
+    return run
 
 
 @functools.cache
