@@ -320,7 +320,7 @@ def main():
     chosen = [row for row in names() if not args.words or any(word in row for word in args.words)]
     if not chosen:
         parser.error(f"no row holds any of {args.words}; there are: {', '.join(names())}")
-    runners = [Runner("clematis", [example("kernel_table"), "--serve"], args.threads)]
+    runners = [Runner("clematis", [example("bench_kernels"), "--serve"], args.threads)]
     for peer in filter(None, args.peers.split(",")):
         command = [sys.executable, os.path.abspath(__file__), "--serve", peer]
         runners.append(Runner(peer, command, args.threads))

@@ -15,14 +15,14 @@ struct Bench {
 const BENCHES: &[Bench] = &[
     Bench {
         name: "kernels",
-        source: "crates/compile/examples/kernel_table.rs",
+        source: "crates/compile/examples/bench_kernels.rs",
         cargo: &[&[
             "build",
             "--release",
             "-p",
             "clematis-compile",
             "--example",
-            "kernel_table",
+            "bench_kernels",
         ]],
         front: "bench/kernels.py",
     },

@@ -363,7 +363,7 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
     };
     // batch, inputs, outputs, size, taps, step, groups
     type Shape = (usize, usize, usize, &'static [usize], usize, Step, usize);
-    let shapes: [Shape; 10] = [
+    let shapes: [Shape; 13] = [
         (2, 24, 40, &[17, 19], 3, same, 1),
         (8, 32, 96, &[17, 22], 3, same, 2),
         (6, 48, 32, &[25, 24], 3, Step::default(), 1),
@@ -398,6 +398,11 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
             4,
         ),
         (40, 130, 200, &[1], 1, Step::default(), 1),
+        // Channels whose copies would fall on one another in the cache; a filter gradient that is a product in any layout; tiles of one
+        // vector whose rows are evenly spaced.
+        (2, 256, 40, &[12, 12], 3, Step { stride: 2, ..same }, 1),
+        (4, 128, 144, &[9, 9], 1, Step::default(), 1),
+        (3, 32, 16, &[8, 28], 3, Step { stride: 2, ..same }, 1),
     ];
     let dice = &mut Dice(5);
     for (batch, inputs, outputs, size, taps, step, groups) in shapes {

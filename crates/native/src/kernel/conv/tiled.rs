@@ -13,8 +13,9 @@ use crate::memory::Room;
 use crate::parallel::{self, Part};
 use crate::simd::{Segment, TileJob, TileShape, Tiled};
 
-/// Tasks to aim at, so that threads of uneven speed finish together.
-const TASKS: usize = 16;
+/// Tasks of each thread to aim at, so that threads of uneven speed finish together. Each result is summed in one order however they
+/// are divided, so their number shows in no bit; more of them would copy more of what lies around their boxes.
+const TASKS: usize = 4;
 
 /// Everything about the division that the tasks share.
 struct Plan<'a> {
@@ -66,7 +67,7 @@ impl<'a> Plan<'a> {
         let wanted = if problem.products() < PARALLEL {
             1
         } else {
-            TASKS
+            TASKS * parallel::threads()
         };
         let sizes = slab::divide(&counts, |sizes| {
             let slab = reach(sizes).iter().product::<usize>() * problem.f;
