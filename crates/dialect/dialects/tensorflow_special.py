@@ -612,21 +612,27 @@ def _stages(rank, size, strides, padding, base_dilation, window_dilation):
             yield (axis, *stage)
 
 
-def _is_apart(size, stride, padding, base, dilation):
+def _is_apart(x, axis, size, stride, padding, base, dilation):
     """Whether windows lie side by side, each a row of a reshaped array: steps through memory are slow in tensorflow."""
-    return size == stride and padding == (0, 0) and base == dilation == 1
+    known = x.shape[axis] is not None and list(x.shape).count(None) <= 1
+    return known and size == stride and padding == (0, 0) and base == dilation == 1
+
+
+def _reshaped(x, shape):
+    """To a shape of which one size may be open."""
+    return array.reshape(x, const(tuple(-1 if n is None else n for n in shape)))
 
 
 def _in_rows(x, axis, count, size):
     """An axis as two, windows and places in them."""
     shape = tuple(x.shape)
-    return array.reshape(along(x, axis, 0, count * size), const((*shape[:axis], count, size, *shape[axis + 1:])))
+    return _reshaped(along(x, axis, 0, count * size), (*shape[:axis], count, size, *shape[axis + 1:]))
 
 
 def _read(x, axis, stage, value):
     """What each place of the window meets along an axis."""
     size, stride, padding, base, dilation = stage
-    if _is_apart(*stage):
+    if _is_apart(x, axis, *stage):
         return array.unpack(_in_rows(x, axis, x.shape[axis] // size, size), size, axis + 1)
     around, gaps = [(0, 0)] * len(x.shape), [0] * len(x.shape)
     around[axis], gaps[axis] = padding, base - 1
@@ -729,11 +735,11 @@ def _window_scatter(largest):
             y = y if found.all() else math.select_v2(tf.constant(found), y, zero)
             count, total = y.shape[axis], (n - 1) * base + 1 + low + high
             around, gaps, out = [(0, 0)] * rank, [0] * rank, None
-            if _is_apart(size, stride, (low, high), base, dilation):
+            if _is_apart(y, axis, size, stride, (low, high), base, dilation):
                 places = tf.reshape(tf.range(size), [-1 if a == axis + 1 else 1 for a in range(rank + 1)])
                 here = tf.expand_dims(place, axis + 1) == places
                 shape = (*y.shape[:axis], count * size, *y.shape[axis + 1:])
-                y = array.reshape(math.select_v2(here, tf.expand_dims(y, axis + 1), zero), const(shape))
+                y = _reshaped(math.select_v2(here, tf.expand_dims(y, axis + 1), zero), shape)
                 around[axis] = (0, n - count * size)
                 y = pad(y, zero, tuple(around), gaps)
                 continue
