@@ -287,7 +287,13 @@ fn the_thread_count_does_not_show() {
 #[test]
 fn pairs_of_halves_give_the_sums_of_single_ones() {
     // On another processor there is nothing to run: products are widened, which the tests above look at.
-    let shapes = [[14, 32, 2], [15, 33, 7], [100, 70, 1030], [7, 2100, 5]];
+    let shapes = [
+        [14, 32, 2],
+        [15, 33, 7],
+        [100, 70, 1030],
+        [7, 2100, 5],
+        [1010, 17, 1026],
+    ];
     for [m, n, k] in shapes.into_iter().filter(|_| simd::has_brain()) {
         let number = |i: usize| bf16::from_f32((i * 7 % 5) as f32 - 2.0);
         for (transposed, threads) in [(false, 1), (true, 2)] {

@@ -4,6 +4,7 @@
 
 use half::bf16;
 
+use super::shifted;
 use crate::memory::Room;
 use crate::parallel;
 use crate::simd::{BRAIN, Pair, Strides, brain_tile};
@@ -11,6 +12,8 @@ use crate::simd::{BRAIN, Pair, Strides, brain_tile};
 /// Elements along the contraction that are packed at once, and columns: 4 MiB of pairs.
 const DEPTH: usize = 1024;
 const COLUMNS: usize = 2048;
+/// Rows whose sums are kept while parts of the contraction pass by: 8 MiB.
+const KEPT: usize = 72 * BRAIN.0;
 /// Rows of a task: whole tiles.
 const ROWS: usize = 4 * BRAIN.0;
 /// Products below which tiles would be mostly padding.
@@ -108,6 +111,14 @@ pub(super) fn product(
     rhs: (&[bf16], Strides),
     threads: usize,
 ) {
+    if k > DEPTH && m > KEPT {
+        // Some rows after the other, so that the workspace stays bounded.
+        for (at, dst) in dst.chunks_mut(KEPT * n).enumerate() {
+            let lhs = (lhs.0, shifted(lhs.1, at * KEPT, 0));
+            product([dst.len() / n, n, k], dst, lhs, rhs, threads);
+        }
+        return;
+    }
     let (columns, depth) = (n.min(COLUMNS), k.min(DEPTH));
     let panels = columns.div_ceil(BRAIN.1);
     // Sums are kept between parts of the contraction only where there is more than one.
