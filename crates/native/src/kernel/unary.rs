@@ -21,6 +21,12 @@ multiversion! {
     pub(crate) fn exponentials[F: Fn(f32) -> f32](out: &mut [f32], x: &[f32], f: F) {
         single::exp_slice(out, x, f);
     }
+    // Too long to be inlined where it is handed over as a function.
+    fn complements(out: &mut [f32], x: &[f32]) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = single::erfc(x);
+        }
+    }
     fn sines(out: &mut [f32], x: &[f32]) {
         single::sin_slice(out, x);
     }
@@ -121,7 +127,7 @@ macro_rules! float_functions {
         }
     };
 }
-float_functions! { single_row, single_truth, f32, single, real::single, |out, x| exponentials(out, x, |x| x), sines, cosines, medium!(single::erfc) }
+float_functions! { single_row, single_truth, f32, single, real::single, |out, x| exponentials(out, x, |x| x), sines, cosines, (Cost::Medium, complements) }
 float_functions! { double_row, double_truth, f64, double, real::double, |out, x| each(out, x, double::exp), |o, x| each_plain(o, x, double::sin), |o, x| each_plain(o, x, double::cos), heavy!(double::erfc) }
 
 fn complex_row<T>(u: Unary) -> Chosen<Complex<T>, Complex<T>>

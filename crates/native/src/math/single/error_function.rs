@@ -1,6 +1,6 @@
 //! The error function and its inverse in `f32`.
 
-use super::exponential::exp_middle;
+use super::exponential::{exp_middle, expm1_reduced, scale};
 use crate::math::{double, horner32, horner64};
 
 /// Gauss error function. Vectorises.
@@ -42,29 +42,54 @@ pub fn erf(x: f32) -> f32 {
 
 /// `1 - erf(x)`, right in the far tail to three units in the last place. Vectorises.
 ///
-/// `t exp(p(t) - x²)` with `t = 1 / (1 + x/2)`; the polynomial is a Chebyshev fit to 1.2e-7. In f64, since the exponent
-/// is as large as `x²`.
+/// `t (1 + (t - 1) p(t)) exp(-x²)` with `t = 1 / (1 + 19x/16)` and `p` a minimax fit. `x²` and `t` are each a sum of two floats, and
+/// the factors are multiplied as `1 + small`, so that little is rounded more than once.
 #[inline(always)]
 pub fn erfc(x: f32) -> f32 {
-    let z = f64::from(x).abs();
-    let t = 1.0 / (1.0 + 0.5 * z);
-    let p = horner64(
-        t,
+    let a = x.abs();
+    // Zero in f32 from here on.
+    let a = if a > 10.6 { 10.6 } else { a };
+    let top = high_part(a);
+    let (n, m) = expm1_reduced(-(top * top), -((a - top) * (a + top)));
+    let scaled = 1.1875 * a;
+    let d = 1.0 + scaled;
+    let lost = if scaled < 1.0 {
+        scaled - (d - 1.0)
+    } else {
+        1.0 - (d - scaled)
+    };
+    let t = 1.0 / d;
+    let (t_top, d_top) = (high_part(t), high_part(d));
+    let rest = ((1.0 - t_top * d_top) - t_top * (d - d_top)) - (t - t_top) * d;
+    let rest = rest - t * lost;
+    let p = horner32(
+        t - 0.25,
         [
-            -1.26551223,
-            1.00002368,
-            0.37409196,
-            0.09678418,
-            -0.18628806,
-            0.27886807,
-            -1.13520398,
-            1.48851587,
-            -0.82215223,
-            0.17087277,
+            0.2193761,
+            -0.5011079,
+            -0.039451998,
+            0.72822684,
+            -0.58304304,
+            -0.8966862,
+            2.6321042,
+            -1.668716,
+            -4.367189,
+            12.555093,
+            -15.11689,
+            9.383319,
+            -2.440619,
         ],
     );
-    let tail = t * double::exp(p - z * z);
-    (if x < 0.0 { 2.0 - tail } else { tail }) as f32
+    // The slope in `t` carries over what the division rounded off.
+    let s = t * (t - 1.0) * p + t * rest * (1.0 + p * (t + t - 1.0));
+    let tail = scale(t + (t * m + (s + s * m)), n);
+    if x < 0.0 { 2.0 - tail } else { tail }
+}
+
+/// The first 12 bits of a float: products of two such are exact.
+#[inline(always)]
+fn high_part(x: f32) -> f32 {
+    f32::from_bits(x.to_bits() & 0xffff_f000)
 }
 
 /// `erfinv(x) / x` from `w = -ln(1 - x²)`, right to 2⁻²⁷ for `w ≤ 16`.

@@ -52,9 +52,24 @@ fn tail(r: f32) -> f32 {
 /// `mantissa · 2ⁿ` for any `n` that `exp` meets: in two steps, so that neither
 /// factor overflows and a subnormal result is rounded once.
 #[inline(always)]
-fn scale(mantissa: f32, n: i32) -> f32 {
+pub(super) fn scale(mantissa: f32, n: i32) -> f32 {
     let half = n >> 1;
     mantissa * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+}
+
+/// `(n, m)` with `e^(x + rest) = 2ⁿ (1 + m)`, where `rest` is what `x` rounded off.
+#[inline(always)]
+pub(super) fn expm1_reduced(x: f32, rest: f32) -> (i32, f32) {
+    let t = (x + rest) * std::f32::consts::LOG2_E + ROUND;
+    let n = (t.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
+    let k = t - ROUND;
+    let high = x - k * LN_2_HIGH;
+    let low = k * LN_2_LOW;
+    let part = high - low;
+    let c = (high - part) - low;
+    let r = part + rest;
+    let c = c + ((part - r) + rest);
+    (n, r + (c + tail(r)))
 }
 
 /// `eˣ` for `-87 ≤ x ≤ 88`, where one scaling step is enough.
