@@ -35,6 +35,18 @@ impl New {
         let made = self.graph.node(op, args, out, like.scope);
         made.map(|v| Arg::Value(ValueId(v))).collect()
     }
+
+    /// The graph with the outputs of the old one.
+    pub fn finish(mut self, old: &Graph) -> Result<Graph> {
+        for output in &old.outputs {
+            let arg = self.follow(&output.arg)?;
+            self.graph.outputs.push(Output {
+                arg,
+                updates: output.updates,
+            });
+        }
+        Ok(self.graph)
+    }
 }
 
 /// A graph with the inputs of an old one.
@@ -86,15 +98,7 @@ pub fn run(graph: &Graph) -> Result<Graph> {
             new.known[old] = Some(arg);
         }
     }
-    let mut outputs = Vec::with_capacity(graph.outputs.len());
-    for output in &graph.outputs {
-        outputs.push(Output {
-            arg: new.follow(&output.arg)?,
-            updates: output.updates,
-        });
-    }
-    new.graph.outputs = outputs;
-    Ok(new.graph)
+    new.finish(graph)
 }
 
 /// What a body's values come from.

@@ -3,7 +3,7 @@
 //! A derivative goes through the steps of a loop backwards and begins each with what the loop had computed there. Those
 //! values come out of the loop as sequences instead, and go into the derivative's loop.
 
-use crate::hoist::{New, start};
+use crate::hoist::start;
 use crate::space::value;
 use crate::twin::same;
 use clematis_core::graph::{Arg, Graph, Node, Output, ValueId};
@@ -177,7 +177,7 @@ fn rebuild(graph: &Graph, kept: &Kept) -> Result<Graph> {
             new.known[old] = Some(arg);
         }
     }
-    finish(graph, new)
+    new.finish(graph)
 }
 
 fn with_body(p: &Scan, body: Graph) -> Op {
@@ -203,16 +203,5 @@ fn reading(body: &Graph, values: &[(usize, usize)]) -> Result<Graph> {
             }
         }
     }
-    Ok(finish(body, new)?.prune())
-}
-
-fn finish(old: &Graph, mut new: New) -> Result<Graph> {
-    for output in &old.outputs {
-        let arg = new.follow(&output.arg)?;
-        new.graph.outputs.push(Output {
-            arg,
-            updates: output.updates,
-        });
-    }
-    Ok(new.graph)
+    Ok(new.finish(body)?.prune())
 }

@@ -4,6 +4,7 @@
 //! that runs (`tile`), the plan of a whole graph (`plan`) and of its loops (`scan`, `rows`). The kernels are the engine's own, so a compiled graph
 //! gives the bits that its ops give one by one wherever each element is computed by itself.
 
+mod again;
 mod code;
 mod describe;
 mod down;

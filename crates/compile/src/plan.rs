@@ -1,5 +1,6 @@
 //! A graph as steps over slots: what is run together, what is freed when, what is written over.
 
+use crate::again;
 use crate::code::{self, Program};
 use crate::group::{Unit, group};
 use crate::lighter;
@@ -216,7 +217,8 @@ pub(crate) fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
         graph = opened;
         more.extend(found);
     }
-    Ok((lighter(&graph.optimise(Options::default())?)?, more))
+    let graph = lighter(&graph.optimise(Options::default())?)?;
+    Ok((again::run(&graph)?, more))
 }
 
 fn make(
