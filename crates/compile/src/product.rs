@@ -7,6 +7,7 @@ use clematis_core::op::Dot;
 use clematis_core::shape::Axes;
 use clematis_core::{DType, Result, Shape, Spec, Tensor};
 use clematis_native::buffer::{concrete, contiguous};
+use clematis_native::kernel::dot::{fits_panels, float_product};
 use clematis_native::layout::{View, merge};
 use clematis_native::simd::{self, Strides};
 use clematis_native::{Buffer, backend, memory, parallel};
@@ -144,11 +145,6 @@ pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>
     parallel::for_chunks_mut(bytes.as_mut_slice::<f32>(), grain, |start, part| {
         for (i, dst) in part.chunks_mut(m * n).enumerate() {
             let index = start / (m * n) + i;
-            let whole = Strides {
-                offset: 0,
-                row: n as isize,
-                col: 1,
-            };
             let lhs = Strides {
                 offset: left.offset(index),
                 row: left.free.1,
@@ -159,9 +155,9 @@ pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>
                 row: right.sum.1,
                 col: right.free.1,
             };
-            simd::gemm(
+            float_product(
                 [m, n, k],
-                (dst, whole),
+                dst,
                 (left.view.data, lhs),
                 (right.view.data, rhs),
                 false,
@@ -197,6 +193,10 @@ fn one(out: &mut [f32], [m, n, k]: [usize; 3], left: &Side<'_>, right: &Side<'_>
         col: 1,
     };
     let (a, b) = (left.view.data, right.view.data);
+    if fits_panels([m, n, k]) {
+        let (lhs, rhs) = ((a, lhs(0)), (b, rhs(0)));
+        return float_product([m, n, k], out, lhs, rhs, false, parallel::threads());
+    }
     if m >= n || each == long {
         let rows = if m >= n { each } else { m };
         return parallel::for_chunks_mut(out, rows * n, |start, dst| {

@@ -202,12 +202,62 @@ impl<T> Part<'_, T> {
         unsafe { std::slice::from_raw_parts_mut(self.all.start.add(start), len) }
     }
 
+    /// Rows of so many elements, evenly spaced, which must belong to this task.
+    pub fn grid(&mut self, start: usize, rows: usize, width: usize, step: usize) -> Grid<'_, T> {
+        let last = start + rows.saturating_sub(1) * step;
+        assert!(step >= width || rows < 2, "rows of a grid overlap");
+        self.slice(last, width);
+        #[cfg(debug_assertions)]
+        for row in 0..rows {
+            self.slice(start + row * step, width);
+        }
+        Grid {
+            // In bounds, since the last row is.
+            start: self.all.start.wrapping_add(start),
+            rows,
+            width,
+            step,
+            elements: PhantomData,
+        }
+    }
+
     /// Sets one element, which must belong to this task.
     #[inline]
     pub fn set(&mut self, index: usize, value: T) {
         if let [place] = self.slice(index, 1) {
             *place = value;
         }
+    }
+}
+
+/// Evenly spaced rows of a shared output that one task alone writes, for kernels that take pointers.
+pub struct Grid<'a, T> {
+    start: *mut T,
+    rows: usize,
+    width: usize,
+    step: usize,
+    elements: PhantomData<&'a mut T>,
+}
+
+impl<T> Grid<'_, T> {
+    /// Where the first row begins; each of [`Grid::rows`] has [`Grid::width`] elements that may be written.
+    pub fn start(&mut self) -> *mut T {
+        self.start
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Elements of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How far the beginnings of rows are apart.
+    pub fn step(&self) -> usize {
+        self.step
     }
 }
 

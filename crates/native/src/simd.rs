@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 mod brain;
+mod panel;
 mod tile;
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[cfg(test)]
 pub(crate) use brain::has_brain;
 pub(crate) use brain::{BRAIN, Pair, brain_tile, prefers_brain};
+pub(crate) use panel::{PanelShape, Rows, TURNED, panel_shape, panel_tile, turn};
 pub use tile::{NARROW, narrow_tile};
 pub(crate) use tile::{Segment, TileJob, TileShape, Tiled, fitting_shape};
 
@@ -300,7 +302,7 @@ pub struct Strides {
 
 impl Strides {
     /// Whether all elements of an `m` by `n` matrix lie inside a slice of length `len`.
-    fn fit(self, m: usize, n: usize, len: usize) -> bool {
+    pub(crate) fn fit(self, m: usize, n: usize, len: usize) -> bool {
         if m == 0 || n == 0 {
             return true;
         }

@@ -1,6 +1,7 @@
 //! Matrix products: batched, over operands with any strides, for every dtype.
 //!
-//! f32, f64 and their complex pairs run on the crate `gemm`; halves are widened panel by panel, summed
+//! f32 runs on register tiles of our own (`panel`: the crate `gemm` packs more, and knows no tasks of ours); f64, complex pairs and what is too
+//! small for tiles run on that crate; halves are widened panel by panel, summed
 //! in f32 and rounded once (bf16 without widening where the processor can: `brain`); integers wrap and booleans are an `or` of `and`s, by a blocked loop.
 //! The result is contiguous. What a contraction over several axes means is the caller's affair: here
 //! an operand has a batch, one row axis and one column axis.
@@ -17,6 +18,9 @@ use crate::parallel;
 use crate::simd::{self, Strides, multiversion};
 
 mod brain;
+mod panel;
+
+pub use panel::fits as fits_panels;
 
 /// Products below which a second thread costs more than it brings.
 const PARALLEL: usize = 1 << 20;
@@ -185,7 +189,34 @@ macro_rules! dot_by_gemm {
         }
     )*};
 }
-dot_by_gemm!(f32, f64, Complex<f32>, Complex<f64>);
+dot_by_gemm!(f64, Complex<f32>, Complex<f64>);
+
+impl Dot for f32 {
+    fn product(
+        shape: [usize; 3],
+        dst: &mut [Self],
+        lhs: (&[Self], Strides),
+        rhs: (&[Self], Strides),
+        threads: usize,
+    ) {
+        float_product(shape, dst, lhs, rhs, false, threads);
+    }
+}
+
+/// `dst (+)= lhs · rhs`, contiguous `dst`: by tiles of our own where they fit.
+pub fn float_product(
+    shape: [usize; 3],
+    dst: &mut [f32],
+    lhs: (&[f32], Strides),
+    rhs: (&[f32], Strides),
+    begun: bool,
+    threads: usize,
+) {
+    if panel::fits(shape) {
+        return panel::product(shape, dst, lhs, rhs, begun, threads);
+    }
+    simd::gemm(shape, (dst, contiguous(shape[1])), lhs, rhs, begun, threads);
+}
 
 /// Rows, columns and depth of the f32 panels that halves are widened to: 4 + 4 + 4 MiB.
 const PANEL: [usize; 3] = [512, 2048, 512];
@@ -218,9 +249,9 @@ macro_rules! dot_by_widening {
                             let kb = kb.min(k - p);
                             widen(&mut left[..mb * kb], kb, lhs.0, shifted(lhs.1, i, p), threads);
                             widen(&mut right[..kb * nb], nb, rhs.0, shifted(rhs.1, p, j), threads);
-                            simd::gemm(
+                            float_product(
                                 [mb, nb, kb],
-                                (&mut sums, contiguous(nb)),
+                                &mut sums[..mb * nb],
                                 (&left, contiguous(kb)),
                                 (&right, contiguous(nb)),
                                 p > 0,

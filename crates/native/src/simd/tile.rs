@@ -93,7 +93,7 @@ fn check_tile<T>(shape: TileShape, job: &TileJob<'_, T>, out: &[T]) -> Option<us
 /// # Safety
 /// All methods need the processor features of the implementing type; `load` and `store` need
 /// `LANES` elements and `splat` one element behind the pointer.
-trait Vector: Copy {
+pub(super) trait Vector: Copy {
     type Element: Copy;
     const LANES: usize;
     unsafe fn zero() -> Self;

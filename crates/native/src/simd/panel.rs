@@ -1,0 +1,309 @@
+//! Register tiles of matrix products: some rows of the left operand, as they lie or were copied, times a packed panel of
+//! columns of the right one.
+#![allow(unsafe_code)]
+// Loops are counted, as in `tile`.
+#![allow(clippy::needless_range_loop)]
+
+use super::tile::{PER_POINTER, Vector, opaque};
+use super::{Level, level};
+use crate::parallel::Grid;
+
+/// What a tile may hold: so many rows, of one or the other height, and columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PanelShape {
+    pub tall: usize,
+    pub short: usize,
+    pub columns: usize,
+}
+
+/// The tiles of this machine; `None` where it has no multiplication and addition in one.
+pub(crate) fn panel_shape() -> Option<PanelShape> {
+    // Sums, columns and one splat together just fill the 16 or 32 registers.
+    let (tall, short, columns) = match level() {
+        Level::Avx512 => (14, 12, 32),
+        Level::Avx2 => (6, 4, 16),
+        Level::Base => return None,
+    };
+    Some(PanelShape {
+        tall,
+        short,
+        columns,
+    })
+}
+
+/// Evenly spaced rows: element `p` of row `i` is `data[start + i·apart + p·step]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows<'a> {
+    pub data: &'a [f32],
+    pub start: usize,
+    pub apart: usize,
+    pub step: usize,
+}
+
+/// Steps of the contraction by which a panel's lines are asked for ahead: it comes from the second cache.
+const AHEAD: usize = 8;
+
+/// `out[i][j] (+)= Σ_p rows[i][p] · panel[p][j]` over `depth` steps, in one sum, for a height and as many columns as
+/// [`panel_shape`] tells. `begun`: the result holds sums to add to.
+pub(crate) fn panel_tile(
+    height: usize,
+    rows: Rows<'_>,
+    (panel, depth): (&[f32], usize),
+    out: &mut Grid<'_, f32>,
+    begun: bool,
+) {
+    let Some(shape) = panel_shape() else {
+        return;
+    };
+    assert!(depth > 0 && (height == shape.tall || height == shape.short));
+    assert!(out.rows() == height && out.width() == shape.columns);
+    assert!(panel.len() >= depth * shape.columns);
+    let last = rows.start + (height - 1) * rows.apart + (depth - 1) * rows.step;
+    assert!(last < rows.data.len());
+    let job = Job {
+        a: rows.data[rows.start..].as_ptr(),
+        apart: rows.apart * size_of::<f32>(),
+        step: rows.step,
+        b: panel.as_ptr(),
+        depth,
+        out: out.start(),
+        out_step: out.step(),
+        begun,
+    };
+    // SAFETY: all reads and writes lie in what was compared above, the grid is this caller's alone, and `level` names only
+    // features that the processor has.
+    unsafe {
+        match (level(), height == shape.tall) {
+            #[cfg(target_arch = "x86_64")]
+            (Level::Avx512, true) => x86::avx512::<14, 5>(job),
+            #[cfg(target_arch = "x86_64")]
+            (Level::Avx512, false) => x86::avx512::<12, 4>(job),
+            #[cfg(target_arch = "x86_64")]
+            (Level::Avx2, true) => x86::avx2::<6>(job),
+            #[cfg(target_arch = "x86_64")]
+            (Level::Avx2, false) => x86::avx2::<4>(job),
+            // There is no shape without these features.
+            _ => {}
+        }
+    }
+}
+
+/// The same in pointers; `apart` in bytes.
+struct Job {
+    a: *const f32,
+    apart: usize,
+    step: usize,
+    b: *const f32,
+    depth: usize,
+    out: *mut f32,
+    out_step: usize,
+    begun: bool,
+}
+
+/// # Safety
+/// All elements that the job names are readable, those of the result writable by this caller alone, and the processor has
+/// the features of `V`.
+#[inline(always)]
+unsafe fn body<V: Vector<Element = f32>, const ROWS: usize, const POINTERS: usize>(job: Job) {
+    const { assert!(ROWS.div_ceil(PER_POINTER) == POINTERS) };
+    // SAFETY: the caller's promise; hints may name any address.
+    unsafe {
+        for i in 0..ROWS {
+            hint(job.out.wrapping_add(i * job.out_step));
+            hint(job.out.wrapping_add(i * job.out_step + 16));
+        }
+        let mut sums = [[V::zero(); 2]; ROWS];
+        let mut starts = [job.a; POINTERS];
+        for g in 0..POINTERS {
+            starts[g] = job.a.wrapping_byte_add(job.apart * PER_POINTER * g);
+        }
+        let mut b = job.b;
+        for _ in 0..job.depth {
+            hint(b.wrapping_add(2 * V::LANES * AHEAD));
+            hint(b.wrapping_add(2 * V::LANES * AHEAD + V::LANES));
+            let columns = [V::load(b), V::load(b.add(V::LANES))];
+            for g in 0..POINTERS {
+                for r in 0..PER_POINTER {
+                    let i = g * PER_POINTER + r;
+                    if i < ROWS {
+                        let a = V::splat(starts[g].wrapping_byte_add(job.apart.wrapping_mul(r)));
+                        sums[i][0] = sums[i][0].add_product(a, columns[0]);
+                        sums[i][1] = sums[i][1].add_product(a, columns[1]);
+                    }
+                }
+                starts[g] = starts[g].wrapping_add(job.step);
+                opaque(&mut starts[g]);
+            }
+            b = b.wrapping_add(2 * V::LANES);
+        }
+        let mut to = job.out.cast_const();
+        for i in 0..ROWS {
+            opaque(&mut to);
+            for v in 0..2 {
+                let to = to.cast_mut().add(v * V::LANES);
+                let sum = if job.begun {
+                    V::load(to).add(sums[i][v])
+                } else {
+                    sums[i][v]
+                };
+                sum.store(to);
+            }
+            to = to.wrapping_add(job.out_step);
+        }
+    }
+}
+
+/// Asks for a line that will be needed.
+#[inline(always)]
+fn hint(at: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint reads nothing, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Sides of [`turn`].
+pub(crate) const TURNED: usize = 16;
+
+/// `to[j][i] = from[i][j]` for squares of [`TURNED`], whose rows are so far apart.
+pub(crate) fn turn(from: (&[f32], usize), to: (&mut [f32], usize)) {
+    let ((from, step), (to, to_step)) = (from, to);
+    let reach = |step: usize| (TURNED - 1) * step + TURNED;
+    assert!(step.min(to_step) >= TURNED && from.len() >= reach(step) && to.len() >= reach(to_step));
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::Avx512 {
+        // SAFETY: both squares lie in their slices, and the processor has the feature.
+        return unsafe { x86::turn(from.as_ptr(), step, to.as_mut_ptr(), to_step) };
+    }
+    for i in 0..TURNED {
+        for j in 0..TURNED {
+            to[j * to_step + i] = from[i * step + j];
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Job, TURNED, body};
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// As `body`; the processor has the features.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
+    pub(super) unsafe fn avx512<const ROWS: usize, const POINTERS: usize>(job: Job) {
+        // SAFETY: the caller's promise.
+        unsafe { body::<__m512, ROWS, POINTERS>(job) }
+    }
+
+    /// # Safety
+    /// As `body`; the processor has the features.
+    #[target_feature(enable = "avx2,fma,f16c,bmi2")]
+    pub(super) unsafe fn avx2<const ROWS: usize>(job: Job) {
+        // SAFETY: the caller's promise.
+        unsafe { body::<__m256, ROWS, 2>(job) }
+    }
+
+    /// # Safety
+    /// Sixteen rows of sixteen elements are readable and writable, and the processor has the feature.
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn turn(from: *const f32, step: usize, to: *mut f32, to_step: usize) {
+        let mut a = [_mm512_setzero_ps(); TURNED];
+        for i in 0..TURNED {
+            // SAFETY: the caller's promise.
+            a[i] = unsafe { _mm512_loadu_ps(from.add(i * step)) };
+        }
+        // Pairs of rows, pairs of those, then quarters of vectors: four steps for sixteen rows.
+        let mut b = a;
+        for i in (0..TURNED).step_by(2) {
+            b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+            b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+        }
+        for i in (0..TURNED).step_by(4) {
+            let [p, q, r, s] = [b[i], b[i + 1], b[i + 2], b[i + 3]].map(|x| _mm512_castps_pd(x));
+            a[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(p, r));
+            a[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(p, r));
+            a[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(q, s));
+            a[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(q, s));
+        }
+        for i in 0..4 {
+            for half in [0, 8] {
+                b[half + i] = _mm512_shuffle_f32x4::<0x88>(a[half + i], a[half + i + 4]);
+                b[half + i + 4] = _mm512_shuffle_f32x4::<0xdd>(a[half + i], a[half + i + 4]);
+            }
+        }
+        for i in 0..8 {
+            let even = _mm512_shuffle_f32x4::<0x88>(b[i], b[i + 8]);
+            let odd = _mm512_shuffle_f32x4::<0xdd>(b[i], b[i + 8]);
+            // SAFETY: the caller's promise.
+            unsafe {
+                _mm512_storeu_ps(to.add(i * to_step), even);
+                _mm512_storeu_ps(to.add((i + 8) * to_step), odd);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Parts;
+
+    #[test]
+    fn squares_are_turned() {
+        let from: Vec<f32> = (0..16 * 20).map(|i| i as f32).collect();
+        let mut to = vec![-1.0; 16 * 18];
+        turn((&from, 20), (&mut to, 18));
+        for i in 0..16 {
+            for j in 0..16 {
+                assert_eq!(to[j * 18 + i], from[i * 20 + j], "{i} {j}");
+            }
+        }
+        assert!((0..15).all(|j| to[j * 18 + 16] == -1.0));
+    }
+
+    #[test]
+    fn tiles_are_sums_of_products() {
+        let Some(shape) = panel_shape() else { return };
+        let depth = 37;
+        let number = |i: usize| ((i * 31) % 17) as f32 - 8.0;
+        let a: Vec<f32> = (0..16 * 64).map(number).collect();
+        let panel: Vec<f32> = (5..5 + depth * shape.columns).map(number).collect();
+        for height in [shape.tall, shape.short] {
+            for (apart, step) in [(64, 1), (1, 16), (0, 1)] {
+                for begun in [false, true] {
+                    let out_step = shape.columns + 3;
+                    let mut out = vec![100.0; height * out_step];
+                    let rows = Rows {
+                        data: &a,
+                        start: 7,
+                        apart,
+                        step,
+                    };
+                    let parts = Parts::new(&mut out);
+                    let mut part = parts.task(0);
+                    let mut grid = part.grid(0, height, shape.columns, out_step);
+                    panel_tile(height, rows, (&panel, depth), &mut grid, begun);
+                    for i in 0..height {
+                        for j in 0..out_step {
+                            let products = (0..depth).map(|p| {
+                                a[7 + i * apart + p * step]
+                                    * panel[p * shape.columns + j.min(shape.columns - 1)]
+                            });
+                            let sum: f32 = products.sum();
+                            let expected = match (j < shape.columns, begun) {
+                                (true, true) => 100.0 + sum,
+                                (true, false) => sum,
+                                (false, _) => 100.0,
+                            };
+                            assert_eq!(out[i * out_step + j], expected, "{height} {apart} {i} {j}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
