@@ -5,13 +5,16 @@
 
 use crate::down::Down;
 use crate::group::Unit;
-use crate::pair::Row3;
+use crate::pair::{ByRow, Triple};
 use crate::space::{Class, Space, value};
 use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::op::{Binary, Compare, ReduceKind, Unary};
 use clematis_core::{Composite, DType, Op, Result, Shape, Spec, bail};
 use clematis_native::kernel::{binary, unary};
 use std::collections::HashMap;
+
+/// Sizes of rows for which tiles are whole ones where a source repeats one row.
+const REPEATED: std::ops::RangeInclusive<usize> = 16..=4096;
 
 /// A kernel of one row.
 type Row = fn(&mut [f32], &[f32]);
@@ -22,8 +25,10 @@ pub enum Code {
     Unary(Row, u16),
     Truth(fn(&mut [u8], &[f32]), u16),
     Binary(Binary, fn(&mut [f32], &[f32], &[f32]), u16, u16),
+    /// The same with one number for each row; whether that comes first.
+    ByRow(Binary, bool, ByRow, u16, u16),
     /// Two of those in one pass.
-    Pair(Row3, u16, u16, u16),
+    Pair(Triple, u16, u16, u16),
     Compare(fn(&mut [u8], &[f32], &[f32]), u16, u16),
     Not(u16),
     And(u16, u16),
@@ -33,6 +38,7 @@ pub enum Code {
     /// `√x` of what is positive, 0 of anything else: what a select between both computes.
     Root(u16),
     Sum(u16),
+    SumOfProducts(u16, u16),
     Max(u16),
     /// One element for each row, repeated along it.
     Spread(u16),
@@ -58,6 +64,8 @@ impl Code {
             | Code::Max(a)
             | Code::Spread(a) => vec![a],
             Code::Binary(_, _, a, b)
+            | Code::ByRow(_, _, _, a, b)
+            | Code::SumOfProducts(a, b)
             | Code::Compare(_, a, b)
             | Code::And(a, b)
             | Code::Or(a, b) => vec![a, b],
@@ -73,6 +81,8 @@ impl Code {
             Code::Unary(row, a) => Code::Unary(row, f(a)),
             Code::Truth(row, a) => Code::Truth(row, f(a)),
             Code::Binary(op, row, a, b) => Code::Binary(op, row, f(a), f(b)),
+            Code::ByRow(op, swapped, row, a, b) => Code::ByRow(op, swapped, row, f(a), f(b)),
+            Code::SumOfProducts(a, b) => Code::SumOfProducts(f(a), f(b)),
             Code::Pair(row, a, b, c) => Code::Pair(row, f(a), f(b), f(c)),
             Code::Compare(row, a, b) => Code::Compare(row, f(a), f(b)),
             Code::Not(a) => Code::Not(f(a)),
@@ -137,6 +147,8 @@ pub struct Program {
     pub targets: Vec<Target>,
     /// Sums over all rows.
     pub downs: Vec<Down>,
+    /// Whether a source has the same elements for each row, and rows are short enough for tiles of whole ones.
+    pub repeats: bool,
     /// Targets that no instruction makes: their places among those of their type, and the values.
     pub copies: Vec<(usize, u16)>,
     /// How many registers of floats and of truth values there are.
@@ -181,7 +193,7 @@ pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Resu
         let class = lowering.operand_class(node)?;
         for arg in &node.args {
             if value(arg).is_none_or(|v| !inside.contains(&v)) {
-                lowering.source(arg, class, node)?;
+                lowering.source(arg, lowering.own_class(arg, class), node)?;
             }
         }
     }
@@ -215,8 +227,15 @@ pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Resu
             over: None,
         })
         .collect();
+    let repeats = lowering.sources.iter().any(|s| {
+        let spec = graph.arg_spec(&s.arg);
+        s.shape == space.shape
+            && REPEATED.contains(&space.columns())
+            && spec.shape.count() == space.columns()
+    });
     let mut program = Program {
         space: space.clone(),
+        repeats,
         sources: lowering.sources,
         values: lowering.values,
         codes: lowering.codes,
@@ -227,6 +246,7 @@ pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Resu
         ops,
     };
     program.drop_dead();
+    program.shorten();
     program.pair_up();
     program.place_targets();
     program.hand_out();
@@ -258,6 +278,17 @@ impl Lowering<'_> {
         }
     }
 
+    /// What comes from outside with one float for each row is read as such, and repeated here.
+    fn own_class(&self, arg: &Arg, class: Class) -> Class {
+        let spec = self.graph.arg_spec(arg);
+        let last = self.space.shape.rank().saturating_sub(1);
+        let by_rows = self.space.by_rows
+            && spec.dtype == DType::F32
+            && self.space.columns() > 1
+            && spec.shape == self.space.shape.with(last, 1);
+        if by_rows { Class::Row } else { class }
+    }
+
     fn push(&mut self, truth: bool, class: Class) -> u16 {
         self.values.push(Value {
             truth,
@@ -284,6 +315,7 @@ impl Lowering<'_> {
         let at = self.push(spec.dtype == DType::Bool, class);
         let shape = match class {
             Class::Full => self.space.shape.clone(),
+            Class::Row if self.space.is_row(&spec.shape) => spec.shape.clone(),
             Class::Row => self.graph.values[out(node)].shape.clone(),
         };
         self.sources.push(Source {
@@ -307,8 +339,9 @@ impl Lowering<'_> {
     /// An operand, repeated along rows where it has one element for each.
     fn operand(&mut self, arg: &Arg, class: Class, node: &Node) -> Result<u16> {
         let inside = value(arg).and_then(|v| self.made.get(&v)).copied();
-        let Some(at) = inside else {
-            return self.source(arg, class, node);
+        let at = match inside {
+            Some(at) => at,
+            None => self.source(arg, self.own_class(arg, class), node)?,
         };
         if self.values[at as usize].class == class {
             return Ok(at);

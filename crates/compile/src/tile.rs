@@ -4,11 +4,13 @@
 
 use crate::code::{Code, Program};
 use crate::down;
+use crate::pair::Triple;
 use crate::space::Class;
 use clematis_core::{Result, Tensor};
 use clematis_native::kernel::map::{self, Source};
-use clematis_native::kernel::reduce::{Max, Sum, fold_slice};
+use clematis_native::kernel::reduce::{Max, Sum, fold_slice, sum_of_products};
 use clematis_native::kernel::select::choose;
+use clematis_native::layout::View;
 use clematis_native::multiversion;
 use clematis_native::parallel::{self, Part, Parts};
 use smallvec::SmallVec;
@@ -46,6 +48,8 @@ pub enum Feed<'a> {
     Floats(Source<'a, f32>),
     /// Truth values.
     Truths(Source<'a, u8>),
+    /// The same floats for each row.
+    Repeated(Box<View<'a, f32>>),
     /// In a target's memory, from which they are read before it is written.
     Over(usize),
 }
@@ -55,7 +59,12 @@ impl<'a> Feed<'a> {
     pub fn new(x: &'a Tensor, program: &Program, source: usize) -> Result<Self> {
         let shape = &program.sources[source].shape;
         Ok(match program.values[source].truth {
-            false => Feed::Floats(map::source::<f32>(x, shape)?),
+            false => match map::source::<f32>(x, shape)? {
+                Source::Strided(view) if by_whole_rows(program) && is_repeated(&view) => {
+                    Feed::Repeated(view)
+                }
+                other => Feed::Floats(other),
+            },
             true => Feed::Truths(map::source::<u8>(x, shape)?),
         })
     }
@@ -81,10 +90,26 @@ pub struct Ready<'a> {
     pub downs: Vec<Parts<'a, f32>>,
 }
 
+/// Whether a view has the same elements for each row along the last axis.
+fn is_repeated(view: &View<'_, f32>) -> bool {
+    let rank = view.sizes.len();
+    let mut outer = view
+        .sizes
+        .iter()
+        .zip(&view.strides)
+        .take(rank.saturating_sub(1));
+    rank > 0 && outer.all(|(&size, &stride)| size == 1 || stride == 0)
+}
+
+/// Whether tiles are whole rows.
+fn by_whole_rows(program: &Program) -> bool {
+    program.space.by_rows || !program.downs.is_empty() || program.repeats
+}
+
 /// Elements of a tile and of a task.
 fn sizes(program: &Program) -> (usize, usize) {
     let sums = !program.downs.is_empty();
-    let tile = match program.space.by_rows || sums {
+    let tile = match by_whole_rows(program) {
         true => (TILE / program.space.columns()).max(1) * program.space.columns(),
         false => TILE,
     };
@@ -192,6 +217,9 @@ impl Room {
             match feed {
                 Feed::Floats(Source::Constant(x)) => self.floats[value.register as usize].fill(*x),
                 Feed::Truths(Source::Constant(x)) => self.truths[value.register as usize].fill(*x),
+                Feed::Repeated(view) => {
+                    view.read(0, &mut self.floats[value.register as usize][..tile]);
+                }
                 _ => {}
             }
         }
@@ -370,20 +398,49 @@ impl Room {
     ) {
         let f = |at| self.floats(ready, outs, at, span);
         let t = |at| self.truths(ready, outs, at, span);
+        let rows = |at| f(at).chunks_exact(span.columns);
         match *code {
             Code::Unary(row, a) => row(out, f(a)),
             Code::Binary(_, row, a, b) => row(out, f(a), f(b)),
-            Code::Pair(row, a, b, c) => row(out, f(a), f(b), f(c)),
+            Code::ByRow(_, _, row, a, b) => {
+                for ((out, x), &y) in out.chunks_exact_mut(span.columns).zip(rows(a)).zip(f(b)) {
+                    row(out, x, y);
+                }
+            }
+            Code::Pair(Triple::Full(row), a, b, c) => row(out, f(a), f(b), f(c)),
+            Code::Pair(Triple::SecondRow(row), a, b, c) => {
+                let operands = rows(a).zip(f(b)).zip(rows(c));
+                for (out, ((x, &y), z)) in out.chunks_exact_mut(span.columns).zip(operands) {
+                    row(out, x, y, z);
+                }
+            }
+            Code::Pair(Triple::ThirdRow(row), a, b, c) => {
+                let operands = rows(a).zip(rows(b)).zip(f(c));
+                for (out, ((x, y), &z)) in out.chunks_exact_mut(span.columns).zip(operands) {
+                    row(out, x, y, z);
+                }
+            }
+            Code::Pair(Triple::BothRows(row), a, b, c) => {
+                let operands = rows(a).zip(f(b)).zip(f(c));
+                for (out, ((x, &y), &z)) in out.chunks_exact_mut(span.columns).zip(operands) {
+                    row(out, x, y, z);
+                }
+            }
             Code::Select(c, a, b) => choose(out, t(c), f(a), f(b)),
             Code::ToFloat(a) => to_float(out, t(a)),
             Code::Root(a) => positive_root(out, f(a)),
             Code::Sum(a) => {
-                for (out, row) in out.iter_mut().zip(f(a).chunks_exact(span.columns)) {
+                for (out, row) in out.iter_mut().zip(rows(a)) {
                     *out = fold_slice(row, Sum);
                 }
             }
+            Code::SumOfProducts(a, b) => {
+                for (out, (x, y)) in out.iter_mut().zip(rows(a).zip(rows(b))) {
+                    *out = sum_of_products(x, y);
+                }
+            }
             Code::Max(a) => {
-                for (out, row) in out.iter_mut().zip(f(a).chunks_exact(span.columns)) {
+                for (out, row) in out.iter_mut().zip(rows(a)) {
                     *out = fold_slice(row, Max);
                 }
             }

@@ -116,7 +116,13 @@ multiversion! {
                 *top = if x > *top { x } else { *top };
             }
         }
-        rest.iter().chain(&tops).fold(W::neg_infinity(), larger)
+        // In halves: one after the other they would wait for each other.
+        for half in [32, 16, 8, 4, 2, 1] {
+            for i in 0..half {
+                tops[i] = larger(tops[i], &tops[i + half]);
+            }
+        }
+        rest.iter().fold(tops[0], larger)
     }
 }
 

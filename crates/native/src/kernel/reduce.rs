@@ -103,37 +103,37 @@ extremes! {
 }
 
 multiversion! {
-    /// Folds what `map` makes of up to a chunk.
-    fn fold_chunk[W: Copy, F: Fold<W>, M: Fn(W) -> W](x: &[W], fold: F, map: M) -> W {
+    /// Folds what `map` makes of up to a chunk of pairs.
+    fn fold_chunk[W: Copy, F: Fold<W>, M: Fn(W, W) -> W](x: &[W], y: &[W], fold: F, map: M) -> W {
         let _ = fold;
         if x.len() <= 8 {
             let mut all = F::identity();
-            for &x in x {
-                all = F::combine(all, map(x));
+            for (&x, &y) in x.iter().zip(y) {
+                all = F::combine(all, map(x, y));
             }
             return all;
         }
         // Separate arrays: each stays in registers.
         let mut a = [F::identity(); 16];
         let (mut b, mut c, mut d) = (a, a, a);
-        let (chunks, rest) = x.as_chunks::<LANES>();
-        for x in chunks {
+        let ((chunks, rest), (others, others_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+        for (x, y) in chunks.iter().zip(others) {
             for i in 0..16 {
-                a[i] = F::combine(a[i], map(x[i]));
+                a[i] = F::combine(a[i], map(x[i], y[i]));
             }
             for i in 0..16 {
-                b[i] = F::combine(b[i], map(x[16 + i]));
+                b[i] = F::combine(b[i], map(x[16 + i], y[16 + i]));
             }
             for i in 0..16 {
-                c[i] = F::combine(c[i], map(x[32 + i]));
+                c[i] = F::combine(c[i], map(x[32 + i], y[32 + i]));
             }
             for i in 0..16 {
-                d[i] = F::combine(d[i], map(x[48 + i]));
+                d[i] = F::combine(d[i], map(x[48 + i], y[48 + i]));
             }
         }
         let mut tail = [F::identity(); LANES];
-        for (tail, &x) in tail.iter_mut().zip(rest) {
-            *tail = map(x);
+        for (tail, (&x, &y)) in tail.iter_mut().zip(rest.iter().zip(others_rest)) {
+            *tail = map(x, y);
         }
         for i in 0..16 {
             a[i] = F::combine(a[i], tail[i]);
@@ -174,7 +174,7 @@ fn folding<W: Copy, F: Fold<W>>(_: F) -> Folding<W> {
     Folding {
         identity: F::identity(),
         combine: F::combine,
-        chunk: |x| fold_chunk(x, F::default(), |x| x),
+        chunk: |x| fold_chunk(x, x, F::default(), |x, _| x),
         into: |all, x| fold_into(all, x, F::default()),
     }
 }
@@ -231,12 +231,23 @@ pub fn fold_slice<W: Copy, F: Fold<W>>(x: &[W], fold: F) -> W {
 
 /// Folds what `map` makes of a row.
 pub fn fold_mapped<W: Copy, F: Fold<W>>(x: &[W], fold: F, map: impl Fn(W) -> W) -> W {
+    fold_pairs(x, x, fold, |x, _| map(x))
+}
+
+/// The sum of products of two rows that are equally long, each rounded before it is added.
+pub fn sum_of_products(x: &[f32], y: &[f32]) -> f32 {
+    fold_pairs(x, y, Sum, |x, y| x * y)
+}
+
+#[inline]
+fn fold_pairs<W: Copy, F: Fold<W>>(x: &[W], y: &[W], fold: F, map: impl Fn(W, W) -> W) -> W {
     if x.len() <= CHUNK {
-        return fold_chunk(x, fold, map);
+        return fold_chunk(x, y, fold, map);
     }
+    let chunk = |i: usize| i * CHUNK..x.len().min((i + 1) * CHUNK);
     in_pairs(
         x.len().div_ceil(CHUNK),
-        &mut |i| fold_chunk(&x[i * CHUNK..x.len().min((i + 1) * CHUNK)], fold, &map),
+        &mut |i| fold_chunk(&x[chunk(i)], &y[chunk(i)], fold, &map),
         F::combine,
     )
 }
