@@ -76,6 +76,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/pool.rs",
     "crates/native/src/simd.rs",
     "crates/native/src/simd/brain.rs",
+    "crates/native/src/region.rs",
     "crates/native/src/simd/panel.rs",
     "crates/native/src/simd/tile.rs",
     // A C function that carries data, which PyO3 has no way to make.

@@ -125,7 +125,7 @@ impl Plan {
 }
 
 /// Whether an op only looks at its operand in another way. A reshape may copy; it is counted as if it did not.
-fn is_view(op: &Op) -> bool {
+pub(crate) fn is_view(op: &Op) -> bool {
     matches!(
         op,
         Op::Reshape(_)

@@ -9,11 +9,14 @@ use clematis_native::multiversion;
 /// A kernel of one row with three operands, of which some are one number for the whole row.
 #[derive(Clone, Copy)]
 pub enum Triple {
-    Full(fn(&mut [f32], &[f32], &[f32], &[f32])),
+    Full(Row3),
     SecondRow(fn(&mut [f32], &[f32], f32, &[f32])),
     ThirdRow(fn(&mut [f32], &[f32], &[f32], f32)),
     BothRows(fn(&mut [f32], &[f32], f32, f32)),
 }
+
+/// A kernel of one row with three operands.
+type Row3 = fn(&mut [f32], &[f32], &[f32], &[f32]);
 
 /// A kernel of one row with a number for the whole row.
 pub type ByRow = fn(&mut [f32], &[f32], f32);

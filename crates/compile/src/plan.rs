@@ -2,6 +2,7 @@
 
 use crate::again;
 use crate::code::{self, Program};
+use crate::describe::is_view;
 use crate::group::{Unit, group};
 use crate::lighter;
 use crate::narrow;
@@ -48,6 +49,8 @@ pub struct Plan {
     /// The most bytes that its results hold at once.
     pub(crate) most: usize,
     pub(crate) report: String,
+    /// The values whose memory may outlive a run.
+    pub(crate) escapes: Vec<bool>,
 }
 
 /// What makes a whole graph ready; `None` where a size is not known yet.
@@ -115,10 +118,12 @@ impl Plan {
             outputs: graph.outputs.iter().map(|o| o.arg.clone()).collect(),
             most: 0,
             report: String::new(),
+            escapes: Vec::new(),
         };
         // The last ones run side by side, so none may need another's result.
         plan.last = plan.independent_end();
         plan.keep_shared();
+        plan.escapes = plan.escaping();
         plan.most = plan.most_at_once();
         plan.report = plan.describe_steps();
         Ok(plan)
@@ -162,6 +167,31 @@ impl Plan {
             }
         }
         packed
+    }
+
+    /// Outputs, what those look at, and what they are written over.
+    fn escaping(&self) -> Vec<bool> {
+        let mut escapes = vec![false; self.values.len()];
+        let outputs = self.outputs.iter().filter_map(value);
+        outputs.for_each(|v| escapes[v] = true);
+        for (step, _) in self.steps.iter().rev() {
+            match step {
+                Step::Op(node) if is_view(&node.op) && node.outs.iter().any(|&v| escapes[v]) => {
+                    let seen = node.args.first().and_then(value);
+                    seen.into_iter().for_each(|v| escapes[v] = true);
+                }
+                Step::Fused(program) => {
+                    for target in &program.targets {
+                        let over = target.over.and_then(|at| value(&program.sources[at].arg));
+                        if let (true, Some(v)) = (escapes[target.id], over) {
+                            escapes[v] = true;
+                        }
+                    }
+                }
+                Step::Op(_) | Step::Scan(..) => {}
+            }
+        }
+        escapes
     }
 
     fn independent_end(&self) -> usize {

@@ -14,10 +14,12 @@ use clematis_core::{
     Executable, Op, Result, Spec, Support, Tensor, bail, dispatch, ensure, interrupt,
 };
 use clematis_native::parallel::Parts;
-use clematis_native::{Buffer, backend, memory};
+use clematis_native::{Buffer, backend, memory, region};
 
 /// Bytes at once beyond which a plan asks beforehand whether there is room.
 const LARGE: usize = 1 << 24;
+/// Bytes at once beyond which results lie in a region of their own.
+const OWN_REGION: usize = 1 << 20;
 
 /// The values at hand while a plan runs.
 struct Slots<'a> {
@@ -95,7 +97,7 @@ impl Slots<'_> {
 
     /// Runs programs side by side. `gives`: inputs may be written over.
     fn run_fused(&mut self, programs: &[&Program], gives: bool) -> Result<()> {
-        let mut sums = sums(programs)?;
+        let mut sums = self.sums(programs)?;
         let mut memory = self.rooms(programs, gives)?;
         let mut all = Vec::with_capacity(programs.len());
         for ((program, rooms), sums) in programs.iter().zip(&mut memory).zip(&mut sums) {
@@ -152,7 +154,7 @@ impl Slots<'_> {
             for target in &program.targets {
                 let room = match self.over(program, target, gives) {
                     Some(x) => Ok((x, true)),
-                    None => fresh(&target.spec).map(|x| (x, false)),
+                    None => self.room(target.id, &target.spec).map(|x| (x, false)),
                 };
                 match room {
                     Ok(room) => rooms.push(room),
@@ -166,6 +168,26 @@ impl Slots<'_> {
             memory.push(rooms);
         }
         Ok(memory)
+    }
+
+    /// Memory for the sums of programs.
+    fn sums(&self, programs: &[&Program]) -> Result<Vec<Vec<Sum>>> {
+        let of = |program: &&Program| {
+            let downs = program.downs.iter().map(|down| {
+                let parts = tile::tasks(program) * down::room(down.spec.shape.count());
+                Ok((self.room(down.id, &down.spec)?, vec![0.0; parts]))
+            });
+            downs.collect()
+        };
+        programs.iter().map(of).collect()
+    }
+
+    /// Memory of its own for a value.
+    fn room(&self, v: usize, spec: &Spec) -> Result<Tensor> {
+        match self.plan.escapes[v] {
+            true => region::outside(|| fresh(spec)),
+            false => fresh(spec),
+        }
     }
 
     fn put_back(&mut self, programs: &[&Program], memory: Vec<Vec<(Tensor, bool)>>) {
@@ -208,18 +230,6 @@ impl Slots<'_> {
 /// A sum over rows, and room for those of the tasks.
 type Sum = (Tensor, Vec<f32>);
 
-/// Memory for the sums of programs.
-fn sums(programs: &[&Program]) -> Result<Vec<Vec<Sum>>> {
-    let of = |program: &&Program| {
-        let downs = program.downs.iter().map(|down| {
-            let parts = tile::tasks(program) * down::room(down.spec.shape.count());
-            Ok((fresh(&down.spec)?, vec![0.0; parts]))
-        });
-        downs.collect()
-    };
-    programs.iter().map(of).collect()
-}
-
 /// A product by a way of our own, if there is a better one.
 fn multiply(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>> {
     if narrow::is_narrow(p, x.spec(), y.spec())
@@ -243,6 +253,13 @@ pub(crate) fn fresh(spec: &Spec) -> Result<Tensor> {
     ))
 }
 
+impl Plan {
+    /// Whether any of these outlives a run.
+    fn escape(&self, values: &[usize]) -> bool {
+        values.iter().any(|&v| self.escapes[v])
+    }
+}
+
 impl Executable for Plan {
     fn run(&self, inputs: &mut Vec<Tensor>) -> Result<Vec<Tensor>> {
         let given = self.input_specs.len() - self.more.len();
@@ -257,6 +274,8 @@ impl Executable for Plan {
             memory::check_room("compiled graph", self.most)?;
         }
         inputs.extend(self.more.iter().cloned());
+        let within = self.most > OWN_REGION;
+        let _within = within.then(|| region::Within::new(self.most));
         let mut slots = Slots {
             plan: self,
             values: vec![None; self.values.len()],
@@ -265,8 +284,14 @@ impl Executable for Plan {
         for (step, dead) in &self.steps[..self.last] {
             interrupt::check()?;
             match step {
+                Step::Op(node) if self.escape(&node.outs) => {
+                    region::outside(|| slots.run_op(node))?;
+                }
                 Step::Op(node) => slots.run_op(node)?,
                 Step::Fused(program) => slots.run_fused(&[program], false)?,
+                Step::Scan(scan, args, outs) if self.escape(outs) => {
+                    region::outside(|| slots.run_scan(scan, args, outs))?;
+                }
                 Step::Scan(scan, args, outs) => slots.run_scan(scan, args, outs)?,
             }
             for &v in dead {

@@ -20,26 +20,35 @@ pub struct Line([u8; 64]);
 
 /// Bytes that begin on a cache line.
 pub struct Bytes {
-    lines: Vec<Line>,
+    /// Where they are: in the lines of the keeper, or in memory that it keeps alive.
+    start: *mut Line,
     len: usize,
-    /// Who takes the lines when nobody needs the bytes any more.
-    home: Option<fn(Vec<Line>)>,
-    /// Memory of somebody else that stands in for the lines.
-    borrowed: Option<Borrowed>,
+    keeper: Keeper,
 }
 
-/// Memory of somebody else, and what keeps it alive.
-struct Borrowed {
-    start: *const u8,
-    _owner: Box<dyn Any + Send + Sync>,
+/// What keeps the memory of bytes.
+enum Keeper {
+    /// Lines of our own, and who takes them when nobody needs the bytes any more.
+    Lines(Vec<Line>, Option<fn(Vec<Line>)>),
+    /// A part of a larger block, which it goes back to: so many lines.
+    Lent(usize, Arc<dyn Lender>),
+    /// Memory of somebody else, which is only read.
+    Borrowed { _owner: Box<dyn Any + Send + Sync> },
 }
 
-// SAFETY: the memory is only read here, and `Bytes::borrow` demands that nobody writes to it; the owner is both itself.
+/// Who lends parts of a larger block.
+pub trait Lender: Send + Sync {
+    /// Takes a part back: where it begins, and its lines.
+    fn take_back(&self, start: *mut Line, lines: usize);
+}
+
+// SAFETY: lines and lent parts belong to these bytes alone, and borrowed memory is only read, by the promise that
+// `Bytes::borrow` was given; keepers are both themselves.
 #[allow(unsafe_code)]
-unsafe impl Send for Borrowed {}
-// SAFETY: as above.
+unsafe impl Send for Bytes {}
+// SAFETY: as above; writing takes `&mut`.
 #[allow(unsafe_code)]
-unsafe impl Sync for Borrowed {}
+unsafe impl Sync for Bytes {}
 
 impl Bytes {
     /// This many zeros; an error where memory refuses.
@@ -53,13 +62,29 @@ impl Bytes {
 
     /// Takes over lines whose first `len` bytes count; whatever they hold stays.
     #[inline]
-    pub fn from_lines(lines: Vec<Line>, len: usize) -> Self {
-        let len = len.min(lines.len() * size_of::<Line>());
+    pub fn from_lines(mut lines: Vec<Line>, len: usize) -> Self {
         Bytes {
-            lines,
-            len,
-            home: None,
-            borrowed: None,
+            start: lines.as_mut_ptr(),
+            len: len.min(lines.len() * size_of::<Line>()),
+            keeper: Keeper::Lines(lines, None),
+        }
+    }
+
+    /// Bytes in a part of a larger block, of which the first `len` count.
+    ///
+    /// # Safety
+    /// So many lines from `start` on must be initialised and belong to the receiver alone until the lender takes them back.
+    #[allow(unsafe_code)]
+    pub unsafe fn lend(
+        start: *mut Line,
+        lines: usize,
+        len: usize,
+        lender: Arc<dyn Lender>,
+    ) -> Self {
+        Bytes {
+            start,
+            len: len.min(lines * size_of::<Line>()),
+            keeper: Keeper::Lent(lines, lender),
         }
     }
 
@@ -74,29 +99,20 @@ impl Bytes {
         owner: Box<dyn Any + Send + Sync>,
     ) -> Option<Self> {
         (start.addr().is_multiple_of(align_of::<Line>()) && !start.is_null()).then(|| Bytes {
-            lines: Vec::new(),
+            start: start.cast_mut().cast(),
             len,
-            home: None,
-            borrowed: Some(Borrowed {
-                start,
-                _owner: owner,
-            }),
+            keeper: Keeper::Borrowed { _owner: owner },
         })
     }
 
     /// Sends the lines to `home` at the end, wherever that comes: in a tensor, a host value or a foreign array.
     #[must_use]
     #[inline]
-    pub fn with_home(mut self, home: fn(Vec<Line>)) -> Self {
-        self.home = Some(home);
+    pub fn with_home(mut self, to: fn(Vec<Line>)) -> Self {
+        if let Keeper::Lines(_, home) = &mut self.keeper {
+            *home = Some(to);
+        }
         self
-    }
-
-    /// Gives the lines back, to be used again.
-    pub fn into_lines(mut self) -> Vec<Line> {
-        self.own();
-        self.home = None;
-        std::mem::take(&mut self.lines)
     }
 
     /// How many bytes count.
@@ -112,42 +128,35 @@ impl Bytes {
 
     /// The bytes as elements; a tail that fills no element is left out.
     pub fn as_slice<T: Pod>(&self) -> &[T] {
-        let bytes: &[u8] = match &self.borrowed {
-            None => bytemuck::cast_slice(&self.lines),
-            // SAFETY: `borrow` was promised that these bytes are readable while the owner, who is beside them, lives.
-            #[allow(unsafe_code)]
-            Some(b) => unsafe { std::slice::from_raw_parts(b.start, self.len) },
-        };
         let whole = self.len / size_of::<T>() * size_of::<T>();
-        bytemuck::cast_slice(&bytes[..whole])
+        // SAFETY: `len` bytes from `start` on are readable while the keeper, which is beside them, lives.
+        #[allow(unsafe_code)]
+        let bytes = unsafe { std::slice::from_raw_parts(self.start.cast::<u8>(), whole) };
+        bytemuck::cast_slice(bytes)
     }
 
-    /// The bytes as elements to write to.
+    /// The bytes as elements to write to. Memory of somebody else is copied first.
     pub fn as_mut_slice<T: Pod>(&mut self) -> &mut [T] {
-        self.own();
-        let whole = self.len / size_of::<T>() * size_of::<T>();
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.lines);
-        bytemuck::cast_slice_mut(&mut bytes[..whole])
-    }
-}
-
-impl Bytes {
-    /// Copies memory of somebody else, so that it can be written to.
-    fn own(&mut self) {
-        if self.borrowed.is_some() {
+        if matches!(self.keeper, Keeper::Borrowed { .. }) {
             let mut lines = vec![Line([0; 64]); self.len.div_ceil(size_of::<Line>())];
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
             bytes[..self.len].copy_from_slice(self.as_slice());
-            self.lines = lines;
-            self.borrowed = None;
+            *self = Bytes::from_lines(lines, self.len);
         }
+        let whole = self.len / size_of::<T>() * size_of::<T>();
+        // SAFETY: as in `as_slice`; lines and lent parts are these bytes' own, which are borrowed mutably.
+        #[allow(unsafe_code)]
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.start.cast::<u8>(), whole) };
+        bytemuck::cast_slice_mut(bytes)
     }
 }
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        if let Some(home) = self.home {
-            home(std::mem::take(&mut self.lines));
+        match &mut self.keeper {
+            Keeper::Lines(lines, Some(home)) => home(std::mem::take(lines)),
+            Keeper::Lent(lines, lender) => lender.take_back(self.start, *lines),
+            Keeper::Lines(_, None) | Keeper::Borrowed { .. } => {}
         }
     }
 }

@@ -33,6 +33,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 ARRAYS = (torch.Tensor,)
 NUMBERS = frozenset({
     "add", "sub", "mul", "div", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "floor_divide",
+    "pad",
 })
 
 
@@ -303,6 +304,8 @@ def slice(x, *, start, limit, strides):
 
 
 def pad(x, value, *, low, high, interior):
+    if x.dtype in _INEXACT and not isinstance(value, torch.Tensor):
+        return special.padded(x, value, low, high, interior)
     inside = special.padded(torch.ones(x.shape, dtype=torch.bool, device=x.device), False, low, high, interior)
     return torch.where(inside, special.padded(x, 0, low, high, interior), value)
 
@@ -522,7 +525,6 @@ def _exact(f, x, y, **parameters):
     return f(x.view(_SIGNED[x.dtype]), y.view(_SIGNED[x.dtype]), **parameters).view(x.dtype)
 
 
-_CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
 _CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torch.conv_transpose3d}
 
 
@@ -567,11 +569,7 @@ def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layo
     if x.dtype not in _INEXACT:
         # Integers have no dilated convolution: the filter gets gaps of zeros.
         w, rhs_dilation = special.padded(w, 0, (), (), (0, 0) + tuple(d - 1 for d in rhs_dilation)), (1,) * spatial
-    if spatial in _CONV:
-        out = _CONV[spatial](x, w, None, strides, sides, rhs_dilation, groups)
-    else:
-        x = special.padded(x, 0, (0, 0) + sides, (0, 0) + sides, ())
-        out = special.conv_any(x, w, strides, rhs_dilation, groups, places)
+    out = special.conv(x, w, strides, sides, rhs_dilation, groups, places)
     return out if back is None else torch.permute(out, back)
 
 

@@ -11,6 +11,7 @@ pub mod math;
 pub mod memory;
 pub mod parallel;
 mod pool;
+pub mod region;
 pub mod simd;
 
 pub use buffer::Buffer;

@@ -2,8 +2,9 @@
 //!
 //! A fresh large block costs a page fault per 4 KiB, more than most kernels that fill it, so freed blocks are kept.
 //! Small ones stay with their thread and cost a few nanoseconds; large ones go to one shelf, bounded, least recently
-//! used out first. What a block held stays in it: kernels write every element of their result.
+//! used out first. While a compiled graph runs, its results lie in one range of addresses instead (`region`). What a block held stays in it: kernels write every element of their result.
 
+use crate::region;
 use clematis_core::host::{Bytes, Line};
 use clematis_core::{DType, Result, Shape, Spec, bail};
 use std::cell::RefCell;
@@ -61,7 +62,7 @@ pub fn memory_used() -> usize {
 
 /// An error where so many bytes more cannot be held at once, for programs that know beforehand what they take.
 pub fn check_room(what: &str, bytes: usize) -> Result<()> {
-    let kept = shelf().bytes;
+    let kept = shelf().bytes + region::idle_bytes();
     let (limit, used) = (memory_limit(), memory_used().saturating_sub(kept));
     if bytes > limit.saturating_sub(used) {
         bail!(
@@ -147,7 +148,8 @@ impl<T: bytemuck::Pod> Room<T> {
             Ok(Some(bytes)) => Some(bytes),
             _ => {
                 let spec = Spec::new(DType::U8, Shape::from_sizes(&[size]));
-                alloc("workspace", &spec).ok()
+                // It stays longer than the results of a graph.
+                region::outside(|| alloc("workspace", &spec).ok())
             }
         };
         Room {
@@ -216,6 +218,9 @@ fn alloc_more(op: &str, spec: &Spec) -> Result<Bytes> {
     if lines <= SMALL {
         return fresh(op, spec, 1 << small_class(lines));
     }
+    if let Some(bytes) = region::lend(bytes) {
+        return Ok(bytes);
+    }
     let size = large_class(lines);
     // Let go of the shelf before `fresh`, which may want to clear it.
     let kept = shelf().take(size);
@@ -238,6 +243,24 @@ pub fn check(op: &str, spec: &Spec) -> Result<()> {
     Ok(())
 }
 
+/// Counts memory that a region takes, if the limit allows.
+pub(crate) fn count_more(bytes: usize) -> bool {
+    let fits = TAKEN.fetch_add(bytes, Ordering::Relaxed) + bytes <= memory_limit();
+    if !fits {
+        count_less(bytes);
+    }
+    fits
+}
+
+pub(crate) fn count_less(bytes: usize) {
+    TAKEN.fetch_sub(bytes, Ordering::Relaxed);
+}
+
+/// The most bytes that are kept for later.
+pub(crate) fn most_kept() -> usize {
+    (memory_limit() / SHELF_SHARE).min(SHELF_MOST)
+}
+
 #[cold]
 #[inline(never)]
 fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
@@ -246,6 +269,7 @@ fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
     if TAKEN.fetch_add(bytes, Ordering::Relaxed) + bytes > limit {
         // What is merely kept must not stand in the way of what is needed.
         shelf().clear();
+        region::clear_idle();
         let used = TAKEN.load(Ordering::Relaxed) - bytes;
         if used + bytes > limit {
             TAKEN.fetch_sub(bytes, Ordering::Relaxed);
@@ -293,7 +317,7 @@ fn large_class(lines: usize) -> usize {
 }
 
 fn release(block: Vec<Line>) {
-    TAKEN.fetch_sub(block.len() * LINE, Ordering::Relaxed);
+    count_less(block.len() * LINE);
 }
 
 fn recycle(block: Vec<Line>) {
@@ -348,7 +372,7 @@ impl Shelf {
     }
 
     fn keep(&mut self, block: Vec<Line>) {
-        let most = (memory_limit() / SHELF_SHARE).min(SHELF_MOST);
+        let most = most_kept();
         let lines = block.len();
         if lines * LINE > most {
             return release(block);
