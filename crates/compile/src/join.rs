@@ -1,9 +1,11 @@
-//! Parts that are padded with zeros and added are put side by side instead: that is how a split is differentiated.
+//! Parts that are padded with zeros and added are put side by side instead: that is how a split is differentiated. What is turned
+//! afterwards is put there turned, so that elements move once.
 
+use crate::hoist::start;
 use crate::space::value;
-use clematis_core::Op;
 use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::op::Binary;
+use clematis_core::{Op, Result, Shape};
 use std::collections::HashMap;
 
 /// Parts of an axis, each with its place.
@@ -83,4 +85,60 @@ pub fn run(graph: &Graph) -> Graph {
         }
     }
     graph
+}
+
+/// The same graph, in which parts are turned before they are put side by side.
+pub fn turn_parts(graph: &Graph) -> Result<Graph> {
+    let mut maker = vec![None; graph.values.len()];
+    let mut count = vec![0usize; graph.values.len()];
+    for node in &graph.nodes {
+        node.outs
+            .clone()
+            .for_each(|v| maker[v as usize] = Some(node));
+        let read = node.args.iter().filter_map(value);
+        read.for_each(|v| count[v] += 1);
+    }
+    let outputs = graph.outputs.iter().filter_map(|o| value(&o.arg));
+    outputs.for_each(|v| count[v] += 1);
+    let joined = |node: &Node| {
+        let Op::Transpose(axes) = &node.op else {
+            return None;
+        };
+        let v = value(&node.args[0]).filter(|&v| count[v] == 1)?;
+        let parts: &Node = maker[v]?;
+        match parts.op {
+            Op::Concat(axis) => Some((axes.clone(), axes.iter().position(|&a| a == axis)?, parts)),
+            _ => None,
+        }
+    };
+    if !graph.nodes.iter().any(|n| joined(n).is_some()) {
+        return Ok(graph.clone());
+    }
+    let mut new = start(graph, |_| true);
+    for node in &graph.nodes {
+        let outs = node.outs.start as usize..node.outs.end as usize;
+        let specs = &graph.values[outs.clone()];
+        let made = match joined(node) {
+            Some((axes, axis, parts)) => {
+                let mut turned = Vec::with_capacity(parts.args.len());
+                for part in &parts.args {
+                    let spec = graph.arg_spec(part);
+                    let sizes: Vec<usize> = axes.iter().map(|&a| spec.shape.size(a)).collect();
+                    let spec = spec.with_shape(Shape::from_sizes(&sizes));
+                    let part = new.follow(part)?;
+                    turned.extend(new.add(Op::Transpose(axes.clone()), &[part], &[spec], node));
+                }
+                new.add(Op::Concat(axis), &turned, specs, node)
+            }
+            None => {
+                let args = node.args.iter().map(|a| new.follow(a));
+                let args = args.collect::<Result<Vec<Arg>>>()?;
+                new.add(node.op.clone(), &args, specs, node)
+            }
+        };
+        for (old, arg) in outs.zip(made) {
+            new.known[old] = Some(arg);
+        }
+    }
+    new.finish(graph)
 }

@@ -37,7 +37,8 @@ pub fn lighter(graph: &Graph) -> Result<Graph> {
         return Ok(graph.clone());
     }
     let graph = hoist::run(&keep::run(graph)?)?;
-    Ok(join::run(&turn::run(&graph)).prune())
+    let joined = join::run(&turn::run(&graph)).prune();
+    Ok(join::turn_parts(&joined)?.prune())
 }
 
 #[linkme::distributed_slice(COMPILERS)]
