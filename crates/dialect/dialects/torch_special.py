@@ -501,14 +501,15 @@ def reduce_window_min(x, *, size, strides, padding, base_dilation, window_dilati
 
 
 def _image_scatter(x, y, turn, back, window):
-    # Of several NaN torch takes the last; this order has one largest, and it is the first.
-    x, y = torch.nan_to_num(torch.permute(x, turn), math.inf, torch.finfo(x.dtype).max, -math.inf), torch.permute(y, turn)
-    at = torch.ops.aten.max_pool2d_with_indices(x, *window)[1]
+    # Of several NaN torch takes the last. In twice the width they can stand beyond infinity, and the first one wins.
+    x, y = torch.permute(x, turn), torch.permute(y, turn)
+    wide = torch.nan_to_num(x.double(), math.inf, torch.finfo(torch.float64).max, -math.inf)
+    at = torch.ops.aten.max_pool2d_with_indices(wide, *window)[1]
     return torch.ops.aten.max_pool2d_with_indices_backward(y, x, *window, False, at).permute(back)
 
 
 def _window_scatter(x, y, largest, *window):
-    image = _image_plan(x.shape, *window) if largest and x.dtype in _WIDE else None
+    image = _image_plan(x.shape, *window) if largest and x.dtype is torch.float32 else None
     if image is not None:
         return _image_scatter(x, y, *image)
     if x.dtype in SIGNED:

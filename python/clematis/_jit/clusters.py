@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 # What gains by standing in one loop.
-_LIGHT = frozenset({
+LIGHT = frozenset({
     "abs", "add", "broadcast", "cast", "clamp", "div", "equal", "erf", "erfc", "exp", "expm1", "full", "gelu", "greater",
     "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log1p", "logical_and", "logical_not",
     "logical_or", "maximum", "minimum", "mul", "neg", "not_equal", "pow", "reciprocal", "reduce_window_max", "relu", "reshape",
@@ -47,7 +47,7 @@ def _parted(text: str, graph: Any) -> tuple[str, list[_Node], str] | None:
         at += 1
         args, outs = [a for a in operands if a is not None], [out for out, _, _ in results]
         dtypes.update((out, spec.partition("[")[0]) for out, spec, _ in results)
-        is_light = name in _LIGHT and at == first + 1 and all(dtypes[v] in _PLAIN for v in (*args, *outs))
+        is_light = name in LIGHT and at == first + 1 and all(dtypes[v] in _PLAIN for v in (*args, *outs))
         size = sum(size for _, _, size in results)
         nodes.append(_Node("\n".join(lines[first:at]), args, outs, size, is_light))
     return (head, nodes, last) if at == len(lines) else None

@@ -14,9 +14,14 @@ from typing import Any
 from .._convert.lowered import dialect, source
 from .clusters import clustered
 from .compiling import COMPILING
+from .joined import joined, sum_of_pads
+from .whole import is_whole
 
 # torch's compiler takes from seconds to minutes: a program that runs a few times only is faster without.
 RUNS_BEFORE = 2
+
+# Where what is written to memory once is faster than what is read through padding; XLA sees through it.
+_JOINED = frozenset({"numpy", "tensorflow", "torch"})
 
 _NUMBERS = itertools.count()
 _WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
@@ -26,7 +31,7 @@ def _executed(text: str, ops: Any) -> Callable[..., Any]:
     """The function that a text defines; tracebacks, and compilers that read source, find its lines as long as it lives."""
     place = f"<clematis jit {next(_NUMBERS)}>"
     linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
-    space: dict[str, Any] = {"__name__": "clematis._jit.programs", "ops": ops}
+    space: dict[str, Any] = {"__name__": "clematis._jit.programs", "ops": ops, "sum_of_pads": sum_of_pads}
     exec(compile(text, place, "exec"), space)  # noqa: S102
     function: Callable[..., Any] = space["run"]
     # No line depends on values, so nothing is for tensorflow to rewrite.
@@ -38,8 +43,10 @@ def _executed(text: str, ops: Any) -> Callable[..., Any]:
 def prepared(graph: Any, framework: str) -> Callable[..., Any] | None:
     """A graph as a function of a framework's arrays, which returns a tuple of them."""
     text = source(graph, framework, "program")
-    if framework == "tensorflow" and COMPILING.get():
+    if framework == "tensorflow" and COMPILING.get() and not is_whole(graph.text()):
         text = clustered(text, graph).replace("ops.run_scan(", "ops.run_steps(")
+    if framework in _JOINED:
+        text = joined(text)
     names = ", ".join(f"x{i}" for i in range(len(graph.inputs())))
     text += f"\n\ndef run({names}):\n    return program(ops{', ' if names else ''}{names})\n"
     function = _executed(text, dialect(framework))
@@ -87,16 +94,41 @@ def _tensorflow(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
     tf: Any = importlib.import_module("tensorflow")
 
     specs = [tf.TensorSpec([int(n) for n in sizes], dtype) for _, _, dtype, sizes in graph.inputs()]
-    made: Any = tf.function(function, autograph=False).get_concrete_function(*specs)
-    if not hasattr(made, "_call_flat"):
-        return made  # type: ignore[no-any-return]
-    captured = made.captured_inputs
 
-    def run(*arrays: Any) -> Any:
+    def made(compiler: bool | None) -> Callable[..., Any]:
+        concrete: Any = tf.function(function, autograph=False, jit_compile=compiler).get_concrete_function(*specs)
+        if not hasattr(concrete, "_call_flat"):
+            return concrete  # type: ignore[no-any-return]
+        captured = concrete.captured_inputs
         # Past the comparison of each argument with its spec, which takes longer than many a program: they are known to fit.
-        return made._call_flat([*arrays], captured)
+        return lambda *arrays: concrete._call_flat([*arrays], captured)
 
-    return run
+    if not is_whole(graph.text()):
+        return made(None)
+    return _Whole(made(True), lambda: made(None), tf.errors.OpError)
+
+
+class _Whole:
+    """A program that tensorflow's compiler is given whole, or runs without it where that refuses it at first."""
+
+    __slots__ = ("is_tried", "otherwise", "refusal", "run")
+
+    def __init__(self, run: Callable[..., Any], otherwise: Callable[[], Callable[..., Any]], refusal: type[Exception]) -> None:
+        self.run, self.otherwise, self.refusal, self.is_tried = run, otherwise, refusal, False
+
+    def __call__(self, *arrays: Any) -> Any:
+        if self.is_tried:
+            return self.run(*arrays)
+        try:
+            out = self.run(*arrays)
+        except self.refusal as e:
+            plain = self.otherwise()
+            out = plain(*arrays)
+            self.run = plain
+            reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
+            warnings.warn(f"jit: tensorflow's compiler refused a program, which runs without it: {reason}", stacklevel=2)
+        self.is_tried = True
+        return out
 
 
 @functools.cache

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _clematis as _core
-from .._module.build import ensure, is_built, label, settle, stored
+from .._module.build import _has_changed, ensure, is_built, label, settle, stored
 from .._module.discover import RECORDING, State
 from .._module.info import NAME, TRACING, info_of
 from .._module.roles import _buffers, _inside
 from ..errors import TraceError
+from .listed import Listed, listed
 
 _has_values = _core._has_values  # type: ignore[attr-defined]
 
@@ -109,9 +110,18 @@ class HeldModule:
         """What must be the same when the program runs again."""
         below = list(_below(self.module, {}))
         self.known = [(info, info.training, info.assembled, frozenset(info.frozen)) for info in map(info_of, below)]
+        self.listed: list[Listed] | None = listed(info_of(self.module).nests)
+
+    def _is_settled(self) -> bool:
+        """Whether nothing was put into or taken out of the lists that hold variables: less work than to make them agree."""
+        info = info_of(self.module)
+        if not info.fresh or self.listed is None or _has_changed(info):
+            return False
+        return all(place.agrees() for place in self.listed)
 
     def fits(self) -> bool:
-        ensure(self.module, self.module._kind)
+        if not self._is_settled():
+            ensure(self.module, self.module._kind)
         return all(
             info.training is mode and info.assembled == count and (not info.frozen or info.frozen == frozen)
             for info, mode, count, frozen in self.known
@@ -119,6 +129,8 @@ class HeldModule:
 
     def settle(self) -> None:
         settle(self.module)
+        for place in self.listed or ():
+            place.fill()
 
 
 class HeldOptimizer:

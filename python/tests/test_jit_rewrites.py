@@ -1,0 +1,76 @@
+"""What is done to a program's text before a framework's compiler has it, and what lists of modules hold after a call."""
+
+import clematis as cm
+import numpy as np
+import pytest
+from clematis._jit.joined import joined
+from clematis._jit.whole import is_whole
+
+BACKENDS = [name for name in ("native", "torch", "jax", "tensorflow") if name in cm.backends()]
+
+
+def test_pads_that_are_added_are_joined():
+    text = (
+        "def program(ops, v0, v1):\n"
+        "    v2 = ops.pad(v0, 0.0, low=(0,), high=(3,), interior=(0,))\n"
+        "    v3 = ops.pad(v1, 0.0, low=(2,), high=(0,), interior=(0,))\n"
+        "    v4 = ops.add(v2, v3)\n"
+        "    return (v4,)"
+    )
+    assert "v4 = sum_of_pads(ops, 0.0, (v0, (0,), (3,)), (v1, (2,), (0,)))" in joined(text)
+    assert "ops.pad" not in joined(text)
+    # Something else reads one of them.
+    other = text.replace("return (v4,)", "return (v4, v2)")
+    assert joined(other) == other
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("cut", [(3, 3), (3, 5), (5, 3)], ids=["joined", "with a gap", "overlapping"])
+def test_derivatives_of_slices(name, cut):
+    end, start = cut
+    values = np.random.default_rng(0).standard_normal((2, 8)).astype("f")
+    slope = 2 * np.pad(values[:, :end], ((0, 0), (0, 8 - end))) + np.pad(np.ones((2, 8 - start)), ((0, 0), (start, 0)))
+    with cm.backend(name):
+        f = cm.jit(cm.grad(lambda x: cm.sum(x[:, :end] ** 2) + cm.sum(x[:, start:])))
+        np.testing.assert_allclose(np.asarray(f(cm.asarray(values)).tolist()), slope, rtol=1e-6)
+
+
+def test_small_programs_are_whole():
+    def graph(rows):
+        head = f"graph {{\n  input %0: f32[{rows},512] input\n  input %1: f32[512,512] input\n"
+        return head + f"  %2: f32[{rows},512] = dot_general(%0, %1) {{lhs_contract=[1]}}\n  return %2\n}}"
+
+    assert is_whole(graph(8))
+    assert not is_whole(graph(4096))
+    assert not is_whole(graph(8).replace("dot_general", "conv_general"))
+    assert not is_whole(graph(8).replace("f32", "bf16"))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_lists_hold_what_a_program_wrote(name):
+    with cm.backend(name):
+
+        class Net(cm.Module):
+            def __init__(self):
+                self.p = [cm.ones((3,)), cm.ones((2,))]
+
+            def __call__(self, x):
+                return cm.sum(self.p[0] * x) + cm.sum(self.p[1])
+
+        net, sgd = Net(), cm.optim.SGD(0.5)
+
+        @cm.jit
+        def step(x):
+            value, grads = cm.value_and_grad(lambda net: net(x))(net)
+            sgd.step(net, grads)
+            return value
+
+        x, kept, numbers = cm.ones((3,)), net.p, net.p
+        before = numbers[0]
+        step(x)
+        step(x)
+        assert numbers[0].tolist() == [0.0] * 3 and before.tolist() == [1.0] * 3
+        # What is put into the list is the variable's value, an older one, too.
+        kept[0] = before
+        assert float(step(x)) == 3.0
+        assert net.p[0].tolist() == [0.5] * 3 and step.compilations == 1
