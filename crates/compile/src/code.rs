@@ -25,7 +25,7 @@ pub enum Code {
     Unary(Row, u16),
     Truth(fn(&mut [u8], &[f32]), u16),
     Binary(Binary, fn(&mut [f32], &[f32], &[f32]), u16, u16),
-    /// The same with one number for each row; whether that comes first.
+    /// The same with one number for each row, or for all elements; whether that comes first.
     ByRow(Binary, bool, ByRow, u16, u16),
     /// Two of those in one pass.
     Pair(Triple, u16, u16, u16),
@@ -118,6 +118,8 @@ pub struct Source {
     pub arg: Arg,
     /// What it is repeated to.
     pub shape: Shape,
+    /// Whether it is one float for all elements.
+    pub number: bool,
 }
 
 /// What goes out.
@@ -320,6 +322,7 @@ impl Lowering<'_> {
         };
         self.sources.push(Source {
             arg: arg.clone(),
+            number: spec.dtype == DType::F32 && spec.shape.count() == 1 && shape.count() > 1,
             shape,
         });
         match arg {

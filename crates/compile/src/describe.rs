@@ -27,6 +27,18 @@ impl Plan {
                         },
                     )
                 }
+                Step::Batch(batch, _, outs) => {
+                    bytes += outs.iter().map(|&v| self.values[v].bytes()).sum::<usize>();
+                    let head = writeln!(
+                        text,
+                        "{at:4} {} matrices side by side, each:",
+                        batch.count()
+                    );
+                    head.and_then(|()| {
+                        let body = batch.body.describe();
+                        body.lines().try_for_each(|l| writeln!(text, "     {l}"))
+                    })
+                }
                 Step::Fused(p) => {
                     bytes += p.targets.iter().map(|t| t.spec.bytes()).sum::<usize>();
                     let downs = p.downs.iter().map(|d| &d.spec);
@@ -75,7 +87,7 @@ impl Plan {
                     }
                     now += self.looked_at(&node.outs, &holds, &mut looks);
                 }
-                Step::Scan(_, _, outs) => {
+                Step::Scan(_, _, outs) | Step::Batch(_, _, outs) => {
                     outs.iter().for_each(|&v| holds[v] = Some(v));
                     now += self.looked_at(outs, &holds, &mut looks);
                 }
@@ -100,7 +112,11 @@ impl Plan {
                     now += self.looked_at(&downs, &holds, &mut looks);
                 }
             }
-            most = most.max(now);
+            let beside = match step {
+                Step::Batch(batch, ..) => batch.held(),
+                _ => 0,
+            };
+            most = most.max(now + beside);
             for of in gone.iter().filter_map(|&v| holds[v]) {
                 looks[of] = looks[of].saturating_sub(1);
                 if looks[of] == 0 {

@@ -4,6 +4,7 @@
 //! both before and after the group. A group ends with the first product that needs it: what the way back computes from
 //! what the way forward left is computed there, not carried along.
 
+use crate::batch;
 use crate::down;
 use crate::space::{Part, Space, part, value};
 use clematis_core::Op;
@@ -18,6 +19,8 @@ pub struct Unit {
     pub space: Option<Space>,
     /// Sums that are taken on the way, which none of the nodes reads.
     pub downs: Vec<usize>,
+    /// The sizes of the leading axes, if they run for one place of these after the other.
+    pub lead: Option<Vec<usize>>,
 }
 
 impl Unit {
@@ -92,7 +95,7 @@ pub fn group(graph: &Graph) -> Vec<Unit> {
     for n in 0..graph.nodes.len() {
         groups.place(n);
     }
-    down::attach(graph, groups.in_order())
+    batch::attach(graph, down::attach(graph, groups.in_order()))
 }
 
 impl Groups<'_> {
@@ -179,6 +182,7 @@ impl Groups<'_> {
                     nodes: Vec::new(),
                     space: None,
                     downs: Vec::new(),
+                    lead: None,
                 });
                 self.before.push(Set::default());
                 self.ended.push(false);

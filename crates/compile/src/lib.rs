@@ -5,6 +5,7 @@
 //! gives the bits that its ops give one by one wherever each element is computed by itself.
 
 mod again;
+mod batch;
 mod code;
 mod describe;
 mod down;

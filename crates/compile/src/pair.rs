@@ -117,21 +117,30 @@ impl Program {
         self.codes.get(at).copied()
     }
 
-    /// Arithmetic with what is repeated along a row takes the one number, and sums take what is summed without writing it.
+    /// Whether a value is one float for all elements.
+    pub(crate) fn is_number(&self, value: u16) -> bool {
+        let source = self.sources.get(value as usize);
+        source.is_some_and(|source| source.number)
+    }
+
+    /// Arithmetic with what is repeated along a row, or everywhere, takes the one number, and sums take what is summed without
+    /// writing it.
     pub(crate) fn shorten(&mut self) {
         let uses = self.uses();
-        let spread = |value: u16| match self.maker(value) {
-            Some(Code::Spread(row)) => Some(row),
+        let long = self.space.columns() >= SHORTEST;
+        let repeated = |value: u16| match self.maker(value) {
+            Some(Code::Spread(row)) if long => Some(row),
+            _ if self.is_number(value) => Some(value),
             _ => None,
         };
-        let long = self.space.columns() >= SHORTEST;
         let mut codes = self.codes.clone();
         for code in &mut codes {
             match *code {
-                Code::Binary(op, _, a, b) if long => {
-                    let (other, row, swapped) = match (spread(a), spread(b)) {
+                Code::Binary(op, _, a, b) => {
+                    let either = matches!(op, Binary::Add | Binary::Mul);
+                    let (other, row, swapped) = match (repeated(a), repeated(b)) {
                         (None, Some(row)) => (a, row, false),
-                        (Some(row), None) => (b, row, true),
+                        (Some(row), None) => (b, row, !either),
                         _ => continue,
                     };
                     if let Some(kernel) = by_row(op, swapped) {

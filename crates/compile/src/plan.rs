@@ -1,6 +1,7 @@
 //! A graph as steps over slots: what is run together, what is freed when, what is written over.
 
 use crate::again;
+use crate::batch::Batch;
 use crate::code::{self, Program};
 use crate::describe::is_view;
 use crate::group::{Unit, group};
@@ -22,6 +23,8 @@ pub(crate) enum Step {
     Fused(Program),
     /// A loop over the leading axis.
     Scan(Box<Loop>, Vec<Arg>, Vec<usize>),
+    /// Steps for one matrix of a batch after the other.
+    Batch(Box<Batch>, Vec<Arg>, Vec<usize>),
 }
 
 /// An op with its operands.
@@ -152,7 +155,7 @@ impl Plan {
                     (_, args) => !args.iter().any(reads),
                 },
                 Step::Fused(p) => !p.sources.iter().any(|s| reads(&s.arg)),
-                Step::Scan(_, args, _) => !args.iter().any(reads),
+                Step::Scan(_, args, _) | Step::Batch(_, args, _) => !args.iter().any(reads),
             });
             let comes_out = self.outputs.iter().any(reads);
             if let (true, false, Some(axis)) = (fits, comes_out, axis) {
@@ -188,7 +191,7 @@ impl Plan {
                         }
                     }
                 }
-                Step::Op(_) | Step::Scan(..) => {}
+                Step::Op(_) | Step::Scan(..) | Step::Batch(..) => {}
             }
         }
         escapes
@@ -258,6 +261,10 @@ fn make(
     dies: &dyn Fn(usize) -> bool,
     inputs: &[Option<usize>],
 ) -> Result<Step> {
+    if let Some(lead) = &unit.lead {
+        let (batch, args, outs) = Batch::new(graph, unit, lead, needed)?;
+        return Ok(Step::Batch(Box::new(batch), args, outs));
+    }
     if let ([n], None) = (&unit.nodes[..], &unit.space) {
         let node = &graph.nodes[*n];
         let outs: Vec<usize> = node.outs.clone().map(|v| v as usize).collect();

@@ -5,7 +5,6 @@ use crate::down;
 use crate::narrow;
 use crate::plan::{Node, Plan, Step};
 use crate::product;
-use crate::scan::Loop;
 use crate::space::value;
 use crate::tile::{self, Feed, Ready, Sink};
 use clematis_core::graph::{Arg, ValueId};
@@ -86,13 +85,29 @@ impl Slots<'_> {
         Ok(())
     }
 
-    fn run_scan(&mut self, scan: &Loop, args: &[Arg], outs: &[usize]) -> Result<()> {
+    /// Runs steps that stand for one.
+    fn run_all(
+        &mut self,
+        args: &[Arg],
+        outs: &[usize],
+        run: impl FnOnce(&[&Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<()> {
         let args = args.iter().map(|a| self.look_up(a));
-        let made = scan.run(&args.collect::<Result<Vec<&Tensor>>>()?)?;
+        let made = run(&args.collect::<Result<Vec<&Tensor>>>()?)?;
         for (&v, x) in outs.iter().zip(made) {
             self.values[v] = Some(x);
         }
         Ok(())
+    }
+
+    /// One step but for those at the end, which run together.
+    fn run_step(&mut self, step: &Step) -> Result<()> {
+        match step {
+            Step::Op(node) => self.run_op(node),
+            Step::Fused(program) => self.run_fused(&[program], false),
+            Step::Scan(scan, args, outs) => self.run_all(args, outs, |x| scan.run(x)),
+            Step::Batch(batch, args, outs) => self.run_all(args, outs, |x| batch.run(x)),
+        }
     }
 
     /// Runs programs side by side. `gives`: inputs may be written over.
@@ -283,16 +298,15 @@ impl Executable for Plan {
         };
         for (step, dead) in &self.steps[..self.last] {
             interrupt::check()?;
-            match step {
-                Step::Op(node) if self.escape(&node.outs) => {
-                    region::outside(|| slots.run_op(node))?;
-                }
-                Step::Op(node) => slots.run_op(node)?,
-                Step::Fused(program) => slots.run_fused(&[program], false)?,
-                Step::Scan(scan, args, outs) if self.escape(outs) => {
-                    region::outside(|| slots.run_scan(scan, args, outs))?;
-                }
-                Step::Scan(scan, args, outs) => slots.run_scan(scan, args, outs)?,
+            // What outlives the run lies outside of its region; groups see to it themselves.
+            let escapes = match step {
+                Step::Op(node) => self.escape(&node.outs),
+                Step::Scan(_, _, outs) | Step::Batch(_, _, outs) => self.escape(outs),
+                Step::Fused(_) => false,
+            };
+            match escapes {
+                true => region::outside(|| slots.run_step(step))?,
+                false => slots.run_step(step)?,
             }
             for &v in dead {
                 slots.values[v] = None;
@@ -302,7 +316,7 @@ impl Executable for Plan {
             .iter()
             .filter_map(|(step, _)| match step {
                 Step::Fused(program) => Some(program),
-                Step::Op(_) | Step::Scan(..) => None,
+                Step::Op(_) | Step::Scan(..) | Step::Batch(..) => None,
             })
             .collect();
         slots.run_fused(&ends, true)?;

@@ -30,7 +30,7 @@ pub struct Loop {
 }
 
 /// A block of a tensor, where it lies.
-fn part(x: &Tensor, start: &[usize], to: &[usize]) -> Result<Tensor> {
+pub(crate) fn part(x: &Tensor, start: &[usize], to: &[usize]) -> Result<Tensor> {
     let sizes = x.shape().sizes();
     let buffer = concrete(x)?;
     let ones = vec![1; sizes.len()];
@@ -222,7 +222,7 @@ impl Loop {
 }
 
 /// Puts the value of a step, or its block of rows, where it belongs.
-fn write(all: &Parts<'_, u8>, task: usize, at: usize, row: &Tensor) -> Result<()> {
+pub(crate) fn write(all: &Parts<'_, u8>, task: usize, at: usize, row: &Tensor) -> Result<()> {
     let from = contiguous("scan", &*of(row)?, row.spec())?;
     let size = row.spec().bytes();
     let start = from.layout().offset * row.dtype().size();

@@ -13,6 +13,7 @@ use clematis_native::kernel::select::choose;
 use clematis_native::layout::View;
 use clematis_native::multiversion;
 use clematis_native::parallel::{self, Part, Parts};
+use clematis_native::simd::{prefetch_far, prefetch_written};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const TILE: usize = 1024;
 /// Elements of a task.
 const TASK: usize = 1 << 14;
+/// Floats of a line of the caches.
+const LINE: usize = 16;
 
 multiversion! {
     fn to_float(out: &mut [f32], x: &[u8]) {
@@ -158,10 +161,43 @@ thread_local! {
     static ROOM: RefCell<Room> = const { RefCell::new(Room::new()) };
 }
 
+/// Elements by which registers are moved against each other: a tile of floats is as long as a page, and lines at the same place
+/// of all pages share a few places in the first cache.
+const MOVED: usize = 64;
+/// Registers after which the first move comes again.
+const MOVES: usize = 16;
+
+/// The floats of a register.
+#[derive(Clone, Default)]
+struct Register {
+    room: Vec<f32>,
+    start: usize,
+}
+
+impl Register {
+    /// Makes room for so many elements.
+    fn prepare(&mut self, number: usize, tile: usize) {
+        let page = MOVED * MOVES;
+        if self.room.len() < tile + page {
+            self.room.resize(tile + page, 0.0);
+            let place = self.room.as_ptr().addr() / size_of::<f32>();
+            self.start = (number % MOVES * MOVED + page - place % page) % page;
+        }
+    }
+
+    fn floats(&self) -> &[f32] {
+        &self.room[self.start..]
+    }
+
+    fn floats_mut(&mut self) -> &mut [f32] {
+        &mut self.room[self.start..]
+    }
+}
+
 /// The registers of one thread, which it keeps.
 struct Room {
     owner: Option<(u64, usize)>,
-    floats: Vec<Vec<f32>>,
+    floats: Vec<Register>,
     truths: Vec<Vec<u8>>,
 }
 
@@ -191,6 +227,32 @@ impl Span {
     }
 }
 
+/// Asks for a share of what the task's next tile reads and writes, before instruction `i`: all at once would hold up this one, and
+/// by itself the processor looks ahead within a page, which is as long as a tile.
+fn ask_ahead(ready: &Ready<'_>, task: usize, (from, len): (usize, usize), i: usize) {
+    let program = ready.program;
+    let (tile, grain) = sizes(program);
+    let end = program.space.count().min((from / grain + 1) * grain);
+    let next = from + len;
+    if next >= end || len < tile {
+        return;
+    }
+    let count = program.codes.len();
+    let share = |i: usize| next + (i * tile / count).next_multiple_of(LINE).min(end - next);
+    let (start, stop) = (share(i), share(i + 1));
+    for (feed, value) in ready.feeds.iter().zip(&program.values) {
+        if let (Feed::Floats(Source::Dense(all)), Class::Full) = (feed, value.class) {
+            prefetch_far(&all[start..stop]);
+        }
+    }
+    for (sink, target) in ready.sinks.iter().zip(&program.targets) {
+        let class = program.values[target.value as usize].class;
+        if let (Sink::Floats(parts), Class::Full) = (sink, class) {
+            prefetch_written(parts.task(task).slice(start, stop - start));
+        }
+    }
+}
+
 impl Room {
     const fn new() -> Self {
         Room {
@@ -204,21 +266,24 @@ impl Room {
         let [floats, truths] = ready.program.registers;
         let most = |have: usize, want: usize| have.max(want);
         self.floats
-            .resize(most(self.floats.len(), floats), Vec::new());
+            .resize(most(self.floats.len(), floats), Register::default());
         self.truths
             .resize(most(self.truths.len(), truths), Vec::new());
-        for room in &mut self.floats[..floats] {
-            room.resize(most(room.len(), tile), 0.0);
+        for (number, register) in self.floats[..floats].iter_mut().enumerate() {
+            register.prepare(number, tile);
         }
         for room in &mut self.truths[..truths] {
             room.resize(most(room.len(), tile), 0);
         }
         for (feed, value) in ready.feeds.iter().zip(&ready.program.values) {
             match feed {
-                Feed::Floats(Source::Constant(x)) => self.floats[value.register as usize].fill(*x),
+                Feed::Floats(Source::Constant(x)) => {
+                    self.floats[value.register as usize].floats_mut()[..tile].fill(*x);
+                }
                 Feed::Truths(Source::Constant(x)) => self.truths[value.register as usize].fill(*x),
                 Feed::Repeated(view) => {
-                    view.read(0, &mut self.floats[value.register as usize][..tile]);
+                    let register = &mut self.floats[value.register as usize];
+                    view.read(0, &mut register.floats_mut()[..tile]);
                 }
                 _ => {}
             }
@@ -241,13 +306,13 @@ impl Room {
             let (start, count) = span.of(value.class);
             match feed {
                 Feed::Floats(Source::Strided(view)) => {
-                    view.read(start, &mut self.floats[register][..count]);
+                    view.read(start, &mut self.floats[register].floats_mut()[..count]);
                 }
                 Feed::Truths(Source::Strided(view)) => {
                     view.read(start, &mut self.truths[register][..count]);
                 }
                 Feed::Over(sink) => match &ready.sinks[*sink] {
-                    Sink::Floats(parts) => self.floats[register][..count]
+                    Sink::Floats(parts) => self.floats[register].floats_mut()[..count]
                         .copy_from_slice(parts.task(task).slice(start, count)),
                     Sink::Truths(parts) => self.truths[register][..count]
                         .copy_from_slice(parts.task(task).slice(start, count)),
@@ -281,6 +346,7 @@ impl Room {
         }
         let first = program.sources.len();
         for (i, code) in program.codes.iter().enumerate() {
+            ask_ahead(ready, task, (from, len), i);
             self.step(ready, &mut out, code, first + i, span);
         }
         for (down, parts) in program.downs.iter().zip(&ready.downs) {
@@ -318,7 +384,7 @@ impl Room {
         match (ready.feeds.get(at as usize), value.sink) {
             (Some(Feed::Floats(Source::Dense(all))), _) => &all[start..start + count],
             (None, Some(sink)) => &*out.floats[sink as usize],
-            _ => &self.floats[value.register as usize][..count],
+            _ => &self.floats[value.register as usize].floats()[..count],
         }
     }
 
@@ -361,7 +427,7 @@ impl Room {
             }
             (false, None) => {
                 let mut room = std::mem::take(&mut self.floats[register]);
-                self.float_code(ready, outs, code, &mut room[..count], span);
+                self.float_code(ready, outs, code, &mut room.floats_mut()[..count], span);
                 self.floats[register] = room;
             }
         }
@@ -399,13 +465,24 @@ impl Room {
         let f = |at| self.floats(ready, outs, at, span);
         let t = |at| self.truths(ready, outs, at, span);
         let rows = |at| f(at).chunks_exact(span.columns);
+        let number = |at| ready.program.is_number(at);
         match *code {
             Code::Unary(row, a) => row(out, f(a)),
             Code::Binary(_, row, a, b) => row(out, f(a), f(b)),
+            Code::ByRow(_, _, row, a, b) if number(b) => row(out, f(a), f(b)[0]),
             Code::ByRow(_, _, row, a, b) => {
                 for ((out, x), &y) in out.chunks_exact_mut(span.columns).zip(rows(a)).zip(f(b)) {
                     row(out, x, y);
                 }
+            }
+            Code::Pair(Triple::SecondRow(row), a, b, c) if number(b) => {
+                row(out, f(a), f(b)[0], f(c));
+            }
+            Code::Pair(Triple::ThirdRow(row), a, b, c) if number(c) => {
+                row(out, f(a), f(b), f(c)[0]);
+            }
+            Code::Pair(Triple::BothRows(row), a, b, c) if number(b) && number(c) => {
+                row(out, f(a), f(b)[0], f(c)[0]);
             }
             Code::Pair(Triple::Full(row), a, b, c) => row(out, f(a), f(b), f(c)),
             Code::Pair(Triple::SecondRow(row), a, b, c) => {

@@ -12,6 +12,7 @@
 
 use crate::pool;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,8 +29,31 @@ pub fn set_thread_limit(limit: Option<usize>) {
     LIMIT.store(limit.map_or(0, |limit| limit.max(1)), Ordering::Relaxed);
 }
 
-/// How many threads a kernel may use.
+thread_local! {
+    /// Whether this thread works on a task that others work beside.
+    static BESIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Sets it while a thread works, and whatever it was before when that ends, by a panic, too.
+struct Beside(bool);
+
+impl Beside {
+    fn begin() -> Self {
+        Beside(BESIDE.replace(true))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        BESIDE.set(self.0);
+    }
+}
+
+/// How many threads a kernel may use: one inside of a task, since the others have tasks of their own.
 pub fn threads() -> usize {
+    if BESIDE.get() {
+        return 1;
+    }
     match LIMIT.load(Ordering::Relaxed) {
         1 => 1,
         0 => pool::default_threads(),
@@ -66,6 +90,7 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
         (0..workers).map(|w| AtomicUsize::new(first(w))).collect();
     let arrived = AtomicUsize::new(0);
     let work = || {
+        let _beside = Beside::begin();
         let mut workspace = None;
         let own = arrived.fetch_add(1, Ordering::Relaxed);
         for worker in (0..workers).map(|i| (own + i) % workers) {

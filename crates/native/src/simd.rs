@@ -280,6 +280,30 @@ pub(crate) fn prefetch<T>(soon: &[T]) {
     let _ = (soon, AHEAD);
 }
 
+/// Asks for elements that will be read a while from now: they come as far as the second-level cache.
+pub fn prefetch_far<T>(later: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..size_of_val(later).div_ceil(64) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a hint, which reads nothing; the address is within the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(later.as_ptr().cast::<i8>().add(64 * line)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = later;
+}
+
+/// Asks for elements that will be written.
+pub fn prefetch_written<T>(later: &mut [T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..size_of_val(later).div_ceil(64) {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        // SAFETY: a hint, which writes nothing; the address is within the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(later.as_ptr().cast::<i8>().add(64 * line)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = later;
+}
+
 /// Makes what was streamed visible to other threads.
 pub(crate) fn stream_done() {
     // SAFETY: a fence touches no memory, and the base set of the target has it.

@@ -3,8 +3,9 @@
 use super::rule::Rule;
 use super::sweep;
 use crate::bail;
+use crate::composite::norm;
 use crate::error::Result;
-use crate::expr::Expr;
+use crate::expr::{Expr, IntoExpr};
 use crate::op::{Composite, Op};
 use crate::ops::{self, Ops};
 use crate::tensor::Tensor;
@@ -18,6 +19,7 @@ pub fn is_whole(c: &Composite) -> bool {
             | Composite::Softmax { .. }
             | Composite::LogSoftmax { .. }
             | Composite::LogSumExp { .. }
+            | Composite::LayerNorm { .. }
             | Composite::RandomBits { .. }
     )
 }
@@ -40,6 +42,10 @@ pub fn rule(c: &Composite) -> Rule {
         Composite::LogSumExp { .. } => Rule::General {
             vjp: logsumexp_vjp,
             jvp: logsumexp_jvp,
+        },
+        Composite::LayerNorm { .. } => Rule::General {
+            vjp: layer_norm_vjp,
+            jvp: expanded_jvp,
         },
         Composite::RandomBits { .. } => Rule::Zero,
         _ => Rule::General {
@@ -162,6 +168,52 @@ fn logsumexp_jvp(
     };
     let (share, axes) = shares(op, x[0], y[0])?;
     Ok(vec![Some((share * dx).sum(&axes).done()?)])
+}
+
+/// With `n` the normalised elements and `c` the cotangent times the scale: `(c - n mean(n c) - mean(c)) / deviation`.
+fn layer_norm_vjp(
+    op: &Op,
+    xs: &[&Tensor],
+    ys: &[&Tensor],
+    ct: &[Option<Tensor>],
+    wanted: &[bool],
+) -> Result<Vec<Option<Tensor>>> {
+    let (Op::Call(c), Some(ct_y)) = (op, &ct[0]) else {
+        return Ok(vec![None; xs.len()]);
+    };
+    let Composite::LayerNorm { axis, epsilon } = &**c else {
+        bail!(Internal, "{}: no layer_norm", c.name())
+    };
+    // Parameters that give the result more elements than were normalised are left to their formulas.
+    if ys[0].shape() != xs[0].shape() {
+        return expanded_vjp(op, xs, ys, ct, wanted);
+    }
+    let wide = xs[0].dtype().accumulator();
+    let (x, ct_y) = (xs[0].cast(wide).done()?, ct_y.cast(wide).done()?);
+    let axes: crate::shape::Axes = (*axis..x.rank()).collect();
+    let (d, factor) = norm::centred(&x, &axes, epsilon.0)?;
+    let normal = (&d * &factor).done()?;
+    let mut out = vec![None; xs.len()];
+    for (i, part) in [(1, &ct_y * &normal), (2, ct_y.clone().into_expr())] {
+        if wanted.get(i) == Some(&true) {
+            let sum = ops::sum_to(part, xs[i].shape());
+            out[i] = Some(sum.cast(xs[i].dtype()).done()?);
+        }
+    }
+    if wanted[0] {
+        let scaled = match xs.get(1) {
+            Some(scale) => (&ct_y * scale.cast(wide)).done()?,
+            None => ct_y,
+        };
+        let mean = |x: Expr| {
+            let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+            ops::keepdims(x, list, ops::mean)
+        };
+        let along = &normal * mean(&scaled * &normal);
+        let ct_x = (&scaled - along - mean(scaled.clone().into_expr())) * factor;
+        out[0] = Some(ct_x.cast(xs[0].dtype()).done()?);
+    }
+    Ok(out)
 }
 
 /// Through the expansion: recorded anew, then swept.

@@ -8,14 +8,19 @@ use crate::ops::{self, Ops};
 use crate::shape::{Axes, Shape};
 use crate::tensor::Tensor;
 
+/// x - mean, and 1 / sqrt(variance + epsilon), over axes that stay as axes of 1.
+pub(crate) fn centred(x: &Tensor, axes: &Axes, epsilon: f64) -> Result<(Tensor, Tensor)> {
+    let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+    let d = (x - ops::keepdims(x, list.clone(), ops::mean)).done()?;
+    let variance = ops::keepdims(d.square(), list, ops::mean);
+    let factor = (variance + epsilon).rsqrt().done()?;
+    Ok((d, factor))
+}
+
 /// (x - mean) / sqrt(variance + epsilon) over axes.
 fn standardize(x: &Tensor, axes: &Axes, epsilon: f64) -> Expr {
-    let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
-    let centre = x - ops::keepdims(x, list.clone(), ops::mean);
-    centre.then(|d| {
-        let variance = ops::keepdims(d.square(), list, ops::mean);
-        &d * (variance + epsilon).rsqrt()
-    })
+    let parts = centred(x, axes, epsilon);
+    parts.and_then(|(d, factor)| (d * factor).done()).into()
 }
 
 fn affine(x: Expr, scale: Option<&Tensor>, bias: Option<&Tensor>) -> Expr {
