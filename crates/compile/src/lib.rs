@@ -1,7 +1,7 @@
 //! Whole graphs on the CPU engine: fused, planned, in place.
 //!
 //! Owns what stands behind the engine's `compile`: which ops run together (`group`), what they become (`code`), how
-//! that runs (`tile`), the plan of a whole graph (`plan`) and of its loops (`scan`, `rows`). The kernels are the engine's own, so a compiled graph
+//! that runs (`tile`, `room`), the plan of a whole graph (`plan`) and of its loops (`scan`, `rows`). The kernels are the engine's own, so a compiled graph
 //! gives the bits that its ops give one by one wherever each element is computed by itself.
 
 mod again;
@@ -18,6 +18,7 @@ mod pair;
 mod plan;
 mod product;
 mod register;
+mod room;
 mod rows;
 mod run;
 mod scan;

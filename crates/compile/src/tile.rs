@@ -2,20 +2,15 @@
 //!
 //! Tiles and tasks are cut by sizes alone, so the number of threads shows in no bit.
 
-use crate::code::{Code, Program};
+use crate::code::Program;
 use crate::down;
-use crate::pair::Triple;
+use crate::room::ROOM;
 use crate::space::Class;
 use clematis_core::{Result, Tensor};
 use clematis_native::kernel::map::{self, Source};
-use clematis_native::kernel::reduce::{Max, Sum, fold_slice, sum_of_products};
-use clematis_native::kernel::select::choose;
 use clematis_native::layout::View;
-use clematis_native::multiversion;
-use clematis_native::parallel::{self, Part, Parts};
+use clematis_native::parallel::{self, Parts};
 use clematis_native::simd::{prefetch_far, prefetch_written};
-use smallvec::SmallVec;
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Elements of a tile.
@@ -24,26 +19,10 @@ const TILE: usize = 1024;
 const TASK: usize = 1 << 14;
 /// Floats of a line of the caches.
 const LINE: usize = 16;
-
-multiversion! {
-    fn to_float(out: &mut [f32], x: &[u8]) {
-        for (out, &x) in out.iter_mut().zip(x) {
-            *out = f32::from(x);
-        }
-    }
-    /// The root of what is positive, 0 of anything else.
-    fn positive_root(out: &mut [f32], x: &[f32]) {
-        for (out, &x) in out.iter_mut().zip(x) {
-            let root = x.sqrt();
-            *out = if x > 0.0 { root } else { 0.0 };
-        }
-    }
-    fn both[F: Fn(u8, u8) -> u8](out: &mut [u8], x: &[u8], y: &[u8], f: F) {
-        for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-            *out = f(x, y);
-        }
-    }
-}
+/// Instructions from which on what is asked for ahead comes in shares that are small enough.
+const SEVERAL: usize = 3;
+/// Elements from which on what a program reads and writes is not in the second cache.
+const FAR: usize = 1 << 18;
 
 /// Where a source's elements are.
 pub enum Feed<'a> {
@@ -157,87 +136,17 @@ pub fn run(all: &[Ready<'_>]) {
 /// Counts runs, so that a thread knows whose numbers its registers hold.
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
-thread_local! {
-    static ROOM: RefCell<Room> = const { RefCell::new(Room::new()) };
-}
-
-/// Elements by which registers are moved against each other: a tile of floats is as long as a page, and lines at the same place
-/// of all pages share a few places in the first cache.
-const MOVED: usize = 64;
-/// Registers after which the first move comes again.
-const MOVES: usize = 16;
-
-/// The floats of a register.
-#[derive(Clone, Default)]
-struct Register {
-    room: Vec<f32>,
-    start: usize,
-}
-
-impl Register {
-    /// Makes room for so many elements.
-    fn prepare(&mut self, number: usize, tile: usize) {
-        let page = MOVED * MOVES;
-        if self.room.len() < tile + page {
-            self.room.resize(tile + page, 0.0);
-            let place = self.room.as_ptr().addr() / size_of::<f32>();
-            self.start = (number % MOVES * MOVED + page - place % page) % page;
-        }
-    }
-
-    fn floats(&self) -> &[f32] {
-        &self.room[self.start..]
-    }
-
-    fn floats_mut(&mut self) -> &mut [f32] {
-        &mut self.room[self.start..]
-    }
-}
-
-/// The registers of one thread, which it keeps.
-struct Room {
-    owner: Option<(u64, usize)>,
-    floats: Vec<Register>,
-    truths: Vec<Vec<u8>>,
-}
-
-/// What a tile writes of each target.
-#[derive(Default)]
-struct Out<'a> {
-    floats: SmallVec<[&'a mut [f32]; 8]>,
-    truths: SmallVec<[&'a mut [u8]; 4]>,
-}
-
-/// Which elements a tile covers, for whole values and for rows.
-#[derive(Clone, Copy)]
-struct Span {
-    from: usize,
-    len: usize,
-    row: usize,
-    rows: usize,
-    columns: usize,
-}
-
-impl Span {
-    fn of(&self, class: Class) -> (usize, usize) {
-        match class {
-            Class::Full => (self.from, self.len),
-            Class::Row => (self.row, self.rows),
-        }
-    }
-}
-
 /// Asks for a share of what the task's next tile reads and writes, before instruction `i`: all at once would hold up this one, and
 /// by itself the processor looks ahead within a page, which is as long as a tile.
-fn ask_ahead(ready: &Ready<'_>, task: usize, (from, len): (usize, usize), i: usize) {
+pub(crate) fn ask_ahead(ready: &Ready<'_>, task: usize, (from, len): (usize, usize), i: usize) {
     let program = ready.program;
     let (tile, grain) = sizes(program);
     let end = program.space.count().min((from / grain + 1) * grain);
     let next = from + len;
-    if next >= end || len < tile {
+    let count = program.codes.len();
+    if next >= end || len < tile || program.space.count() < FAR || count < SEVERAL {
         return;
     }
-    let count = program.codes.len();
     let share = |i: usize| next + (i * tile / count).next_multiple_of(LINE).min(end - next);
     let (start, stop) = (share(i), share(i + 1));
     for (feed, value) in ready.feeds.iter().zip(&program.values) {
@@ -249,284 +158,6 @@ fn ask_ahead(ready: &Ready<'_>, task: usize, (from, len): (usize, usize), i: usi
         let class = program.values[target.value as usize].class;
         if let (Sink::Floats(parts), Class::Full) = (sink, class) {
             prefetch_written(parts.task(task).slice(start, stop - start));
-        }
-    }
-}
-
-impl Room {
-    const fn new() -> Self {
-        Room {
-            owner: None,
-            floats: Vec::new(),
-            truths: Vec::new(),
-        }
-    }
-
-    fn prepare(&mut self, ready: &Ready<'_>, tile: usize) {
-        let [floats, truths] = ready.program.registers;
-        let most = |have: usize, want: usize| have.max(want);
-        self.floats
-            .resize(most(self.floats.len(), floats), Register::default());
-        self.truths
-            .resize(most(self.truths.len(), truths), Vec::new());
-        for (number, register) in self.floats[..floats].iter_mut().enumerate() {
-            register.prepare(number, tile);
-        }
-        for room in &mut self.truths[..truths] {
-            room.resize(most(room.len(), tile), 0);
-        }
-        for (feed, value) in ready.feeds.iter().zip(&ready.program.values) {
-            match feed {
-                Feed::Floats(Source::Constant(x)) => {
-                    self.floats[value.register as usize].floats_mut()[..tile].fill(*x);
-                }
-                Feed::Truths(Source::Constant(x)) => self.truths[value.register as usize].fill(*x),
-                Feed::Repeated(view) => {
-                    let register = &mut self.floats[value.register as usize];
-                    view.read(0, &mut register.floats_mut()[..tile]);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// One tile of a task, which has a number among all and one in its program.
-    fn tile(&mut self, ready: &Ready<'_>, (task, piece): (usize, usize), from: usize, len: usize) {
-        let program = ready.program;
-        let columns = program.space.columns().max(1);
-        let span = Span {
-            from,
-            len,
-            row: from / columns,
-            rows: len / columns,
-            columns,
-        };
-        for (feed, value) in ready.feeds.iter().zip(&program.values) {
-            let register = value.register as usize;
-            let (start, count) = span.of(value.class);
-            match feed {
-                Feed::Floats(Source::Strided(view)) => {
-                    view.read(start, &mut self.floats[register].floats_mut()[..count]);
-                }
-                Feed::Truths(Source::Strided(view)) => {
-                    view.read(start, &mut self.truths[register][..count]);
-                }
-                Feed::Over(sink) => match &ready.sinks[*sink] {
-                    Sink::Floats(parts) => self.floats[register].floats_mut()[..count]
-                        .copy_from_slice(parts.task(task).slice(start, count)),
-                    Sink::Truths(parts) => self.truths[register][..count]
-                        .copy_from_slice(parts.task(task).slice(start, count)),
-                },
-                _ => {}
-            }
-        }
-        // What was read from a sink is in registers now, so each sink may be written as soon as its value is there.
-        let mut float_parts: SmallVec<[Part<'_, f32>; 8]> = SmallVec::new();
-        let mut truth_parts: SmallVec<[Part<'_, u8>; 4]> = SmallVec::new();
-        for sink in &ready.sinks {
-            match sink {
-                Sink::Floats(parts) => float_parts.push(parts.task(task)),
-                Sink::Truths(parts) => truth_parts.push(parts.task(task)),
-            }
-        }
-        let mut float_parts = float_parts.iter_mut();
-        let mut truth_parts = truth_parts.iter_mut();
-        let mut out = Out::default();
-        for target in &program.targets {
-            let value = program.values[target.value as usize];
-            let (start, count) = span.of(value.class);
-            match value.truth {
-                false => out
-                    .floats
-                    .extend(float_parts.next().map(|p| p.slice(start, count))),
-                true => out
-                    .truths
-                    .extend(truth_parts.next().map(|p| p.slice(start, count))),
-            }
-        }
-        let first = program.sources.len();
-        for (i, code) in program.codes.iter().enumerate() {
-            ask_ahead(ready, task, (from, len), i);
-            self.step(ready, &mut out, code, first + i, span);
-        }
-        for (down, parts) in program.downs.iter().zip(&ready.downs) {
-            let rows = self.floats(ready, &out, down.value, span);
-            let room = down::room(columns);
-            let done = span.row - piece * down::rows_of_task(&program.space);
-            down::add_rows(parts.task(task).slice(piece * room, room), rows, done);
-        }
-        // Values that no instruction made go out as they came in.
-        for (at, value) in program.copies.iter() {
-            match program.values[*value as usize].truth {
-                false => {
-                    let room = std::mem::take(&mut out.floats[*at]);
-                    room.copy_from_slice(self.floats(ready, &out, *value, span));
-                    out.floats[*at] = room;
-                }
-                true => {
-                    let room = std::mem::take(&mut out.truths[*at]);
-                    room.copy_from_slice(self.truths(ready, &out, *value, span));
-                    out.truths[*at] = room;
-                }
-            }
-        }
-    }
-
-    fn floats<'a>(
-        &'a self,
-        ready: &'a Ready<'_>,
-        out: &'a Out<'_>,
-        at: u16,
-        span: Span,
-    ) -> &'a [f32] {
-        let value = ready.program.values[at as usize];
-        let (start, count) = span.of(value.class);
-        match (ready.feeds.get(at as usize), value.sink) {
-            (Some(Feed::Floats(Source::Dense(all))), _) => &all[start..start + count],
-            (None, Some(sink)) => &*out.floats[sink as usize],
-            _ => &self.floats[value.register as usize].floats()[..count],
-        }
-    }
-
-    fn truths<'a>(
-        &'a self,
-        ready: &'a Ready<'_>,
-        out: &'a Out<'_>,
-        at: u16,
-        span: Span,
-    ) -> &'a [u8] {
-        let value = ready.program.values[at as usize];
-        let (start, count) = span.of(value.class);
-        match (ready.feeds.get(at as usize), value.sink) {
-            (Some(Feed::Truths(Source::Dense(all))), _) => &all[start..start + count],
-            (None, Some(sink)) => &*out.truths[sink as usize],
-            _ => &self.truths[value.register as usize][..count],
-        }
-    }
-
-    fn step(&mut self, ready: &Ready<'_>, outs: &mut Out<'_>, code: &Code, to: usize, span: Span) {
-        let value = ready.program.values[to];
-        let register = value.register as usize;
-        let (_, count) = span.of(value.class);
-        // The place of the result is taken out while the operands are looked at.
-        match (value.truth, value.sink) {
-            (true, Some(sink)) => {
-                let room = std::mem::take(&mut outs.truths[sink as usize]);
-                self.truth_code(ready, outs, code, room, span);
-                outs.truths[sink as usize] = room;
-            }
-            (true, None) => {
-                let mut room = std::mem::take(&mut self.truths[register]);
-                self.truth_code(ready, outs, code, &mut room[..count], span);
-                self.truths[register] = room;
-            }
-            (false, Some(sink)) => {
-                let room = std::mem::take(&mut outs.floats[sink as usize]);
-                self.float_code(ready, outs, code, room, span);
-                outs.floats[sink as usize] = room;
-            }
-            (false, None) => {
-                let mut room = std::mem::take(&mut self.floats[register]);
-                self.float_code(ready, outs, code, &mut room.floats_mut()[..count], span);
-                self.floats[register] = room;
-            }
-        }
-    }
-
-    fn truth_code(
-        &self,
-        ready: &Ready<'_>,
-        outs: &Out<'_>,
-        code: &Code,
-        out: &mut [u8],
-        span: Span,
-    ) {
-        let f = |at| self.floats(ready, outs, at, span);
-        let t = |at| self.truths(ready, outs, at, span);
-        match *code {
-            Code::Truth(row, a) => row(out, f(a)),
-            Code::Compare(row, a, b) => row(out, f(a), f(b)),
-            Code::Not(a) => both(out, t(a), t(a), |x, _| x ^ 1),
-            Code::And(a, b) => both(out, t(a), t(b), |x, y| x & y),
-            Code::Or(a, b) => both(out, t(a), t(b), |x, y| x | y),
-            // `Code::gives_truth` has chosen this function, and a plan is refused where a node wants something else.
-            _ => {}
-        }
-    }
-
-    fn float_code(
-        &self,
-        ready: &Ready<'_>,
-        outs: &Out<'_>,
-        code: &Code,
-        out: &mut [f32],
-        span: Span,
-    ) {
-        let f = |at| self.floats(ready, outs, at, span);
-        let t = |at| self.truths(ready, outs, at, span);
-        let rows = |at| f(at).chunks_exact(span.columns);
-        let number = |at| ready.program.is_number(at);
-        match *code {
-            Code::Unary(row, a) => row(out, f(a)),
-            Code::Binary(_, row, a, b) => row(out, f(a), f(b)),
-            Code::ByRow(_, _, row, a, b) if number(b) => row(out, f(a), f(b)[0]),
-            Code::ByRow(_, _, row, a, b) => {
-                for ((out, x), &y) in out.chunks_exact_mut(span.columns).zip(rows(a)).zip(f(b)) {
-                    row(out, x, y);
-                }
-            }
-            Code::Pair(Triple::SecondRow(row), a, b, c) if number(b) => {
-                row(out, f(a), f(b)[0], f(c));
-            }
-            Code::Pair(Triple::ThirdRow(row), a, b, c) if number(c) => {
-                row(out, f(a), f(b), f(c)[0]);
-            }
-            Code::Pair(Triple::BothRows(row), a, b, c) if number(b) && number(c) => {
-                row(out, f(a), f(b)[0], f(c)[0]);
-            }
-            Code::Pair(Triple::Full(row), a, b, c) => row(out, f(a), f(b), f(c)),
-            Code::Pair(Triple::SecondRow(row), a, b, c) => {
-                let operands = rows(a).zip(f(b)).zip(rows(c));
-                for (out, ((x, &y), z)) in out.chunks_exact_mut(span.columns).zip(operands) {
-                    row(out, x, y, z);
-                }
-            }
-            Code::Pair(Triple::ThirdRow(row), a, b, c) => {
-                let operands = rows(a).zip(rows(b)).zip(f(c));
-                for (out, ((x, y), &z)) in out.chunks_exact_mut(span.columns).zip(operands) {
-                    row(out, x, y, z);
-                }
-            }
-            Code::Pair(Triple::BothRows(row), a, b, c) => {
-                let operands = rows(a).zip(f(b)).zip(f(c));
-                for (out, ((x, &y), &z)) in out.chunks_exact_mut(span.columns).zip(operands) {
-                    row(out, x, y, z);
-                }
-            }
-            Code::Select(c, a, b) => choose(out, t(c), f(a), f(b)),
-            Code::ToFloat(a) => to_float(out, t(a)),
-            Code::Root(a) => positive_root(out, f(a)),
-            Code::Sum(a) => {
-                for (out, row) in out.iter_mut().zip(rows(a)) {
-                    *out = fold_slice(row, Sum);
-                }
-            }
-            Code::SumOfProducts(a, b) => {
-                for (out, (x, y)) in out.iter_mut().zip(rows(a).zip(rows(b))) {
-                    *out = sum_of_products(x, y);
-                }
-            }
-            Code::Max(a) => {
-                for (out, row) in out.iter_mut().zip(rows(a)) {
-                    *out = fold_slice(row, Max);
-                }
-            }
-            Code::Spread(a) => {
-                for (row, &x) in out.chunks_exact_mut(span.columns).zip(f(a)) {
-                    row.fill(x);
-                }
-            }
-            _ => {}
         }
     }
 }

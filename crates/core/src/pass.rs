@@ -7,6 +7,7 @@ mod bodies;
 mod cse;
 mod fold;
 mod layout;
+mod recognise;
 mod rewrite;
 mod simplify;
 
@@ -30,6 +31,7 @@ pub const PASSES: &[(&str, Pass)] = &[
     ("fold", fold::run),
     ("layout", layout::run),
     ("common", cse::run),
+    ("recognise", recognise::run),
     ("dead", |graph, _| Ok(graph.prune())),
 ];
 

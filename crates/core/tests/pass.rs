@@ -147,3 +147,73 @@ fn a_whole_graph_keeps_its_values() -> Result<()> {
     assert_eq!(a[0].to_vec::<f32>()?, b[0].to_vec::<f32>()?);
     Ok(())
 }
+
+/// The formula of gelu by the hyperbolic tangent.
+const GELU: &str = "  %1: f32[2,3] = mul(%0, %0)
+  %2: f32[2,3] = mul(%1, %0)
+  %3: f32[2,3] = mul(%2, 0.044715:f32)
+  %4: f32[2,3] = add(%0, %3)
+  %5: f32[2,3] = mul(%4, 0.7978845608:f32)
+  %6: f32[2,3] = tanh(%5)
+  %7: f32[2,3] = add(1.0:f32, %6)
+  %8: f32[2,3] = mul(%0, 0.5:f32)
+  %9: f32[2,3] = mul(%8, %7)
+";
+
+#[test]
+fn formulas_of_composites_are_found() -> Result<()> {
+    let gelu = "  %1: f32[2,3] = gelu(%0) {approximate=true}\n";
+    check("recognise", &program(GELU, "%9"), &program(gelu, "%1"))?;
+    let other_way = GELU.replace("mul(%8, %7)", "mul(%7, %8)");
+    check(
+        "recognise",
+        &program(&other_way, "%9"),
+        &program(gelu, "%1"),
+    )?;
+    let sigmoid = "  %1: f32[2,3] = sigmoid(%0)\n  %2: f32[2,3] = mul(%1, %0)\n";
+    let silu = "  %1: f32[2,3] = silu(%0)\n";
+    check("recognise", &program(sigmoid, "%2"), &program(silu, "%1"))?;
+    Ok(())
+}
+
+#[test]
+fn what_is_read_elsewhere_or_is_another_formula_stays() -> Result<()> {
+    for (lines, out) in [
+        (GELU.to_owned(), "%9, %6"),
+        (GELU.replace("0.044715", "0.04"), "%9"),
+        (GELU.replace("mul(%8, %7)", "mul(%8, %8)"), "%9, %7"),
+        (GELU.replace("f32", "f16"), "%9"),
+    ] {
+        let before = program(&lines, out);
+        let before = match lines.contains("f16") {
+            true => before.replace("f32", "f16"),
+            false => before,
+        };
+        check("recognise", &before, &before)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_found_has_the_bits_of_its_formula() -> Result<()> {
+    let x: Vec<f32> = (0..6000).map(|i| (i as f32 - 3000.0) * 0.004).collect();
+    let x: Tensor = ops::from_slice(&x, [1000usize, 2, 3])?;
+    for (lines, out) in [
+        (GELU, "%9"),
+        (
+            "  %1: f32[2,3] = sigmoid(%0)\n  %2: f32[2,3] = mul(%1, %0)\n",
+            "%2",
+        ),
+    ] {
+        let text = program(lines, out).replace("[2,3]", "[1000,2,3]");
+        let plain = Graph::parse(&text)?;
+        let short = plain.optimise(Options::default())?;
+        assert_eq!(short.nodes.len(), 1);
+        let bits = |graph: &Graph| -> Result<Vec<u32>> {
+            let out = graph.call(&[&x])?[0].to_vec::<f32>()?;
+            Ok(out.into_iter().map(f32::to_bits).collect())
+        };
+        assert_eq!(bits(&plain)?, bits(&short)?);
+    }
+    Ok(())
+}

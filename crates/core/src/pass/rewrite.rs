@@ -44,7 +44,8 @@ impl Rewriter {
         }
     }
 
-    fn follow(&self, arg: &Arg) -> Arg {
+    /// What an operand of the old graph has become.
+    pub fn follow(&self, arg: &Arg) -> Arg {
         match arg {
             Arg::Value(id) => self.known[id.0 as usize]
                 .clone()

@@ -1,0 +1,146 @@
+//! Finds composites that were written out, so that a backend's own kernel for them is used.
+//!
+//! Only where the engine's kernel gives the bits of the formula, and only where nothing else reads what lies between: a
+//! derivative that needs the parts is better off with them.
+
+use super::Options;
+use super::rewrite::{Args, rewrite};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Arg, Graph, Node};
+use crate::op::{Binary, Composite, Op, Unary};
+
+/// √(2 / π), and the factor of the cube, of the approximation of gelu.
+const ROOT: f64 = 0.797_884_560_802_865_4;
+const CUBE: f64 = 0.044_715;
+
+/// A graph with the node that gives each value, and how often each is read.
+struct Made<'a> {
+    graph: &'a Graph,
+    maker: Vec<Option<usize>>,
+    reads: Vec<usize>,
+}
+
+impl<'a> Made<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        let (mut maker, mut reads) = (vec![None; graph.values.len()], vec![0; graph.values.len()]);
+        for (n, node) in graph.nodes.iter().enumerate() {
+            node.outs.clone().for_each(|v| maker[v as usize] = Some(n));
+        }
+        let args = graph.nodes.iter().flat_map(|node| &node.args);
+        for arg in args.chain(graph.outputs.iter().map(|output| &output.arg)) {
+            if let Arg::Value(id) = arg {
+                reads[id.0 as usize] += 1;
+            }
+        }
+        Made {
+            graph,
+            maker,
+            reads,
+        }
+    }
+
+    /// The node that gives an operand which is read `times` often.
+    fn node(&self, arg: &Arg, times: usize) -> Option<&'a Node> {
+        let Arg::Value(id) = arg else { return None };
+        let at = self.maker[id.0 as usize]?;
+        (self.reads[id.0 as usize] == times).then(|| &self.graph.nodes[at])
+    }
+
+    /// Both operands of an operation that is read once.
+    fn both(&self, arg: &Arg, op: Binary) -> Option<&'a [Arg]> {
+        let node = self.node(arg, 1)?;
+        (node.op == Op::Binary(op)).then_some(&node.args[..])
+    }
+
+    /// What is multiplied by a number, or added to it.
+    fn with_number(&self, arg: &Arg, op: Binary, number: f64) -> Option<&'a Arg> {
+        let double = self.graph.arg_spec(arg).dtype == DType::F64;
+        let is_number = |arg: &Arg| match arg {
+            Arg::Const(t) => t.as_number().is_some_and(|found| match double {
+                true => found.as_f64() == number,
+                false => found.as_f64() as f32 == number as f32,
+            }),
+            Arg::Value(_) => false,
+        };
+        match self.both(arg, op)? {
+            [x, n] | [n, x] if is_number(n) && !is_number(x) => Some(x),
+            _ => None,
+        }
+    }
+
+    /// `x` where this is `x · x · x`.
+    fn cubed(&self, arg: &Arg) -> Option<&'a Arg> {
+        let [a, b] = self.both(arg, Binary::Mul)? else {
+            return None;
+        };
+        let root = |square: &Arg| {
+            let node = self.node(square, 1)?;
+            match (&node.op, &node.args[..]) {
+                (Op::Unary(Unary::Square), [x]) => Some(x),
+                (Op::Binary(Binary::Mul), [x, y]) if same(x, y) => Some(x),
+                _ => None,
+            }
+        };
+        let pick = |square, x| root(square).filter(|found| same(found, x));
+        pick(a, b).or_else(|| pick(b, a))
+    }
+
+    /// `x` of `(x / 2) (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+    fn gelu(&self, node: &Node) -> Option<&'a Arg> {
+        let (Op::Binary(Binary::Mul), [a, b]) = (&node.op, &node.args[..]) else {
+            return None;
+        };
+        let found = |half: &Arg, rest: &Arg| {
+            let x = self.with_number(half, Binary::Mul, 0.5)?;
+            let tanh = self.node(self.with_number(rest, Binary::Add, 1.0)?, 1)?;
+            let inner = tanh
+                .args
+                .first()
+                .filter(|_| tanh.op == Op::Unary(Unary::Tanh))?;
+            let sum = self.both(self.with_number(inner, Binary::Mul, ROOT)?, Binary::Add)?;
+            let cube = match sum {
+                [y, cube] | [cube, y] if same(x, y) => self.with_number(cube, Binary::Mul, CUBE)?,
+                _ => return None,
+            };
+            self.cubed(cube).filter(|y| same(x, y)).map(|_| x)
+        };
+        found(a, b).or_else(|| found(b, a))
+    }
+
+    /// `x` of `x sigmoid(x)`.
+    fn silu(&self, node: &Node) -> Option<&'a Arg> {
+        let (Op::Binary(Binary::Mul), [a, b]) = (&node.op, &node.args[..]) else {
+            return None;
+        };
+        let found = |x: &Arg, sigmoid: &Arg| {
+            let node = self.node(sigmoid, 1)?;
+            let is_sigmoid = matches!(&node.op, Op::Call(c) if **c == Composite::Sigmoid {});
+            node.args.first().filter(|y| is_sigmoid && same(x, y))
+        };
+        found(a, b).or_else(|| found(b, a))
+    }
+}
+
+fn same(a: &Arg, b: &Arg) -> bool {
+    matches!((a, b), (Arg::Value(a), Arg::Value(b)) if a == b)
+}
+
+/// Puts composites in the place of their formulas.
+pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
+    let made = Made::new(graph);
+    rewrite(graph, |new, node, _| {
+        let out = &graph.values[node.outs.start as usize];
+        // Halves are rounded after each step of a formula, and once by a kernel.
+        if node.outs.len() != 1 || ![DType::F32, DType::F64].contains(&out.dtype) {
+            return Ok(None);
+        }
+        let found = match (made.gelu(node), made.silu(node)) {
+            (Some(x), _) => (Composite::Gelu { approximate: true }, x),
+            (_, Some(x)) => (Composite::Silu {}, x),
+            _ => return Ok(None),
+        };
+        let args: Args = [new.follow(found.1)].into_iter().collect();
+        Ok(Some(vec![new.one(found.0.into(), args, node.scope)?]))
+    })
+}
