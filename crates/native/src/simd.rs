@@ -10,6 +10,7 @@
 
 mod brain;
 mod panel;
+mod slide;
 mod tile;
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,6 +19,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub(crate) use brain::has_brain;
 pub(crate) use brain::{BRAIN, Pair, brain_tile, prefers_brain};
 pub(crate) use panel::{PanelShape, Rows, TURNED, panel_shape, panel_tile, turn};
+pub(crate) use slide::{
+    ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane, slide_products,
+};
 pub use tile::{NARROW, narrow_tile};
 pub(crate) use tile::{Segment, TileJob, TileShape, Tiled, fitting_shape};
 
