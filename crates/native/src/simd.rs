@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 #[cfg(test)]
 pub(crate) use brain::has_brain;
-pub(crate) use brain::{BRAIN, Pair, brain_tile, prefers_brain};
-pub(crate) use panel::{PanelShape, Rows, TURNED, panel_shape, panel_tile, turn};
+pub(crate) use brain::{BRAIN, Pair, PairRows, brain_tile, prefers_brain};
+pub(crate) use panel::{PanelShape, Rows, TURNED, panel_shape, panel_tile, turn, turn_pairs};
 pub(crate) use slide::{
     ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane, slide_products,
 };
