@@ -7,7 +7,7 @@
 //! what a filter gradient looks like), Winograd's way for windows of three by three (`winograd`), channel by
 //! channel (`slide` for windows of three by three, `depthwise`, `planes`), and a plain loop for what is left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
 //!
-//! Padding is read as zeros by the fast strategies, so an infinite filter element gives NaN at a
+//! Padding is read as zeros by the fast strategies or not at all, so an infinite filter element may give NaN at a
 //! padded border, as it does in XLA.
 
 use half::{bf16, f16};
@@ -19,12 +19,14 @@ use crate::simd::{Gemm, Tiled};
 pub(crate) mod cut;
 mod depthwise;
 mod depthwise_filter;
+mod places;
 mod plain;
 mod planes;
 mod pointwise;
 pub(crate) mod problem;
 mod slab;
 mod slide;
+mod stage;
 mod sum;
 mod tiled;
 mod wide;
