@@ -10,16 +10,20 @@
 
 mod brain;
 mod panel;
+mod slide;
 mod tile;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 #[cfg(test)]
 pub(crate) use brain::has_brain;
-pub(crate) use brain::{BRAIN, Pair, brain_tile, prefers_brain};
-pub(crate) use panel::{PanelShape, Rows, TURNED, panel_shape, panel_tile, turn};
+pub(crate) use brain::{BRAIN, Pair, PairRows, brain_tile, prefers_brain};
+pub(crate) use panel::{PanelShape, Rows, TURNED, panel_shape, panel_tile, turn, turn_pairs};
+pub(crate) use slide::{
+    ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane, slide_products,
+};
 pub use tile::{NARROW, narrow_tile};
-pub(crate) use tile::{Segment, TileJob, TileShape, Tiled, fitting_shape};
+pub(crate) use tile::{Segment, TileJob, TileRows, TileShape, Tiled, even_step, fitting_shape};
 
 /// An instruction set that loops are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -472,7 +476,7 @@ mod tests {
                     let step = shape.columns + gap;
                     let job = TileJob {
                         a: &a,
-                        rows: &rows,
+                        rows: TileRows::new(&rows),
                         a_step,
                         b: &b,
                         b_step: 67,
@@ -521,7 +525,7 @@ mod tests {
         let segments = [Segment { a: 0, b: 0, len: 3 }];
         let job = TileJob {
             a: &[0.0; 2],
-            rows: &rows,
+            rows: TileRows::new(&rows),
             a_step: 1,
             b: &[0.0; 99],
             b_step: 16,

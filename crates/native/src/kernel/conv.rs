@@ -4,10 +4,10 @@
 //! All three are one sum (`Problem`) with the roles of the axes exchanged, so they share their
 //! strategies: matrix products where a window has one element (`pointwise`), register tiles over input
 //! that is unfolded as it is read (`tiled`), the same with the window as the long axis (`wide`, which is
-//! what a filter gradient looks like), Winograd's way for windows of three by three (`winograd`), channel by channel (`depthwise`, `planes`), and a plain loop for what
-//! is left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
+//! what a filter gradient looks like), Winograd's way for windows of three by three (`winograd`), channel by
+//! channel (`slide` for windows of three by three, `depthwise`, `planes`), and a plain loop for what is left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
 //!
-//! Padding is read as zeros by the fast strategies, so an infinite filter element gives NaN at a
+//! Padding is read as zeros by the fast strategies or not at all, so an infinite filter element may give NaN at a
 //! padded border, as it does in XLA.
 
 use half::{bf16, f16};
@@ -19,11 +19,14 @@ use crate::simd::{Gemm, Tiled};
 pub(crate) mod cut;
 mod depthwise;
 mod depthwise_filter;
+mod places;
 mod plain;
 mod planes;
 mod pointwise;
 pub(crate) mod problem;
 mod slab;
+mod slide;
+mod stage;
 mod sum;
 mod tiled;
 mod wide;
@@ -173,7 +176,7 @@ pub(crate) trait Real: Copy + Send + Sync + 'static {
     fn as_sums(slice: &[Self]) -> Option<&[Self::Sum]>;
     /// The same, to be written.
     fn as_sums_mut(slice: &mut [Self]) -> Option<&mut [Self::Sum]>;
-    /// Runs a problem that is a plain matrix product, where the type has one. Tells whether it did.
+    /// Runs a problem that is a plain matrix product, or one that only this type has loops for. Tells whether it did.
     fn multiply(out: &mut [Self], lhs: &[Self], rhs: &[Self], problem: &Problem) -> bool;
 }
 
@@ -209,7 +212,7 @@ macro_rules! real {
     )*};
 }
 real! {
-    f32, f32, |x| x, |x| x, Some, Some, multiply;
+    f32, f32, |x| x, |x| x, Some, Some, |out: &mut [f32], lhs, rhs, p| slide::run(out, lhs, rhs, p) || multiply(out, lhs, rhs, p);
     f64, f64, |x| x, |x| x, Some, Some, multiply;
     f16, f32, f16::to_f32, f16::from_f32, |_| None, |_| None, |_, _, _, _| false;
     bf16, f32, bf16::to_f32, bf16::from_f32, |_| None, |_| None, |_, _, _, _| false;

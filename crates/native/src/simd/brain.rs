@@ -33,17 +33,25 @@ pub(crate) fn has_brain() -> bool {
     false
 }
 
-/// `out[i][j] (+)= Σ_p a[i][p] · b[p][j]`, where `p` counts pairs and `a` has its rows one after the other. For those who asked
-/// [`has_brain`].
+/// Rows of pairs: how far rows are apart, and pairs of a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PairRows<'a> {
+    pub data: &'a [Pair],
+    pub apart: usize,
+    pub step: usize,
+}
+
+/// `out[i][j] (+)= Σ_p a[i][p] · b[p][j]`, where `p` counts pairs. For those who asked [`has_brain`].
 pub(crate) fn brain_tile(
     out: &mut [[f32; BRAIN.1]; BRAIN.0],
-    a: &[Pair],
+    a: PairRows<'_>,
     b: &[[Pair; BRAIN.1]],
     accumulate: bool,
 ) {
-    assert!(a.len() == BRAIN.0 * b.len() && has_brain());
+    let last = (BRAIN.0 - 1) * a.apart + b.len().saturating_sub(1) * a.step;
+    assert!((b.is_empty() || last < a.data.len()) && has_brain());
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the processor has the features, and every row of `a` is as long as `b`.
+    // SAFETY: the processor has the features, and rows of `a` have as many pairs as `b`.
     unsafe {
         x86::tile(out, a, b, accumulate);
     }
@@ -54,23 +62,23 @@ pub(crate) fn brain_tile(
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::tile::{PER_POINTER, opaque};
-    use super::{BRAIN, Pair};
+    use super::{BRAIN, Pair, PairRows};
     use std::arch::x86_64::*;
 
     const POINTERS: usize = BRAIN.0.div_ceil(PER_POINTER);
 
     /// # Safety
-    /// The processor has these features, and `a` has `BRAIN.0` rows as long as `b`.
+    /// The processor has these features, and `a` has `BRAIN.0` rows of as many pairs as `b`.
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512bf16,avx2,fma,f16c,bmi2"
     )]
     pub(super) unsafe fn tile(
         out: &mut [[f32; BRAIN.1]; BRAIN.0],
-        a: &[Pair],
+        a: PairRows<'_>,
         b: &[[Pair; BRAIN.1]],
         accumulate: bool,
     ) {
-        // SAFETY: row `i` of `a` begins `i · b.len()` pairs behind its start, and pair `p` of it is read with row `p` of `b`, each
+        // SAFETY: row `i` of `a` begins `i · apart` pairs behind its start, and pair `p` of it is read with row `p` of `b`, each
         // of which holds two vectors; so does a row of `out`. The features are the caller's promise.
         unsafe {
             let mut sums = [[_mm512_setzero_ps(); 2]; BRAIN.0];
@@ -81,10 +89,10 @@ mod x86 {
                     }
                 }
             }
-            let apart = b.len() * size_of::<Pair>();
-            let mut starts = [a.as_ptr(); POINTERS];
+            let apart = a.apart * size_of::<Pair>();
+            let mut starts = [a.data.as_ptr(); POINTERS];
             for g in 0..POINTERS {
-                starts[g] = a.as_ptr().wrapping_byte_add(apart * PER_POINTER * g);
+                starts[g] = a.data.as_ptr().wrapping_byte_add(apart * PER_POINTER * g);
             }
             for row in b {
                 let columns =
@@ -100,7 +108,7 @@ mod x86 {
                             }
                         }
                     }
-                    starts[g] = starts[g].wrapping_add(1);
+                    starts[g] = starts[g].wrapping_add(a.step);
                     opaque(&mut starts[g]);
                 }
             }
@@ -151,7 +159,12 @@ mod tests {
                 .collect();
             for accumulate in [false, true] {
                 let mut out = [[1.0; BRAIN.1]; BRAIN.0];
-                brain_tile(&mut out, &a, &b, accumulate);
+                let rows = PairRows {
+                    data: &a,
+                    apart: pairs,
+                    step: 1,
+                };
+                brain_tile(&mut out, rows, &b, accumulate);
                 for (i, row) in out.iter().enumerate() {
                     for (j, &sum) in row.iter().enumerate() {
                         let products =

@@ -4,9 +4,11 @@
 // Loops are counted, as in `tile`.
 #![allow(clippy::needless_range_loop)]
 
+use super::brain::Pair;
 use super::tile::{PER_POINTER, Vector, opaque};
 use super::{Level, level};
 use crate::parallel::Grid;
+use half::bf16;
 
 /// What a tile may hold: so many rows, of one or the other height, and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +157,7 @@ unsafe fn body<V: Vector<Element = f32>, const ROWS: usize, const POINTERS: usiz
 
 /// Asks for a line that will be needed.
 #[inline(always)]
-fn hint(at: *const f32) {
+pub(super) fn hint<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint reads nothing, whatever the address.
     unsafe {
@@ -177,8 +179,39 @@ pub(crate) fn turn(from: (&[f32], usize), to: (&mut [f32], usize)) {
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
         // SAFETY: both squares lie in their slices, and the processor has the feature.
-        return unsafe { x86::turn(from.as_ptr(), step, to.as_mut_ptr(), to_step) };
+        return unsafe {
+            x86::turn(
+                from.as_ptr(),
+                step * size_of::<f32>(),
+                to.as_mut_ptr(),
+                to_step,
+            )
+        };
     }
+    turn_plainly((from, step), (to, to_step));
+}
+
+/// `to[j][i]` is what lies at `from[i][2j]` and behind it, the first one in the low half: the same for pairs of halves.
+pub(crate) fn turn_pairs(from: (&[bf16], usize), to: (&mut [Pair], usize)) {
+    let ((from, step), (to, to_step)) = (from, to);
+    assert!(step >= 2 * TURNED && from.len() >= (TURNED - 1) * step + 2 * TURNED);
+    assert!(to_step >= TURNED && to.len() >= (TURNED - 1) * to_step + TURNED);
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::Avx512 {
+        let (start, to) = (from.as_ptr().cast(), to.as_mut_ptr().cast());
+        // SAFETY: both squares lie in their slices, whose pairs are moved as they are, and the processor has the feature.
+        return unsafe { x86::turn(start, step * size_of::<bf16>(), to, to_step) };
+    }
+    for i in 0..TURNED {
+        for j in 0..TURNED {
+            let [low, high] = [0, 1].map(|k| Pair::from(from[i * step + 2 * j + k].to_bits()));
+            to[j * to_step + i] = low | high << 16;
+        }
+    }
+}
+
+/// The same for any elements, one by one.
+pub(super) fn turn_plainly<T: Copy>((from, step): (&[T], usize), (to, to_step): (&mut [T], usize)) {
     for i in 0..TURNED {
         for j in 0..TURNED {
             to[j * to_step + i] = from[i * step + j];
@@ -188,8 +221,11 @@ pub(crate) fn turn(from: (&[f32], usize), to: (&mut [f32], usize)) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Job, TURNED, body};
+    use super::{Job, TURNED, body, hint};
     use std::arch::x86_64::*;
+
+    /// Bytes by which elements to be turned are asked for ahead.
+    const NEXT: usize = 256;
 
     /// # Safety
     /// As `body`; the processor has the features.
@@ -208,13 +244,16 @@ mod x86 {
     }
 
     /// # Safety
-    /// Sixteen rows of sixteen elements are readable and writable, and the processor has the feature.
+    /// Sixteen rows of sixteen elements are readable, so many bytes apart and at any address, and writable, and the processor has
+    /// the feature.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn turn(from: *const f32, step: usize, to: *mut f32, to_step: usize) {
         let mut a = [_mm512_setzero_ps(); TURNED];
         for i in 0..TURNED {
             // SAFETY: the caller's promise.
-            a[i] = unsafe { _mm512_loadu_ps(from.add(i * step)) };
+            a[i] = unsafe { _mm512_loadu_ps(from.byte_add(i * step)) };
+            // What is turned next lies behind it.
+            hint(from.wrapping_byte_add(i * step + NEXT));
         }
         // Pairs of rows, pairs of those, then quarters of vectors: four steps for sixteen rows.
         let mut b = a;

@@ -3,6 +3,7 @@
 // Loops are counted: an iterator that some build does not inline is a call inside of the innermost loop, which took three times as long.
 #![allow(clippy::needless_range_loop)]
 
+use super::panel::hint;
 use super::{Level, level};
 
 /// A stretch of the contraction along which both operands advance by a constant step.
@@ -23,8 +24,7 @@ pub(crate) struct Segment {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileJob<'a, T> {
     pub a: &'a [T],
-    /// One offset per row of the tile: exactly [`TileShape::rows`] of them.
-    pub rows: &'a [usize],
+    pub rows: TileRows<'a>,
     pub a_step: usize,
     pub b: &'a [T],
     pub b_step: usize,
@@ -33,6 +33,44 @@ pub(crate) struct TileJob<'a, T> {
     pub accumulate: bool,
     /// How far rows are apart in `out`: at least their width.
     pub out_step: usize,
+}
+
+/// Where the rows of a tile begin in the left operand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TileRows<'a> {
+    /// The first one, and how far they are apart.
+    Even(usize, usize),
+    /// Each: exactly [`TileShape::rows`] of them.
+    Each(&'a [usize]),
+}
+
+impl<'a> TileRows<'a> {
+    /// Rows that are known one by one, in the way that is faster for them.
+    pub fn new(rows: &'a [usize]) -> Self {
+        match even_step(rows) {
+            Some(apart) => TileRows::Even(rows[0], apart),
+            None => TileRows::Each(rows),
+        }
+    }
+
+    #[inline(always)]
+    fn at(&self, i: usize) -> usize {
+        match self {
+            TileRows::Even(first, apart) => first + i * apart,
+            TileRows::Each(rows) => rows[i],
+        }
+    }
+}
+
+/// How far these are apart, if evenly; there are two at least.
+pub(crate) fn even_step(offsets: &[usize]) -> Option<usize> {
+    let (first, rest) = offsets.split_first()?;
+    let step = rest.first()?.checked_sub(*first)?;
+    let mut even = true;
+    for i in 1..offsets.len() {
+        even &= offsets[i].wrapping_sub(offsets[i - 1]) == step;
+    }
+    even.then_some(step)
 }
 
 /// How many rows and columns of the result stay in registers.
@@ -50,6 +88,9 @@ pub(crate) trait Tiled: bytemuck::Pod + Send + Sync + Default {
     /// Runs `job` on a `shape` that [`Tiled::tile_shape`] gave. Rows that are evenly spaced
     /// are faster: as many pointers as there are rows do not fit in registers.
     fn tile(shape: TileShape, job: &TileJob<'_, Self>, out: &mut [Self]);
+
+    /// `to[j][i] = from[i][j]` for squares of `TURNED`, whose rows are so far apart.
+    fn turn(from: (&[Self], usize), to: (&mut [Self], usize));
 }
 
 /// The shape for a result of few rows, all evenly spaced. They may leave much of the last tile empty, which one of fewer
@@ -67,25 +108,26 @@ pub(crate) fn fitting_shape<T: Tiled>(rows: usize, columns: usize) -> TileShape 
 /// Panics unless all reads and writes of `job` are in bounds: the kernels below do not look again. Tells how far rows are
 /// apart, in bytes, where they are evenly spaced.
 fn check_tile<T>(shape: TileShape, job: &TileJob<'_, T>, out: &[T]) -> Option<usize> {
-    let rows = job.rows;
-    assert!(rows.len() == shape.rows && rows.len() > 1 && job.out_step >= shape.columns);
+    assert!(shape.rows > 1 && job.out_step >= shape.columns);
     assert!(out.len() >= (shape.rows - 1) * job.out_step + shape.columns);
-    let apart = rows[1].wrapping_sub(rows[0]);
-    let mut even = true;
-    for i in 1..rows.len() {
-        even &= rows[i].wrapping_sub(rows[i - 1]) == apart;
-    }
-    let far = match even {
-        true => rows[0].max(rows[rows.len() - 1]),
-        false => rows.iter().copied().max().unwrap_or(0),
+    let (far, apart) = match job.rows {
+        TileRows::Even(first, apart) => {
+            let last = apart.saturating_mul(shape.rows - 1);
+            (first.saturating_add(last), Some(apart))
+        }
+        TileRows::Each(rows) => {
+            assert!(rows.len() == shape.rows);
+            (rows.iter().copied().max().unwrap_or(0), None)
+        }
     };
     let (mut a_end, mut b_end) = (0, 0);
     for segment in job.segments.iter().filter(|segment| segment.len > 0) {
         a_end = a_end.max(segment.a + (segment.len - 1) * job.a_step + 1);
         b_end = b_end.max(segment.b + (segment.len - 1) * job.b_step + shape.columns);
     }
-    assert!((a_end == 0 || far + a_end <= job.a.len()) && b_end <= job.b.len());
-    even.then(|| apart.wrapping_mul(size_of::<T>()))
+    let reached = far.saturating_add(a_end);
+    assert!((a_end == 0 || reached <= job.a.len()) && b_end <= job.b.len());
+    apart.map(|apart| apart * size_of::<T>())
 }
 
 /// One vector register.
@@ -122,7 +164,7 @@ unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
         let (mut begun, mut held) = (job.accumulate, 0);
         for segment in job.segments {
             for i in 0..ROWS {
-                starts[i] = job.a.as_ptr().wrapping_add(job.rows[i] + segment.a);
+                starts[i] = job.a.as_ptr().wrapping_add(job.rows.at(i) + segment.a);
             }
             let mut b = job.b.as_ptr().wrapping_add(segment.b);
             let mut k = 0;
@@ -156,6 +198,9 @@ unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
         }
     }
 }
+
+/// Steps of the contraction by which the right operand is asked for ahead: it comes from the second cache.
+const AHEAD: usize = 8;
 
 /// Rows that are reached from one pointer: itself, and one and two distances further, which an address can hold.
 pub(super) const PER_POINTER: usize = 3;
@@ -194,8 +239,9 @@ unsafe fn even_body<V: Vector, const ROWS: usize, const VECTORS: usize, const PO
     unsafe {
         let mut sums = [[V::zero(); VECTORS]; ROWS];
         let (mut begun, mut held) = (job.accumulate, 0);
+        let ahead = AHEAD * job.b_step * size_of::<V::Element>();
         for segment in job.segments {
-            let first = job.a.as_ptr().wrapping_add(job.rows[0] + segment.a);
+            let first = job.a.as_ptr().wrapping_add(job.rows.at(0) + segment.a);
             let mut starts = [first; POINTERS];
             for g in 0..POINTERS {
                 starts[g] = first.wrapping_byte_add(apart.wrapping_mul(PER_POINTER * g));
@@ -209,6 +255,7 @@ unsafe fn even_body<V: Vector, const ROWS: usize, const VECTORS: usize, const PO
                     let mut columns = [V::zero(); VECTORS];
                     for v in 0..VECTORS {
                         columns[v] = V::load(b.add(v * V::LANES));
+                        hint(b.wrapping_byte_add(ahead).wrapping_add(v * V::LANES));
                     }
                     for g in 0..POINTERS {
                         for r in 0..PER_POINTER {
@@ -399,8 +446,12 @@ mod x86 {
 }
 
 macro_rules! tiled {
-    ($($t:ty, $plain:literal, $avx2:ident, $avx512:ident;)*) => {$(
+    ($($t:ty, $plain:literal, $avx2:ident, $avx512:ident, $turn:path;)*) => {$(
         impl Tiled for $t {
+            fn turn(from: (&[Self], usize), to: (&mut [Self], usize)) {
+                $turn(from, to);
+            }
+
             fn tile_shape(columns: usize, run: usize) -> TileShape {
                 // Sums, columns and one splat together just fill the 16 or 32 registers.
                 let (rows, lanes) = match level() {
@@ -481,8 +532,8 @@ macro_rules! tiled {
     )*};
 }
 tiled! {
-    f32, 4, __m256, __m512;
-    f64, 2, __m256d, __m512d;
+    f32, 4, __m256, __m512, super::panel::turn;
+    f64, 2, __m256d, __m512d, super::panel::turn_plainly;
 }
 
 /// Rows and columns of [`narrow_tile`].
@@ -510,7 +561,7 @@ pub fn narrow_tile(
     let (b, len) = (b.as_flattened(), b.len());
     let plain = TileJob {
         a,
-        rows: &rows[..],
+        rows: TileRows::Each(rows),
         a_step: 1,
         b,
         b_step: NARROW.1,
@@ -540,7 +591,7 @@ pub fn narrow_tile(
                 b: column,
                 len,
             }];
-            let rows = &rows[first..first + 4];
+            let rows = TileRows::Each(&rows[first..first + 4]);
             let job = TileJob {
                 rows,
                 segments: &segments,

@@ -95,7 +95,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
 }
 
 /// Copies the filter to `[tap][channel]`.
-fn gather_taps<T: Real>(rhs: &[T], problem: &Problem) -> Vec<T::Sum> {
+pub(super) fn gather_taps<T: Real>(rhs: &[T], problem: &Problem) -> Vec<T::Sum> {
     let (_, taps) = problem.places();
     let full: List<usize> = problem.dims.iter().map(|dim| dim.rhs.size).collect();
     let ones: List<usize> = full.iter().map(|_| 1).collect();

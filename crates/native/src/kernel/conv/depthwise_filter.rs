@@ -75,7 +75,7 @@ fn with<T: Real>(
 }
 
 /// Adds the parts, of which each holds `width` sums for a place and a channel, and writes the totals.
-fn store<T: Real>(
+pub(super) fn store<T: Real>(
     out: &mut [T],
     problem: &Problem,
     sums: &[T::Sum],

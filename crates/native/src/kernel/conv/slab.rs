@@ -1,10 +1,9 @@
 //! Cutting a convolution into pieces: boxes of the result, and copies of the input's part under a box
 //! with the contracted axis innermost.
 
+use super::stage::squares;
 use super::{Axis, List, Real};
-
-/// Channels that are copied at once where they lie apart.
-const LINE: usize = 16;
+use crate::simd::{TURNED, Tiled};
 
 /// Halves boxes, outermost axis first, until `enough`.
 pub(super) fn divide(full: &[usize], enough: impl Fn(&[usize]) -> bool) -> List<usize> {
@@ -160,21 +159,31 @@ pub(super) fn copy<T: Real>(out: &mut [T::Sum], data: &[T]) {
 /// `out[i·pitch + c] = data[offset + c·stride + i]`, sixteen channels at a time: these are one cache line to write, and
 /// the lines that are read serve the next places as well.
 fn across<T: Real>(out: &mut [T::Sum], data: &[T], offset: isize, channel: Axis, pitch: usize) {
+    let places = out.len() / pitch;
+    let turned = T::as_sums(data)
+        .filter(|_| places >= TURNED && channel.stride >= TURNED as isize)
+        .filter(|_| channel.size >= TURNED);
     let mut c = 0;
     while c < channel.size {
         let from = offset + c as isize * channel.stride;
-        if c + LINE <= channel.size && channel.stride > 0 {
-            let (from, stride) = (from as usize, channel.stride as usize);
+        let whole = c + TURNED <= channel.size && channel.stride > 0;
+        let (start, stride) = (from as usize, channel.stride.unsigned_abs());
+        if let (true, Some(data)) = (whole, turned) {
+            for i in squares(places) {
+                let to = (&mut out[i * pitch + c..], pitch);
+                T::Sum::turn((&data[start + i..], stride), to);
+            }
+            c += TURNED;
+        } else if whole {
             for (i, out) in out.chunks_exact_mut(pitch).enumerate() {
-                let x = &data[from + i..from + i + (LINE - 1) * stride + 1];
-                for (j, out) in out[c..c + LINE].iter_mut().enumerate() {
+                let x = &data[start + i..start + i + (TURNED - 1) * stride + 1];
+                for (j, out) in out[c..c + TURNED].iter_mut().enumerate() {
                     *out = x[j * stride].widen();
                 }
             }
-            c += LINE;
+            c += TURNED;
         } else {
-            let row = &data[from as usize..];
-            for (out, x) in out[c..].iter_mut().step_by(pitch).zip(row) {
+            for (out, x) in out[c..].iter_mut().step_by(pitch).zip(&data[start..]) {
                 *out = x.widen();
             }
             c += 1;

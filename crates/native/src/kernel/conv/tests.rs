@@ -363,7 +363,7 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
     };
     // batch, inputs, outputs, size, taps, step, groups
     type Shape = (usize, usize, usize, &'static [usize], usize, Step, usize);
-    let shapes: [Shape; 13] = [
+    let shapes: [Shape; 20] = [
         (2, 24, 40, &[17, 19], 3, same, 1),
         (8, 32, 96, &[17, 22], 3, same, 2),
         (6, 48, 32, &[25, 24], 3, Step::default(), 1),
@@ -403,6 +403,67 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
         (2, 256, 40, &[12, 12], 3, Step { stride: 2, ..same }, 1),
         (4, 128, 144, &[9, 9], 1, Step::default(), 1),
         (3, 32, 16, &[8, 28], 3, Step { stride: 2, ..same }, 1),
+        // Windows of three by three over channels that do not mix: some lanes or columns twice, an odd row, without padding or with it
+        // on one side.
+        (3, 35, 35, &[21, 17], 3, same, 35),
+        (2, 16, 16, &[9, 70], 3, Step::default(), 16),
+        (1, 48, 48, &[20, 90], 3, Step { hi: 0, ..same }, 48),
+        // Padding that hides whole windows, and lines of them that are tiles of their own.
+        (
+            2,
+            20,
+            40,
+            &[7, 33],
+            2,
+            Step {
+                lo: 5,
+                hi: 4,
+                ..same
+            },
+            1,
+        ),
+        (
+            2,
+            24,
+            33,
+            &[9, 31],
+            4,
+            Step {
+                lhs_dilation: 2,
+                lo: 2,
+                hi: 3,
+                ..same
+            },
+            1,
+        ),
+        (
+            2,
+            18,
+            34,
+            &[11, 37],
+            5,
+            Step {
+                stride: 2,
+                lo: 2,
+                hi: 2,
+                ..same
+            },
+            2,
+        ),
+        (
+            1,
+            12,
+            36,
+            &[5, 6, 20],
+            3,
+            Step {
+                rhs_dilation: 2,
+                lo: 2,
+                hi: 2,
+                ..same
+            },
+            2,
+        ),
     ];
     let dice = &mut Dice(5);
     for (batch, inputs, outputs, size, taps, step, groups) in shapes {

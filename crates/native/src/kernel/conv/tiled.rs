@@ -4,14 +4,18 @@
 //! taps and input features. The filter is packed once, column panel by column panel. The input is
 //! read in place where it has its features innermost and needs no padding; else the part under a box
 //! of places is copied that way. A row is then an offset, a tap is an offset, and their sum is where
-//! the register tile reads, so nothing is unfolded.
+//! the register tile reads, so nothing is unfolded. Lines of places along which a part of the window lies in the padding are
+//! tiles of their own, which leave that part out (`places`); results whose features lie apart are turned from tiles (`stage`).
 
-use super::cut::{Cut, Phase};
+use super::cut::Cut;
+use super::places::{Combo, Grid, PlaceTile, Places};
 use super::slab::{self, Channels, Span};
+use super::stage::{self, Stage};
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
 use crate::memory::Room;
 use crate::parallel::{self, Part};
-use crate::simd::{Segment, TileJob, TileShape, Tiled};
+use crate::simd::{TileJob, TileRows, TileShape, Tiled};
+use std::ops::Range;
 
 /// Tasks of each thread to aim at, so that threads of uneven speed finish together. Each result is summed in one order however they
 /// are divided, so their number shows in no bit; more of them would copy more of what lies around their boxes.
@@ -28,6 +32,8 @@ struct Plan<'a> {
     parts: usize,
     counts: List<usize>,
     sizes: List<usize>,
+    /// What of a box is computed before it is written, where features lie apart in the result.
+    band: List<usize>,
     /// Whether the input is read in place.
     direct: bool,
     /// Strides of the input as the tiles read it, one per cut.
@@ -37,17 +43,6 @@ struct Plan<'a> {
     combos: Vec<Combo>,
     /// Elements that one panel takes for all combinations together.
     panel: usize,
-}
-
-/// One phase of each axis.
-struct Combo {
-    phases: List<usize>,
-    /// Taps as stretches of the contraction; `b` counts from the start of a panel.
-    segments: Vec<Segment>,
-    /// Where each tap is in the filter.
-    taps: Vec<isize>,
-    /// Where the combination's part of a panel begins.
-    start: usize,
 }
 
 impl<'a> Plan<'a> {
@@ -93,11 +88,12 @@ impl<'a> Plan<'a> {
         };
         let mut plan = Plan {
             problem,
-            cuts,
             shape,
             panels,
             parts,
+            band: stage::band(&cuts, &sizes, shape.columns),
             counts,
+            cuts,
             sizes,
             direct,
             strides,
@@ -109,59 +105,35 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Whether these are a tile's places, one right after the other in the result and all features of them this task's own,
-    /// so that sums can be left where they belong.
-    fn is_own_run(&self, writes: &[usize], width: usize) -> bool {
+    /// How far a whole tile's places have to be apart in the result for its sums to be left where they belong: all features of them
+    /// and of what lies in between are this task's own.
+    fn own_step(&self) -> Option<usize> {
         let Problem { groups, o, out, .. } = *self.problem;
-        let follow = |pair: &[usize]| pair[0] + o == pair[1];
-        (groups, self.parts, out.inner) == (1, 1, 1)
-            && (writes.len(), width) == (self.shape.rows, self.shape.columns)
-            && writes.windows(2).all(follow)
+        let last = self.cuts.last()?;
+        let own = (groups, self.parts, out.inner) == (1, 1, 1) && last.out.stride == o as isize;
+        // The phases in between are of the same box.
+        own.then_some(o * last.phases.first()?.step)
     }
 
     /// Lists the combinations of phases with their taps.
     fn combine(&mut self) {
         let full: List<usize> = self.cuts.iter().map(|cut| cut.phases.len()).collect();
         let ones: List<usize> = full.iter().map(|_| 1).collect();
+        let (f, columns) = (self.problem.f, self.shape.columns);
+        // Lines that are shorter than a tile would leave most of theirs empty.
+        let whole = self.counts.last().is_none_or(|&run| run < self.shape.rows);
         for index in 0..full.iter().product() {
             let phases = slab::corner(&full, &ones, index);
-            // Offsets in the input and in the filter, built up axis by axis.
-            let mut taps = vec![(0usize, 0isize)];
-            for ((cut, &phase), &stride) in self.cuts.iter().zip(&phases).zip(&self.strides) {
-                taps = taps
-                    .iter()
-                    .flat_map(|&(x, w)| {
-                        let reads = cut.phases[phase].taps.iter();
-                        reads.map(move |&(t, at)| {
-                            (
-                                x + (at - cut.first) as usize * stride,
-                                w + t as isize * cut.rhs,
-                            )
-                        })
-                    })
-                    .collect();
-            }
-            let (f, columns) = (self.problem.f, self.shape.columns);
-            let mut segments: Vec<Segment> = Vec::new();
-            for (i, &(a, _)) in taps.iter().enumerate() {
-                match segments.last_mut() {
-                    // Taps that are neighbours in the input as well are one stretch.
-                    Some(last) if last.a + last.len == a => last.len += f,
-                    _ => segments.push(Segment {
-                        a,
-                        b: i * f * columns,
-                        len: f,
-                    }),
-                }
-            }
-            let start = self.panel;
-            self.panel += taps.len() * f * columns;
-            self.combos.push(Combo {
+            let combo = Combo::new(
+                &self.cuts,
                 phases,
-                segments,
-                taps: taps.into_iter().map(|tap| tap.1).collect(),
-                start,
-            });
+                &self.strides,
+                (f, columns),
+                whole,
+                self.panel,
+            );
+            self.panel += combo.taps.len() * f * columns;
+            self.combos.push(combo);
         }
     }
 
@@ -202,9 +174,9 @@ impl<'a> Plan<'a> {
 struct Workspace<S> {
     slab: Room<S>,
     tile: Vec<S>,
-    /// Offsets of the places of a box: in the input as read, and in the result.
-    reads: Vec<usize>,
-    writes: Vec<usize>,
+    places: Places,
+    /// A band of places with features innermost, where these lie apart in the result.
+    stage: Vec<S>,
 }
 
 /// Solves `problem`.
@@ -212,7 +184,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     let plan = Plan::new::<T>(problem);
     let units = problem.groups * plan.panels;
     let per_round = (PACKED / plan.panel.max(1)).clamp(1, units);
-    let mut packed = Room::<T::Sum>::new(per_round * plan.panel);
+    let mut packed = Room::<T::Sum>::any(per_round * plan.panel);
     let boxes = slab::boxes(&plan.counts, &plan.sizes);
     for first in (0..units).step_by(per_round) {
         let end = units.min(first + per_round);
@@ -227,10 +199,10 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         }
         let groups = first / plan.panels..(end - 1) / plan.panels + 1;
         let make = || Workspace {
-            slab: Room::new(plan.slab),
+            slab: Room::any(plan.slab),
             tile: vec![T::Sum::default(); plan.shape.rows * plan.shape.columns],
-            reads: Vec::new(),
-            writes: Vec::new(),
+            places: Places::default(),
+            stage: Vec::new(),
         };
         let tasks = groups.len() * boxes * plan.parts;
         parallel::for_disjoint(out, tasks, make, |workspace, task, out| {
@@ -278,8 +250,8 @@ fn solve_box<'p, T: Real>(
     let Workspace {
         slab,
         tile,
-        reads,
-        writes,
+        places,
+        stage,
     } = workspace;
     let in_place = if plan.direct { T::as_sums(lhs) } else { None };
     let (input, base): (&[T::Sum], usize) = match in_place {
@@ -301,148 +273,144 @@ fn solve_box<'p, T: Real>(
         }
     };
     let out_base = problem.out.offset + group as isize * problem.out.group;
-    for combo in &plan.combos {
-        reads.clear();
-        writes.clear();
-        list_places(plan, combo, &corner, base, out_base, reads, writes);
-        for (panel, packed) in panels.clone() {
-            let first = panel * plan.shape.columns;
-            let width = plan.shape.columns.min(problem.o - first);
-            let rows = plan.shape.rows;
-            let mut padded = [0; 32];
-            for (reads, writes) in reads.chunks(rows).zip(writes.chunks(rows)) {
-                // A short last tile repeats its last row; the repeats are not stored.
-                padded[..reads.len()].copy_from_slice(reads);
-                padded[reads.len()..rows].fill(reads[reads.len() - 1]);
-                let mut job = TileJob {
-                    a: input,
-                    rows: &padded[..rows],
-                    a_step: 1,
-                    b: &packed[combo.start..],
-                    b_step: plan.shape.columns,
-                    segments: &combo.segments,
-                    accumulate: false,
-                    out_step: plan.shape.columns,
-                };
-                if plan.is_own_run(writes, width) {
-                    let len = (rows - 1) * problem.o + width;
-                    let run = out.slice(writes[0] + first, len);
-                    if let Some(run) = T::as_sums_mut(run) {
-                        job.out_step = problem.o;
-                        T::Sum::tile(plan.shape, &job, run);
-                        continue;
-                    }
-                }
-                T::Sum::tile(plan.shape, &job, tile);
-                let shift = first as isize * problem.out.inner;
-                store::<T>(
-                    tile,
-                    plan.shape.columns,
-                    width,
-                    writes,
-                    shift,
-                    problem.out.inner,
-                    out,
-                );
-            }
-        }
-    }
-}
-
-/// Appends the places of a box that belong to a combination of phases.
-fn list_places(
-    plan: &Plan<'_>,
-    combo: &Combo,
-    corner: &[usize],
-    base: usize,
-    out_base: isize,
-    reads: &mut Vec<usize>,
-    writes: &mut Vec<usize>,
-) {
-    fn go(
-        axes: &[(&Cut, &Phase, usize, usize, usize)],
-        read: usize,
-        write: isize,
-        reads: &mut Vec<usize>,
-        writes: &mut Vec<usize>,
-    ) {
-        let Some((&(cut, phase, start, end, stride), inner)) = axes.split_first() else {
-            reads.push(read);
-            writes.push(write as usize);
-            return;
-        };
-        let places = (start..end.min(phase.count)).map(|q| {
-            let read = read + (q - start) * cut.advance * stride;
-            let write = write + (phase.first + q * phase.step) as isize * cut.out.stride;
-            (read, write)
-        });
-        if inner.is_empty() {
-            reads.extend(places.clone().map(|(read, _)| read));
-            writes.extend(places.map(|(_, write)| write as usize));
-            return;
-        }
-        for (read, write) in places {
-            go(inner, read, write, reads, writes);
-        }
-    }
-    let axes: List<_> = (0..plan.cuts.len())
-        .map(|i| {
-            let cut = &plan.cuts[i];
-            let phase = &cut.phases[combo.phases[i]];
-            (
-                cut,
-                phase,
-                corner[i],
-                corner[i] + plan.sizes[i],
-                plan.strides[i],
-            )
-        })
+    let whole: List<Range<usize>> = (0..corner.len())
+        .map(|i| corner[i]..plan.counts[i].min(corner[i] + plan.sizes[i]))
         .collect();
-    go(&axes, base, out_base, reads, writes);
-}
-
-/// Writes the valid part of a tile, one output feature after the other or place after place,
-/// whichever is contiguous.
-fn store<T: Real>(
-    tile: &[T::Sum],
-    columns: usize,
-    width: usize,
-    writes: &[usize],
-    shift: isize,
-    stride: isize,
-    out: &mut Part<'_, T>,
-) {
-    if stride == 1 {
-        for (tile, &start) in tile.chunks_exact(columns).zip(writes) {
-            let out = out.slice((start as isize + shift) as usize, width);
-            for (out, &sum) in out.iter_mut().zip(tile) {
-                *out = T::narrow(sum);
-            }
+    let Problem { o, out: side, .. } = *problem;
+    let (rows, columns) = (plan.shape.rows, plan.shape.columns);
+    let shape = plan.shape;
+    if side.inner == 1 {
+        let write_strides: List<isize> = plan.cuts.iter().map(|cut| cut.out.stride).collect();
+        let own_step = plan.own_step();
+        for combo in &plan.combos {
+            let grid = Grid {
+                cuts: &plan.cuts,
+                combo,
+                places: &whole,
+                read: base,
+                read_strides: &plan.strides,
+                write: out_base,
+                write_strides: &write_strides,
+            };
+            places.list(&grid, rows);
+            run_tiles(
+                plan,
+                combo,
+                places,
+                input,
+                &panels,
+                |job, panel, tile_at| {
+                    let first = panel * columns;
+                    let width = columns.min(o - first);
+                    let writes = &places.writes[tile_at.places.clone()];
+                    let own = width == columns && tile_at.write_step == own_step;
+                    if let (true, Some(step)) = (own, own_step) {
+                        let run = out.slice(writes[0] + first, (rows - 1) * step + width);
+                        if let Some(run) = T::as_sums_mut(run) {
+                            job.out_step = step;
+                            return T::Sum::tile(shape, job, run);
+                        }
+                    }
+                    T::Sum::tile(shape, job, tile);
+                    for (sums, &start) in tile.chunks_exact(columns).zip(writes) {
+                        let out = out.slice(start + first, width);
+                        for (out, &sum) in out.iter_mut().zip(sums) {
+                            *out = T::narrow(sum);
+                        }
+                    }
+                },
+            );
         }
         return;
     }
-    let step = match writes {
-        [first, second, ..] => second.wrapping_sub(*first),
-        _ => 1,
-    };
-    let even = writes
-        .windows(2)
-        .all(|pair| pair[1].wrapping_sub(pair[0]) == step);
-    let run = (even && step == 1).then_some(writes.len());
-    for j in 0..width {
-        let shift = shift + j as isize * stride;
-        let column = tile[j..].iter().step_by(columns);
-        match run {
-            Some(run) => {
-                let out = out.slice((writes[0] as isize + shift) as usize, run);
-                for (out, &sum) in out.iter_mut().zip(column) {
-                    *out = T::narrow(sum);
-                }
+    let sizes: List<usize> = whole.iter().map(Range::len).collect();
+    for index in 0..slab::boxes(&sizes, &plan.band) {
+        let shift = slab::corner(&sizes, &plan.band, index);
+        let mut read = base;
+        let mut band: List<Range<usize>> = List::new();
+        for (i, range) in whole.iter().enumerate() {
+            let start = range.start + shift[i];
+            band.push(start..range.end.min(start + plan.band[i]));
+            read += shift[i] * plan.cuts[i].advance * plan.strides[i];
+        }
+        let held = Stage::new(&plan.cuts, &band, columns);
+        stage.resize(stage.len().max(held.len(columns)), T::Sum::default());
+        for (panel, packed) in panels.clone() {
+            let one = std::iter::once((panel, packed));
+            for combo in &plan.combos {
+                let grid = Grid {
+                    cuts: &plan.cuts,
+                    combo,
+                    places: &band,
+                    read,
+                    read_strides: &plan.strides,
+                    write: held.origin(),
+                    write_strides: &held.strides,
+                };
+                places.list(&grid, rows);
+                run_tiles(plan, combo, places, input, &one, |job, _, tile_at| {
+                    let writes = &places.writes[tile_at.places.clone()];
+                    if let Some(step) = tile_at.write_step.filter(|&step| step >= columns) {
+                        job.out_step = step;
+                        return T::Sum::tile(shape, job, &mut stage[writes[0]..]);
+                    }
+                    T::Sum::tile(shape, job, tile);
+                    for (sums, &start) in tile.chunks_exact(columns).zip(writes) {
+                        stage[start..start + columns].copy_from_slice(sums);
+                    }
+                });
             }
-            None => {
-                for (&start, &sum) in writes.iter().zip(column) {
-                    out.set((start as isize + shift) as usize, T::narrow(sum));
-                }
+            let first = panel * columns;
+            let to = out_base + first as isize * side.inner;
+            held.write(
+                stage,
+                (columns, columns.min(o - first)),
+                out,
+                to,
+                side.inner,
+            );
+        }
+    }
+}
+
+/// Tiles that are done for one panel before they are for the next: what they read stays in the second-level cache.
+const TILES: usize = 16;
+
+/// Hands the tiles of a combination to `put`, with their panel and their places.
+fn run_tiles<'p, S: Tiled>(
+    plan: &Plan<'_>,
+    combo: &Combo,
+    places: &Places,
+    input: &[S],
+    panels: &(impl Iterator<Item = (usize, &'p [S])> + Clone),
+    mut put: impl FnMut(&mut TileJob<'_, S>, usize, &PlaceTile),
+) {
+    let TileShape { rows, columns } = plan.shape;
+    let mut padded = [0; 32];
+    for some in places.tiles.chunks(TILES) {
+        for (panel, packed) in panels.clone() {
+            for tile in some {
+                let reads = &places.reads[tile.places.clone()];
+                let rows = match tile.read_step {
+                    Some(step) => TileRows::Even(reads[0], step),
+                    None => {
+                        // Where there are too few for one tile, it repeats its last row; the repeats are not stored.
+                        padded[..reads.len()].copy_from_slice(reads);
+                        padded[reads.len()..rows].fill(reads[reads.len() - 1]);
+                        TileRows::new(&padded[..rows])
+                    }
+                };
+                let mut job = TileJob {
+                    a: input,
+                    rows,
+                    a_step: 1,
+                    b: &packed[combo.start..],
+                    b_step: columns,
+                    segments: &combo.segments[tile.kind],
+                    accumulate: false,
+                    out_step: columns,
+                };
+                put(&mut job, panel, tile);
             }
         }
     }

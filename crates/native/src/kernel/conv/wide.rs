@@ -12,7 +12,7 @@ use super::sum;
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
 use crate::memory::Room;
 use crate::parallel::{self, Part, Parts};
-use crate::simd::{Segment, TileJob, TileShape, Tiled, fitting_shape};
+use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, even_step, fitting_shape};
 
 /// Groups from which on each is one task.
 const MANY_GROUPS: usize = 4;
@@ -23,12 +23,29 @@ const TASKS: (usize, usize) = (16, 4);
 /// Products that go into a register tile at once: as much of the filter's copy stays in the first-level cache.
 const LONG: usize = 256;
 
+/// Lines of places from which on listing what each of them meets takes longer than it saves.
+const MANY_LINES: usize = 32;
+
 /// A width at which runs one after the other do not all fall on the same few lines of the first-level cache.
 fn spaced(width: usize) -> usize {
     if width.is_multiple_of(256) {
         width + 16
     } else {
         width
+    }
+}
+
+/// Stretches of a chunk, one per line along the last axis of the window.
+struct Segments {
+    /// Those that a line of places meets outside of the padding; empty where nothing is left out.
+    by_line: Vec<Vec<Segment>>,
+    all: Vec<Segment>,
+}
+
+impl Segments {
+    fn of(&self, line: Option<usize>) -> &[Segment] {
+        line.and_then(|line| self.by_line.get(line))
+            .unwrap_or(&self.all)
     }
 }
 
@@ -53,9 +70,14 @@ struct Plan<'a> {
     pitch: usize,
     /// One entry per row: where it is in the copied input, and in the result.
     rows: Vec<(usize, isize)>,
+    /// Where they are read, whole tiles of them, and how far those of a tile are apart, if evenly.
+    offsets: Vec<usize>,
+    apart: Vec<Option<usize>>,
     /// The rows as they follow each other in the result.
     order: Vec<usize>,
     row_tiles: usize,
+    /// Lines of places along the last axis of the result, where parts of the chunks that they meet are told apart.
+    place_lines: Vec<List<usize>>,
 }
 
 impl<'a> Plan<'a> {
@@ -111,6 +133,11 @@ impl<'a> Plan<'a> {
             true => in_place(problem.rhs.inner, |dim| dim.rhs.stride),
             false => slab::strides(&sizes, pitch),
         };
+        let outer = &problem.dims[..problem.dims.len().saturating_sub(1)];
+        let outer: List<usize> = outer.iter().map(|dim| dim.out.size).collect();
+        let ones: List<usize> = outer.iter().map(|_| 1).collect();
+        let lines: usize = outer.iter().product();
+        let lines = if lines > MANY_LINES { 0 } else { lines };
         let mut plan = Plan {
             problem,
             shape,
@@ -125,8 +152,13 @@ impl<'a> Plan<'a> {
             left_pitch,
             pitch,
             rows: Vec::new(),
+            offsets: Vec::new(),
+            apart: Vec::new(),
             order: Vec::new(),
             row_tiles: 0,
+            place_lines: (0..lines)
+                .map(|line| slab::corner(&outer, &ones, line))
+                .collect(),
         };
         plan.list_rows();
         plan
@@ -155,6 +187,11 @@ impl<'a> Plan<'a> {
             })
             .collect();
         self.row_tiles = self.rows.len().div_ceil(self.shape.rows);
+        let last = self.rows.len() - 1;
+        let rows = 0..self.row_tiles * self.shape.rows;
+        self.offsets = rows.map(|row| self.rows[row.min(last)].0).collect();
+        let tiles = self.offsets.chunks_exact(self.shape.rows);
+        self.apart = tiles.map(even_step).collect();
         self.order = (0..self.rows.len()).collect();
         self.order.sort_unstable_by_key(|&row| self.rows[row].1);
     }
@@ -246,56 +283,92 @@ impl<'a> Plan<'a> {
         (left, right)
     }
 
-    /// The stretches of chunk `index`: one per line along the last axis of the window.
-    fn segments(&self, index: usize) -> Vec<Segment> {
+    /// The stretches of chunk `index`.
+    fn segments(&self, index: usize) -> Segments {
         let corner = slab::corner(&self.full, &self.sizes, index);
-        let mut starts = vec![(0usize, 0usize)];
         let last = self.full.len() - 1;
         let count = |i: usize| self.sizes[i].min(self.full[i] - corner[i]);
-        for i in 0..last {
-            let spread = if i == 0 {
-                1
-            } else {
-                self.problem.dims[i - 1].spread
+        let counts: List<usize> = (0..last).map(count).collect();
+        let ones: List<usize> = counts.iter().map(|_| 1).collect();
+        let dims = &self.problem.dims[..last.saturating_sub(1)];
+        let inside = |dim: &Dim, t: usize, p: usize| {
+            let read = (t * dim.spread + p * dim.step) as isize - dim.lo;
+            (0..dim.lhs.size as isize).contains(&read)
+        };
+        let bordered = dims.iter().enumerate().any(|(i, dim)| {
+            let (t, size) = (corner[i + 1], dim.out.size);
+            !inside(dim, t, 0) || !inside(dim, t + count(i + 1) - 1, size - 1)
+        });
+        let lines = match bordered {
+            true => &self.place_lines[..],
+            false => &[],
+        };
+        let mut segments = Segments {
+            by_line: vec![Vec::new(); lines.len()],
+            all: Vec::new(),
+        };
+        for line in 0..counts.iter().product() {
+            let at = slab::corner(&counts, &ones, line);
+            let (mut a, mut b) = (0, 0);
+            for (i, &at) in at.iter().enumerate() {
+                let spread = match i {
+                    0 => 1,
+                    _ => self.problem.dims[i - 1].spread,
+                };
+                a += at * spread * self.left_strides[i];
+                b += at * self.right_strides[i];
+            }
+            let segment = Segment {
+                a,
+                b,
+                len: count(last),
             };
-            let (left, right) = (spread * self.left_strides[i], self.right_strides[i]);
-            starts = starts
-                .iter()
-                .flat_map(|&(a, b)| (0..count(i)).map(move |t| (a + t * left, b + t * right)))
-                .collect();
+            for (p, segments) in lines.iter().zip(&mut segments.by_line) {
+                let meets = |(i, dim)| inside(dim, corner[i + 1] + at[i + 1], p[i]);
+                if dims.iter().enumerate().all(meets) {
+                    segments.push(segment);
+                }
+            }
+            segments.all.push(segment);
         }
-        let len = count(last);
-        starts
-            .into_iter()
-            .map(|(a, b)| Segment { a, b, len })
-            .collect()
+        segments
     }
 
-    /// Adds the products of one chunk to consecutive tiles from `first` on.
+    /// Which line of places a tile belongs to, if to one alone.
+    fn line_of(&self, tile: usize) -> Option<usize> {
+        let width = self.problem.dims.last().map_or(1, |dim| dim.out.size);
+        let line = |row: usize| row.min(self.rows.len() - 1) / self.problem.b / width;
+        let first = line(tile * self.shape.rows);
+        let last = line((tile + 1) * self.shape.rows - 1);
+        (first == last).then_some(first)
+    }
+
+    /// Adds the products of one chunk to consecutive tiles from `first` on, or begins their sums.
     fn add<T: Real>(
         &self,
         sums: &mut [T::Sum],
         first: usize,
         (left, right): (&[T::Sum], &[T::Sum]),
-        segments: &[Segment],
+        segments: &Segments,
+        begun: bool,
     ) {
         let TileShape { rows, columns } = self.shape;
         let spread = self.problem.dims.last().map_or(1, |dim| dim.spread);
         let a_step = spread * self.left_strides.last().copied().unwrap_or(0);
-        let mut offsets = [0; 32];
         for (i, sums) in sums.chunks_exact_mut(rows * columns).enumerate() {
             let (panel, tile) = ((first + i) / self.row_tiles, (first + i) % self.row_tiles);
-            for (r, offset) in offsets[..rows].iter_mut().enumerate() {
-                *offset = self.rows[(tile * rows + r).min(self.rows.len() - 1)].0;
-            }
+            let offsets = &self.offsets[tile * rows..(tile + 1) * rows];
             let job = TileJob {
                 a: left,
-                rows: &offsets[..rows],
+                rows: match self.apart[tile] {
+                    Some(apart) => TileRows::Even(offsets[0], apart),
+                    None => TileRows::Each(offsets),
+                },
                 a_step,
                 b: &right[panel * columns..],
                 b_step: self.right_strides.last().copied().unwrap_or(0),
-                segments,
-                accumulate: true,
+                segments: segments.of(self.line_of(tile)),
+                accumulate: begun,
                 out_step: columns,
             };
             T::Sum::tile(self.shape, &job, sums);
@@ -386,11 +459,11 @@ impl Plan<'_> {
         parallel::for_tasks_with(tasks, make, |copy, task| {
             let mut part = all.task(task);
             let sums = part.slice(task * len, len);
-            sums.fill(T::Sum::default());
-            for index in task * chunks / tasks..(task + 1) * chunks / tasks {
+            let first = task * chunks / tasks;
+            for index in first..(task + 1) * chunks / tasks {
                 self.fill(copy, lhs, rhs, group, index);
                 let chunk = self.chunk(copy, lhs, rhs, group, index);
-                self.add::<T>(sums, 0, chunk, &self.segments(index));
+                self.add::<T>(sums, 0, chunk, &self.segments(index), index > first);
             }
         });
     }
@@ -431,8 +504,8 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     if problem.groups >= MANY_GROUPS || small {
         let make = || {
             (
-                Room::<T::Sum>::new(size),
-                Room::<T::Sum>::new(per_round * tile),
+                Room::<T::Sum>::any(size),
+                Room::<T::Sum>::any(per_round * tile),
             )
         };
         let tasks = if small { 1 } else { problem.groups };
@@ -441,11 +514,10 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             for group in task * each..(task + 1) * each {
                 for first in (0..plan.tiles()).step_by(per_round) {
                     let sums = &mut sums[..per_round.min(plan.tiles() - first) * tile];
-                    sums.fill(T::Sum::default());
                     for index in 0..chunks {
                         plan.fill(copy, lhs, rhs, group, index);
                         let chunk = plan.chunk(copy, lhs, rhs, group, index);
-                        plan.add::<T>(sums, first, chunk, &plan.segments(index));
+                        plan.add::<T>(sums, first, chunk, &plan.segments(index), index > 0);
                     }
                     plan.store(sums, first, group, out);
                 }
@@ -453,7 +525,9 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         });
     }
     let len = plan.tiles() * tile;
-    let tasks = (PACKED / 4 / len.max(1)).min(chunks).min(TASKS.0);
+    // A power of two, which any usual number of threads shares evenly.
+    let tasks = (PACKED / 4 / len.max(1)).min(chunks).clamp(1, TASKS.0);
+    let tasks = 1 << tasks.ilog2();
     if tasks >= TASKS.1 {
         let mut sums = Room::<T::Sum>::any(tasks * len);
         for group in 0..problem.groups {
@@ -466,13 +540,12 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     // Some chunks at a time: enough to keep all threads busy between the two stages, few enough to
     // be near when they are read again.
     let held = (PACKED / 8 / size.max(1)).clamp(1, chunks);
-    let mut copies = Room::<T::Sum>::new(held * size);
-    let mut sums = Room::<T::Sum>::new(per_round * tile);
+    let mut copies = Room::<T::Sum>::any(held * size);
+    let mut sums = Room::<T::Sum>::any(per_round * tile);
     for group in 0..problem.groups {
         for first in (0..plan.tiles()).step_by(per_round) {
             let count = per_round.min(plan.tiles() - first);
             let sums = &mut sums[..count * tile];
-            sums.fill(T::Sum::default());
             let share = count.div_ceil(TASKS.0) * tile;
             for start in (0..chunks).step_by(held) {
                 let end = chunks.min(start + held);
@@ -485,7 +558,8 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
                         let at_copy = (index - start) * size;
                         let copy = &copies[at_copy..at_copy + size];
                         let chunk = plan.chunk(copy, lhs, rhs, group, index);
-                        plan.add::<T>(sums, first + at / tile, chunk, &plan.segments(index));
+                        let segments = plan.segments(index);
+                        plan.add::<T>(sums, first + at / tile, chunk, &segments, index > 0);
                     }
                 });
             }

@@ -17,7 +17,7 @@ use super::problem::Dim;
 use super::{PACKED, PARALLEL, Problem, Real};
 use crate::memory::Room;
 use crate::parallel::{self, Part};
-use crate::simd::{Segment, TileJob, TileShape, Tiled};
+use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled};
 use patches::{Images, Patches, Reader};
 use transform::{LANES, PLANES, SIDE, STEP};
 
@@ -169,15 +169,11 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         for (index, filter) in self.filter.chunks_exact(panel).enumerate() {
             for (p, filter) in filter.chunks_exact(self.problem.f * columns).enumerate() {
                 for first in (0..count).step_by(rows) {
-                    // What a short last tile reads beyond the patches is not used.
-                    let mut offsets = [0; 32];
-                    for (r, offset) in offsets[..rows].iter_mut().enumerate() {
-                        *offset = (first + r) * self.problem.f;
-                    }
                     let at = (first / rows * PLANES + p) * tile;
                     let job = TileJob {
                         a: &patches[p * plane..(p + 1) * plane],
-                        rows: &offsets[..rows],
+                        // What a short last tile reads beyond the patches is not used.
+                        rows: TileRows::Even(first * self.problem.f, self.problem.f),
                         a_step: 1,
                         b: filter,
                         b_step: columns,

@@ -7,15 +7,15 @@ use half::bf16;
 use super::shifted;
 use crate::memory::Room;
 use crate::parallel;
-use crate::simd::{BRAIN, Pair, Strides, brain_tile};
+use crate::simd::{BRAIN, Pair, PairRows, Strides, TURNED, brain_tile, multiversion, turn_pairs};
 
 /// Elements along the contraction that are packed at once, and columns: 4 MiB of pairs.
 const DEPTH: usize = 1024;
 const COLUMNS: usize = 2048;
 /// Rows whose sums are kept while parts of the contraction pass by: 8 MiB.
 const KEPT: usize = 72 * BRAIN.0;
-/// Rows of a task: whole tiles.
-const ROWS: usize = 4 * BRAIN.0;
+/// Pairs that lie side by side where rows are packed pair after pair: all of a tile's, and some that are not read.
+const ABREAST: usize = BRAIN.0.next_multiple_of(16);
 /// Products below which tiles would be mostly padding.
 const FEWEST: usize = 1 << 12;
 
@@ -53,6 +53,31 @@ impl Pairs<'_> {
         self.bits(line, at) | second << 16
     }
 
+    /// The lines of a tile: pair after pair where that is how they lie, else one line after the other.
+    fn rows<'o>(&self, out: &'o mut [Pair], first: usize, count: usize) -> PairRows<'o> {
+        let pairs = self.depth.div_ceil(2);
+        let start = (self.offset + first as isize * self.across) as usize;
+        let end = start + (self.depth - 1) * self.along.unsigned_abs() + ABREAST;
+        let side =
+            self.across == 1 && self.along >= ABREAST as isize && self.depth.is_multiple_of(2);
+        if side && count == BRAIN.0 && end <= self.data.len() {
+            let out = &mut out[..pairs * ABREAST];
+            let all = out.as_chunks_mut::<ABREAST>().0;
+            side_by_side(all, &self.data[start..], self.along as usize);
+            return PairRows {
+                data: out,
+                apart: 1,
+                step: ABREAST,
+            };
+        }
+        self.lines(&mut out[..BRAIN.0 * pairs], first, count);
+        PairRows {
+            data: out,
+            apart: pairs,
+            step: 1,
+        }
+    }
+
     /// One line after the other.
     fn lines(&self, out: &mut [Pair], first: usize, count: usize) {
         let pairs = self.depth.div_ceil(2);
@@ -81,17 +106,30 @@ impl Pairs<'_> {
 
     /// Pair after pair, of each all lines.
     fn panel(&self, out: &mut [[Pair; BRAIN.1]], first: usize, count: usize) {
-        for (p, out) in out.iter_mut().enumerate() {
-            let start = self.offset + first as isize * self.across + 2 * p as isize * self.along;
-            let next = start + self.along;
-            if self.across == 1 && count == BRAIN.1 && 2 * p + 1 < self.depth {
-                let [one, two] =
-                    [start, next].map(|at| &self.data[at as usize..at as usize + BRAIN.1]);
-                for (out, (a, b)) in out.iter_mut().zip(one.iter().zip(two)) {
-                    *out = Pair::from(a.to_bits()) | Pair::from(b.to_bits()) << 16;
-                }
-                continue;
+        let start = self.offset + first as isize * self.across;
+        let full = count == BRAIN.1;
+        let whole = match (self.across, self.along) {
+            (1, 1..) if full => {
+                let whole = self.depth / 2;
+                let rows = &self.data[start as usize..];
+                side_by_side(&mut out[..whole], rows, self.along as usize);
+                whole
             }
+            (across, 1) if full && across >= 2 * TURNED as isize => {
+                let whole = self.depth / (2 * TURNED) * TURNED;
+                let out = out.as_flattened_mut();
+                for j in (0..BRAIN.1).step_by(TURNED) {
+                    let start = (start + j as isize * across) as usize;
+                    for p in (0..whole).step_by(TURNED) {
+                        let to = (&mut out[p * BRAIN.1 + j..], BRAIN.1);
+                        turn_pairs((&self.data[start + 2 * p..], across as usize), to);
+                    }
+                }
+                whole
+            }
+            _ => 0,
+        };
+        for (p, out) in out.iter_mut().enumerate().skip(whole) {
             for (j, out) in out.iter_mut().enumerate() {
                 *out = if j < count {
                     self.pair(first + j, 2 * p)
@@ -99,6 +137,24 @@ impl Pairs<'_> {
                     0
                 };
             }
+        }
+    }
+}
+
+multiversion! {
+    /// Pairs of two rows each, of rows that are so far apart.
+    fn side_by_side[const N: usize](out: &mut [[Pair; N]], rows: &[bf16], apart: usize) {
+        for (p, out) in out.iter_mut().enumerate() {
+            let [one, two] = [2 * p, 2 * p + 1].map(|row| &rows[row * apart..row * apart + N]);
+            for j in 0..N {
+                out[j] = Pair::from(one[j].to_bits()) | Pair::from(two[j].to_bits()) << 16;
+            }
+        }
+    }
+
+    fn round(out: &mut [bf16], sums: &[f32]) {
+        for (out, &sum) in out.iter_mut().zip(sums) {
+            *out = bf16::from_f32(sum);
         }
     }
 }
@@ -165,13 +221,14 @@ pub(super) fn product(
                 columns,
                 begun: p > 0,
             };
-            let rows = if threads > 1 { ROWS } else { m };
+            // A tile each, so that threads finish together.
+            let rows = if threads > 1 { BRAIN.0 } else { m };
             let kept = parallel::Parts::new(&mut sums);
-            let make = || Room::<Pair>::any(BRAIN.0 * pairs);
+            let make = || Room::<Pair>::any(ABREAST * pairs);
             parallel::for_disjoint(dst, m.div_ceil(rows), make, |room, task, dst| {
                 for first in (task * rows..m.min((task + 1) * rows)).step_by(BRAIN.0) {
                     let count = BRAIN.0.min(m - first);
-                    work.left.lines(room, first, count);
+                    let left = work.left.rows(room, first, count);
                     let mut part = kept.task(task);
                     let mut own = [[0f32; BRAIN.1]; BRAIN.0];
                     for panel in 0..panels {
@@ -179,15 +236,13 @@ pub(super) fn product(
                             true => &mut part.slice(first / BRAIN.0 * panels + panel, 1)[0],
                             false => &mut own,
                         };
-                        work.tile(tile, room, panel);
+                        work.tile(tile, left, panel);
                         if ends {
                             for (i, sums) in tile.iter().take(count).enumerate() {
                                 let at = panel * BRAIN.1;
                                 let width = BRAIN.1.min(work.columns - at);
                                 let start = (first + i) * n + j + at;
-                                for (dst, &sum) in dst.slice(start, width).iter_mut().zip(sums) {
-                                    *dst = bf16::from_f32(sum);
-                                }
+                                round(dst.slice(start, width), sums);
                             }
                         }
                     }
@@ -208,7 +263,7 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    fn tile(&self, out: &mut [[f32; BRAIN.1]; BRAIN.0], rows: &[Pair], panel: usize) {
+    fn tile(&self, out: &mut [[f32; BRAIN.1]; BRAIN.0], rows: PairRows<'_>, panel: usize) {
         let columns = &self.packed[panel * self.pairs..(panel + 1) * self.pairs];
         brain_tile(out, rows, columns, self.begun);
     }

@@ -9,7 +9,7 @@ use super::transform::{self, LANES, PLANES, SIDE, STEP};
 use super::{PACKED, PARALLEL, Problem, Real, are_vectors, is_plain};
 use crate::memory::Room;
 use crate::parallel::{self, Part, Parts};
-use crate::simd::{Segment, TileJob, TileShape, Tiled, fitting_shape};
+use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, fitting_shape};
 
 /// Tasks to aim at, and to have at least.
 const TASKS: (usize, usize) = (16, 4);
@@ -192,7 +192,7 @@ fn add<S: Tiled>(
         }
         let job = TileJob {
             a: &left[plane * block * left_pitch..],
-            rows: &offsets[..rows],
+            rows: TileRows::new(&offsets[..rows]),
             a_step: left_pitch,
             b: &right[plane * block * right_pitch + panel * columns..],
             b_step: right_pitch,

@@ -1,0 +1,222 @@
+//! Channels that do not mix, in f32, under a window of three by three that moves by one element.
+//!
+//! Owns the division into tasks and what is read in the padding; the loops are in `simd`. Other windows, types and machines are
+//! left to `depthwise`, `planes` and `depthwise_filter`.
+
+use super::depthwise::gather_taps;
+use super::depthwise_filter::store;
+use super::problem::{Dim, Side};
+use super::{PARALLEL, Problem};
+use crate::memory::Room;
+use crate::parallel;
+use crate::simd::{
+    ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane, slide_products,
+};
+
+/// Strips of rows to divide all images into, at least.
+const STRIPS: usize = 32;
+
+/// Elements of a strip of one plane.
+const STRIP: usize = 1 << 13;
+
+/// Into how many parts the batch is divided for a filter gradient.
+const PARTS: usize = 16;
+
+/// Rows whose products are summed for some channels before it is the next ones' turn: they stay in the second-level cache.
+const BAND: usize = 8;
+
+/// Solves `problem` if it is such a convolution or one of its gradients. Tells whether it did.
+pub(super) fn run(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) -> bool {
+    let [y, x] = problem.dims[..] else {
+        return false;
+    };
+    if !can_slide() {
+        return false;
+    }
+    let channels = problem.groups;
+    let last = problem.lhs.group == 1 && x.lhs.stride == channels as isize && channels >= SLIDE;
+    if problem.is_depthwise_filter() {
+        let fits = last
+            && problem.rhs.group == 1
+            && x.rhs.stride == channels as isize
+            && channels.is_multiple_of(SLIDE)
+            && [y, x].iter().all(|dim| slides(&forward(dim)));
+        if fits {
+            by_filter(out, lhs, rhs, problem, [y, x]);
+        }
+        return fits;
+    }
+    if !problem.is_depthwise() || problem.is_wide() || ![y, x].iter().all(slides) {
+        return false;
+    }
+    let line = (x.out.size * channels) as isize;
+    let strides = (problem.out.group, x.out.stride, y.out.stride);
+    if last && strides == (1, channels as isize, line) && y.out.size >= 2 {
+        channels_last(out, lhs, rhs, problem, [y, x]);
+        return true;
+    }
+    let planes = x.lhs.stride == 1
+        && y.lhs.stride >= x.lhs.size as isize
+        && (x.out.stride, y.out.stride) == (1, x.out.size as isize)
+        && x.out.size >= SLIDE;
+    if planes {
+        channels_first(out, lhs, rhs, problem, [y, x]);
+    }
+    planes
+}
+
+/// The convolution whose filter is sought.
+fn forward(dim: &Dim) -> Dim {
+    Dim {
+        out: dim.rhs,
+        rhs: dim.out,
+        step: dim.spread,
+        spread: dim.step,
+        ..*dim
+    }
+}
+
+/// Whether a window of three moves by one element along this axis, with one element of padding at most on each side.
+fn slides(dim: &Dim) -> bool {
+    let padding = (dim.out.size + SIDE - 1) as isize - dim.lhs.size as isize;
+    (dim.step, dim.spread, dim.dilation, dim.rhs.size) == (1, 1, 1, SIDE)
+        && (0..=1).contains(&dim.lo)
+        && (0..=1).contains(&(padding - dim.lo))
+}
+
+/// Where row `at` begins, counted with the padding, and nothing if it lies there.
+fn row_start(side: &Side, image: usize, image_stride: isize, y: &Dim, at: usize) -> Option<usize> {
+    let row = at as isize - y.lo;
+    let start = side.offset + image as isize * image_stride + row * y.lhs.stride;
+    (0..y.lhs.size as isize)
+        .contains(&row)
+        .then_some(start as usize)
+}
+
+fn channels_last(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem, [y, x]: [Dim; 2]) {
+    let Problem { b, groups, .. } = *problem;
+    let taps = gather_taps(rhs, problem);
+    let job = ChannelRows {
+        x: lhs,
+        channels: groups,
+        width: x.lhs.size,
+        places: x.out.size,
+        lo: x.lo as usize,
+    };
+    let strips = match problem.products() < PARALLEL {
+        true => 1,
+        // Rows are done in pairs.
+        false => STRIPS.div_ceil(b).min(y.out.size / 2),
+    };
+    let length = x.out.size * groups;
+    parallel::for_disjoint(
+        out,
+        b * strips,
+        || vec![0.0; length],
+        |spare, task, out| {
+            let (image, strip) = (task / strips, task % strips);
+            let (first, end) = (
+                strip * y.out.size / strips,
+                (strip + 1) * y.out.size / strips,
+            );
+            for pair in (first..end).step_by(2) {
+                let read = |row| row_start(&problem.lhs, image, problem.lhs.outer, &y, row);
+                let rows = [0, 1, 2, 3].map(|i| read(pair + i));
+                let next = [4, 5].map(|i| read(pair + i));
+                let place = problem.out.offset
+                    + image as isize * problem.out.outer
+                    + pair as isize * y.out.stride;
+                let count = (end - pair).min(2);
+                let (one, two) = out
+                    .slice(place as usize, count * length)
+                    .split_at_mut(length);
+                let two = if two.is_empty() { &mut spare[..] } else { two };
+                slide_channels(job, rows, next, &taps, [one, two]);
+            }
+        },
+    );
+}
+
+fn channels_first(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem, [y, x]: [Dim; 2]) {
+    let Problem { b, groups, .. } = *problem;
+    let taps = gather_taps(rhs, problem);
+    let products = problem.products();
+    let strips = (y.out.size * x.out.size).div_ceil(STRIP).min(y.out.size);
+    let units = b * groups * strips;
+    let each = match products < PARALLEL {
+        true => units,
+        false => (units * (PARALLEL / 8)).div_ceil(products).max(1),
+    };
+    parallel::for_disjoint(
+        out,
+        units.div_ceil(each),
+        || (),
+        |(), task, out| {
+            for unit in task * each..units.min((task + 1) * each) {
+                let (plane, strip) = (unit / strips, unit % strips);
+                let (image, group) = ((plane / groups) as isize, plane % groups);
+                let start =
+                    |side: &Side| side.offset + image * side.outer + group as isize * side.group;
+                let job = PlaneRows {
+                    x: lhs,
+                    start: start(&problem.lhs) as usize,
+                    row: y.lhs.stride as usize,
+                    height: y.lhs.size,
+                    width: x.lhs.size,
+                    places: x.out.size,
+                    lo: [y.lo as usize, x.lo as usize],
+                };
+                let weights = std::array::from_fn(|tap| taps[tap * groups + group]);
+                let (first, end) = (
+                    strip * y.out.size / strips,
+                    (strip + 1) * y.out.size / strips,
+                );
+                let place = start(&problem.out) as usize + first * x.out.size;
+                let rows = out.slice(place, (end - first) * x.out.size);
+                slide_plane(job, &weights, first, rows);
+            }
+        },
+    );
+}
+
+fn by_filter(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem, [y, x]: [Dim; 2]) {
+    let Problem { f, groups, .. } = *problem;
+    let job = ChannelRows {
+        x: lhs,
+        channels: groups,
+        width: x.lhs.size,
+        places: x.rhs.size,
+        lo: x.lo as usize,
+    };
+    let size = SIDE * SIDE * groups;
+    let parts = match problem.products() < PARALLEL {
+        true => 1,
+        false => PARTS.min(f),
+    };
+    let each = f.div_ceil(parts);
+    let mut sums = Room::<f32>::new(f.div_ceil(each) * size);
+    parallel::for_chunks_mut(&mut sums, size, |start, sums| {
+        let first = start / size * each;
+        let mut rows = Vec::with_capacity(BAND);
+        for image in first..f.min(first + each) {
+            for band in (0..y.rhs.size).step_by(BAND) {
+                rows.clear();
+                for row in band..y.rhs.size.min(band + BAND) {
+                    let read = |ky| row_start(&problem.lhs, image, problem.lhs.inner, &y, row + ky);
+                    let other = problem.rhs.offset
+                        + image as isize * problem.rhs.inner
+                        + row as isize * y.rhs.stride;
+                    rows.push(([0, 1, 2].map(read), other as usize));
+                }
+                slide_products(job, &rows, rhs, sums);
+            }
+        }
+    });
+    store(
+        out,
+        problem,
+        &sums,
+        |place, group| place * groups + group,
+        1,
+    );
+}
