@@ -3,9 +3,9 @@
 python bench/train.py [mlp64 mlp1024 cnn64 lstm tfm] [--peers torch,jax,...] [--rounds N] [--seconds S]
 
 Every runner is a process that waits for its turn, so all of them see the same machine: in each round each one steps for
-a moment. `--lowered` adds the step as `cm.jit` runs it on each framework, or on those that are named. Printed are the least and the median time, the
-processor time of all threads, ratios to the best peer, the bound by floating-point operations and the most memory of each
-process. `--threads 1` compares processor times on a busy machine.
+a moment. `--lowered` adds the step as `cm.jit` runs it on each framework, or on those that are named. Printed are the least
+and the median time, the processor time of all threads, ratios to the best peer, the bound by floating-point operations and the
+most memory of each process. `--threads 1` compares processor times on a busy machine.
 """
 
 import argparse
