@@ -3,9 +3,9 @@
 python bench/train.py [mlp64 mlp1024 cnn64 lstm tfm] [--peers torch,jax,...] [--rounds N] [--seconds S]
 
 Every runner is a process that waits for its turn, so all of them see the same machine: in each round each one steps for
-a moment. `--lowered` adds the step as `cm.jit` runs it on each framework. Printed are the least and the median time, the
-processor time of all threads, ratios to the best peer, the bound by floating-point operations and the most memory of each
-process. `--threads 1` compares processor times on a busy machine.
+a moment. `--lowered` adds the step as `cm.jit` runs it on each framework, or on those that are named. Printed are the least
+and the median time, the processor time of all threads, ratios to the best peer, the bound by floating-point operations and the
+most memory of each process. `--threads 1` compares processor times on a busy machine.
 """
 
 import argparse
@@ -19,7 +19,7 @@ WORKLOADS = ["mlp64", "mlp1024", "cnn64", "lstm", "tfm"]
 # Keras is what it runs on, so its best backend speaks for it; `keras:torch` can be asked for.
 PEERS = ["torch", "torch.compile", "jax", "tensorflow", "keras:tensorflow", "keras:jax", "candle"]
 # The same step written once for Clematis and jitted on a framework, to be held against that framework's own.
-LOWERED = ["clematis:torch", "clematis:jax", "clematis:tensorflow"]
+LOWERED = ["torch", "jax", "tensorflow"]
 SHAPES = {
     "mlp64": (64, 784),
     "mlp1024": (1024, 784),
@@ -119,12 +119,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("workloads", nargs="*", default=WORKLOADS)
     parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--lowered", action="store_true", help="Clematis jitted on each framework as well")
+    every = ",".join(LOWERED)
+    parser.add_argument("--lowered", nargs="?", const=every, default="", help="Clematis jitted on frameworks as well")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.4)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    peers = [p for p in args.peers.split(",") if p] + LOWERED * args.lowered
+    peers = [p for p in args.peers.split(",") if p] + [f"clematis:{p}" for p in args.lowered.split(",") if p]
     if "candle" in peers and not os.path.exists(CANDLE):
         peers.remove("candle")
         print("without candle: `cargo build --release --manifest-path bench/candle/Cargo.toml` builds it", flush=True)

@@ -1,5 +1,11 @@
 """What programs on tensorflow are made of: loops of its compiler between products, and loops that are written out."""
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import clematis as cm
 import numpy as np
 import pytest
@@ -43,6 +49,49 @@ def test_a_step_in_clusters_is_the_step(eager_clusters):
     for name, x in params.items():
         np.testing.assert_allclose(x, others[name], rtol=1e-4, atol=1e-5)
     assert plan.count("ops.run_compiled(") >= 3
+
+
+def test_what_a_pool_reads_is_made_in_another_function(eager_clusters):
+    functions = trained("tensorflow", steps=1)[2].split("    def _loop_")[1:]
+    for text in functions:
+        for x in re.findall(r"ops\.(?:reduce_window_max|window_scatter_max)\((v\d+)", text):
+            assert f"        {x} = " not in text
+
+
+def test_products_of_turned_operands_are_not_compiled(eager_clusters):
+    with cm.backend("tensorflow"):
+        x, w = cm.ones((512, 512)), cm.ones((512, 512))
+        step = cm.jit(cm.grad(lambda w: cm.sum(cm.tanh(x @ w))))
+        np.testing.assert_allclose(np.asarray(step(w)), 0, atol=1e-6)
+        lines = cm.explain(step, w).plan.splitlines()
+    products = {line.partition("lhs_contract=")[2][:4]: line for line in lines if "dot_general" in line}
+    assert products["(1,)"].startswith("        v") and products["(0,)"].startswith("    v")
+
+
+BESIDE = """
+import numpy as np
+import tensorflow as tf
+from clematis._convert.lowered import dialect
+
+@tf.function(autograph=False)
+def slopes(x, y):
+    # Only the first of what one node gives goes to the filter gradient.
+    one, other = tf.split(y, 2, 0)
+    how = {"filter_sizes": [3, 3, 3, 5], "strides": [1, 1, 1, 1], "padding": "VALID"}
+    filters = tf.raw_ops.Conv2DBackpropFilter(input=x, out_backprop=one, **how)
+    return filters, dialect("tensorflow").reduce_sum(other, axes=(0, 1, 2))
+
+x, y = tf.ones((4, 8, 8, 3)), tf.constant(np.arange(8 * 36 * 5, dtype="float32").reshape(8, 6, 6, 5))
+np.testing.assert_allclose(slopes(x, y)[1].numpy(), y.numpy()[4:].sum((0, 1, 2)), rtol=1e-5)
+"""
+
+
+def test_sums_beside_filter_gradients_that_read_the_same_node():
+    pytest.importorskip("tensorflow")
+    # With the kernels that users have, which the other tests do without.
+    env = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "1", "PYTHONPATH": str(Path(cm.__file__).parents[1])}
+    out = subprocess.run([sys.executable, "-c", BESIDE], env=env, capture_output=True, check=False, text=True)
+    assert out.returncode == 0, out.stderr[-4000:]
 
 
 def test_what_is_small_is_not_compiled():

@@ -3,6 +3,7 @@
 import clematis as cm
 import numpy as np
 import pytest
+from conftest import BACKENDS
 
 
 def made(jit, **options):
@@ -64,3 +65,28 @@ def test_what_counts_in_python_is_refused():
     optimizer = cm.optim.Accumulate(cm.optim.SGD(1.0), every=2)
     with pytest.raises(cm.TraceError, match=r"Accumulate.step.*outside"):
         cm.jit(lambda v: optimizer.step(v, {"w": v["w"]}))({"w": cm.ones((2,))})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_numbers_made_ahead_are_those_of_the_step(backend):
+    def trained(jitted):
+        with cm.backend(backend):
+            v, adam, out = {"w": cm.asarray([1.0, -2.0, 3.0])}, cm.optim.Adam(1e-1), []
+
+            def step(v):
+                adam.step(v, cm.grad(lambda v: cm.sum(v["w"] ** 2))(v))
+
+            run = cm.jit(step) if jitted else step
+            for i in range(40):
+                if i == 9:
+                    adam.lr = 3e-2
+                if i == 21:
+                    adam.lr = cm.optim.schedules.Cosine(1e-1, 20)
+                if i == 30:
+                    # As one that was saved before: the counts go on from there.
+                    adam.lr, adam._step = 1e-2, 4
+                run(v)
+                out.append(np.asarray(v["w"]))
+            return out
+
+    np.testing.assert_allclose(trained(True), trained(False), rtol=1e-5, atol=1e-7)

@@ -384,8 +384,9 @@ def searchsorted(sorted, values, *, right):
 def reduce_sum(x, *, axes):
     rank = len(x.shape)
     if x.dtype in FLOATS and rank > 1 and None not in x.shape and axes == tuple(range(rank - 1)) and 0 not in x.shape:
-        # Many times as fast as the general op.
-        return nn.bias_add_grad(x)
+        # Many times as fast as the general op. In graphs tensorflow (2.21, with oneDNN) makes one op of it and of a filter
+        # gradient that reads another result of the same node, which sums the wrong one; it does not see past a reshape.
+        return nn.bias_add_grad(x if tf.executing_eagerly() else array.reshape(x, const((1, -1, x.shape[-1]))))
     return math._sum(x, const(axes))
 
 

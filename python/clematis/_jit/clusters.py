@@ -1,22 +1,32 @@
-"""Programs in which what is computed element by element stands in functions of its own.
+"""Programs of which tensorflow's compiler is given what it runs in less time.
 
-tensorflow runs one op after the other, each of which goes through memory. Its compiler makes one loop of many such ops, but
-has slower products and convolutions. So these stay where they are, and what lies between them is handed over.
+tensorflow runs one op after the other, each of which goes through memory. Its compiler makes one loop of many of them, and
+has products that are as fast, but for those of turned operands; its convolutions are slower. So these stay where they are, and
+what lies between them is handed over.
 """
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-# What gains by standing in one loop.
-LIGHT = frozenset({
-    "abs", "add", "broadcast", "cast", "clamp", "div", "equal", "erf", "erfc", "exp", "expm1", "full", "gelu", "greater",
-    "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log1p", "logical_and", "logical_not",
-    "logical_or", "maximum", "minimum", "mul", "neg", "not_equal", "pow", "reciprocal", "reduce_window_max", "relu", "reshape",
-    "rsqrt", "select", "sigmoid", "silu", "slice", "softplus", "sqrt", "square", "sub", "tanh", "window_scatter_max",
+# What the compiler has in the same meaning.
+KNOWN = frozenset({
+    "abs", "add", "broadcast", "cast", "clamp", "concat", "div", "dot_general", "equal", "erf", "erfc", "exp", "expm1", "full",
+    "gather", "gelu", "greater", "greater_equal", "iota", "isfinite", "isinf", "isnan", "layer_norm", "less", "less_equal",
+    "linear", "log", "log1p", "log_softmax", "logical_and", "logical_not", "logical_or", "logsumexp", "maximum", "mean",
+    "minimum", "mul", "neg", "not_equal", "pad", "pow", "reciprocal", "reduce_max", "reduce_min", "reduce_sum",
+    "reduce_window_max", "relu", "reshape", "reverse", "rsqrt", "scatter_add", "select", "sigmoid", "silu", "slice", "softmax",
+    "softplus", "sqrt", "square", "sub", "tanh", "transpose", "window_scatter_max",
 })  # fmt: skip
-# The compiler has all of these for what holds such elements.
-_PLAIN = frozenset({"f32", "f64", "bool", "float32", "float64"})
+# For elements of these types, as graphs and as frameworks call them.
+DTYPES = frozenset({"f32", "f64", "bool", "i32", "i64"})
+_PLAIN = DTYPES | {"float32", "float64", "int32", "int64"}
+# Products of more multiplications than these are faster in tensorflow.
+_MOST = 1 << 31
+_AXES = re.compile(r"lhs_batch=\(([^)]*)\), rhs_batch=\(([^)]*)\), lhs_contract=\(([^)]*)\)")
+# What reads each element of its first operand several times, and so would have it computed as often within one function.
+_READS_OFTEN = frozenset({"reduce_window_max", "window_scatter_max"})
 # Fewer ops, or fewer bytes that they write, take less time than a call of what was compiled.
 _FEWEST, _LEAST = 2, 1 << 20
 # After everything else.
@@ -29,12 +39,39 @@ class _Node(NamedTuple):
     outs: list[int]
     size: int
     is_light: bool
+    often: int | None
+
+
+def _is_turned(line: str, rank: int) -> bool:
+    """Whether a product's left operand, of so many axes, has other axes last than that over which it sums."""
+    found = _AXES.search(line)
+    if found is None:
+        return True
+    left, right, summed = ([int(n) for n in axes.split(",") if n.strip()] for axes in found.groups())
+    return summed != [rank - 1] or left != right or left != list(range(len(left)))
+
+
+def _is_light(name: str, line: str, shapes: list[list[int]]) -> bool:
+    """Whether the compiler is given an op whose operands and result have such shapes."""
+    if name in ("dot_general", "linear"):
+        # The root of m·k, k·n and m·n.
+        work = math.sqrt(math.prod(math.prod(shape) for shape in (*shapes[:2], shapes[-1])))
+        return work < _MOST and (name == "linear" or not _is_turned(line, len(shapes[0])))
+    return name in KNOWN
+
+
+def _shape(spec: str) -> list[int]:
+    """The sizes of a value, zero where a size is a name."""
+    sizes = spec.partition("[")[2].rstrip("]")
+    return [int(n) if n.isdigit() else 0 for n in sizes.split(",") if n]
 
 
 def _parted(text: str, graph: Any) -> tuple[str, list[_Node], str] | None:
     """The head of a program, what it says for each node, and its last line; None if lines and nodes do not go together."""
     head, *lines, last = text.rstrip("\n").split("\n")
-    dtypes = {value: spec[2] for value, spec in zip(graph.ends()[0], graph.inputs(), strict=True)}
+    given = list(zip(graph.ends()[0], graph.inputs(), strict=True))
+    dtypes = {value: spec[2] for value, spec in given}
+    shapes = {value: [int(n) if str(n).isdigit() else 0 for n in spec[3]] for value, spec in given}
     nodes, at = [], 0
     for name, operands, results in graph.nodes():
         # The last line of a node sets its results; functions that it calls stand before.
@@ -47,21 +84,24 @@ def _parted(text: str, graph: Any) -> tuple[str, list[_Node], str] | None:
         at += 1
         args, outs = [a for a in operands if a is not None], [out for out, _, _ in results]
         dtypes.update((out, spec.partition("[")[0]) for out, spec, _ in results)
-        is_light = name in LIGHT and at == first + 1 and all(dtypes[v] in _PLAIN for v in (*args, *outs))
+        shapes.update((out, _shape(spec)) for out, spec, _ in results)
+        is_light = at == first + 1 and all(dtypes[v] in _PLAIN for v in (*args, *outs))
+        is_light = is_light and _is_light(name, lines[first], [shapes[v] for v in (*args, outs[0])])
         size = sum(size for _, _, size in results)
-        nodes.append(_Node("\n".join(lines[first:at]), args, outs, size, is_light))
+        often = operands[0] if name in _READS_OFTEN else None
+        nodes.append(_Node("\n".join(lines[first:at]), args, outs, size, is_light, often))
     return (head, nodes, last) if at == len(lines) else None
 
 
 def _stages(nodes: list[_Node]) -> list[int]:
     """For each node how many heavy nodes, one after the other, come before it. No way leads from one light node of a stage to
     another through a heavy node, so that they can be one function. Light nodes stand in the last stage where they can, in which
-    those are that read them: less has to be kept until then."""
+    those are that read them: less has to be kept until then. What is read often is made in a stage before."""
     first: dict[int, int] = {}
     heavy = {out for node in nodes if not node.is_light for out in node.outs}
     for node in nodes:
         known = [a for a in node.args if a in first]
-        at = max((first[a] + (node.is_light and a in heavy) for a in known), default=0)
+        at = max((first[a] + (node.is_light and (a in heavy or a == node.often)) for a in known), default=0)
         first.update(dict.fromkeys(node.outs, at))
     latest: dict[int, int] = {}
     stages = []
@@ -69,7 +109,7 @@ def _stages(nodes: list[_Node]) -> list[int]:
         at = latest.get(node.outs[0], _LAST) if node.is_light else first[node.outs[0]]
         stages.append(at)
         for arg in node.args:
-            latest[arg] = min(latest.get(arg, _LAST), at)
+            latest[arg] = min(latest.get(arg, _LAST), at - (node.is_light and arg == node.often))
     return stages[::-1]
 
 
@@ -89,7 +129,7 @@ def _function(nodes: list[_Node], number: int, used: set[int]) -> list[str]:
 
 
 def clustered(text: str, graph: Any) -> str:
-    """The same program; what lies between products, sums and loops is in functions that `ops.run_compiled` runs."""
+    """The same program; what the compiler is given is in functions that `ops.run_compiled` runs."""
     parts = _parted(text, graph)
     if parts is None:
         return text

@@ -18,6 +18,9 @@ from .listed import Listed, listed
 
 _has_values = _core._has_values  # type: ignore[attr-defined]
 
+# For how many steps the numbers are made at once.
+MOST_AHEAD = 16
+
 
 class Unready(Exception):
     """A module that makes its variables at its first call: that call cannot be traced."""
@@ -82,16 +85,32 @@ class Moment:
 
 
 class Numbers:
-    """The learning rate of a step and what follows from its count, as one vector."""
+    """The learning rate of a step and what follows from its count, as one vector.
 
-    __slots__ = ("optimizer", "which")
+    Between two large steps a framework takes several times as long to make an array as it does right after another one: those
+    of some steps to come are made together, as long as nothing but the count changes.
+    """
+
+    __slots__ = ("first", "home", "known", "made", "optimizer", "which", "wide")
     role = "input"
 
-    def __init__(self, optimizer: Any, which: tuple[int, int, int, bool, str]) -> None:
-        self.optimizer, self.which = optimizer, which
+    def __init__(self, optimizer: Any, which: tuple[int, int, int], wide: bool, home: str) -> None:
+        self.optimizer, self.which, self.wide, self.home = optimizer, which, wide, home
+        # Settings and learning rate that the vectors are made of, and the count that the first of these is for.
+        self.known: tuple[dict[str, Any], float] | None = None
+        self.first, self.made = 0, []
 
     def read(self) -> Any:
-        return self.optimizer._numbers(*self.which)
+        settings, lr, count = self.optimizer._given(*self.which)
+        if self.known != (settings, lr):
+            self.known, self.first, self.made = (dict(settings), lr), count, []
+        if not 0 <= count - self.first < len(self.made):
+            follows = self.made and count == self.first + len(self.made)
+            many = min(2 * len(self.made), MOST_AHEAD) if follows else 1
+            rule, counts = self.optimizer._rule, range(count, count + many)
+            make = _core._optim_numbers  # type: ignore[attr-defined]
+            self.first, self.made = count, [make(rule, settings, lr, n, self.wide, self.home) for n in counts]
+        return self.made[count - self.first]
 
 
 Slot = Variable | Buffer | Moment | Numbers
@@ -248,7 +267,7 @@ class Tracing:
         wide = x.dtype in (_core.float64, _core.complex128)
         key = (id(optimizer), group, missed, ahead, wide)
         if key not in self._numbers:
-            slot = Numbers(optimizer, (group, missed, ahead, wide, self.home))
+            slot = Numbers(optimizer, (group, missed, ahead), wide, self.home)
             self._numbers[key] = self._add(slot, slot.read(), f"rate {len(self._numbers)}")
         return self._numbers[key]
 

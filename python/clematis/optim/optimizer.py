@@ -171,12 +171,12 @@ class Optimizer:
             out.append((mine if own is None else rate(self._rule, own, self._step), group["settings"]))
         return out
 
-    def _numbers(self, group: int, missed: int, ahead: int, wide: bool, home: str) -> Any:
-        """What the formula of a step takes besides tensors, so many steps ahead, as a vector on a backend."""
+    def _given(self, group: int, missed: int, ahead: int) -> tuple[Mapping[str, Any], float, int]:
+        """Settings, learning rate and count of the step that is so many steps ahead."""
         step = self._step + ahead
         own = list(self.groups.values())[group - 1] if group else {"lr": None, "settings": self._settings}
         lr = rate(self._rule, self.lr if own["lr"] is None else own["lr"], step)
-        return _core._optim_numbers(self._rule, own["settings"], lr, step - missed + 1, wide, home)
+        return own["settings"], lr, step - missed + 1
 
     def _place(self, path: str) -> int:
         """The number of the group that a path belongs to."""
