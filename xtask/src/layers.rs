@@ -78,6 +78,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/simd/brain.rs",
     "crates/native/src/region.rs",
     "crates/native/src/simd/panel.rs",
+    "crates/native/src/simd/slide.rs",
     "crates/native/src/simd/tile.rs",
     // A C function that carries data, which PyO3 has no way to make.
     "crates/py/src/callable.rs",

@@ -92,7 +92,10 @@ def _jax(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
 
 def _tensorflow(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
     tf: Any = importlib.import_module("tensorflow")
-    could_possibly_record = importlib.import_module("tensorflow.python.eager.record").could_possibly_record
+    try:
+        could_record = getattr(importlib.import_module("tensorflow.python.eager.record"), "could_possibly_record", None)
+    except ImportError:
+        could_record = None
 
     specs = [tf.TensorSpec([int(n) for n in sizes], dtype) for _, _, dtype, sizes in graph.inputs()]
 
@@ -101,15 +104,18 @@ def _tensorflow(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
         if not hasattr(concrete, "_call_flat"):
             return concrete  # type: ignore[no-any-return]
         captured, count = concrete.captured_inputs, len(graph.outputs())
+
         # Past the comparison of each argument with its spec, which takes longer than many a program: they are known to fit.
-        whole = lambda *arrays: concrete._call_flat([*arrays], captured)
+        def whole(*arrays: Any) -> Any:
+            return concrete._call_flat([*arrays], captured)
+
         inner = getattr(concrete, "_inference_function", None)
         call = getattr(getattr(inner, "_bound_context", None), "call_function", None)
-        if call is None or not count:
+        if call is None or could_record is None or not count:
             return whole
 
         def run(*arrays: Any) -> Any:
-            if could_possibly_record() or not tf.executing_eagerly():
+            if could_record() or not tf.executing_eagerly():
                 return whole(*arrays)
             # Nobody differentiates or traces: past what looks for that, too.
             return call(inner.name, [*arrays, *captured], count)

@@ -93,13 +93,14 @@ fn kinds(
     let (mut kinds, mut reaches) = (List::new(), vec![List::new()]);
     for (i, (cut, &phase)) in cuts.iter().zip(phases).enumerate() {
         let phase = &cut.phases[phase];
+        let all = || std::iter::once(0..phase.taps.len()).collect();
         // Along the last axis places share tiles, so they share what they read.
         let (each, mut own) = match whole || i + 1 == cuts.len() {
-            true => (Vec::new(), vec![0..phase.taps.len()]),
+            true => (Vec::new(), all()),
             false => reached(cut, phase),
         };
         if own.len() * reaches.len() > MANY {
-            own = vec![0..phase.taps.len()];
+            own = all();
         }
         let before = reaches.len();
         kinds.push(match own.len() {
