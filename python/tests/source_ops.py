@@ -117,6 +117,11 @@ _OTHERS = {
     "mean": ((X,), "f32[2]", "mean(%0) {axes=[1]}"),
     "var": ((X,), "f32[2]", "var(%0) {axes=[1], correction=1.0}"),
     "layer_norm": ((X, X[0], Y[0]), "f32[2,3]", "layer_norm(%0, %1, %2) {axis=1, epsilon=1e-5}"),
+    "layer_norm_grad": (
+        (X, Y, X[0]),
+        "f32[2,3], f32[3], f32[3]",
+        "layer_norm_grad(%0, %1, %2) {axis=1, epsilon=1e-5}",
+    ),
     "rms_norm": ((X, X[0]), "f32[2,3]", "rms_norm(%0, %1) {axis=1, epsilon=1e-5}"),
     "group_norm": (
         (IMAGE, X[0][:2], Y[0][:2]),

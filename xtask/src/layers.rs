@@ -61,7 +61,7 @@ const RESERVED: &[(&str, &[&str])] = &[("pyo3", &["clematis-bridge", "clematis-p
 
 /// The only files that may contain `unsafe`.
 const UNSAFE: &[&str] = &[
-    // Vectorcall, which PyO3 does not offer under the stable interface of 3.11.
+    // Vectorcall, which PyO3 does not offer under the stable interface of 3.11, and the count of owners.
     "crates/bridge/src/call.rs",
     // Arrays of numpy and torch read in C.
     "crates/bridge/src/peek.rs",

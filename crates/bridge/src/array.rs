@@ -1,5 +1,6 @@
 //! A framework's array as a tensor's data, and back.
 
+use crate::call::is_held_once;
 use crate::error::failed;
 use crate::framework::Framework;
 use crate::load::Loaded;
@@ -13,14 +14,51 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A framework's array.
 pub struct Foreign {
-    /// The array.
-    pub array: Py<PyAny>,
+    array: Py<PyAny>,
     /// The framework.
     pub home: &'static Framework,
+    /// Whether a program made it and nobody was handed it since. Who had it may have made another array of the same memory,
+    /// which the array does not tell.
+    untouched: AtomicBool,
+}
+
+impl Foreign {
+    pub(crate) fn new(array: Bound<'_, PyAny>, home: &'static Framework, untouched: bool) -> Self {
+        Foreign {
+            array: array.unbind(),
+            home,
+            untouched: AtomicBool::new(untouched),
+        }
+    }
+
+    /// The array, for whatever is to be done with it.
+    #[inline(always)]
+    pub fn array(&self) -> &Py<PyAny> {
+        self.untouched.store(false, Ordering::Relaxed);
+        &self.array
+    }
+
+    /// The array, for those who keep nothing of it.
+    #[inline(always)]
+    pub fn lent(&self) -> &Py<PyAny> {
+        &self.array
+    }
+
+    /// Whether it is what a program made and nobody was handed since.
+    #[inline(always)]
+    pub fn is_untouched(&self) -> bool {
+        self.untouched.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing but a tensor that is held alone can reach its memory, so that it may be overwritten.
+    pub fn is_alone(x: &mut Tensor, py: Python<'_>) -> bool {
+        let own = x.data_mut::<Foreign>();
+        own.is_some_and(|own| own.is_untouched() && is_held_once(own.array.bind(py)))
+    }
 }
 
 /// The shape that a framework's array says it has.
@@ -270,5 +308,5 @@ pub fn forget() {
 
 /// The array inside a tensor, if it lives in a framework.
 pub fn of(x: &Tensor) -> Option<&Py<PyAny>> {
-    x.lowest().data::<Foreign>().map(|f| &f.array)
+    x.lowest().data::<Foreign>().map(Foreign::array)
 }

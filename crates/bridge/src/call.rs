@@ -1,4 +1,4 @@
-//! Calling Python by vectorcall: the arguments stay on the stack, no tuple and no dict is made.
+//! Calling Python by vectorcall: the arguments stay on the stack, no tuple and no dict is made; and counting owners.
 //!
 //! PyO3 offers vectorcall from abi3-py312 on; libpython has exported the function since 3.9, so it is declared here and one wheel
 //! serves 3.11 and later.
@@ -49,6 +49,12 @@ pub fn attempt<'py>(
         }
         Some(Bound::from_owned_ptr(py, out))
     }
+}
+
+/// Whether an object has one owner.
+pub fn is_held_once(x: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the interpreter is attached, and the object alive, as `x` says; its count is only read.
+    unsafe { pyo3::ffi::Py_REFCNT(x.as_ptr()) == 1 }
 }
 
 /// The arguments of one call, borrowed from whoever owns them.

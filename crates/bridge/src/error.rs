@@ -1,7 +1,7 @@
 //! A framework's failure as ours, with the exception kept.
 
 use clematis_core::{Error, Kind, Op};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use std::fmt;
 
@@ -21,9 +21,12 @@ impl fmt::Display for Raised {
 }
 impl std::error::Error for Raised {}
 
-/// What a framework raised while it ran an op.
+/// What a framework raised while it ran an op, or Ctrl-C.
 #[cold]
 pub fn foreign(py: Python<'_>, framework: &str, op: &Op, exception: PyErr) -> Error {
+    if !exception.is_instance_of::<PyException>(py) {
+        return own(py, exception);
+    }
     let text = exception.value(py).to_string();
     // Dialects refuse values in the words of the engine; that is no failure of the framework.
     let refused = exception.is_instance_of::<PyValueError>(py)
@@ -45,9 +48,12 @@ pub fn foreign(py: Python<'_>, framework: &str, op: &Op, exception: PyErr) -> Er
     })
 }
 
-/// Something of a framework outside of ops that failed.
+/// Something of a framework outside of ops that failed. Ctrl-C, which came while it ran, is no failure of it.
 #[cold]
 pub fn failed(py: Python<'_>, what: &str, exception: PyErr) -> Error {
+    if !exception.is_instance_of::<PyException>(py) {
+        return own(py, exception);
+    }
     let text = exception.value(py).to_string();
     let class = exception.get_type(py);
     Error::new(Kind::Foreign, format!("{what}: {class}: {text}")).with_source(Raised {
@@ -56,7 +62,7 @@ pub fn failed(py: Python<'_>, what: &str, exception: PyErr) -> Error {
     })
 }
 
-/// An exception of the caller's own function, to be raised again as it is.
+/// An exception of the caller's own function, or of a signal, to be raised again as it is.
 pub fn own(py: Python<'_>, exception: PyErr) -> Error {
     let text = exception.value(py).to_string();
     Error::new(Kind::Foreign, text).with_source(Raised {

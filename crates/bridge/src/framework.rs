@@ -200,10 +200,11 @@ impl Framework {
         }
     }
 
-    /// One of its arrays as a tensor of a spec that is known.
-    pub fn tensor(&'static self, x: Bound<'_, PyAny>, spec: Spec) -> Result<Tensor> {
+    /// One of its arrays as a tensor of a spec that is known; `is_new` if its memory is nobody else's.
+    pub fn tensor(&'static self, x: Bound<'_, PyAny>, spec: Spec, is_new: bool) -> Result<Tensor> {
+        let data = Data::new(Foreign::new(x, self, is_new));
         match self.backend.get() {
-            Some(home) => Ok(Tensor::concrete(spec, *home, self.data(x))),
+            Some(home) => Ok(Tensor::concrete(spec, *home, data)),
             None => bail!(Internal, "{}: is not among the backends", self.name),
         }
     }
@@ -211,10 +212,7 @@ impl Framework {
     /// One of its arrays as a tensor's data.
     #[inline(always)]
     pub(crate) fn data(&'static self, x: Bound<'_, PyAny>) -> Data {
-        Data::new(Foreign {
-            array: x.unbind(),
-            home: self,
-        })
+        Data::new(Foreign::new(x, self, false))
     }
 
     /// Itself, as tensors know it.
@@ -359,7 +357,7 @@ impl Framework {
                     }
                 }
                 _ => match x.data::<Foreign>() {
-                    Some(array) => arguments.push(&array.array),
+                    Some(array) => arguments.push(array.array()),
                     None => bail!(Internal, "{}: {x:?} is not at home here", self.name),
                 },
             }
@@ -557,9 +555,11 @@ impl Backend for &'static Framework {
                 return true;
             };
             match (&loaded.is_traced, x.data::<Foreign>()) {
+                // What a program made has values.
+                (Some(_), Some(own)) if own.is_untouched() => true,
                 (Some(f), Some(own)) => f
                     .bind(py)
-                    .call1((&own.array,))
+                    .call1((own.lent(),))
                     .and_then(|traced| traced.is_truthy())
                     .is_ok_and(|traced| !traced),
                 _ => true,
@@ -591,7 +591,7 @@ impl Backend for &'static Framework {
             let bytes = loaded
                 .to_bytes
                 .bind(py)
-                .call1((&array.array,))
+                .call1((array.array(),))
                 .map_err(|e| failed(py, &what(), e))?;
             let bytes: Vec<u8> = bytes.extract().map_err(|e| failed(py, &what(), e))?;
             if bytes.len() != x.spec().bytes() {
@@ -607,7 +607,7 @@ impl Backend for &'static Framework {
 /// The data of a tensor that an expansion made.
 fn shared(x: &Tensor) -> Result<Data> {
     match x.data::<Foreign>() {
-        Some(own) => Python::attach(|py| Ok(own.home.data(own.array.bind(py).clone()))),
+        Some(own) => Python::attach(|py| Ok(own.home.data(own.array().bind(py).clone()))),
         None => bail!(Internal, "{x:?} came out of an expansion"),
     }
 }

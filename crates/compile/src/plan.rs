@@ -12,8 +12,8 @@ use crate::space::value;
 use clematis_core::backend::with;
 use clematis_core::graph::{self, Arg, Graph};
 use clematis_core::pass::Options;
-use clematis_core::{Executable, Op, Result, Spec, Support, Tensor};
-use clematis_native::backend;
+use clematis_core::{DType, Executable, Op, Result, Spec, Support, Tensor};
+use clematis_native::{backend, memory};
 
 /// What is done at once.
 pub(crate) enum Step {
@@ -254,6 +254,46 @@ pub(crate) fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
     Ok((again::run(&graph)?, more))
 }
 
+/// A single operation on more than the caches hold: the engine's own kernel writes past them, a tile would not.
+fn streamed(
+    graph: &Graph,
+    unit: &Unit,
+    dies: &dyn Fn(usize) -> bool,
+    inputs: &[Option<usize>],
+) -> Option<Node> {
+    let ([n], []) = (&unit.nodes[..], &unit.downs[..]) else {
+        return None;
+    };
+    let node = &graph.nodes[*n];
+    let spec = &graph.values[node.outs.start as usize];
+    let alike = |arg: &Arg| graph.arg_spec(arg) == spec;
+    // What can be written over is in a cache already: a value's last use, or an input that the result updates.
+    let updated = |i: usize| graph.outputs.iter().any(|o| o.updates == Some(i));
+    let stays = |arg: &Arg| {
+        value(arg).is_some_and(|v| match inputs[v] {
+            Some(input) => !updated(input),
+            None => !dies(v),
+        })
+    };
+    let fits = matches!(node.op, Op::Binary(_))
+        && spec.dtype == DType::F32
+        && 3 * spec.bytes() > memory::cache()
+        && node.args.iter().all(|arg| alike(arg) && stays(arg));
+    fits.then(|| single(graph, node))
+}
+
+/// A node by itself.
+fn single(graph: &Graph, node: &graph::Node) -> Node {
+    let outs: Vec<usize> = node.outs.clone().map(|v| v as usize).collect();
+    Node {
+        op: node.op.clone(),
+        args: node.args.to_vec(),
+        specs: outs.iter().map(|&v| graph.values[v].clone()).collect(),
+        outs,
+        packed: false,
+    }
+}
+
 fn make(
     graph: &Graph,
     unit: &Unit,
@@ -266,19 +306,15 @@ fn make(
         return Ok(Step::Batch(Box::new(batch), args, outs));
     }
     if let ([n], None) = (&unit.nodes[..], &unit.space) {
-        let node = &graph.nodes[*n];
-        let outs: Vec<usize> = node.outs.clone().map(|v| v as usize).collect();
+        let node = single(graph, &graph.nodes[*n]);
         if let Op::Scan(scan) = &node.op {
             let made = Loop::new(scan)?;
-            return Ok(Step::Scan(Box::new(made), node.args.to_vec(), outs));
+            return Ok(Step::Scan(Box::new(made), node.args, node.outs));
         }
-        return Ok(Step::Op(Node {
-            op: node.op.clone(),
-            args: node.args.to_vec(),
-            specs: outs.iter().map(|&v| graph.values[v].clone()).collect(),
-            outs,
-            packed: false,
-        }));
+        return Ok(Step::Op(node));
+    }
+    if let Some(node) = streamed(graph, unit, dies, inputs) {
+        return Ok(Step::Op(node));
     }
     let mut program = code::lower(graph, unit, needed)?;
     // A target takes the place of a source of its own kind that nobody needs any more, each source once.

@@ -102,6 +102,7 @@ impl Composite {
             | LogSoftmax { .. }
             | LogSumExp { .. }
             | LayerNorm { .. }
+            | LayerNormGrad { .. }
             | RmsNorm { .. }
             | GroupNorm { .. }
             | BatchNorm { .. }
@@ -202,6 +203,10 @@ impl Composite {
                 one(in_f32(x, |x| {
                     norm::layer_norm(&x, scale, bias, *axis, epsilon.0)
                 }))
+            }
+            LayerNormGrad { axis, epsilon } => {
+                let ([x, ct], [scale]) = operands(name, inputs)?;
+                norm::layer_norm_grad(x, ct, scale, *axis, epsilon.0).map(Outs::Many)
             }
             RmsNorm { axis, epsilon } => {
                 let ([x], [scale]) = operands(name, inputs)?;

@@ -1,7 +1,7 @@
 //! Passes: a graph in, a graph out that computes the same with less.
 //!
 //! Each pass is one function; `optimise` runs all of them until nothing gets shorter, and verifies what each one made.
-//! Nothing here changes a bit of a result, but for what `Options::fast_math` allows.
+//! Nothing here changes a bit of a result, but for what `Options` allow.
 
 mod bodies;
 mod cse;
@@ -19,6 +19,8 @@ use crate::graph::Graph;
 pub struct Options {
     /// Whether NaN, infinities and the sign of zero may be lost: `x * 0` is 0, `x + 0` is x, `x - x` is 0.
     pub fast_math: bool,
+    /// Whether a composite may stand for a formula that rounds otherwise: for frameworks, which have ops of their own for them.
+    pub fused: bool,
 }
 
 /// A pass.

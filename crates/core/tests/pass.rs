@@ -67,7 +67,10 @@ fn bits_that_must_stay_do() -> Result<()> {
     }
     let lossy = "  %1: f16[2,3] = cast(%0) {dtype=f16}\n  %2: f32[2,3] = cast(%1) {dtype=f32}\n";
     check("simplify", &program(lossy, "%2"), &program(lossy, "%2"))?;
-    let fast = Options { fast_math: true };
+    let fast = Options {
+        fast_math: true,
+        ..Options::default()
+    };
     let zeros = "  %1: f32[2,3] = full() {value=0.0, dtype=f32, shape=[2,3]}\n";
     for (lines, wanted, out) in [
         ("  %1: f32[2,3] = add(%0, 0.0:f32)\n", "", "%0"),
@@ -216,6 +219,150 @@ fn what_was_found_has_the_bits_of_its_formula() -> Result<()> {
             Ok(out.into_iter().map(f32::to_bits).collect())
         };
         assert_eq!(bits(&plain)?, bits(&short)?);
+    }
+    Ok(())
+}
+
+/// Formulas that a composite rounds otherwise, and that composite.
+const ROUNDED: [(&str, &str, &str); 6] = [
+    (
+        "  %1: f32[2] = reduce_max(%0) {axes=[1]}
+  %2: f32[2,1] = reshape(%1) {shape=[2,1]}
+  %3: f32[2,3] = sub(%0, %2)
+  %4: f32[2,3] = exp(%3)
+  %5: f32[2] = reduce_sum(%4) {axes=[1]}
+  %6: f32[2,1] = reshape(%5) {shape=[2,1]}
+  %7: f32[2,3] = div(%4, %6)
+",
+        "%7",
+        "softmax(%0) {axis=1}",
+    ),
+    (
+        "  %1: f32[3] = reduce_max(%0) {axes=[0]}
+  %2: f32[1,3] = reshape(%1) {shape=[1,3]}
+  %3: f32[2,3] = sub(%0, %2)
+  %4: f32[2,3] = exp(%3)
+  %5: f32[3] = reduce_sum(%4) {axes=[0]}
+  %6: f32[1,3] = reshape(%5) {shape=[1,3]}
+  %7: f32[1,3] = log(%6)
+  %8: f32[2,3] = sub(%3, %7)
+",
+        "%8",
+        "log_softmax(%0) {axis=0}",
+    ),
+    (
+        "  %1: f32[2,3] = div(%0, 1.4142135:f32)
+  %2: f32[2,3] = erf(%1)
+  %3: f32[2,3] = add(%2, 1.0:f32)
+  %4: f32[2,3] = mul(0.5:f32, %0)
+  %5: f32[2,3] = mul(%4, %3)
+",
+        "%5",
+        "gelu(%0) {approximate=false}",
+    ),
+    (
+        "  %1: f32[2,3] = neg(%0)
+  %2: f32[2,3] = exp(%1)
+  %3: f32[2,3] = add(1.0:f32, %2)
+  %4: f32[2,3] = div(1.0:f32, %3)
+",
+        "%4",
+        "sigmoid(%0)",
+    ),
+    (
+        "  %1: f32[2] = mean(%0) {axes=[1]}
+  %2: f32[2,1] = reshape(%1) {shape=[2,1]}
+  %3: f32[2] = var(%0) {axes=[1], correction=0.0}
+  %4: f32[2,1] = reshape(%3) {shape=[2,1]}
+  %5: f32[2,3] = sub(%0, %2)
+  %6: f32[2,1] = add(%4, 1e-5:f32)
+  %7: f32[2,1] = sqrt(%6)
+  %8: f32[2,3] = div(%5, %7)
+",
+        "%8",
+        "layer_norm(%0) {axis=1, epsilon=",
+    ),
+    (
+        "  %1: f32[2] = mean(%0) {axes=[1]}
+  %2: f32[2,1] = reshape(%1) {shape=[2,1]}
+  %3: f32[2,3] = sub(%0, %2)
+  %4: f32[2,3] = mul(%3, %3)
+  %5: f32[2] = mean(%4) {axes=[1]}
+  %6: f32[2,1] = reshape(%5) {shape=[2,1]}
+  %7: f32[2,1] = add(%6, 1e-5:f32)
+  %8: f32[2,1] = rsqrt(%7)
+  %9: f32[2,3] = mul(%3, %8)
+",
+        "%9",
+        "layer_norm(%0) {axis=1, epsilon=",
+    ),
+];
+
+fn for_frameworks() -> Options {
+    Options {
+        fused: true,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn frameworks_are_given_what_they_have_an_op_for() -> Result<()> {
+    let x: Tensor = ops::tensor([[0.5f32, -1.0, 2.0], [0.0, 3.0, -0.25]])?;
+    for (lines, out, wanted) in ROUNDED {
+        let graph = Graph::parse(&program(lines, out))?;
+        let kept = graph.optimise(Options::default())?;
+        assert_eq!(
+            kept.nodes.len(),
+            graph.nodes.len(),
+            "the engine keeps {kept}"
+        );
+        let found = graph.optimise(for_frameworks())?;
+        assert_eq!(found.nodes.len(), 1, "{found}");
+        assert!(found.to_string().contains(wanted), "{found}");
+        let (a, b) = (graph.call(&[&x])?, found.call(&[&x])?);
+        for (a, b) in a[0].to_vec::<f32>()?.iter().zip(b[0].to_vec::<f32>()?) {
+            assert!((a - b).abs() < 1e-6, "{wanted}: {a} {b}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_norm_takes_parameters_of_its_rows() -> Result<()> {
+    let scaled = |scale: &str| {
+        format!(
+            "graph {{
+  input %0: f32[2,3] input
+  input %1: f32[{scale}] input
+  input %2: f32[3] input
+  %3: f32[2,3] = layer_norm(%0) {{axis=1, epsilon=1e-5}}
+  %4: f32[2,3] = mul(%3, %1)
+  %5: f32[2,3] = add(%2, %4)
+  return %5
+}}"
+        )
+    };
+    let found = Graph::parse(&scaled("3"))?.optimise(for_frameworks())?;
+    assert_eq!(found.nodes.len(), 1, "{found}");
+    assert!(
+        found.to_string().contains("layer_norm(%0, %1, %2)"),
+        "{found}"
+    );
+    // One number for all elements of a row is no parameter of a norm.
+    let found = Graph::parse(&scaled("2,1"))?.optimise(for_frameworks())?;
+    assert_eq!(found.nodes.len(), 3, "{found}");
+    Ok(())
+}
+
+#[test]
+fn parts_of_a_formula_that_are_read_elsewhere_stay() -> Result<()> {
+    for ((lines, out, _), part) in ROUNDED
+        .into_iter()
+        .zip(["%4", "%3", "%2", "%2", "%5", "%3"])
+    {
+        let graph = Graph::parse(&program(lines, &format!("{out}, {part}")))?;
+        let found = graph.optimise(for_frameworks())?;
+        assert_eq!(found.nodes.len(), graph.nodes.len(), "{found}");
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ import operator
 import torch
 import torch.nn.functional as F
 
-from clematis._dialects import torch_plain, torch_special as special
+from clematis._dialects import torch_arithmetic as arithmetic, torch_plain, torch_special as special
 
 _SIGNED, _HALVES = special.SIGNED, special.HALVES
 _INEXACT = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128})
@@ -63,8 +63,8 @@ positive, reciprocal, sqrt = torch.positive, torch.reciprocal, torch.sqrt
 exp, exp2, expm1, log, log2, log10, log1p = (
     torch.exp, torch.exp2, torch.expm1, torch.log, torch.log2, torch.log10, torch.log1p)
 sin, cos, tan, asin, acos, atan = torch.sin, torch.cos, torch.tan, torch.asin, special.acos, torch.atan
-sinh, cosh, tanh, asinh, acosh, atanh = torch.sinh, torch.cosh, torch.tanh, torch.asinh, torch.acosh, torch.atanh
-erfc, erfinv, lgamma, digamma = torch.erfc, torch.erfinv, torch.lgamma, torch.digamma
+sinh, cosh, tanh, asinh, acosh, atanh = torch.sinh, torch.cosh, arithmetic.tanh, torch.asinh, torch.acosh, torch.atanh
+erfc, erfinv, lgamma, digamma = arithmetic.erfc, torch.erfinv, torch.lgamma, torch.digamma
 floor, ceil, trunc, real, conj = torch.floor, torch.ceil, torch.trunc, torch.real, torch.conj_physical
 isnan, isinf, isfinite, signbit = torch.isnan, torch.isinf, torch.isfinite, torch.signbit
 
@@ -509,11 +509,8 @@ def dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
                       lhs_contract=lhs_contract, rhs_contract=rhs_contract)
     if lhs_contract == (1,) and not lhs_batch and x.ndim == 2 and y.ndim == 2:
         return torch.mm(x, y if rhs_contract == (0,) else y.t())
-    turn, shape, other_turn, other_shape, out = special.dot_plan(
-        x.shape, y.shape, lhs_batch, rhs_batch, lhs_contract, rhs_contract)
-    x = x if turn is None else torch.permute(x, turn)
-    y = y if other_turn is None else torch.permute(y, other_turn)
-    x, y = x if shape is None else torch.reshape(x, shape), y if other_shape is None else torch.reshape(y, other_shape)
+    left, right, out = special.dot_plan(x.shape, y.shape, lhs_batch, rhs_batch, lhs_contract, rhs_contract)
+    x, y = special.as_matrices(x, *left), special.as_matrices(y, *right)
     product = torch.bmm(x, y) if lhs_batch else torch.mm(x, y)
     return product if out is None else torch.reshape(product, out)
 

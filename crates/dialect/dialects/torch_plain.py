@@ -21,5 +21,5 @@ PLAIN = {
     "matmul": (torch.matmul, "matmul"), "reshape": (torch.reshape, "sizes"), "permute_dims": (torch.permute, "axes"),
     "relu": (torch.relu, 1), "sigmoid": (torch.sigmoid, 1), "silu": (F.silu, 1), "sum": (torch.sum, "reduce"),
     "mean": (torch.mean, "reduce"), "softmax": (torch.softmax, "axis"), "log_softmax": (torch.log_softmax, "axis"),
-    "linear": (F.linear, "linear"),
+    "linear": (F.linear, "linear"), "tanh": (torch.tanh, 1), "erfc": (torch.erfc, 1),
 }

@@ -9,6 +9,8 @@ import math
 
 import torch
 
+from clematis._dialects import torch_arithmetic
+
 Tensor = torch.Tensor
 _slice = slice
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -548,20 +550,33 @@ def window_gather_min(x, y, *, size, strides, padding, base_dilation, window_dil
 
 @functools.lru_cache(4096)
 def dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
-    """Turns and shapes that make a product of matrices or of a stack of them; None where nothing is to be done."""
+    """Turns and shapes that make matrices, or stacks of them, of operands, and whether these are to be transposed; the shape of
+    the result. None where nothing is to be done."""
     free = tuple([a for a in range(len(shape)) if a not in lhs_batch and a not in lhs_contract])
     more = tuple([a for a in range(len(other)) if a not in rhs_batch and a not in rhs_contract])
     batch = tuple([shape[a] for a in lhs_batch])
     rows, columns = tuple([shape[a] for a in free]), tuple([other[a] for a in more])
-    inner, side = tuple([shape[a] for a in lhs_contract]), (math.prod(batch),) if batch else ()
+    side = (math.prod(batch),) if batch else ()
 
-    def steps(turn, size, flat):
-        return None if turn == tuple(range(len(turn))) else turn, None if size == flat else flat
-    left = steps(lhs_batch + free + lhs_contract, batch + rows + inner, side + (math.prod(rows), math.prod(inner)))
-    sizes = math.prod(inner), math.prod(columns)
-    right = steps(rhs_batch + rhs_contract + more, batch + inner + columns, side + sizes)
+    def operand(axes, first, second, length, sizes):
+        # Axes that stand apart are copied to be one: then rows are, and not element by element, where the last axis stays last.
+        is_turned = bool(first) and first[-1] == length - 1
+        if is_turned:
+            first, second = second, first
+        turn, flat = axes + first + second, side + tuple([math.prod([sizes[a] for a in part]) for part in (first, second)])
+        is_flat = tuple([sizes[a] for a in turn]) == flat
+        return None if turn == tuple(range(length)) else turn, None if is_flat else flat, is_turned
+
+    left = operand(lhs_batch, free, lhs_contract, len(shape), shape)
+    right = operand(rhs_batch, rhs_contract, more, len(other), other)
     out = batch + rows + columns
-    return left + right + (None if out == side + (math.prod(rows), math.prod(columns)) else out,)
+    return left, right, None if out == side + (math.prod(rows), math.prod(columns)) else out
+
+
+def as_matrices(x, turn, shape, is_turned):
+    x = x if turn is None else torch.permute(x, turn)
+    x = x if shape is None else torch.reshape(x, shape)
+    return x.mT if is_turned else x
 
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
@@ -687,7 +702,7 @@ def gelu(x, *, approximate):
         return torch.nn.functional.gelu(x, approximate="tanh" if approximate else "none")
     # On the CPU torch's own gives NaN at infinity, and 0 below -6.
     wide = x.float() if x.dtype in HALVES else x
-    return (0.5 * wide * torch.erfc(wide * -math.sqrt(0.5))).to(x.dtype)
+    return (0.5 * wide * torch_arithmetic.erfc(wide * -math.sqrt(0.5))).to(x.dtype)
 
 
 # What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.

@@ -44,7 +44,11 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "torch",
         package: "torch",
-        parts: &[file!("torch_special"), file!("torch_plain")],
+        parts: &[
+            file!("torch_arithmetic"),
+            file!("torch_special"),
+            file!("torch_plain"),
+        ],
         ops: file!("torch"),
     },
     Dialect {

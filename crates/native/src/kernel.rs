@@ -10,6 +10,7 @@ pub mod gather;
 pub mod linalg;
 pub mod map;
 pub mod norm;
+pub mod norm_grad;
 pub mod random;
 pub mod reduce;
 pub mod scan;

@@ -97,6 +97,7 @@ fn composite_support(c: &Composite) -> Support {
         | Composite::LogSoftmax { .. }
         | Composite::LogSumExp { .. }
         | Composite::LayerNorm { .. }
+        | Composite::LayerNormGrad { .. }
         | Composite::RmsNorm { .. }
         | Composite::RandomBits { .. } => Support::Runs,
         _ => Support::Expands,
@@ -151,7 +152,18 @@ fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
             return Ok(many(linalg::triangular_solve(p, x[0], x[1], out)?));
         }
         Op::Fft(p) => call::fft::run(op.name(), p, x[0], &out[0])?,
-        Op::Call(c) => composite(c, x, &out[0])?,
+        Op::Call(c) => match &**c {
+            Composite::LayerNormGrad { axis, epsilon } => {
+                return Ok(many(kernel::norm_grad::run(
+                    c.name(),
+                    x,
+                    *axis,
+                    epsilon.0,
+                    out,
+                )?));
+            }
+            c => composite(c, x, &out[0])?,
+        },
         Op::Cond(_) | Op::While(_) | Op::Scan(_) | Op::Collective(_) | Op::Custom(_) => {
             bail!(Internal, "{}: the engine does not run it", op.name())
         }

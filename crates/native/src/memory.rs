@@ -86,7 +86,7 @@ fn physical() -> usize {
 }
 
 /// Bytes that the largest cache holds.
-pub(crate) fn cache() -> usize {
+pub fn cache() -> usize {
     static CACHE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *CACHE.get_or_init(|| {
         let path = "/sys/devices/system/cpu/cpu0/cache/index3/size";

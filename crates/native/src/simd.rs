@@ -18,9 +18,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[cfg(test)]
 pub(crate) use brain::has_brain;
 pub(crate) use brain::{BRAIN, Pair, PairRows, brain_tile, prefers_brain};
-pub(crate) use panel::{PanelShape, Rows, TURNED, panel_shape, panel_tile, turn, turn_pairs};
+pub(crate) use panel::{PanelShape, Rows, TURNED, hint, panel_shape, panel_tile, turn, turn_pairs};
 pub(crate) use slide::{
-    ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane, slide_products,
+    ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane,
+    slide_plane_products, slide_products,
 };
 pub use tile::{NARROW, narrow_tile};
 pub(crate) use tile::{Segment, TileJob, TileRows, TileShape, Tiled, even_step, fitting_shape};
@@ -247,6 +248,32 @@ multiversion! {
         }
         for ((out, &x), &y) in rest.iter_mut().zip(&x[whole..]).zip(&y[whole..]) {
             *out = f(x, y);
+        }
+    }
+
+    /// `out[i] = f(x[i], y[i], z[i])` of the same kind.
+    pub(crate) fn zip3_streamed[T: bytemuck::Pod, F: Fn(T, T, T) -> T](out: &mut [T], x: &[T], y: &[T], z: &[T], f: F) {
+        let ((lines, rest), (xs, x_rest)) = (out.as_chunks_mut::<TOGETHER>(), x.as_chunks::<TOGETHER>());
+        let ((ys, y_rest), (zs, z_rest)) = (y.as_chunks::<TOGETHER>(), z.as_chunks::<TOGETHER>());
+        #[cfg(target_arch = "x86_64")]
+        let is_streamed = level() >= Level::Avx2
+            && size_of::<T>() >= 4
+            && lines.as_ptr().cast::<u8>().align_offset(32) == 0;
+        for (((out, x), y), z) in lines.iter_mut().zip(xs).zip(ys).zip(zs) {
+            let mut line = *x;
+            for i in 0..TOGETHER {
+                line[i] = f(x[i], y[i], z[i]);
+            }
+            #[cfg(target_arch = "x86_64")]
+            if is_streamed {
+                // SAFETY: level and alignment were looked at above; a chunk is as long as the line, a multiple of 32 bytes.
+                unsafe { stream_line(out, &line) };
+                continue;
+            }
+            *out = line;
+        }
+        for (((out, &x), &y), &z) in rest.iter_mut().zip(x_rest).zip(y_rest).zip(z_rest) {
+            *out = f(x, y, z);
         }
     }
 }

@@ -86,7 +86,10 @@ fn _record(f: &Object<'_>, name: &str, home: Option<&str>, fast_math: bool) -> P
         let out: Results<'_> = recorder.run(|| f.call1((lift,)))?.extract()?;
         let outs = out.iter().map(|(x, at)| Ok((result(x)?, *at)));
         let outs = outs.collect::<PyResult<Vec<_>>>()?;
-        let program = recorder.close(&outs, Options { fast_math }).or_raise()?;
+        // A framework may have one op for what was written as several; the engine keeps the bits of what was written.
+        let fused = backend::current().or_raise()?.name() != "native";
+        let options = Options { fast_math, fused };
+        let program = recorder.close(&outs, options).or_raise()?;
         Ok(PyProgram { program })
     };
     match home {
@@ -133,9 +136,11 @@ impl PyProgram {
 
 #[pymethods]
 impl PyProgram {
-    /// Runs it on what is given: all results, the first `count` of them a framework's own arrays if `raw`; None if a
-    /// value is not known, because something traces. `replaced` are the places of what gets a new value by this run and is
-    /// held by its one owner and the list alone: its memory may become a result's.
+    /// Runs it on what is given and puts all results into `outs`, the first `count` of them a framework's own arrays if `raw`;
+    /// false if a value is not known, because something traces. What a signal raises while it runs is raised when they are there.
+    ///
+    /// `replaced` are the places of what gets a new value by this run and is held by its owners and the list alone: its memory
+    /// may become a result's, and these tensors hold the results when this ends.
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -143,9 +148,10 @@ impl PyProgram {
         count: usize,
         raw: bool,
         replaced: Vec<usize>,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        outs: &Bound<'py, PyList>,
+    ) -> PyResult<bool> {
         let Some(mut tensors) = self.tensors(values)? else {
-            return Ok(None);
+            return Ok(false);
         };
         let taken = take_out(values, &replaced)?;
         let home = tensors.iter().find_map(Tensor::backend);
@@ -155,17 +161,36 @@ impl PyProgram {
             Some(home) => is_foreign(home),
             None => is_foreign(backend::current().or_raise()?),
         };
-        let outs = if foreign {
+        let results = if foreign {
             self.program.run(&mut tensors)
         } else {
             py.detach(|| self.program.run(&mut tensors))
         };
-        if outs.is_err() {
-            put_back(values, &taken, &tensors)?;
+        if !taken.is_empty() {
+            // Else the next line of Python would raise it, before what was taken out is replaced.
+            compile::listen(py);
         }
-        let outs = outs.or_raise()?.into_iter().enumerate();
-        let outs = outs.map(|(i, x)| give(py, x, raw && i < count));
-        Ok(Some(PyList::new(py, outs.collect::<PyResult<Vec<_>>>()?)?))
+        let late = compile::late();
+        let results = match results {
+            Ok(results) => results,
+            Err(e) => {
+                put_back(values, &taken, &tensors)?;
+                return late.map_or_else(|| Err(e).or_raise(), Err);
+            }
+        };
+        let updates = self.program.graph().outputs.iter().map(|out| out.updates);
+        let updates: Vec<_> = updates
+            .map(|at| at.filter(|at| taken.binary_search(at).is_ok()))
+            .collect();
+        put_in(values, &updates, &results)?;
+        let each = results.into_iter().zip(&updates).enumerate();
+        let each = each.map(|(i, (x, at))| match at {
+            Some(at) => values.get_item(*at),
+            None => give(py, x, raw && i < count),
+        });
+        let each = PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?;
+        outs.set_slice(0, outs.len(), &each)?;
+        late.map_or(Ok(true), Err)
     }
 
     /// Whether it holds nothing that lives only as long as a trace around it.
@@ -196,9 +221,13 @@ impl PyProgram {
     }
 }
 
-/// Takes tensors out of objects that are about to get another one; their places.
+/// Where programs overwrite what they update.
+const OVERWRITING: [&str; 2] = ["native", "jax"];
+
+/// Takes tensors out of objects that are about to get another one; their places in order.
 fn take_out(values: &Bound<'_, PyList>, places: &[usize]) -> PyResult<Vec<usize>> {
-    let mut taken = Vec::new();
+    let mut taken = Vec::with_capacity(places.len());
+    let mut nothing = None;
     for &at in places {
         let x = values.get_item(at)?;
         let Ok(x) = x.cast::<PyTensor>() else {
@@ -208,14 +237,26 @@ fn take_out(values: &Bound<'_, PyList>, places: &[usize]) -> PyResult<Vec<usize>
         let Repr::Concrete { backend, .. } = own.tensor.repr() else {
             continue;
         };
-        // Only the engine makes use of it; whoever looks meanwhile finds nothing that fits anywhere.
-        if backend.name() == "native" {
-            let nothing = ops::from_slice(&[] as &[f32], [0usize]).or_raise()?;
-            drop(std::mem::replace(&mut own.tensor, nothing));
-            taken.push(at);
+        if !OVERWRITING.contains(&backend.name()) {
+            continue;
         }
+        // Whoever looks meanwhile finds nothing that fits anywhere.
+        let nothing = match &nothing {
+            Some(nothing) => nothing,
+            None => nothing.insert(empty().or_raise()?),
+        };
+        drop(std::mem::replace(&mut own.tensor, nothing.clone()));
+        taken.push(at);
     }
+    taken.sort_unstable();
     Ok(taken)
+}
+
+/// A tensor without elements.
+fn empty() -> clematis_core::Result<Tensor> {
+    backend::with(backend::find("native")?, || {
+        ops::from_slice(&[] as &[f32], [0usize])
+    })
 }
 
 /// The opposite, after an error.
@@ -225,6 +266,22 @@ fn put_back(values: &Bound<'_, PyList>, taken: &[usize], tensors: &[Tensor]) -> 
         x.cast::<PyTensor>()?.try_borrow_mut()?.tensor = tensors[at].clone();
     }
     Ok(())
+}
+
+/// Puts results into the objects that they were taken out of.
+fn put_in(values: &Bound<'_, PyList>, updates: &[Option<usize>], outs: &[Tensor]) -> PyResult<()> {
+    let mut done = Ok(());
+    for (at, out) in updates.iter().zip(outs) {
+        if let Some(at) = at {
+            let x = values.get_item(*at)?;
+            // All that can be is put in its place, whatever keeps one of them from it.
+            match x.cast::<PyTensor>()?.try_borrow_mut() {
+                Ok(mut own) => own.tensor = out.clone(),
+                Err(e) => done = Err(e.into()),
+            }
+        }
+    }
+    done
 }
 
 /// Whether something is recorded on this thread: a program, the body of a loop.

@@ -40,8 +40,26 @@ def _executed(text: str, ops: Any) -> Callable[..., Any]:
     return function
 
 
-def prepared(graph: Any, framework: str) -> Callable[..., Any] | None:
-    """A graph as a function of a framework's arrays, which returns a tuple of them."""
+class Prepared:
+    """A program of a framework, and how it is to be called."""
+
+    __slots__ = ("context", "copies", "is_doubtful", "overwrites", "plan", "run")
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        # A function of arrays, which returns a tuple or a list of them, and what makes the context for it.
+        self.run = run
+        self.context: Callable[[], Any] | None = None
+        # Where results share memory with nothing but the inputs that they overwrite: which inputs these are, what makes
+        # copies of arrays, whether a call may fail after it has overwritten something.
+        self.overwrites: list[int] = []
+        self.copies: Callable[..., Any] | None = None
+        self.is_doubtful: Callable[[], bool] | None = None
+        # What is told about it.
+        self.plan = ""
+
+
+def prepared(graph: Any, framework: str) -> Prepared:
+    """A graph as a function of a framework's arrays."""
     text = source(graph, framework, "program")
     if framework == "tensorflow" and COMPILING.get() and not is_whole(graph.text()):
         text = clustered(text, graph).replace("ops.run_scan(", "ops.run_steps(")
@@ -51,22 +69,10 @@ def prepared(graph: Any, framework: str) -> Callable[..., Any] | None:
     text += f"\n\ndef run({names}):\n    return program(ops{', ' if names else ''}{names})\n"
     function = _executed(text, dialect(framework))
     maker = _MAKERS.get(framework) if COMPILING.get() else None
-    made = function if maker is None else maker(function, graph)
+    made = Prepared(function) if maker is None else maker(function, graph)
     how = "one after the other" if maker is None else _HOW[framework]
-    made = _Described(made, f"{framework}: {len(graph.ops())} calls of its functions, {how}\n\n{text}")
+    made.plan = f"{framework}: {len(graph.ops())} calls of its functions, {how}\n\n{text}"
     return made
-
-
-class _Described:
-    """A program, and what is told about it."""
-
-    __slots__ = ("clematis_plan", "run")
-
-    def __init__(self, run: Callable[..., Any], plan: str) -> None:
-        self.run, self.clematis_plan = run, plan
-
-    def __call__(self, *arrays: Any) -> Any:
-        return self.run(*arrays)
 
 
 def _is_wide(graph: Any) -> bool:
@@ -76,21 +82,36 @@ def _is_wide(graph: Any) -> bool:
     return bool(dtypes & _WIDE) or any(word in text for word in ("f64", "i64", "u64", "c128"))
 
 
-def _jax(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
+def _overwritten(graph: Any) -> list[int]:
+    """The inputs that results replace which fit into their memory."""
+    specs = [(dtype, sizes) for _, _, dtype, sizes in graph.inputs()]
+    pairs = zip(graph.updates(), graph.outputs(), strict=True)
+    return sorted({at for at, spec in pairs if at is not None and specs[at] == spec})
+
+
+@functools.cache
+def _jax_copies() -> Callable[..., Any]:
+    """What makes copies of arrays of jax."""
     import jax
 
-    compiled: Callable[..., Any] = jax.jit(function)
-    if not _is_wide(graph):
-        return compiled
-
-    def run(*arrays: Any) -> Any:
-        with jax.enable_x64(True):
-            return compiled(*arrays)
-
-    return run
+    return jax.jit(lambda *arrays: tuple(map(jax.numpy.copy, arrays)))
 
 
-def _tensorflow(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
+def _jax(function: Callable[..., Any], graph: Any) -> Prepared:
+    import jax
+
+    overwrites = _overwritten(graph)
+    made = Prepared(jax.jit(function, donate_argnums=tuple(overwrites)))
+    made.overwrites = overwrites
+    made.copies = _jax_copies()
+    # jax looks for NaN when a program has run, and raises.
+    made.is_doubtful = lambda: jax.config.jax_debug_nans or jax.config.jax_debug_infs
+    if _is_wide(graph):
+        made.context = lambda: jax.enable_x64(True)
+    return made
+
+
+def _tensorflow(function: Callable[..., Any], graph: Any) -> Prepared:
     tf: Any = importlib.import_module("tensorflow")
     try:
         could_record = getattr(importlib.import_module("tensorflow.python.eager.record"), "could_possibly_record", None)
@@ -123,8 +144,8 @@ def _tensorflow(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
         return run
 
     if not is_whole(graph.text()):
-        return made(None)
-    return _Whole(made(True), lambda: made(None), tf.errors.OpError)
+        return Prepared(made(None))
+    return Prepared(_Whole(made(True), lambda: made(None), tf.errors.OpError))
 
 
 class _Whole:
@@ -156,6 +177,15 @@ def _has_compiler() -> bool:
     return any(shutil.which(name) for name in ("g++", "clang++", "c++", "cl"))
 
 
+def _torch_options() -> dict[str, Any] | None:
+    """Without comparisons of each function that a program names with what it was: nothing else can set these names. Those of
+    arrays and of torch's own state stay."""
+    import torch
+
+    kept = getattr(torch.compiler, "skip_guard_on_globals_unsafe", None)
+    return None if kept is None else {"guard_filter_fn": kept}
+
+
 class _Torch:
     """Straight-line torch at first, then what its compiler makes of it."""
 
@@ -177,7 +207,7 @@ class _Torch:
         import torch
 
         try:
-            compiled = torch.compile(self.function, dynamic=False, fullgraph=True)
+            compiled = torch.compile(self.function, dynamic=False, fullgraph=True, options=_torch_options())
             out = compiled(*arrays)
         except Exception as e:
             # What is wrong with the arrays is wrong without a compiler, too, and is told from there.
@@ -190,11 +220,11 @@ class _Torch:
         return out
 
 
-def _torch(function: Callable[..., Any], graph: Any) -> Callable[..., Any]:
-    return _Torch(function) if _has_compiler() and sys.platform != "win32" else function
+def _torch(function: Callable[..., Any], graph: Any) -> Prepared:
+    return Prepared(_Torch(function) if _has_compiler() and sys.platform != "win32" else function)
 
 
-_MAKERS: dict[str, Callable[..., Any]] = {"jax": _jax, "tensorflow": _tensorflow, "torch": _torch}
+_MAKERS: dict[str, Callable[..., Prepared]] = {"jax": _jax, "tensorflow": _tensorflow, "torch": _torch}
 _HOW = {
     "jax": "compiled by jax.jit",
     "tensorflow": "compiled by tf.function",

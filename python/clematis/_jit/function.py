@@ -13,13 +13,15 @@ from ..errors import ArgumentError, TraceError
 from ..gradients import with_grads
 from . import nests, told
 from .compiling import COMPILING
-from .tracing import HeldModule, HeldOptimizer, Slot, Tracing, Unready
+from .listed import Listed
+from .tracing import HeldModule, HeldOptimizer, Slot, Tracing, Unready, owned
 
 _flat = _core._flat  # type: ignore[attr-defined]
 _is_recording = _core._is_recording  # type: ignore[attr-defined]
 
-# How often something is referred to that a list and one owner hold.
-_ALONE = getrefcount([object()][0]) + 1
+# How often something is referred to that a list and one owner hold; the list has to live while it is counted.
+_HOLDER = [object()]
+_ALONE = getrefcount(_HOLDER[0]) + 1
 
 # How many programs a function keeps unless told otherwise.
 LIMIT = 64
@@ -37,8 +39,8 @@ class Made:
     # What is read at each run beyond the arguments, and what is written: the place among results.
     slots: list[Slot]
     writes: list[tuple[int, Slot]]
-    # The places of the values that are written anew: their memory may be reused.
-    replaced: list[int]
+    # The places of the values that are written anew, and the lists that hold each besides: their memory may be reused.
+    replaced: list[tuple[int, list[Listed]]]
     # Arrays of arguments that are replaced: in a container of the call, or the tensor itself.
     puts: list[tuple[int, nests.Path, int | None]]
     held: list[HeldModule | HeldOptimizer]
@@ -59,6 +61,18 @@ class Made:
     def fits(self) -> bool:
         """Whether what it was traced with is as it was."""
         return self.grads is with_grads() and all(held.fits() for held in self.held)
+
+    def write(self, outs: list[Any], leaves: list[Any], nest: Any) -> None:
+        """Puts results where they belong; the second time it changes nothing."""
+        for at, path, leaf in self.puts:
+            if leaf is None:
+                nests.put(nest, path, outs[at])
+            else:
+                _core._put(leaves[leaf], outs[at])  # type: ignore[attr-defined]
+        for at, slot in self.writes:
+            slot.write(outs[at])  # type: ignore[union-attr]
+        for held in self.held:
+            held.settle()
 
 
 class Jitted:
@@ -187,16 +201,17 @@ class Jitted:
                         )
                     made.puts.append((len(outputs), path, None))
                     outputs.append((x, None))
-                made.writes, made.replaced = [], []
+                made.writes, replaced = [], []
                 for at, slot, x in tracing.updates():
                     made.writes.append((len(outputs), slot))
-                    made.replaced.append(at)
+                    replaced.append((at, slot))
                     outputs.append((x, at))
                 tracing.left_behind()
                 made.held = tracing.held()
                 for held in made.held:
                     held.note()
                 made.slots = tracing.slots
+                made.replaced = owned(replaced, made.held)
                 return outputs
             finally:
                 tracing.restore()
@@ -244,29 +259,32 @@ class Jitted:
     def _run(self, made: Made, leaves: list[Any], nest: Any) -> Any:
         raw = any(not isinstance(x, (_core.Tensor, _core._random.Key)) for x in leaves)
         values = leaves + [slot.read() for slot in made.slots] if made.slots else leaves
-        alone = [at for at in made.replaced if getrefcount(values[at]) == _ALONE]
-        if made.has_run:
-            outs = made.program.run(values, made.count, raw, alone)
-        else:
-            # Compiled at its first run.
-            token = COMPILING.set(self._compiler)
-            try:
-                outs = made.program.run(values, made.count, raw, alone)
-            finally:
-                COMPILING.reset(token)
-            made.has_run = True
-        if outs is None:
-            return _TRACED
-        for at, path, leaf in made.puts:
-            if leaf is None:
-                nests.put(nest, path, outs[at])
-            else:
-                _core._put(leaves[leaf], outs[at])  # type: ignore[attr-defined]
-        if made.writes:
-            for at, slot in made.writes:
-                slot.write(outs[at])  # type: ignore[union-attr]
+        alone = []
+        # Another thread could look at a tensor while its memory is being written over.
+        for at, places in made.replaced if threading.active_count() == 1 else ():
+            count = getrefcount(values[at])
+            for place in places:
+                count -= place.count(values[at])
+            if count == _ALONE:
+                alone.append(at)
         for held in made.held:
-            held.settle()
+            held.begin()
+        outs: list[Any] = []
+        # Compiled at its first run.
+        token = None if made.has_run else COMPILING.set(self._compiler)
+        try:
+            if not made.program.run(values, made.count, raw, alone, outs):
+                return _TRACED
+            made.write(outs, leaves, nest)
+        except BaseException:
+            # Ctrl-C: a step that has run is done whole.
+            if outs:
+                made.write(outs, leaves, nest)
+            raise
+        finally:
+            if token is not None:
+                COMPILING.reset(token)
+        made.has_run = True
         return made.build(iter(outs))
 
 

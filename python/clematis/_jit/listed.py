@@ -24,9 +24,23 @@ class Listed:
         except (IndexError, KeyError):
             return False
 
+    def count(self, x: Any) -> int:
+        """How often this place and the note of what was put there hold a value."""
+        try:
+            return (self.nest[self.key] is x) + (self.info.filled.get(self.path) is x)
+        except (IndexError, KeyError):
+            return 0
+
     def fill(self) -> None:
         """Puts the variable's value there."""
         self.nest[self.key] = self.info.filled[self.path] = dict.__getitem__(self.holder, self.word)
+
+
+def places_of(holder: Any, word: Any, places: list[Listed]) -> list[Listed] | None:
+    """The places of a variable; None where it cannot be told how many owners it has."""
+    own = [place for place in places if place.holder is holder and place.word == word]
+    # One list that stands in two places of modules holds it once.
+    return own if len({(id(place.nest), place.key) for place in own}) == len(own) else None
 
 
 def _found(info: Info, nest: Any, path: str, above: tuple[int, ...], out: list[Listed]) -> bool:

@@ -14,7 +14,7 @@ from .._module.discover import RECORDING, State
 from .._module.info import NAME, TRACING, info_of
 from .._module.roles import _buffers, _inside
 from ..errors import TraceError
-from .listed import Listed, listed
+from .listed import Listed, listed, places_of
 
 _has_values = _core._has_values  # type: ignore[attr-defined]
 
@@ -146,7 +146,11 @@ class HeldModule:
             for info, mode, count, frozen in self.known
         )
 
+    def begin(self) -> None:
+        """Called before each run."""
+
     def settle(self) -> None:
+        """Called after each run."""
         settle(self.module)
         for place in self.listed or ():
             place.fill()
@@ -159,7 +163,8 @@ class HeldOptimizer:
         self.optimizer = optimizer
         self.slots: list[Moment] = []
         self.before = (optimizer._step, dict(optimizer._missed), optimizer._is_restored)
-        self.steps = 0
+        # How many steps a run takes, and the count when the present one is done.
+        self.steps = self.after = 0
 
     def note(self) -> None:
         own = self.optimizer
@@ -176,8 +181,11 @@ class HeldOptimizer:
         own = self.optimizer
         return self.known == (len(own._moments), own._missed, own._settings, own.groups, own.stop_gradients)
 
+    def begin(self) -> None:
+        self.after = self.optimizer._step + self.steps
+
     def settle(self) -> None:
-        self.optimizer._step += self.steps
+        self.optimizer._step = self.after
 
 
 def _below(module: Any, seen: dict[int, Any]) -> Iterator[Any]:
@@ -319,3 +327,14 @@ class Tracing:
         finally:
             RECORDING.reset(other)
             TRACING.reset(token)
+
+
+def owned(replaced: list[tuple[int, Slot]], held: list[HeldModule | HeldOptimizer]) -> list[tuple[int, list[Listed]]]:
+    """The inputs that are replaced whose owners are all known, each with the lists that hold it besides."""
+    places = [place for own in held if isinstance(own, HeldModule) for place in own.listed or ()]
+    found = []
+    for at, slot in replaced:
+        own = places_of(slot.holder, slot.key, places) if isinstance(slot, Variable) else []
+        if own is not None:
+            found.append((at, own))
+    return found

@@ -54,7 +54,7 @@ impl Framework {
             let own = x
                 .data::<Foreign>()
                 .filter(|own| std::ptr::eq(own.home, self))?;
-            Some(own.array.bind(py).clone())
+            Some(own.array().bind(py).clone())
         };
         let alike = rest.iter().all(|x| x.dtype() == dtype);
         if !alike || rest.len() > 1 || self.is_checked() || cfg!(debug_assertions) {

@@ -49,6 +49,11 @@ fn norms(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             let c = Composite::LayerNorm { axis, epsilon };
             push(all, layer(known(name, c, dtype, inputs.clone())));
             if operands < 3 {
+                let name = format!("layer_norm_grad {dtype}{} {axis} {operands}", shown(shape));
+                let c = Composite::LayerNormGrad { axis, epsilon };
+                let mut with_ct = inputs.clone();
+                with_ct.insert(1, draw.any(dtype, shape)?);
+                push(all, layer(known(name, c, dtype, with_ct)));
                 let name = format!("rms_norm {dtype}{} {axis} {operands}", shown(shape));
                 let c = Composite::RmsNorm { axis, epsilon };
                 push(all, layer(known(name, c, dtype, inputs)));

@@ -33,6 +33,9 @@ pub fn run(c: &Composite, x: &[Array]) -> Result<Vec<Array>> {
             let y = standardized(&x[0], &axes, epsilon.0);
             affine(&y, x.get(1), x.get(2))
         }
+        Composite::LayerNormGrad { axis, epsilon } => {
+            return Ok(neural::layer_norm_grad(x, *axis, epsilon.0));
+        }
         Composite::RmsNorm { axis, epsilon } => {
             let axes: Axes = (*axis..x[0].rank()).collect();
             let y = spread(&x[0], &axes, |v, all| {
@@ -157,7 +160,7 @@ fn activation(c: &Composite) -> Option<Box<dyn Fn(f64) -> f64>> {
 }
 
 /// The elements that share a place once some axes are gone.
-fn group(x: &Array, axes: &Axes, at: &[usize]) -> Vec<C> {
+pub fn group(x: &Array, axes: &Axes, at: &[usize]) -> Vec<C> {
     places(&x.shape)
         .filter(|p| (0..x.rank()).all(|a| axes.contains(&a) || p[a] == at[a]))
         .map(|p| x.at(&p).c())
@@ -165,7 +168,7 @@ fn group(x: &Array, axes: &Axes, at: &[usize]) -> Vec<C> {
 }
 
 /// A function of all elements over some axes.
-fn over(x: &Array, axes: &Axes, dtype: DType, f: impl Fn(&[C]) -> C) -> Array {
+pub fn over(x: &Array, axes: &Axes, dtype: DType, f: impl Fn(&[C]) -> C) -> Array {
     let kept: Vec<usize> = (0..x.rank()).filter(|a| !axes.contains(a)).collect();
     let shape: Vec<usize> = kept.iter().map(|&a| x.shape[a]).collect();
     Array::from_fn(dtype, &shape, |at| {

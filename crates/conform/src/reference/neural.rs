@@ -1,6 +1,6 @@
 //! Layers: norms over channels, attention, recurrent cells, the transpose of a convolution.
 
-use super::composite::{affine, matmul_transposed, sigmoid, softmax, standardized};
+use super::composite::{affine, group, matmul_transposed, over, sigmoid, softmax, standardized};
 use crate::array::{Array, C, Num, offset, places};
 use clematis_core::{Axes, Composite, DType, Result, bail};
 
@@ -116,6 +116,30 @@ pub fn lstm(x: &[Array]) -> Vec<Array> {
         Num::real(sigmoid(o.at(at).re()) * next.at(at).re().tanh())
     });
     vec![out, next]
+}
+
+/// By the matrix of derivatives of a row, `(δᵢⱼ - 1/n - nᵢ nⱼ / n) / deviation`.
+pub fn layer_norm_grad(x: &[Array], axis: usize, epsilon: f64) -> Vec<Array> {
+    let axes: Axes = (axis..x[0].rank()).collect();
+    let normal = standardized(&x[0], &axes, epsilon);
+    let scaled = affine(&x[1], x.get(2), None);
+    let to_x = Array::from_fn(x[0].dtype, &x[0].shape, |at| {
+        let row = group(&x[0], &axes, at);
+        let n = row.len() as f64;
+        let centre = row.iter().sum::<C>() / n;
+        let variance = row.iter().map(|v| (v - centre) * (v - centre)).sum::<C>() / n;
+        let through: C = group(&normal, &axes, at)
+            .iter()
+            .zip(group(&scaled, &axes, at))
+            .map(|(&other, c)| c * (1.0 + normal.at(at).c() * other) / n)
+            .sum();
+        Num::Inexact((scaled.at(at).c() - through) / (variance + epsilon).sqrt())
+    });
+    let wide = x[0].dtype.accumulator();
+    let ahead: Axes = (0..axis).collect();
+    let with = x[1].zip(&normal, wide, |ct, n| Num::Inexact(ct.c() * n.c()));
+    let down = |x: &Array| over(x, &ahead, wide, |all| all.iter().sum());
+    vec![to_x, down(&with), down(&x[1])]
 }
 
 /// n = tanh(xₙ + r hₙ) and h' = (1 - z) n + z h.

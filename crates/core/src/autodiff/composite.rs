@@ -3,9 +3,9 @@
 use super::rule::Rule;
 use super::sweep;
 use crate::bail;
-use crate::composite::norm;
+use crate::dispatch::apply;
 use crate::error::Result;
-use crate::expr::{Expr, IntoExpr};
+use crate::expr::Expr;
 use crate::op::{Composite, Op};
 use crate::ops::{self, Ops};
 use crate::tensor::Tensor;
@@ -170,7 +170,7 @@ fn logsumexp_jvp(
     Ok(vec![Some((share * dx).sum(&axes).done()?)])
 }
 
-/// With `n` the normalised elements and `c` the cotangent times the scale: `(c - n mean(n c) - mean(c)) / deviation`.
+/// By the composite that gives all three cotangents at once.
 fn layer_norm_vjp(
     op: &Op,
     xs: &[&Tensor],
@@ -184,36 +184,23 @@ fn layer_norm_vjp(
     let Composite::LayerNorm { axis, epsilon } = &**c else {
         bail!(Internal, "{}: no layer_norm", c.name())
     };
-    // Parameters that give the result more elements than were normalised are left to their formulas.
-    if ys[0].shape() != xs[0].shape() {
+    // Parameters that are repeated along rows, or differ between them, are left to their formulas.
+    let inner = &xs[0].shape().dims()[*axis..];
+    if xs[1..].iter().any(|p| p.shape().dims() != inner) {
         return expanded_vjp(op, xs, ys, ct, wanted);
     }
-    let wide = xs[0].dtype().accumulator();
-    let (x, ct_y) = (xs[0].cast(wide).done()?, ct_y.cast(wide).done()?);
-    let axes: crate::shape::Axes = (*axis..x.rank()).collect();
-    let (d, factor) = norm::centred(&x, &axes, epsilon.0)?;
-    let normal = (&d * &factor).done()?;
-    let mut out = vec![None; xs.len()];
-    for (i, part) in [(1, &ct_y * &normal), (2, ct_y.clone().into_expr())] {
-        if wanted.get(i) == Some(&true) {
-            let sum = ops::sum_to(part, xs[i].shape());
-            out[i] = Some(sum.cast(xs[i].dtype()).done()?);
-        }
-    }
-    if wanted[0] {
-        let scaled = match xs.get(1) {
-            Some(scale) => (&ct_y * scale.cast(wide)).done()?,
-            None => ct_y,
-        };
-        let mean = |x: Expr| {
-            let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
-            ops::keepdims(x, list, ops::mean)
-        };
-        let along = &normal * mean(&scaled * &normal);
-        let ct_x = (&scaled - along - mean(scaled.clone().into_expr())) * factor;
-        out[0] = Some(ct_x.cast(xs[0].dtype()).done()?);
-    }
-    Ok(out)
+    let grad = Composite::LayerNormGrad {
+        axis: *axis,
+        epsilon: *epsilon,
+    };
+    let given: Vec<&Tensor> = [xs[0], ct_y]
+        .into_iter()
+        .chain(xs.get(1).copied())
+        .collect();
+    let parts = apply(&grad.into(), &given)?.into_vec();
+    let each = xs.iter().zip(parts).zip(wanted);
+    each.map(|((x, part), &wanted)| wanted.then(|| part.cast(x.dtype()).done()).transpose())
+        .collect()
 }
 
 /// Through the expansion: recorded anew, then swept.

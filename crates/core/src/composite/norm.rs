@@ -3,7 +3,7 @@
 use crate::dim::Dim;
 use crate::ensure;
 use crate::error::Result;
-use crate::expr::Expr;
+use crate::expr::{Expr, IntoExpr};
 use crate::ops::{self, Ops};
 use crate::shape::{Axes, Shape};
 use crate::tensor::Tensor;
@@ -50,6 +50,59 @@ pub fn layer_norm(
     );
     let axes = (axis..x.rank()).collect();
     affine(standardize(x, &axes, epsilon), scale, bias).done()
+}
+
+/// With `n` the normalised elements and `c` the cotangent times the scale: `(c - n mean(n c) - mean(c)) / deviation`, and
+/// what is left of `ct n` and of `ct` when rows are summed, in the type of sums.
+pub fn layer_norm_grad(
+    x: &Tensor,
+    ct: &Tensor,
+    scale: Option<&Tensor>,
+    axis: usize,
+    epsilon: f64,
+) -> Result<Vec<Tensor>> {
+    ensure!(
+        axis < x.rank(),
+        Index,
+        "layer_norm_grad: axis {axis} is out of range for {}",
+        x.spec()
+    );
+    ensure!(
+        ct.spec() == x.spec(),
+        Shape,
+        "layer_norm_grad: a cotangent of {} for {}",
+        ct.spec(),
+        x.spec()
+    );
+    let inner = Shape::from_dims(x.shape().dims()[axis..].to_vec());
+    if let Some(scale) = scale {
+        ensure!(
+            scale.shape() == &inner,
+            Shape,
+            "layer_norm_grad: a scale of {} for rows of {inner}",
+            scale.spec()
+        );
+    }
+    let wide = x.dtype().accumulator();
+    let (lifted, ct) = (x.cast(wide).done()?, ct.cast(wide).done()?);
+    let axes: Axes = (axis..x.rank()).collect();
+    let (d, factor) = centred(&lifted, &axes, epsilon)?;
+    let normal = (&d * &factor).done()?;
+    let scaled = match scale {
+        Some(scale) => (&ct * scale.cast(wide)).done()?,
+        None => ct.clone(),
+    };
+    let mean = |x: Expr| {
+        let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+        ops::keepdims(x, list, ops::mean)
+    };
+    let along = &normal * mean(&scaled * &normal);
+    let ct_x = (&scaled - along - mean(scaled.clone().into_expr())) * factor;
+    Ok(vec![
+        ct_x.cast(x.dtype()).done()?,
+        ops::sum_to(&ct * &normal, &inner).done()?,
+        ops::sum_to(&ct, &inner).done()?,
+    ])
 }
 
 /// Divided by the root mean square over the last axes from `axis` on.

@@ -88,6 +88,7 @@ composites! {
     Mean "mean" "the mean over axes, which vanish" { axes: Axes }
     Var "var" "the variance over axes, which vanish; divides by n - correction" { axes: Axes, correction: Real }
     LayerNorm "layer_norm" "x, scale?, bias?: normalised over the last axes from `axis` on" { axis: Axis, epsilon: Real }
+    LayerNormGrad "layer_norm_grad" "x, ct, scale?: what a layer norm's cotangent is to x, and its sums over rows with the normalised x and alone" { axis: Axis, epsilon: Real }
     RmsNorm "rms_norm" "x, scale?: divided by the root mean square over the last axes from `axis` on" { axis: Axis, epsilon: Real }
     GroupNorm "group_norm" "x, scale?, bias?: normalised within groups of channels; axis 0 is the batch" { axis: Axis, groups: usize, epsilon: Real }
     BatchNorm "batch_norm" "x, mean, variance, scale?, bias?: normalised per channel with the given statistics" { axis: Axis, epsilon: Real }

@@ -1,7 +1,9 @@
 //! Finds composites that were written out, so that a backend's own kernel for them is used.
 //!
-//! Only where the engine's kernel gives the bits of the formula, and only where nothing else reads what lies between: a
-//! derivative that needs the parts is better off with them.
+//! Only where nothing else reads what lies between: a derivative that needs the parts is better off with them. And only
+//! where the engine's kernel gives the bits of the formula, but for frameworks, which are given what they have an op for.
+
+mod rounded;
 
 use super::Options;
 use super::rewrite::{Args, rewrite};
@@ -53,16 +55,21 @@ impl<'a> Made<'a> {
         (node.op == Op::Binary(op)).then_some(&node.args[..])
     }
 
-    /// What is multiplied by a number, or added to it.
-    fn with_number(&self, arg: &Arg, op: Binary, number: f64) -> Option<&'a Arg> {
+    /// Whether an operand of what gives `arg` is this number, as its element type has it.
+    fn is_number(&self, operand: &Arg, arg: &Arg, number: f64) -> bool {
         let double = self.graph.arg_spec(arg).dtype == DType::F64;
-        let is_number = |arg: &Arg| match arg {
+        match operand {
             Arg::Const(t) => t.as_number().is_some_and(|found| match double {
                 true => found.as_f64() == number,
                 false => found.as_f64() as f32 == number as f32,
             }),
             Arg::Value(_) => false,
-        };
+        }
+    }
+
+    /// What is multiplied by a number, or added to it.
+    fn with_number(&self, arg: &Arg, op: Binary, number: f64) -> Option<&'a Arg> {
+        let is_number = |n: &Arg| self.is_number(n, arg, number);
         match self.both(arg, op)? {
             [x, n] | [n, x] if is_number(n) && !is_number(x) => Some(x),
             _ => None,
@@ -127,7 +134,7 @@ fn same(a: &Arg, b: &Arg) -> bool {
 }
 
 /// Puts composites in the place of their formulas.
-pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
+pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
     let made = Made::new(graph);
     rewrite(graph, |new, node, _| {
         let out = &graph.values[node.outs.start as usize];
@@ -135,12 +142,20 @@ pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
         if node.outs.len() != 1 || ![DType::F32, DType::F64].contains(&out.dtype) {
             return Ok(None);
         }
-        let found = match (made.gelu(node), made.silu(node)) {
-            (Some(x), _) => (Composite::Gelu { approximate: true }, x),
-            (_, Some(x)) => (Composite::Silu {}, x),
+        let (composite, args) = match (made.gelu(node), made.silu(node)) {
+            (Some(x), _) => (
+                Composite::Gelu { approximate: true },
+                Args::from_iter([new.follow(x)]),
+            ),
+            (_, Some(x)) => (Composite::Silu {}, Args::from_iter([new.follow(x)])),
+            _ if options.fused => match made.rounded(node) {
+                Some((composite, args)) => {
+                    (composite, args.into_iter().map(|x| new.follow(x)).collect())
+                }
+                None => return Ok(None),
+            },
             _ => return Ok(None),
         };
-        let args: Args = [new.follow(found.1)].into_iter().collect();
-        Ok(Some(vec![new.one(found.0.into(), args, node.scope)?]))
+        Ok(Some(vec![new.one(composite.into(), args, node.scope)?]))
     })
 }

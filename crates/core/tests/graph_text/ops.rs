@@ -264,6 +264,7 @@ fn every_composite(shape: &Shape, axes: &Axes, pads: &Pads, inner: &graph::Body)
             correction: 1.0.into(),
         },
         LayerNorm { axis: 1, epsilon },
+        LayerNormGrad { axis: 1, epsilon },
         RmsNorm { axis: 1, epsilon },
         GroupNorm {
             axis: 1,

@@ -14,7 +14,8 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use crate::simd::{Gemm, Tiled};
+use crate::kernel::dot;
+use crate::simd::{self, Gemm, Tiled};
 
 pub(crate) mod cut;
 mod depthwise;
@@ -212,16 +213,36 @@ macro_rules! real {
     )*};
 }
 real! {
-    f32, f32, |x| x, |x| x, Some, Some, |out: &mut [f32], lhs, rhs, p| slide::run(out, lhs, rhs, p) || multiply(out, lhs, rhs, p);
-    f64, f64, |x| x, |x| x, Some, Some, multiply;
+    f32, f32, |x| x, |x| x, Some, Some, float_multiply;
+    f64, f64, |x| x, |x| x, Some, Some, double_multiply;
     f16, f32, f16::to_f32, f16::from_f32, |_| None, |_| None, |_, _, _, _| false;
     bf16, f32, bf16::to_f32, bf16::from_f32, |_| None, |_| None, |_, _, _, _| false;
 }
 
-fn multiply<T: Gemm>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) -> bool {
+fn float_multiply(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) -> bool {
+    slide::run(out, lhs, rhs, problem)
+        || pointwise::run_rows(out, lhs, rhs, problem)
+        || multiply(out, lhs, rhs, problem, |shape, out, lhs, rhs, more| {
+            dot::float_product(shape, out, lhs, rhs, more, 1);
+        })
+}
+
+fn double_multiply(out: &mut [f64], lhs: &[f64], rhs: &[f64], problem: &Problem) -> bool {
+    multiply(out, lhs, rhs, problem, |shape, out, lhs, rhs, more| {
+        simd::gemm(shape, (out, dot::contiguous(shape[1])), lhs, rhs, more, 1);
+    })
+}
+
+fn multiply<T: Gemm>(
+    out: &mut [T],
+    lhs: &[T],
+    rhs: &[T],
+    problem: &Problem,
+    product: pointwise::Product<T>,
+) -> bool {
     let plan = pointwise::plan(problem);
     if let Some(plan) = plan {
-        pointwise::run(out, lhs, rhs, problem, plan);
+        pointwise::run(out, lhs, rhs, problem, plan, product);
     }
     plan.is_some()
 }

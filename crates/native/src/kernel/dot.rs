@@ -166,7 +166,7 @@ fn shifted(strides: Strides, i: usize, j: usize) -> Strides {
 }
 
 /// A contiguous matrix of `n` columns at the start of a slice.
-fn contiguous(n: usize) -> Strides {
+pub(crate) fn contiguous(n: usize) -> Strides {
     Strides {
         offset: 0,
         row: n as isize,

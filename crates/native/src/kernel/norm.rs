@@ -10,7 +10,7 @@ use crate::buffer::{self, Buffer};
 use crate::element::Stored;
 use crate::layout::{Layout, View, dense_strides};
 use crate::math::{double, single};
-use crate::simd::multiversion;
+use crate::simd::{multiversion, zip3_streamed};
 use crate::{memory, parallel, simd};
 use clematis_core::op::Binary;
 use clematis_core::{DType, Result, Shape, Spec, Tensor, bail};
@@ -204,7 +204,9 @@ pub enum Centre {
     Zero,
 }
 
+/// One row; whether its results are written past the caches.
 fn norm_row<W: Float>(
+    past: bool,
     centre: Centre,
     epsilon: W,
     weight: Option<&[W]>,
@@ -221,6 +223,10 @@ fn norm_row<W: Float>(
     match (weight, bias) {
         (None, None) => scale_shift(out, x, mean, by),
         (Some(weight), None) => scale_shift_weigh(out, x, mean, by, weight),
+        (Some(weight), Some(bias)) if past => {
+            let f = |x: W, weight: W, bias: W| (x - mean) * by * weight + bias;
+            zip3_streamed(out, x, weight, bias, f);
+        }
         (Some(weight), Some(bias)) => scale_shift_all(out, x, mean, by, weight, bias),
         (None, Some(_)) => {}
     }
@@ -283,6 +289,7 @@ fn rows<T: Stored>(
                 }
             }
         }
+        simd::stream_done();
     });
 }
 
@@ -428,6 +435,8 @@ fn fused(
             let bias = bias.map(|b| parameter::<$t>(b, inner)).transpose()?;
             let epsilon = <$t as Stored>::Wide::rounded(epsilon);
             let view = buffer.view::<$t>(x.shape());
+            // Operand and result are more than stays in the caches.
+            let past = <$t as Stored>::DIRECT && 2 * out.bytes() >= memory::cache();
             rows(
                 &view,
                 bytes.as_mut_slice::<$t>(),
@@ -435,7 +444,15 @@ fn fused(
                 |out, x| {
                     let rows = out.chunks_mut(length.max(1)).zip(x.chunks(length.max(1)));
                     for (out, x) in rows {
-                        norm_row(centre, epsilon, scale.as_deref(), bias.as_deref(), out, x);
+                        norm_row(
+                            past,
+                            centre,
+                            epsilon,
+                            scale.as_deref(),
+                            bias.as_deref(),
+                            out,
+                            x,
+                        );
                     }
                 },
             );
@@ -452,7 +469,7 @@ fn fused(
 }
 
 /// A scale or bias, broadcast to the normalised shape, in the type of computation.
-fn parameter<T: Stored>(x: &Tensor, shape: &Shape) -> Result<Vec<T::Wide>> {
+pub fn parameter<T: Stored>(x: &Tensor, shape: &Shape) -> Result<Vec<T::Wide>> {
     let count = shape.count();
     let mut stored = vec![T::zeroed(); count];
     match map::source::<T>(x, shape)? {

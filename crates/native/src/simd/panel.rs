@@ -157,7 +157,7 @@ unsafe fn body<V: Vector<Element = f32>, const ROWS: usize, const POINTERS: usiz
 
 /// Asks for a line that will be needed.
 #[inline(always)]
-pub(super) fn hint<T>(at: *const T) {
+pub(crate) fn hint<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint reads nothing, whatever the address.
     unsafe {

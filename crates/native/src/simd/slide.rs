@@ -101,6 +101,16 @@ pub(crate) struct PlaneRows<'a> {
     pub lo: [usize; 2],
 }
 
+impl PlaneRows<'_> {
+    /// Whether the plane lies in its slice, with a border as it is told above.
+    fn holds(&self) -> bool {
+        let last = self.start + self.height.saturating_sub(1) * self.row + self.width;
+        let wide = (self.width..=self.width + 1).contains(&(self.places + 2 - self.lo[1]));
+        let inside = self.row >= self.width && last <= self.x.len();
+        wide && inside && self.lo.iter().all(|&lo| lo <= 1)
+    }
+}
+
 /// Rows `first..` of the result, as many as `out` holds.
 pub(crate) fn slide_plane(
     job: PlaneRows<'_>,
@@ -108,10 +118,8 @@ pub(crate) fn slide_plane(
     first: usize,
     out: &mut [f32],
 ) {
-    let last = job.start + job.height.saturating_sub(1) * job.row + job.width;
-    assert!(can_slide() && job.places >= SLIDE && job.lo.iter().all(|&lo| lo <= 1));
-    assert!((job.width..=job.width + 1).contains(&(job.places + 2 - job.lo[1])));
-    assert!(job.row >= job.width && last <= job.x.len() && out.len().is_multiple_of(job.places));
+    assert!(can_slide() && job.places >= SLIDE && job.holds());
+    assert!(out.len().is_multiple_of(job.places));
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the plane lies in its slice, the result holds whole rows, and the machine has the features.
     unsafe {
@@ -119,6 +127,28 @@ pub(crate) fn slide_plane(
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (taps, first, out);
+}
+
+/// Adds the products of a plane with the places of a window, whose contiguous rows begin at `places.1` and are `places.2` apart, to the
+/// nine `sums`. The planes that are next lie so far behind these two.
+pub(crate) fn slide_plane_products(
+    job: PlaneRows<'_>,
+    places: (&[f32], usize, usize),
+    rows: usize,
+    next: [usize; 2],
+    sums: &mut [f32; SIDE * SIDE],
+) {
+    let (y, start, step) = places;
+    assert!(can_slide() && job.holds() && rows > 0 && step >= job.places);
+    assert!(start + (rows - 1) * step + job.places <= y.len());
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: both planes lie in their slices, and the machine has the features.
+    unsafe {
+        let y = y.as_ptr().add(start);
+        x86::plane_products(job, (y, step, rows), next, sums);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (next, sums);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -348,5 +378,66 @@ mod x86 {
             }
         }
         N
+    }
+
+    /// # Safety
+    /// The processor has these features; the job was checked, and rows of `y`, so far apart and so many, are readable.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
+    pub(super) unsafe fn plane_products(
+        job: PlaneRows<'_>,
+        (y, step, rows): (*const f32, usize, usize),
+        next: [usize; 2],
+        sums: &mut [f32; SIDE * SIDE],
+    ) {
+        let [lo_y, lo_x] = job.lo;
+        let mut held = [[_mm512_setzero_ps(); SIDE]; SIDE];
+        for column in (0..job.places).step_by(SLIDE) {
+            // Lanes without a place meet nothing, and others nothing of the padding.
+            let lanes = |fits: &dyn Fn(usize) -> bool| -> __mmask16 {
+                (0..SLIDE).fold(0, |mask, j| mask | u16::from(fits(column + j)) << j)
+            };
+            let own = lanes(&|at| at < job.places);
+            let mut masks = [own; SIDE];
+            for kx in 0..SIDE {
+                masks[kx] &= lanes(&|at| (at + kx).wrapping_sub(lo_x) < job.width);
+            }
+            let mut from = y.wrapping_add(column);
+            let start = job.x.as_ptr().wrapping_add(job.start + column);
+            // The last three rows of places: the row at hand is the first, the second and the third one under them.
+            let mut one = [_mm512_setzero_ps(); SIDE];
+            for row in 0..rows + 2 {
+                one = [one[0], one[0], one[1]];
+                if row < rows {
+                    // SAFETY: what the mask lets through is a part of this row.
+                    one[0] = unsafe { _mm512_maskz_loadu_ps(own, from) };
+                    _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(next[1]).cast());
+                    from = from.wrapping_add(step);
+                }
+                let read = row.wrapping_sub(lo_y);
+                if read >= job.height {
+                    continue;
+                }
+                let x = start.wrapping_add(read * job.row).wrapping_sub(lo_x);
+                _mm_prefetch::<_MM_HINT_T0>(x.wrapping_add(next[0]).cast());
+                let mut v = [_mm512_setzero_ps(); SIDE];
+                for kx in 0..SIDE {
+                    // SAFETY: as above.
+                    v[kx] = unsafe { _mm512_maskz_loadu_ps(masks[kx], x.wrapping_add(kx)) };
+                }
+                for ky in 0..SIDE {
+                    // Zeros instead of a row would make NaN of infinity.
+                    if row.wrapping_sub(ky) < rows {
+                        for kx in 0..SIDE {
+                            held[ky][kx] = _mm512_fmadd_ps(v[kx], one[ky], held[ky][kx]);
+                        }
+                    }
+                }
+            }
+        }
+        for ky in 0..SIDE {
+            for kx in 0..SIDE {
+                sums[ky * SIDE + kx] += _mm512_reduce_add_ps(held[ky][kx]);
+            }
+        }
     }
 }

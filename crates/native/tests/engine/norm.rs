@@ -174,6 +174,46 @@ fn norms_over_trailing_axes() {
 }
 
 #[test]
+fn the_way_back_through_a_layer_norm_is_its_expansion() {
+    for dtype in FLOATS {
+        let mut dice = Dice::new(dtype as u64 + 29);
+        for (sizes, axis) in [
+            (&[3, 4, 25][..], 1),
+            (&[300, 37], 1),
+            (&[2, 70], 0),
+            (&[5, 1], 1),
+            (&[0, 6], 1),
+        ] {
+            let epsilon = 1e-3.into();
+            let op: Op = Composite::LayerNormGrad { axis, epsilon }.into();
+            let x = view(&mut dice, dtype, sizes, false);
+            let ct = view(&mut dice, dtype, sizes, false);
+            let scale = view(&mut dice, dtype, &sizes[axis..], false);
+            for given in 2..=3 {
+                let inputs = &[&x, &ct, &scale][..given];
+                let wide: Vec<Tensor> = inputs
+                    .iter()
+                    .map(|x| one(&Op::Cast(DType::F64), &[x]))
+                    .collect();
+                let wide: Vec<&Tensor> = wide.iter().collect();
+                let expected = op.expand(&wide).unwrap().into_vec();
+                let found = many(&op, inputs);
+                assert_eq!(found.len(), 3);
+                for (found, expected) in found.iter().zip(&expected) {
+                    assert_eq!(found.shape(), expected.shape());
+                    let expected = expected.to_host().unwrap().to_f64();
+                    let largest = expected.iter().fold(1.0f64, |m, v| m.max(v.abs()));
+                    for (f, e) in found.to_host().unwrap().to_f64().iter().zip(expected) {
+                        let near = (f - e).abs() < tolerance(dtype) * 8.0 * largest;
+                        assert!(near, "{dtype} {sizes:?}: {f} {e}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn activations() {
     for dtype in FLOATS {
         let mut dice = Dice::new(dtype as u64 + 19);

@@ -62,6 +62,9 @@ fn digest() -> Vec<Vec<u8>> {
         .into(),
         &[&y],
     ));
+    let epsilon = 1e-5.into();
+    let back = Composite::LayerNormGrad { axis: 1, epsilon };
+    out.extend(many(&back.into(), &[&y, &y]));
     out.push(one(&Composite::Gelu { approximate: false }.into(), &[&x]));
     let shape = clematis_core::Shape::from_sizes(&[100_001]);
     for dtype in [DType::U8, DType::U16, DType::U32, DType::U64] {

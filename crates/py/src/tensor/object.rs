@@ -115,7 +115,7 @@ pub fn plain_tensors<'py>(
     for (x, own) in arguments.iter().zip(&mut owned) {
         if is_tensor(x) {
             let found = foreign(x).filter(|x| std::ptr::eq(x.home, framework))?;
-            *own = Some(found.array.bind(py).clone());
+            *own = Some(found.array().bind(py).clone());
         }
     }
     let mut arrays = [*first; PLAIN_ARGUMENTS];

@@ -36,7 +36,7 @@ pub fn forward(
         return Ok(None);
     };
     let arrays: Vec<_> = xs.iter().filter_map(|x| x.data::<Foreign>()).collect();
-    let arrays = PyTuple::new(py, arrays.iter().map(|a| a.array.bind(py)))?;
+    let arrays = PyTuple::new(py, arrays.iter().map(|a| a.array().bind(py)))?;
     let seen = Seen {
         rule: rule.clone(),
         xs: owned(xs),

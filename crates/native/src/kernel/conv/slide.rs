@@ -10,7 +10,8 @@ use super::{PARALLEL, Problem};
 use crate::memory::Room;
 use crate::parallel;
 use crate::simd::{
-    ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane, slide_products,
+    ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane,
+    slide_plane_products, slide_products,
 };
 
 /// Strips of rows to divide all images into, at least.
@@ -36,15 +37,23 @@ pub(super) fn run(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) 
     let channels = problem.groups;
     let last = problem.lhs.group == 1 && x.lhs.stride == channels as isize && channels >= SLIDE;
     if problem.is_depthwise_filter() {
-        let fits = last
+        if ![y, x].iter().all(|dim| slides(&forward(dim))) {
+            return false;
+        }
+        let channels_last = last
             && problem.rhs.group == 1
             && x.rhs.stride == channels as isize
-            && channels.is_multiple_of(SLIDE)
-            && [y, x].iter().all(|dim| slides(&forward(dim)));
-        if fits {
+            && channels.is_multiple_of(SLIDE);
+        let planes = (x.lhs.stride, x.rhs.stride) == (1, 1)
+            && y.lhs.stride >= x.lhs.size as isize
+            && y.rhs.stride >= x.rhs.size as isize
+            && x.rhs.size >= SLIDE / 2;
+        if channels_last {
             by_filter(out, lhs, rhs, problem, [y, x]);
+        } else if planes {
+            by_filter_of_planes(out, lhs, rhs, problem, [y, x]);
         }
-        return fits;
+        return channels_last || planes;
     }
     if !problem.is_depthwise() || problem.is_wide() || ![y, x].iter().all(slides) {
         return false;
@@ -219,4 +228,51 @@ fn by_filter(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem, [y, x
         |place, group| place * groups + group,
         1,
     );
+}
+
+fn by_filter_of_planes(
+    out: &mut [f32],
+    lhs: &[f32],
+    rhs: &[f32],
+    problem: &Problem,
+    [y, x]: [Dim; 2],
+) {
+    let Problem { f, groups, .. } = *problem;
+    let products = problem.products();
+    let parts = match products < PARALLEL {
+        true => 1,
+        false => PARTS.min(f),
+    };
+    let images = f.div_ceil(parts);
+    let units = f.div_ceil(images) * groups;
+    let each = match products < PARALLEL {
+        true => units,
+        false => (units * (PARALLEL / 8)).div_ceil(products).max(1),
+    };
+    let next = [problem.lhs.group, problem.rhs.group].map(|distance| distance as usize);
+    let mut sums = vec![[0.0; SIDE * SIDE]; units];
+    parallel::for_chunks_mut(&mut sums, each, |first, sums| {
+        for (unit, sums) in (first..).zip(sums) {
+            let (part, group) = (unit / groups, unit % groups);
+            for image in part * images..f.min((part + 1) * images) {
+                let start = |side: &Side| {
+                    (side.offset + image as isize * side.inner + group as isize * side.group)
+                        as usize
+                };
+                let job = PlaneRows {
+                    x: lhs,
+                    start: start(&problem.lhs),
+                    row: y.lhs.stride as usize,
+                    height: y.lhs.size,
+                    width: x.lhs.size,
+                    places: x.rhs.size,
+                    lo: [y, x].map(|dim| dim.lo as usize),
+                };
+                let places = (rhs, start(&problem.rhs), y.rhs.stride as usize);
+                slide_plane_products(job, places, y.rhs.size, next, sums);
+            }
+        }
+    });
+    let at = |place, group| group * SIDE * SIDE + place;
+    store(out, problem, sums.as_flattened(), at, 1);
 }

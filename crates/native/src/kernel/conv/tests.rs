@@ -363,7 +363,7 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
     };
     // batch, inputs, outputs, size, taps, step, groups
     type Shape = (usize, usize, usize, &'static [usize], usize, Step, usize);
-    let shapes: [Shape; 20] = [
+    let shapes: [Shape; 22] = [
         (2, 24, 40, &[17, 19], 3, same, 1),
         (8, 32, 96, &[17, 22], 3, same, 2),
         (6, 48, 32, &[25, 24], 3, Step::default(), 1),
@@ -408,6 +408,9 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
         (3, 35, 35, &[21, 17], 3, same, 35),
         (2, 16, 16, &[9, 70], 3, Step::default(), 16),
         (1, 48, 48, &[20, 90], 3, Step { hi: 0, ..same }, 48),
+        // Places whose features are few: one product of all of them, and filters that are turned into panels.
+        (2, 64, 64, &[70, 72], 1, Step::default(), 1),
+        (2, 32, 64, &[20, 29], 3, Step { stride: 2, ..same }, 1),
         // Padding that hides whole windows, and lines of them that are tiles of their own.
         (
             2,
@@ -519,6 +522,49 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
             assert_eq!(product, dot(&x, &dx));
             assert_eq!(product, dot(&w, &dw));
             assert!((y, dx, dw) == run());
+        }
+    }
+}
+
+#[test]
+fn gradients_of_planes_agree_with_their_definition() {
+    let dice = &mut Dice(11);
+    for (width, lo, hi) in [(8, 1, 1), (17, 1, 0), (33, 0, 1), (56, 1, 1), (20, 0, 0)] {
+        let step = Step {
+            lo,
+            hi,
+            ..Step::default()
+        };
+        let window = Window {
+            steps: [step; 2].into_iter().collect(),
+            feature_groups: 6,
+            batch_groups: 1,
+        };
+        let sizes = [5, width];
+        let places = sizes.map(|size| step.output_size(size, 3));
+        let lhs = plain_view(3, 6, &sizes, false);
+        let rhs = plain_view(6, 1, &[3, 3], false);
+        let out = plain_view(3, 6, &places, false);
+        let mut x = values(dice, 18 * sizes[0] * sizes[1], |x| x as f32);
+        let grad = values(dice, 18 * places[0] * places[1], |x| x as f32);
+        for infinite in [false, true] {
+            if infinite && !crate::simd::can_slide() {
+                // `planes` rounds rows up with zeros, which may meet it.
+                continue;
+            }
+            if infinite {
+                // The last element of a plane: taps that never meet it must not see it.
+                x[sizes[0] * sizes[1] - 1] = f32::INFINITY;
+            }
+            let (mut dw, mut expected) = (vec![f32::NAN; 54], vec![0f64; 54]);
+            conv_backward_filter((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
+            adjoint(&window, &out, &lhs, &rhs, |o, l, r, first| {
+                if let (false, Some(l), Some(r)) = (first, l, r) {
+                    expected[r] += f64::from(x[l]) * f64::from(grad[o]);
+                }
+            });
+            let same = |(&a, &b): (&f32, &f64)| f64::from(a) == b || a.is_nan() && b.is_nan();
+            assert!(dw.iter().zip(&expected).all(same), "{width} {lo} {hi}");
         }
     }
 }

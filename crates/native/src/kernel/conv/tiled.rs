@@ -10,11 +10,11 @@
 use super::cut::Cut;
 use super::places::{Combo, Grid, PlaceTile, Places};
 use super::slab::{self, Channels, Span};
-use super::stage::{self, Stage};
+use super::stage::{self, Stage, squares};
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
 use crate::memory::Room;
 use crate::parallel::{self, Part};
-use crate::simd::{TileJob, TileRows, TileShape, Tiled};
+use crate::simd::{TURNED, TileJob, TileRows, TileShape, Tiled};
 use std::ops::Range;
 
 /// Tasks of each thread to aim at, so that threads of uneven speed finish together. Each result is summed in one order however they
@@ -146,6 +146,11 @@ impl<'a> Plan<'a> {
         let (group, first) = (unit / self.panels, unit % self.panels * columns);
         let width = columns.min(o - first);
         let base = side.offset + group as isize * side.group + first as isize * side.outer;
+        if let (true, Some(rhs)) = (width == columns, T::as_sums(rhs))
+            && self.pack_turned(out, rhs, base)
+        {
+            return;
+        }
         for combo in &self.combos {
             let out = &mut out[combo.start..combo.start + combo.taps.len() * f * columns];
             for f_i in 0..f {
@@ -167,6 +172,71 @@ impl<'a> Plan<'a> {
                 }
             }
         }
+    }
+}
+
+impl Plan<'_> {
+    /// Packs a whole panel in squares where taps and input features lie side by side in the filter: one by one they are a line of
+    /// the cache each. Tells whether it did.
+    fn pack_turned<S: Tiled>(&self, out: &mut [S], rhs: &[S], base: isize) -> bool {
+        let Problem { f, rhs: side, .. } = *self.problem;
+        let columns = self.shape.columns;
+        let taps = || self.combos.iter().flat_map(|combo| &combo.taps).copied();
+        let (Some(low), Some(high)) = (taps().min(), taps().max()) else {
+            return false;
+        };
+        let (reach, apart) = ((high - low + 1) as usize, side.inner as usize);
+        let dense = side.inner > 0 && (apart == 1 || (reach..=2 * reach).contains(&apart));
+        let fits = dense && side.outer >= TURNED as isize && columns.is_multiple_of(TURNED);
+        if !fits || f == 0 {
+            return false;
+        }
+        // Along features alone, or along features and the taps that lie between them.
+        let (len, runs) = match apart {
+            1 => (f, self.combos.iter().map(|combo| combo.taps.len()).sum()),
+            _ => ((f - 1) * apart + reach, 1),
+        };
+        if len < TURNED {
+            return false;
+        }
+        // Where the first feature of each tap goes; where taps lie between features, by their places there too.
+        let mut order: Vec<(isize, usize)> = Vec::new();
+        for combo in &self.combos {
+            let row = |i: usize| combo.start + i * f * columns;
+            order.extend(combo.taps.iter().enumerate().map(|(i, &tap)| (tap, row(i))));
+        }
+        let mut rows = vec![None; if apart == 1 { 0 } else { reach }];
+        for (tap, row) in order.iter().filter(|_| apart != 1) {
+            // A filter that repeats itself has two rows for one place.
+            if rows[(tap - low) as usize].replace(*row).is_some() {
+                return false;
+            }
+        }
+        let mut square = [S::default(); TURNED * TURNED];
+        for &(tap, row) in order.iter().take(runs) {
+            let start = base + if apart == 1 { tap } else { low };
+            for at in squares(len) {
+                for column in (0..columns).step_by(TURNED) {
+                    let from = start + at as isize + column as isize * side.outer;
+                    let from = (&rhs[from as usize..], side.outer as usize);
+                    if apart == 1 {
+                        let to = row + at * columns + column;
+                        S::turn(from, (&mut out[to..], columns));
+                        continue;
+                    }
+                    S::turn(from, (&mut square, TURNED));
+                    for (e, line) in (at..).zip(square.as_chunks::<TURNED>().0) {
+                        let row = rows.get(e % apart).copied().flatten();
+                        let to = row.map(|row| row + e / apart * columns + column);
+                        let to = to.and_then(|to| out[to..].first_chunk_mut::<TURNED>());
+                        if let Some(to) = to {
+                            *to = *line;
+                        }
+                    }
+                }
+            }
+        }
+        true
     }
 }
 

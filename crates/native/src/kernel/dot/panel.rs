@@ -6,7 +6,7 @@
 
 use crate::memory::Room;
 use crate::parallel::{self, Part, Parts};
-use crate::simd::{PanelShape, Rows, Strides, TURNED, panel_shape, panel_tile, turn};
+use crate::simd::{PanelShape, Rows, Strides, TURNED, hint, panel_shape, panel_tile, turn};
 
 /// Steps of the contraction that are summed at once, at most: so much of a panel stays in the first cache.
 const DEPTH: usize = 320;
@@ -27,6 +27,12 @@ const TILE: usize = 14 * 32;
 const COPY: usize = 14 * (DEPTH + SLACK) + SLACK;
 /// Elements between copied rows beside their own: whole vectors may be written.
 const SLACK: usize = 16;
+/// Elements of a line of the caches.
+const LINE: usize = 16;
+/// Rows of the right operand by which they are asked for ahead while they are packed.
+const AHEAD: usize = 4;
+/// Lines of the left operand that are asked for with each tile, at most: more would hold up the tile's own reads.
+const ASKED: usize = 16;
 
 /// Whether a product is worth tiles of this kind, and the machine has them.
 pub fn fits([m, n, k]: [usize; 3]) -> bool {
@@ -127,6 +133,7 @@ impl Work<'_> {
         ];
         for j in (column..column + columns).step_by(COLUMNS) {
             let columns = COLUMNS.min(column + columns - j);
+            let panels = columns.div_ceil(self.shape.columns);
             for p in (0..self.k).step_by(self.depth) {
                 let depth = self.depth.min(self.k - p);
                 self.pack(&mut packed, (j, columns), (p, depth));
@@ -137,8 +144,12 @@ impl Work<'_> {
                     for first in (0..count).step_by(strip) {
                         let some = strip.min(count - first);
                         let lies = self.lies_well(height);
+                        let mut ahead = Ahead::default();
                         if !lies {
                             self.copy(&mut copied, (i, height, some), (p, depth));
+                            let next = some.min(count - first - some);
+                            let rows = (i + some * height, next * height);
+                            ahead = self.ahead(rows, (p, depth), some * panels);
                         }
                         for copied in copied.chunks_exact(COPY).take(some) {
                             let left = match lies {
@@ -146,7 +157,8 @@ impl Work<'_> {
                                 false => self.in_copy(copied, height, depth),
                             };
                             let block = (i, height, depth);
-                            self.tiles(out, left, (&packed, &mut tile), block, (j, columns), begun);
+                            let memory = (&packed[..], &mut tile[..], &mut ahead);
+                            self.tiles(out, left, memory, block, (j, columns), begun);
                             i += height;
                         }
                     }
@@ -160,7 +172,7 @@ impl Work<'_> {
         &self,
         out: &mut Part<'_, f32>,
         left: Rows<'_>,
-        (packed, tile): (&[f32], &mut [f32]),
+        (packed, tile, ahead): (&[f32], &mut [f32], &mut Ahead),
         (i, height, depth): (usize, usize, usize),
         (j, columns): (usize, usize),
         begun: bool,
@@ -176,6 +188,7 @@ impl Work<'_> {
             .take(columns.div_ceil(width))
             .enumerate()
         {
+            ahead.ask(self.left);
             let first = at * width;
             let start = i * self.n + j + first;
             if whole && first + width <= columns {
@@ -240,6 +253,29 @@ impl Work<'_> {
         }
     }
 
+    /// What will be copied next, to be asked for in the course of so many tiles.
+    fn ahead(&self, (i, rows): (usize, usize), (p, depth): (usize, usize), tiles: usize) -> Ahead {
+        let Strides { row, col, .. } = self.lhs;
+        let (runs, len, apart) = match (row, col) {
+            (1, _) => (depth, rows, col),
+            (_, 1) => (rows, depth, row),
+            _ => return Ahead::default(),
+        };
+        if rows == 0 || apart < 0 {
+            return Ahead::default();
+        }
+        // One more, since a run may begin inside of a line.
+        let lines = len.div_ceil(LINE) + 1;
+        Ahead {
+            at: self.place(i, p),
+            apart: apart as usize,
+            lines,
+            line: 0,
+            left: runs * lines,
+            each: (runs * lines).div_ceil(tiles.max(1)).min(ASKED),
+        }
+    }
+
     /// Copies some blocks of rows. Of less than a whole tile's the other rows hold anything.
     fn copy(
         &self,
@@ -295,6 +331,10 @@ impl Work<'_> {
                 for (g, some) in full.chunks_mut(TOGETHER * width * depth).enumerate() {
                     for q in 0..depth {
                         let from = at(q, g * TOGETHER * width);
+                        let next = from.wrapping_add_signed(row.wrapping_mul(AHEAD as isize));
+                        for line in (0..some.len() / depth).step_by(LINE) {
+                            hint(self.right.as_ptr().wrapping_add(next.wrapping_add(line)));
+                        }
                         let from = &self.right[from..from + some.len() / depth];
                         for (c, from) in from.chunks_exact(width).enumerate() {
                             let to = (c * depth + q) * width;
@@ -337,6 +377,36 @@ impl Work<'_> {
                 } else {
                     0.0
                 };
+            }
+        }
+    }
+}
+
+/// Runs of the left operand that are asked for some lines at a time, tile by tile.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ahead {
+    /// Where the run begins whose turn it is, and how far they are apart.
+    at: usize,
+    apart: usize,
+    /// Lines of a run, and how many of them have had their turn.
+    lines: usize,
+    line: usize,
+    /// Lines that have not had their turn, and how many have it at once.
+    left: usize,
+    each: usize,
+}
+
+impl Ahead {
+    fn ask(&mut self, data: &[f32]) {
+        let each = self.each.min(self.left);
+        self.left -= each;
+        for _ in 0..each {
+            let at = self.at.wrapping_add(self.line * LINE);
+            hint(data.as_ptr().wrapping_add(at));
+            self.line += 1;
+            if self.line == self.lines {
+                self.line = 0;
+                self.at = self.at.wrapping_add(self.apart);
             }
         }
     }

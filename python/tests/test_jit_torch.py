@@ -1,0 +1,127 @@
+"""What torch's compiler is given in other words than torch's own, and how operands of products are laid out for it."""
+
+import itertools
+
+import clematis as cm
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.skipif("torch" not in cm.backends(), reason="torch is not installed")
+
+# One more run than torch's compiler waits for, and one of what it made.
+RUNS = 4
+# Where formulas change over, and beyond what f32 holds.
+EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.7, -0.7, 1e-30, -1e-40, 9.19, 10.6, -10.6, 1e30, -1e30]
+
+
+def compiled(f, *arrays):
+    """The result of a jitted function once torch's compiler has it."""
+    with cm.backend("torch"):
+        jitted = cm.jit(f)
+        tensors = [cm.asarray(x) for x in arrays]
+        return [jitted(*tensors) for _ in range(RUNS)][-1]
+
+
+@pytest.mark.parametrize(("name", "units"), [("erfc", 4), ("tanh", 2)])
+def test_functions_of_f32_are_as_near_as_eager_ones(name, units):
+    special = pytest.importorskip("scipy.special")
+    exact = {"erfc": special.erfc, "tanh": np.tanh}[name]
+    x = np.concatenate([np.linspace(-10, 10, 100_001), np.random.default_rng(0).standard_normal(50_000), EDGES])
+    x = x.astype("float32")
+    got = np.asarray(compiled(getattr(cm, name), x).tolist())
+    wanted = exact(x.astype("float64"))
+    assert np.array_equal(np.isnan(got), np.isnan(wanted))
+    fine = np.isfinite(wanted)
+    # Subnormal numbers may be zeros.
+    unit = np.maximum(np.spacing(np.abs(wanted[fine]).astype("float32")), np.float32(2**-149))
+    off = np.abs(got[fine] - wanted[fine])
+    assert np.all((off <= units * unit) | (np.abs(wanted[fine]) < 2**-126) & (off < 2**-126))
+    if name == "tanh":
+        assert np.array_equal(np.signbit(got[fine]), np.signbit(wanted[fine]))
+
+
+@pytest.mark.parametrize("name", ["erfc", "tanh", "gelu"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_functions_and_their_derivatives_are_those_without_jit(name, dtype):
+    f = getattr(cm, name)
+
+    def both(x):
+        return f(x), cm.grad(lambda x: cm.sum(f(x)))(x)
+
+    values = np.linspace(-4, 4, 257)
+    with cm.backend("torch"):
+        eager = both(cm.asarray(values, dtype=dtype))
+    got = compiled(lambda x: both(cm.astype(x, getattr(cm, dtype))), values)
+    tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-6, "float64": 1e-12}[dtype]
+    for a, b in zip(eager, got, strict=True):
+        assert a.dtype == b.dtype
+        left, right = (np.asarray(cm.astype(y, cm.float64).tolist()) for y in (a, b))
+        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)
+
+
+def test_torch_differentiates_its_own_functions():
+    torch = pytest.importorskip("torch")
+
+    def f(x):
+        return torch.sum(cm.tanh(x) + cm.erfc(x))
+
+    x = torch.linspace(-3, 3, 101, requires_grad=True)
+    (slope,) = torch.autograd.grad(f(x), x)
+    values = x.detach().double().numpy()
+    wanted = 1 - np.tanh(values) ** 2 - 2 / np.sqrt(np.pi) * np.exp(-(values**2))
+    np.testing.assert_allclose(slope.numpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
+# Every pair of axes of either operand, so that the last one is summed over or not, alone or not, in either order.
+PAIRS = list(itertools.permutations(range(3), 2))
+
+
+@pytest.mark.parametrize("axes", PAIRS, ids=str)
+def test_products_over_two_axes(axes):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 4)).astype("float32")
+    sizes = [x.shape[a] for a in axes]
+
+    def product(x, y, other):
+        return cm.tensordot(x, y, axes=(list(axes), list(other)))
+
+    for other in PAIRS:
+        shape = [5, 5, 5]
+        for a, n in zip(other, sizes, strict=True):
+            shape[a] = n
+        y = rng.standard_normal(shape).astype("float32")
+        wanted = np.tensordot(x, y, axes=(axes, other))
+        with cm.backend("torch"):
+            eager = product(cm.asarray(x), cm.asarray(y), other)
+            # Operands that are views, which have to be copied to be matrices.
+            turned = product(cm.permute_dims(cm.asarray(x.T.copy()), (2, 1, 0)), cm.asarray(y), other)
+        for got in (eager, turned):
+            np.testing.assert_allclose(np.asarray(got.tolist()), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_of_products_of_turned_operands():
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((3, 5, 4)).astype("float32"), rng.standard_normal((4, 6)).astype("float32")
+
+    def loss(w, x):
+        return cm.sum((cm.permute_dims(x, (1, 0, 2)) @ w) ** 2)
+
+    got = compiled(cm.grad(loss), w, x)
+    flat = x.reshape(15, 4)
+    np.testing.assert_allclose(np.asarray(got.tolist()), 2 * flat.T @ (flat @ w), rtol=1e-4, atol=1e-4)
+
+
+def test_arrays_that_lie_otherwise_are_seen_once_a_program_is_compiled():
+    torch = pytest.importorskip("torch")
+    f = cm.jit(lambda x, y: x * 2 + y)
+    x, y = torch.arange(12.0).reshape(3, 4), torch.ones(3, 4)
+    for _ in range(RUNS):
+        f(x, y)
+    turned = torch.arange(12.0).reshape(4, 3).T
+    assert torch.equal(f(turned, y), turned * 2 + y)
+    apart = torch.arange(24.0).reshape(3, 8)[:, 1::2]
+    assert torch.equal(f(apart, y), apart * 2 + y)
+    assert torch.equal(f(x, y), x * 2 + y)
+    # The same array twice, and one that torch differentiates by.
+    assert torch.equal(f(x, x), x * 3)
+    f(x.clone().requires_grad_(), y).sum().backward()
