@@ -34,9 +34,8 @@ struct Pool {
     bell: Condvar,
     /// What a thread's work panicked with.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// Threads beside the caller, and the process that has them: a fork does not.
+    /// Threads beside the caller.
     threads: usize,
-    process: u32,
 }
 
 // SAFETY: `work` is written by the holder of `busy` alone, before places are given and after everybody has left; it is
@@ -52,19 +51,35 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// How many threads work at once by default: the machine's, or what the environment says. One in a process that was forked off:
 /// none of its parent's threads are there.
 pub fn default_threads() -> usize {
-    static COUNT: OnceLock<(usize, u32)> = OnceLock::new();
-    let (count, process) = *COUNT.get_or_init(|| {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    let count = *COUNT.get_or_init(|| {
+        watch_for_forks();
         let asked = ["CLEMATIS_THREADS", "RAYON_NUM_THREADS"]
             .iter()
             .filter_map(|name| std::env::var(name).ok()?.trim().parse().ok())
             .find(|&count: &usize| count > 0);
         let there = || std::thread::available_parallelism().map_or(1, usize::from);
-        (asked.unwrap_or_else(there), std::process::id())
+        asked.unwrap_or_else(there)
     });
-    if process == std::process::id() {
-        count
-    } else {
+    if FORKED.load(Ordering::Relaxed) {
         1
+    } else {
+        count
+    }
+}
+
+/// Whether this process was forked off one that had counted its threads. To ask the system each time who we are takes longer than
+/// a small product.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+fn watch_for_forks() {
+    #[cfg(unix)]
+    {
+        unsafe extern "C" fn in_child() {
+            FORKED.store(true, Ordering::Relaxed);
+        }
+        // SAFETY: the function does nothing but store to an atomic, which is allowed in a child.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
 }
 
@@ -80,7 +95,6 @@ fn pool() -> &'static Pool {
             bell: Condvar::new(),
             panic: Mutex::new(None),
             threads: default_threads() - 1,
-            process: std::process::id(),
         }));
         let pool = &*pool;
         for i in 0..pool.threads {
@@ -98,7 +112,7 @@ pub fn run(others: usize, work: &(dyn Fn() + Sync)) {
         return work();
     }
     let pool = pool();
-    let alone = pool.threads == 0 || pool.process != std::process::id();
+    let alone = pool.threads == 0 || FORKED.load(Ordering::Relaxed);
     if alone || pool.busy.swap(true, Ordering::Acquire) {
         return work();
     }

@@ -67,9 +67,8 @@ fn axis_of(op: &Op) -> Result<i64> {
 
 /// y (d - Σ y d): the matrix is symmetric, so both directions are the same.
 fn softmax_map(op: &Op, y: &Tensor, d: &Tensor) -> Result<Vec<Option<Tensor>>> {
-    let product = (y * d).done()?;
-    let sum = product.sum_keepdims(axis_of(op)?);
-    Ok(vec![Some((&product - y * sum).done()?)])
+    let sum = (y * d).sum_keepdims(axis_of(op)?);
+    Ok(vec![Some((y * (d - sum)).done()?)])
 }
 
 fn softmax_vjp(
