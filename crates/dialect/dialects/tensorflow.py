@@ -17,7 +17,7 @@ from tensorflow.python.ops import gen_linalg_ops as linalg
 from tensorflow.python.ops import gen_math_ops as math
 from tensorflow.python.ops import gen_nn_ops as nn
 
-from clematis._dialects import tensorflow_control as control, tensorflow_special as special
+from clematis._dialects import tensorflow_control as control, tensorflow_kernels as kernels, tensorflow_special as special
 from clematis._dialects.tensorflow_special import BOOL, F32, F64, FLOATS, HALVES, I64, UNSIGNED, const, index, order, wide, zero_of
 
 VERSION = tf.__version__
@@ -37,7 +37,7 @@ def is_traced(x):
 
 custom_vjp, variable_like, size = control.custom_vjp, control.variable_like, control.size
 run_cond, run_while, run_scan = control.run_cond, control.run_while, control.run_scan
-run_compiled, run_steps = control.run_compiled, control.run_steps
+run_compiled, run_steps, after = control.run_compiled, control.run_steps, control.after
 
 
 def traced_cond(predicate, then, otherwise, xs):
@@ -479,6 +479,7 @@ def top_k(x, *, k):
 
 dot_general = special.dot_general
 conv_general = special.conv_general
+bias_relu, relu_slope, conv_turned = kernels.bias_relu, kernels.relu_slope, kernels.conv_turned
 reduce_window_sum = special.reduce_window_sum
 reduce_window_prod = special.reduce_window_prod
 reduce_window_max = special.reduce_window_max

@@ -44,6 +44,11 @@ def run_compiled(ops, body, args):
     return tf.function(lambda *xs: body(ops, *xs), autograph=False, jit_compile=True)(*args)
 
 
+def after(x):
+    """Where ops begin that have to wait for x though they do not read it."""
+    return tf.control_dependencies([x])
+
+
 def run_scan(ops, body, consts, start, rows, length, reverse):
     carries = len(start)
     if isinstance(length, int) and length == 0:

@@ -534,7 +534,7 @@ def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layo
         y = _conv_kernel(x, w, strides, inside, shape)
     else:
         y = _conv_taps(x, w, kernel, counts, strides, rhs_dilation, feature_groups, batch_groups, inner)
-    return turned(y, _order_back((out_layout[0], *out_layout[2:], out_layout[1])))
+    return turned(y, order_back((out_layout[0], *out_layout[2:], out_layout[1])))
 
 
 def _conv_kernel(x, w, strides, padding, shape):
@@ -565,10 +565,10 @@ def _conv_slope(x, w, padding, dilation, lhs_layout, rhs_layout, out_layout):
     x = pad(x, zero_of(x.dtype), ((0, 0), *padding, (0, 0)), (0,) * 4)
     counts = [n - (k - 1) * d for n, k, d in zip(x.shape[1:3], w.shape[1:3], dilation)]
     y = nn.conv2d_backprop_filter(x, const((*counts, x.shape[3], w.shape[3])), w, (1, *dilation, 1), "VALID")
-    return turned(y, _order_back((*out_layout[2:], *out_layout[:2])))
+    return turned(y, order_back((*out_layout[2:], *out_layout[:2])))
 
 
-def _order_back(places):
+def order_back(places):
     """The axes of a result whose axes belong at these places."""
     back = [0] * len(places)
     for axis, at in enumerate(places):

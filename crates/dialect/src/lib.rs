@@ -60,7 +60,11 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "tensorflow",
         package: "tensorflow",
-        parts: &[file!("tensorflow_special"), file!("tensorflow_control")],
+        parts: &[
+            file!("tensorflow_special"),
+            file!("tensorflow_kernels"),
+            file!("tensorflow_control"),
+        ],
         ops: file!("tensorflow"),
     },
 ];

@@ -2,13 +2,15 @@
 
 tensorflow runs one op after the other, each of which goes through memory. Its compiler makes one loop of many of them, and
 has products that are as fast, but for those of turned operands; its convolutions are slower. So these stay where they are, and
-what lies between them is handed over.
+what lies between them is handed over, unless it is what tensorflow has kernels for.
 """
 
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
+
+from .kernels import Kernels, Node, Value, with_sums_beside, with_turned_windows
 
 # What the compiler has in the same meaning.
 KNOWN = frozenset({
@@ -21,7 +23,7 @@ KNOWN = frozenset({
 })  # fmt: skip
 # For elements of these types, as graphs and as frameworks call them.
 DTYPES = frozenset({"f32", "f64", "bool", "i32", "i64"})
-_PLAIN = DTYPES | {"float32", "float64", "int32", "int64"}
+_SHORT = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
 # Products of more multiplications than these are faster in tensorflow.
 _MOST = 1 << 31
 _AXES = re.compile(r"lhs_batch=\(([^)]*)\), rhs_batch=\(([^)]*)\), lhs_contract=\(([^)]*)\)")
@@ -29,17 +31,10 @@ _AXES = re.compile(r"lhs_batch=\(([^)]*)\), rhs_batch=\(([^)]*)\), lhs_contract=
 _READS_OFTEN = frozenset({"reduce_window_max", "window_scatter_max"})
 # Fewer ops, or fewer bytes that they write, take less time than a call of what was compiled.
 _FEWEST, _LEAST = 2, 1 << 20
+# Products of more multiplications than these keep all threads busy. Of two at once one thread is left with the end of both.
+_BUSY = 1 << 24
 # After everything else.
 _LAST = 1 << 30
-
-
-class _Node(NamedTuple):
-    text: str
-    args: list[int]
-    outs: list[int]
-    size: int
-    is_light: bool
-    often: int | None
 
 
 def _is_turned(line: str, rank: int) -> bool:
@@ -51,12 +46,17 @@ def _is_turned(line: str, rank: int) -> bool:
     return summed != [rank - 1] or left != right or left != list(range(len(left)))
 
 
-def _is_light(name: str, line: str, shapes: list[list[int]]) -> bool:
-    """Whether the compiler is given an op whose operands and result have such shapes."""
+def _work(name: str, shapes: list[list[int]]) -> float:
+    """How many multiplications a product has whose operands and result have such shapes."""
+    # The root of m·k, k·n and m·n.
+    is_product = name in ("dot_general", "linear")
+    return math.sqrt(math.prod(math.prod(shape) for shape in (*shapes[:2], shapes[-1]))) if is_product else 0.0
+
+
+def _is_light(name: str, line: str, rank: int, work: float) -> bool:
+    """Whether the compiler is given an op whose first operand has so many axes."""
     if name in ("dot_general", "linear"):
-        # The root of m·k, k·n and m·n.
-        work = math.sqrt(math.prod(math.prod(shape) for shape in (*shapes[:2], shapes[-1])))
-        return work < _MOST and (name == "linear" or not _is_turned(line, len(shapes[0])))
+        return work < _MOST and (name == "linear" or not _is_turned(line, rank))
     return name in KNOWN
 
 
@@ -66,12 +66,13 @@ def _shape(spec: str) -> list[int]:
     return [int(n) if n.isdigit() else 0 for n in sizes.split(",") if n]
 
 
-def _parted(text: str, graph: Any) -> tuple[str, list[_Node], str] | None:
-    """The head of a program, what it says for each node, and its last line; None if lines and nodes do not go together."""
+def _parted(text: str, graph: Any) -> tuple[str, list[Node], str, dict[int, Value]] | None:
+    """The head of a program, what it says for each node, its last line, and what its values are; None if lines and nodes do not
+    go together."""
     head, *lines, last = text.rstrip("\n").split("\n")
-    given = list(zip(graph.ends()[0], graph.inputs(), strict=True))
-    dtypes = {value: spec[2] for value, spec in given}
-    shapes = {value: [int(n) if str(n).isdigit() else 0 for n in spec[3]] for value, spec in given}
+    values: dict[int, Value] = {}
+    for value, (_, _, dtype, sizes) in zip(graph.ends()[0], graph.inputs(), strict=True):
+        values[value] = Value(_SHORT.get(dtype, dtype), [int(n) if str(n).isdigit() else 0 for n in sizes])
     nodes, at = [], 0
     for name, operands, results in graph.nodes():
         # The last line of a node sets its results; functions that it calls stand before.
@@ -83,17 +84,18 @@ def _parted(text: str, graph: Any) -> tuple[str, list[_Node], str] | None:
             return None
         at += 1
         args, outs = [a for a in operands if a is not None], [out for out, _, _ in results]
-        dtypes.update((out, spec.partition("[")[0]) for out, spec, _ in results)
-        shapes.update((out, _shape(spec)) for out, spec, _ in results)
-        is_light = at == first + 1 and all(dtypes[v] in _PLAIN for v in (*args, *outs))
-        is_light = is_light and _is_light(name, lines[first], [shapes[v] for v in (*args, outs[0])])
+        values.update((out, Value(spec.partition("[")[0], _shape(spec))) for out, spec, _ in results)
+        shapes = [values[v].shape for v in (*args, outs[0])]
+        work = _work(name, shapes)
+        is_light = at == first + 1 and all(values[v].dtype in DTYPES for v in (*args, *outs))
+        is_light = is_light and _is_light(name, lines[first], len(shapes[0]), work)
         size = sum(size for _, _, size in results)
         often = operands[0] if name in _READS_OFTEN else None
-        nodes.append(_Node("\n".join(lines[first:at]), args, outs, size, is_light, often))
-    return (head, nodes, last) if at == len(lines) else None
+        nodes.append(Node(name, "\n".join(lines[first:at]), args, outs, size, work, is_light, often))
+    return (head, nodes, last, values) if at == len(lines) else None
 
 
-def _stages(nodes: list[_Node]) -> list[int]:
+def _stages(nodes: list[Node]) -> list[int]:
     """For each node how many heavy nodes, one after the other, come before it. No way leads from one light node of a stage to
     another through a heavy node, so that they can be one function. Light nodes stand in the last stage where they can, in which
     those are that read them: less has to be kept until then. What is read often is made in a stage before."""
@@ -117,7 +119,7 @@ def _names(values: Iterable[int]) -> str:
     return "".join(f"v{value}, " for value in sorted(values))
 
 
-def _function(nodes: list[_Node], number: int, used: set[int]) -> list[str]:
+def _function(nodes: list[Node], number: int, used: set[int]) -> list[str]:
     """Nodes as a function and its call; `used` is what others read."""
     made = {out for node in nodes for out in node.outs}
     given = {a for node in nodes for a in node.args} - made
@@ -128,14 +130,27 @@ def _function(nodes: list[_Node], number: int, used: set[int]) -> list[str]:
     return [*lines, f"    {_names(made & used)}= ops.run_compiled(ops, {name}, ({_names(given)}))"]
 
 
+def _in_turn(nodes: list[Node]) -> list[str]:
+    """The lines of heavy nodes of one stage; of large products each begins when the one before it is done."""
+    lines, before = [], None
+    for node in nodes:
+        if node.work < _BUSY or "\n" in node.text:
+            lines.append(node.text)
+            continue
+        lines += [node.text] if before is None else [f"    with ops.after(v{before}):", f"    {node.text}"]
+        before = node.outs[0]
+    return lines
+
+
 def clustered(text: str, graph: Any) -> str:
     """The same program; what the compiler is given is in functions that `ops.run_compiled` runs."""
     parts = _parted(text, graph)
     if parts is None:
         return text
-    head, nodes, last = parts
-    stages = _stages(nodes)
+    head, nodes, last, values = parts
     ends = {out for out in graph.ends()[1] if out is not None}
+    nodes = with_sums_beside(with_turned_windows(nodes, ends), values, _LEAST)
+    stages, kernels = _stages(nodes), Kernels(nodes, values, ends)
     lines = [head]
     for number, stage in enumerate(sorted(set(stages))):
         here = [node for node, at in zip(nodes, stages, strict=True) if at == stage]
@@ -143,8 +158,9 @@ def clustered(text: str, graph: Any) -> str:
         others = {id(node) for node in light}
         used = ends | {a for node in nodes if id(node) not in others for a in node.args}
         if len(light) >= _FEWEST and sum(node.size for node in light) >= _LEAST:
-            lines += _function(light, number, used)
+            own = kernels.lines(light)
+            lines += _function(light, number, used) if own is None else own
         else:
             lines += [node.text for node in light]
-        lines += [node.text for node in here if not node.is_light]
+        lines += _in_turn([node for node in here if not node.is_light])
     return "\n".join([*lines, last]) + "\n"
