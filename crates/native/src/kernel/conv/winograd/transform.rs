@@ -2,7 +2,8 @@
 // Loops are counted, as in the register tiles: all of them are unrolled into registers.
 #![allow(clippy::needless_range_loop)]
 
-use crate::simd::multiversion;
+use super::patches::Run;
+use crate::simd::{TileShape, multiversion};
 use num_traits::Float;
 
 /// Numbers that a patch is transformed into.
@@ -119,6 +120,23 @@ fn load<S: Float>(features: &[S], at: usize) -> Lanes<S> {
     lanes
 }
 
+/// Some features of the places that are one above the other, so many behind the first ones of a run.
+#[inline(always)]
+fn column<S: Float, const N: usize>(
+    run: &Run<'_, S, N>,
+    behind: usize,
+    at: usize,
+) -> [Lanes<S>; N] {
+    let mut column = [[S::zero(); LANES]; N];
+    let x = run.first + behind as isize;
+    if x >= 0 && (x as usize) < run.size {
+        for i in 0..N {
+            column[i] = load(run.lines[i].at(x as usize), at);
+        }
+    }
+    column
+}
+
 /// A line of four from planes that lie `plane` apart.
 #[inline(always)]
 fn load_line<S: Float>(data: &[S], at: usize, plane: usize) -> [Lanes<S>; 4] {
@@ -142,29 +160,40 @@ fn put<S: Float>(out: &mut [S], plane: usize, planes: &[[Lanes<S>; 4]; 4]) {
 }
 
 multiversion! {
-    /// A patch: its numbers go to planes that lie `plane` apart.
-    pub(super) fn patch[S: Float](out: &mut [S], plane: usize, places: &[[&[S]; 4]; 4], features: usize) {
-        for at in (0..features).step_by(LANES) {
-            let mut x = [[[S::zero(); LANES]; 4]; 4];
-            for i in 0..4 {
-                for j in 0..4 {
-                    x[i][j] = load(places[i][j], at);
-                }
+    /// Patches: the numbers of one are `pitch` from those of the next, in planes that lie `plane` apart. Neighbours share two
+    /// places across, which are transformed along the other axis once.
+    pub(super) fn patches[S: Float](out: &mut [S], pitch: usize, plane: usize, run: &Run<'_, S, 4>) {
+        for at in (0..run.features).step_by(LANES) {
+            let mut columns = [[[S::zero(); LANES]; 4]; 4];
+            for j in 0..2 {
+                columns[j] = patch_line(column(run, j, at));
             }
-            put(&mut out[at..], plane, &both(x, patch_line));
+            for i in 0..run.count {
+                for j in 2..4 {
+                    columns[j] = patch_line(column(run, STEP * i + j, at));
+                }
+                let mut planes = [[[S::zero(); LANES]; 4]; 4];
+                for k in 0..4 {
+                    planes[k] = patch_line([columns[0][k], columns[1][k], columns[2][k], columns[3][k]]);
+                }
+                put(&mut out[i * pitch + at..], plane, &planes);
+                columns[0] = columns[2];
+                columns[1] = columns[3];
+            }
         }
     }
 
-    /// Gradients of the four results of a patch.
-    pub(super) fn spread[S: Float](out: &mut [S], plane: usize, places: &[[&[S]; 2]; 2], features: usize) {
-        for at in (0..features).step_by(LANES) {
-            let mut x = [[[S::zero(); LANES]; 2]; 2];
-            for i in 0..2 {
-                for j in 0..2 {
-                    x[i][j] = load(places[i][j], at);
+    /// Gradients of the four results of each patch.
+    pub(super) fn spread[S: Float](out: &mut [S], pitch: usize, plane: usize, run: &Run<'_, S, 2>) {
+        for at in (0..run.features).step_by(LANES) {
+            for i in 0..run.count {
+                let [left, right] = [0, 1].map(|j| spread_line(column(run, STEP * i + j, at)));
+                let mut planes = [[[S::zero(); LANES]; 4]; 4];
+                for k in 0..4 {
+                    planes[k] = spread_line([left[k], right[k]]);
                 }
+                put(&mut out[i * pitch + at..], plane, &planes);
             }
-            put(&mut out[at..], plane, &both(x, spread_line));
         }
     }
 
@@ -173,16 +202,31 @@ multiversion! {
         put(out, plane, &both(*taps, filter_line));
     }
 
-    /// The four results of a patch. Line by line, or the compiler keeps the sixteen numbers in memory.
-    pub(super) fn square[S: Float](out: &mut [[[S; LANES]; 2]; 2], data: &[S], plane: usize) {
-        let mut lines = [[[S::zero(); LANES]; 2]; 4];
-        for i in 0..4 {
-            lines[i] = square_line(load_line(data, 4 * i * plane, plane));
-        }
-        for j in 0..2 {
-            let column = square_line([lines[0][j], lines[1][j], lines[2][j], lines[3][j]]);
-            out[0][j] = column[0];
-            out[1][j] = column[1];
+    /// The results of patches side by side, `size` lines and places of them, which lie `strides` apart. Their products are those
+    /// of the rows from `row` on of register tiles that hold sixteen planes each. Line by line, or the compiler keeps the
+    /// sixteen numbers in memory.
+    pub(super) fn squares[S: Float](out: &mut [S], strides: [usize; 2], size: [usize; 2], products: &[S], row: usize, shape: TileShape) {
+        let plane = shape.rows * shape.columns;
+        let (mut tile, mut row) = (row / shape.rows * PLANES * plane, row % shape.rows);
+        for x in (0..size[1]).step_by(STEP) {
+            let data = &products[tile + row * shape.columns..];
+            let mut lines = [[[S::zero(); LANES]; 2]; 4];
+            for i in 0..4 {
+                lines[i] = square_line(load_line(data, 4 * i * plane, plane));
+            }
+            for j in 0..2 {
+                let column = square_line([lines[0][j], lines[1][j], lines[2][j], lines[3][j]]);
+                for i in 0..2 {
+                    if i < size[0] && x + j < size[1] {
+                        let to = i * strides[0] + (x + j) * strides[1];
+                        out[to..to + LANES].copy_from_slice(&column[i]);
+                    }
+                }
+            }
+            row += 1;
+            if row == shape.rows {
+                (tile, row) = (tile + PLANES * plane, 0);
+            }
         }
     }
 
