@@ -170,7 +170,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         };
         let make = || Workspace {
             copies: Room::any(reader.copies(rows)),
-            patches: Room::any(held * taps * PLANES * problem.f),
+            patches: Room::any(PLANES * work.plane()),
             products: Room::any(held * PLANES * shape.columns),
             stage: vec![T::Sum::default(); work.results.stage()],
         };
@@ -218,7 +218,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
 
     /// Elements of one plane of all images that are held.
     fn plane(&self) -> usize {
-        self.depth.rhs.size * self.slot()
+        transform::spaced(self.depth.rhs.size * self.slot())
     }
 
     /// Puts an image's patches into their slot.

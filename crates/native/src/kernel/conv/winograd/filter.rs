@@ -146,8 +146,8 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
         };
         let make = || Workspace {
             copies: [&work.inputs, &work.grads].map(|reader| Room::any(reader.copies(rows))),
-            inputs: Room::any(PLANES * taps * block * pitch[0]),
-            grads: Room::any(PLANES * block * pitch[1]),
+            inputs: Room::any(PLANES * work.planes()[0]),
+            grads: Room::any(PLANES * work.planes()[1]),
         };
         let all = Parts::new(&mut sums);
         parallel::for_tasks_with(tasks, make, |workspace, task| {
@@ -195,6 +195,12 @@ struct Workspace<S> {
 }
 
 impl<T: Real> Work<'_, T> {
+    /// Elements of one plane of the inputs' images that are held, and of the gradients' one.
+    fn planes(&self) -> [usize; 2] {
+        let [inputs, grads] = self.pitch.map(|pitch| self.block * pitch);
+        [self.roles.taps * inputs, grads].map(transform::spaced)
+    }
+
     /// Adds what rows of patches give along a part of the depth.
     fn walk(
         &self,
@@ -212,6 +218,7 @@ impl<T: Real> Work<'_, T> {
         let across = self.inputs.patches.across;
         let patches = rows.start * across..rows.end * across;
         let (taps, [input_pitch, grad_pitch]) = (self.roles.taps, self.pitch);
+        let [input_plane, grad_plane] = self.planes();
         for z in places.clone() {
             // What the first one meets is transformed ahead, then one image for each.
             let new = if z == places.start { 0 } else { taps - 1 };
@@ -222,17 +229,16 @@ impl<T: Real> Work<'_, T> {
                 let zeros = &self.zeros[..self.inputs.features];
                 let images = self.inputs.images(rows.clone(), at, for_inputs, zeros);
                 let mut to = (z + t) % taps * self.block * input_pitch;
-                let plane = taps * self.block * input_pitch;
                 for run in images.runs(patches.clone()) {
-                    transform::patches(&mut inputs[to..], input_pitch, plane, &run);
+                    transform::patches(&mut inputs[to..], input_pitch, input_plane, &run);
                     to += run.count * input_pitch;
                 }
             }
             let zeros = &self.zeros[..self.grads.features];
             let images = self.grads.images(rows.clone(), z, for_grads, zeros);
-            let (mut to, plane) = (0, self.block * grad_pitch);
+            let mut to = 0;
             for run in images.runs(patches.clone()) {
-                transform::spread(&mut grads[to..], grad_pitch, plane, &run);
+                transform::spread(&mut grads[to..], grad_pitch, grad_plane, &run);
                 to += run.count * grad_pitch;
             }
             self.add(sums, begun, (&**inputs, &**grads), z, patches.len());
@@ -257,14 +263,15 @@ impl<T: Real> Work<'_, T> {
         }];
         let row_tiles = self.roles.row_tiles();
         let [input_pitch, grad_pitch] = self.pitch;
+        let [input_plane, grad_plane] = self.planes();
         for (i, sums) in sums.chunks_exact_mut(self.roles.product_len()).enumerate() {
             let (plane, t) = (i / taps, i % taps);
             if met(&self.depth, z, t).is_none() {
                 continue;
             }
-            let slot = plane * taps + (z + t) % taps;
-            let inputs = (&inputs[slot * self.block * input_pitch..], input_pitch);
-            let grads = (&grads[plane * self.block * grad_pitch..], grad_pitch);
+            let slot = (z + t) % taps * self.block * input_pitch;
+            let inputs = (&inputs[plane * input_plane + slot..], input_pitch);
+            let grads = (&grads[plane * grad_plane..], grad_pitch);
             let [(left, left_pitch), (right, right_pitch)] = match self.roles.outputs_across {
                 true => [inputs, grads],
                 false => [grads, inputs],
@@ -272,12 +279,16 @@ impl<T: Real> Work<'_, T> {
             for (tile, sums) in sums.chunks_exact_mut(rows * columns).enumerate() {
                 let (panel, tile) = (tile / row_tiles, tile % row_tiles);
                 let mut offsets = [0; 32];
-                for (r, offset) in offsets[..rows].iter_mut().enumerate() {
+                let whole = (tile + 1) * rows <= self.roles.rows;
+                for (r, offset) in offsets[..rows].iter_mut().enumerate().filter(|_| !whole) {
                     *offset = (tile * rows + r).min(self.roles.rows - 1);
                 }
                 let job = TileJob {
                     a: left,
-                    rows: TileRows::new(&offsets[..rows]),
+                    rows: match whole {
+                        true => TileRows::Even(tile * rows, 1),
+                        false => TileRows::Each(&offsets[..rows]),
+                    },
                     a_step: left_pitch,
                     b: &right[panel * columns..],
                     b_step: right_pitch,

@@ -123,12 +123,21 @@ impl<'a, T: Real> Reader<'a, T> {
         }
         let (size, pitch) = ([self.side, self.across()], self.features);
         let strip = size[0] * size[1] * pitch;
-        for (row, copy) in rows.clone().zip(copies.chunks_exact_mut(strip)) {
+        let (line, mut before) = (size[1] * pitch, None);
+        for (i, row) in rows.clone().enumerate() {
             let (image, place) = self.patches.place(row * self.patches.across);
-            let span = |i: usize| Span {
+            // The row above has copied what both see.
+            let shared = match before {
+                Some(above) if above == image => self.side - STEP,
+                _ => 0,
+            };
+            before = Some(image);
+            let start = i * strip;
+            copies.copy_within(start - shared * line..start, start);
+            let span = |i: usize, behind: usize| Span {
                 axis: self.axes[i],
-                start: place[i] as isize - self.lo[i],
-                size: size[i],
+                start: (place[i] + behind) as isize - self.lo[i],
+                size: size[i] - behind,
             };
             let offset = offset + image as isize * self.image;
             let axis = Axis {
@@ -136,10 +145,10 @@ impl<'a, T: Real> Reader<'a, T> {
                 stride: self.feature,
             };
             slab::fill(
-                copy,
+                &mut copies[start + shared * line..start + strip],
                 self.data,
                 offset,
-                &[span(0), span(1)],
+                &[span(0, shared), span(1, 0)],
                 Channels { axis, pitch },
             );
         }

@@ -15,6 +15,12 @@ pub(super) const SIDE: usize = 4;
 /// Results along the side of the square that it gives.
 pub(super) const STEP: usize = 2;
 
+/// Elements of a plane, rounded up so that the sixteen numbers of a patch do not all fall on the same few lines of the
+/// first-level cache.
+pub(super) fn spaced(plane: usize) -> usize {
+    (plane.div_ceil(LANES) | 1) * LANES
+}
+
 type Lanes<S> = [S; LANES];
 
 #[inline(always)]
@@ -112,6 +118,23 @@ fn both<S: Float, const I: usize, const O: usize>(
     out
 }
 
+/// The second half of that: columns that are transformed, along the other axis.
+#[inline(always)]
+fn rows<S: Float, const I: usize>(
+    columns: &[[Lanes<S>; 4]; I],
+    line: impl Fn([Lanes<S>; I]) -> [Lanes<S>; 4],
+) -> [[Lanes<S>; 4]; 4] {
+    let mut out = [[[S::zero(); LANES]; 4]; 4];
+    for i in 0..4 {
+        let mut row = [[S::zero(); LANES]; I];
+        for j in 0..I {
+            row[j] = columns[j][i];
+        }
+        out[i] = line(row);
+    }
+    out
+}
+
 /// A vector of features.
 #[inline(always)]
 fn load<S: Float>(features: &[S], at: usize) -> Lanes<S> {
@@ -161,38 +184,43 @@ fn put<S: Float>(out: &mut [S], plane: usize, planes: &[[Lanes<S>; 4]; 4]) {
 
 multiversion! {
     /// Patches: the numbers of one are `pitch` from those of the next, in planes that lie `plane` apart. Neighbours share two
-    /// places across, which are transformed along the other axis once.
+    /// places across, which are transformed along the other axis once. Where features are many, they are not: what lies side
+    /// by side is read and written together instead.
     pub(super) fn patches[S: Float](out: &mut [S], pitch: usize, plane: usize, run: &Run<'_, S, 4>) {
-        for at in (0..run.features).step_by(LANES) {
-            let mut columns = [[[S::zero(); LANES]; 4]; 4];
-            for j in 0..2 {
-                columns[j] = patch_line(column(run, j, at));
-            }
+        let mut columns = [[[S::zero(); LANES]; 4]; 4];
+        if run.features > LANES {
             for i in 0..run.count {
-                for j in 2..4 {
-                    columns[j] = patch_line(column(run, STEP * i + j, at));
+                for at in (0..run.features).step_by(LANES) {
+                    for j in 0..4 {
+                        columns[j] = patch_line(column(run, STEP * i + j, at));
+                    }
+                    put(&mut out[i * pitch + at..], plane, &rows(&columns, patch_line));
                 }
-                let mut planes = [[[S::zero(); LANES]; 4]; 4];
-                for k in 0..4 {
-                    planes[k] = patch_line([columns[0][k], columns[1][k], columns[2][k], columns[3][k]]);
-                }
-                put(&mut out[i * pitch + at..], plane, &planes);
-                columns[0] = columns[2];
-                columns[1] = columns[3];
             }
+            return;
+        }
+        for j in 0..2 {
+            columns[j] = patch_line(column(run, j, 0));
+        }
+        for i in 0..run.count {
+            for j in 2..4 {
+                columns[j] = patch_line(column(run, STEP * i + j, 0));
+            }
+            put(&mut out[i * pitch..], plane, &rows(&columns, patch_line));
+            columns[0] = columns[2];
+            columns[1] = columns[3];
         }
     }
 
     /// Gradients of the four results of each patch.
     pub(super) fn spread[S: Float](out: &mut [S], pitch: usize, plane: usize, run: &Run<'_, S, 2>) {
-        for at in (0..run.features).step_by(LANES) {
-            for i in 0..run.count {
-                let [left, right] = [0, 1].map(|j| spread_line(column(run, STEP * i + j, at)));
-                let mut planes = [[[S::zero(); LANES]; 4]; 4];
-                for k in 0..4 {
-                    planes[k] = spread_line([left[k], right[k]]);
+        let mut columns = [[[S::zero(); LANES]; 4]; 2];
+        for i in 0..run.count {
+            for at in (0..run.features).step_by(LANES) {
+                for j in 0..2 {
+                    columns[j] = spread_line(column(run, STEP * i + j, at));
                 }
-                put(&mut out[i * pitch + at..], plane, &planes);
+                put(&mut out[i * pitch + at..], plane, &rows(&columns, spread_line));
             }
         }
     }
