@@ -4,8 +4,8 @@
 //! All three are one sum (`Problem`) with the roles of the axes exchanged, so they share their
 //! strategies: matrix products where a window has one element (`pointwise`), register tiles over input
 //! that is unfolded as it is read (`tiled`), the same with the window as the long axis (`wide`, which is
-//! what a filter gradient looks like), Winograd's way for windows of three by three (`winograd`), channel by
-//! channel (`slide` for windows of three by three, `depthwise`, `planes`), and a plain loop for what is left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
+//! what a filter gradient looks like), Winograd's way for windows of three by three, of volumes too
+//! (`winograd`), channel by channel (`slide` for windows of three by three, `depthwise`, `planes`), and a plain loop for what is left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
 //!
 //! Padding is read as zeros by the fast strategies or not at all, so an infinite filter element may give NaN at a
 //! padded border, as it does in XLA.

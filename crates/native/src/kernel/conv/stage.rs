@@ -122,8 +122,8 @@ impl Stage {
     }
 }
 
-/// Writes places that are `step` from each other.
-fn write_line<T: Real>(
+/// Writes the first `width` features of places that are `step` from each other; their features are `apart` in the result.
+pub(super) fn write_line<T: Real>(
     held: &[T::Sum],
     (columns, width): (usize, usize),
     out: &mut Part<'_, T>,

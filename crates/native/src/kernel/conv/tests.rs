@@ -1,6 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
+mod volumes;
+
 /// A small generator, so that a whole problem comes from one seed.
 struct Dice(u64);
 

@@ -6,20 +6,26 @@
 //! output features), which runs in register tiles like any other convolution. Patches are transformed block by block, so
 //! that nothing leaves the second-level cache.
 //!
+//! Volumes are images one behind the other: taps along the depth are summed as they are, each product runs over all of them.
+//! A task walks along the depth and keeps as many transformed images as there are taps, so that each is transformed once.
+//!
 //! Rounding errors are about those of the definition, since all factors are 1 or 1/2 and fewer numbers are summed. An
 //! infinite element may give NaN where the definition gives an infinity.
 
 mod filter;
 mod patches;
+mod results;
 mod transform;
 
 use super::problem::Dim;
-use super::{PACKED, PARALLEL, Problem, Real};
+use super::{Axis, List, PACKED, PARALLEL, Problem, Real};
 use crate::memory::Room;
 use crate::parallel::{self, Part};
 use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled};
-use patches::{Images, Patches, Reader};
-use transform::{LANES, PLANES, SIDE, STEP};
+use patches::{Images, PATCHES, Patches, Reader};
+use results::Results;
+use std::ops::Range;
+use transform::{LANES, PLANES, SIDE};
 
 pub(super) use filter::{fits as fits_filter, run as run_filter};
 
@@ -27,8 +33,37 @@ pub(super) use filter::{fits as fits_filter, run as run_filter};
 const BLOCK: usize = 1 << 16;
 /// Elements of a filter that stays near while a block of patches passes by.
 const FILTER: usize = 1 << 16;
+/// Elements of transformed patches that are held at once where products run over several images.
+const RING: usize = 1 << 17;
+/// Results along the depth of one task: the images before and behind them are transformed by its neighbours as well.
+const DEEP: usize = 8;
 /// Patches that a transformed filter has to serve.
 const SERVED: usize = 64;
+
+/// The axes of a problem: the depth, then the two of its images. Images alone are one deep.
+fn axes(problem: &Problem) -> Option<[Dim; 3]> {
+    let one = Axis { size: 1, stride: 0 };
+    let flat = Dim {
+        out: one,
+        lhs: one,
+        rhs: one,
+        step: 1,
+        spread: 1,
+        dilation: 1,
+        lo: 0,
+    };
+    match problem.dims[..] {
+        [down, across] => Some([flat, down, across]),
+        [depth, down, across] => Some([depth, down, across]),
+        _ => None,
+    }
+}
+
+/// Which image the tap `t` meets at place `z` along the depth, if there is one.
+fn met(depth: &Dim, z: usize, t: usize) -> Option<usize> {
+    let at = (z + t) as isize - depth.lo;
+    (at >= 0 && (at as usize) < depth.lhs.size).then_some(at as usize)
+}
 
 /// Whether a window moves place by place over an image that has no holes.
 fn is_plain(dim: &Dim) -> bool {
@@ -43,28 +78,34 @@ fn are_vectors(left: usize, right: usize, shape: TileShape) -> bool {
 /// Whether a problem is of that kind, and large enough.
 pub(super) fn fits<T: Real>(problem: &Problem) -> bool {
     let Problem { f, o, b, .. } = *problem;
-    let [down, across] = &problem.dims[..] else {
+    let Some([depth, down, across]) = axes(problem) else {
         return false;
     };
     let plain = |dim: &Dim| is_plain(dim) && dim.rhs.size == 3 && dim.out.size >= SIDE;
-    plain(down)
-        && plain(across)
+    let (taps, patches) = (
+        depth.rhs.size,
+        Patches::new(b, down.out.size, across.out.size),
+    );
+    is_plain(&depth)
+        && plain(&down)
+        && plain(&across)
         && are_vectors(f, o, T::Sum::tile_shape(o, f))
-        && f * o <= FILTER
-        && Patches::new(b, down.out.size, across.out.size).count() >= SERVED
+        && f * o * taps <= FILTER
+        && (taps == 1 || patches.across * PLANES * f * taps <= 2 * RING)
+        && patches.count() * depth.out.size >= SERVED
         && problem.products() >= PARALLEL
 }
 
 /// What the tasks of one group share.
 struct Work<'a, S> {
-    problem: &'a Problem,
-    group: usize,
-    patches: Patches,
+    depth: Dim,
+    features: usize,
     shape: TileShape,
-    /// Register tiles of a block.
-    tiles: usize,
+    /// Patches that are held at once, of as many images as there are taps along the depth.
+    held: usize,
     /// The transformed filter: panels of columns, of each the sixteen planes.
     filter: &'a [S],
+    results: Results<'a>,
 }
 
 /// What a thread keeps between tasks.
@@ -72,43 +113,56 @@ struct Workspace<S> {
     copies: Room<S>,
     patches: Room<S>,
     products: Room<S>,
+    stage: Vec<S>,
 }
 
 /// Solves `problem`, which [`fits`].
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
+    let Some(axes) = axes(problem) else {
+        return;
+    };
+    let [depth, down, across] = axes;
+    let taps = depth.rhs.size;
     let shape = T::Sum::tile_shape(problem.o, usize::MAX);
     let panels = problem.o.div_ceil(shape.columns);
-    let panel = PLANES * problem.f * shape.columns;
+    let panel = PLANES * taps * problem.f * shape.columns;
     let mut filter = Room::<T::Sum>::any(panels * panel);
-    let [down, across] = [0, 1].map(|i| problem.dims[i].out.size);
-    let patches = Patches::new(problem.b, down, across);
-    let tiles = (BLOCK / (PLANES * problem.f * shape.rows)).max(1);
-    let rows = patches.rows_of_task(shape.rows);
+    let patches = Patches::new(problem.b, down.out.size, across.out.size);
+    // Images that several products run over are held for the whole task.
+    let (rows, held) = match taps {
+        1 => {
+            let tiles = (BLOCK / (PLANES * problem.f * shape.rows)).max(1);
+            let rows = patches.rows_of_task(shape.rows, PATCHES);
+            (rows, tiles * shape.rows)
+        }
+        _ => {
+            let most = RING / (PLANES * problem.f * taps);
+            let rows = patches.rows_of_task(shape.rows, most.min(PATCHES));
+            (rows, (rows * patches.across).next_multiple_of(shape.rows))
+        }
+    };
+    let pieces = depth.out.size.div_ceil(DEEP);
+    let deep = depth.out.size.div_ceil(pieces);
     for group in 0..problem.groups {
         parallel::for_chunks_mut(&mut filter, panel, |at, filter| {
-            pack(
-                filter,
-                rhs,
-                problem,
-                group,
-                at / panel * shape.columns,
-                shape.columns,
-            );
+            let first = at / panel * shape.columns;
+            pack(filter, rhs, problem, &axes, group, first, shape.columns);
         });
         let work = Work {
-            problem,
-            group,
-            patches,
+            depth,
+            features: problem.f,
             shape,
-            tiles,
+            held,
             filter: &filter,
+            results: Results::new(problem, &axes, group, patches),
         };
         let reader = Reader {
             data: lhs,
             offset: problem.lhs.offset + group as isize * problem.lhs.group,
             image: problem.lhs.outer,
-            axes: [0, 1].map(|i| problem.dims[i].lhs),
-            lo: [0, 1].map(|i| problem.dims[i].lo),
+            depth: depth.lhs.stride,
+            axes: [down.lhs, across.lhs],
+            lo: [down.lo, across.lo],
             features: problem.f,
             feature: problem.lhs.inner,
             side: SIDE,
@@ -116,152 +170,153 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         };
         let make = || Workspace {
             copies: Room::any(reader.copies(rows)),
-            patches: Room::any(tiles * shape.rows * PLANES * problem.f),
-            products: Room::any(tiles * shape.rows * PLANES * shape.columns),
+            patches: Room::any(PLANES * work.plane()),
+            products: Room::any(held * PLANES * shape.columns),
+            stage: vec![T::Sum::default(); work.results.stage()],
         };
         let zeros = vec![T::Sum::default(); problem.f];
-        let tasks = patches.rows().div_ceil(rows);
+        let tasks = patches.rows().div_ceil(rows) * pieces;
         parallel::for_disjoint(out, tasks, make, |workspace, task, out| {
-            let rows = task * rows..patches.rows().min((task + 1) * rows);
-            let images = reader.images(rows.clone(), &mut workspace.copies, &zeros);
+            let (first, z) = (task / pieces * rows, task % pieces * deep);
+            let rows = first..patches.rows().min(first + rows);
+            let places = z..depth.out.size.min(z + deep);
             let all = rows.start * patches.across..rows.end * patches.across;
-            let step = tiles * shape.rows;
-            for first in all.clone().step_by(step) {
-                let block = first..all.end.min(first + step);
-                work.block::<T>(
-                    &images,
-                    block,
-                    &mut workspace.patches,
-                    &mut workspace.products,
-                    out,
-                );
+            // What the first result meets is transformed ahead, then one image for each result.
+            for (z, new) in places.flat_map(|at| {
+                let first = if at == z { 0 } else { taps - 1 };
+                (first..taps).map(move |t| (at, t))
+            }) {
+                let images = met(&depth, z, new)
+                    .map(|at| reader.images(rows.clone(), at, &mut workspace.copies, &zeros));
+                for first in all.clone().step_by(held) {
+                    let block = first..all.end.min(first + held);
+                    if let Some(images) = &images {
+                        let slot = (z + new) % taps;
+                        work.transform(images, slot, block.clone(), &mut workspace.patches);
+                    }
+                    if new + 1 == taps {
+                        work.block::<T>(
+                            z,
+                            block,
+                            &workspace.patches,
+                            &mut workspace.products,
+                            &mut workspace.stage,
+                            out,
+                        );
+                    }
+                }
             }
         });
     }
 }
 
 impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
-    /// The results of consecutive patches.
-    fn block<T: Real<Sum = S>>(
+    /// Elements of one plane of one image's patches.
+    fn slot(&self) -> usize {
+        self.held * self.features
+    }
+
+    /// Elements of one plane of all images that are held.
+    fn plane(&self) -> usize {
+        transform::spaced(self.depth.rhs.size * self.slot())
+    }
+
+    /// Puts an image's patches into their slot.
+    fn transform(
         &self,
         images: &Images<'_, S>,
-        block: std::ops::Range<usize>,
+        slot: usize,
+        block: Range<usize>,
         patches: &mut [S],
+    ) {
+        let mut to = slot * self.slot();
+        for run in images.runs(block) {
+            transform::patches(&mut patches[to..], self.features, self.plane(), &run);
+            to += run.count * self.features;
+        }
+    }
+
+    /// The results of consecutive patches at place `z` along the depth.
+    fn block<T: Real<Sum = S>>(
+        &self,
+        z: usize,
+        block: Range<usize>,
+        patches: &[S],
         products: &mut [S],
+        stage: &mut [S],
         out: &mut Part<'_, T>,
     ) {
         let TileShape { rows, columns } = self.shape;
-        let plane = self.tiles * rows * self.problem.f;
-        for (i, patch) in block.clone().enumerate() {
-            let places = images.patch(patch);
-            transform::patch(
-                &mut patches[i * self.problem.f..],
-                plane,
-                &places,
-                images.features,
-            );
-        }
+        let (taps, plane) = (self.depth.rhs.size, self.plane());
         let (count, tile) = (block.len(), rows * columns);
-        let mut square = [[[S::zero(); LANES]; STEP]; STEP];
-        let side = self.problem.out;
-        let base = side.offset + self.group as isize * side.group;
-        let panel = PLANES * self.problem.f * columns;
-        for (index, filter) in self.filter.chunks_exact(panel).enumerate() {
-            for (p, filter) in filter.chunks_exact(self.problem.f * columns).enumerate() {
+        let segments: List<Segment> = (0..taps)
+            .filter(|&t| met(&self.depth, z, t).is_some())
+            .map(|t| Segment {
+                a: (z + t) % taps * self.slot(),
+                b: t * self.features * columns,
+                len: self.features,
+            })
+            .collect();
+        let summed = taps * self.features * columns;
+        for (index, filter) in self.filter.chunks_exact(PLANES * summed).enumerate() {
+            for (p, filter) in filter.chunks_exact(summed).enumerate() {
                 for first in (0..count).step_by(rows) {
                     let at = (first / rows * PLANES + p) * tile;
                     let job = TileJob {
                         a: &patches[p * plane..(p + 1) * plane],
                         // What a short last tile reads beyond the patches is not used.
-                        rows: TileRows::Even(first * self.problem.f, self.problem.f),
+                        rows: TileRows::Even(first * self.features, self.features),
                         a_step: 1,
                         b: filter,
                         b_step: columns,
-                        segments: &[Segment {
-                            a: 0,
-                            b: 0,
-                            len: self.problem.f,
-                        }],
+                        segments: &segments,
                         accumulate: false,
                         out_step: columns,
                     };
                     S::tile(self.shape, &job, &mut products[at..at + tile]);
                 }
             }
-            let o = index * columns;
-            let width = columns.min(self.problem.o - o);
-            let base = base + o as isize * side.inner;
-            for (i, patch) in block.clone().enumerate() {
-                let at = i / rows * PLANES * tile + i % rows * columns;
-                for first in (0..width).step_by(LANES) {
-                    transform::square(&mut square, &products[at + first..], tile);
-                    let base = base + first as isize * side.inner;
-                    self.store(&square, base, patch, out);
-                }
-            }
-        }
-    }
-
-    /// Writes the four results of a patch, as far as they are within the image.
-    fn store<T: Real<Sum = S>>(
-        &self,
-        square: &[[[S; LANES]; STEP]; STEP],
-        base: isize,
-        patch: usize,
-        out: &mut Part<'_, T>,
-    ) {
-        let (image, place) = self.patches.place(patch);
-        let [down, across] = [0, 1].map(|i| self.problem.dims[i].out);
-        let side = self.problem.out;
-        let base = base + image as isize * side.outer;
-        for (i, line) in square.iter().enumerate().take(down.size - place[0]) {
-            let base = base + (place[0] + i) as isize * down.stride;
-            for (j, lanes) in line.iter().enumerate().take(across.size - place[1]) {
-                let start = base + (place[1] + j) as isize * across.stride;
-                if side.inner == 1 {
-                    let out = out.slice(start as usize, LANES);
-                    for (out, &x) in out.iter_mut().zip(lanes) {
-                        *out = T::narrow(x);
-                    }
-                } else {
-                    for (k, &x) in lanes.iter().enumerate() {
-                        out.set((start + k as isize * side.inner) as usize, T::narrow(x));
-                    }
-                }
-            }
+            let first = index * columns;
+            self.results
+                .write::<T>(products, self.shape, first, z, block.clone(), stage, out);
         }
     }
 }
 
-/// Transforms the filter's columns from `first` on: plane by plane, feature by feature, columns side by side.
+/// Transforms the filter's columns from `first` on: plane by plane, taps along the depth, feature by feature, columns side by
+/// side.
 fn pack<T: Real>(
     out: &mut [T::Sum],
     rhs: &[T],
     problem: &Problem,
+    axes: &[Dim; 3],
     group: usize,
     first: usize,
     columns: usize,
 ) {
     let side = problem.rhs;
     let base = side.offset + group as isize * side.group;
-    let plane = problem.f * columns;
-    for f in 0..problem.f {
+    let [depth, down, across] = axes.map(|dim| dim.rhs);
+    let plane = depth.size * problem.f * columns;
+    for row in 0..depth.size * problem.f {
+        let (t, f) = (row / problem.f, row % problem.f);
         for lane in (0..columns).step_by(LANES) {
             let o = first + lane;
             let width = LANES.min(problem.o.saturating_sub(o));
-            let base = base + f as isize * side.inner + o as isize * side.outer;
+            let base = base
+                + t as isize * depth.stride
+                + f as isize * side.inner
+                + o as isize * side.outer;
             let mut taps = [[[T::Sum::default(); LANES]; 3]; 3];
             for (i, line) in taps.iter_mut().enumerate() {
                 for (j, tap) in line.iter_mut().enumerate() {
-                    let at = base
-                        + i as isize * problem.dims[0].rhs.stride
-                        + j as isize * problem.dims[1].rhs.stride;
+                    let at = base + i as isize * down.stride + j as isize * across.stride;
                     for (k, tap) in tap[..width].iter_mut().enumerate() {
                         *tap = rhs[(at + k as isize * side.outer) as usize].widen();
                     }
                 }
             }
-            transform::filter(&mut out[f * columns + lane..], plane, &taps);
+            transform::filter(&mut out[row * columns + lane..], plane, &taps);
         }
     }
 }

@@ -1,15 +1,18 @@
 //! The filter's gradient by the same way: gradients of the results are spread over sixteen planes, in each of which the sum
 //! over all patches is a matrix product (output features by patches by features); nine taps come out of the sixteen sums.
+//! Taps along the depth of volumes have sixteen sums each: an image's gradients meet as many of the inputs' images.
 //!
 //! A fixed number of tasks sum their share of the patches, so results do not depend on the number of threads.
 
+use super::super::problem::Dim;
 use super::super::sum;
 use super::patches::{Patches, Reader};
 use super::transform::{self, LANES, PLANES, SIDE, STEP};
-use super::{PACKED, PARALLEL, Problem, Real, are_vectors, is_plain};
+use super::{DEEP, List, PACKED, PARALLEL, Problem, Real, are_vectors, axes, is_plain, met};
 use crate::memory::Room;
 use crate::parallel::{self, Part, Parts};
 use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, fitting_shape};
+use std::ops::Range;
 
 /// Tasks to aim at, and to have at least.
 const TASKS: (usize, usize) = (16, 4);
@@ -26,10 +29,12 @@ struct Roles {
     rows: usize,
     columns: usize,
     shape: TileShape,
+    /// Taps along the depth.
+    taps: usize,
 }
 
 impl Roles {
-    fn new<S: Tiled>(problem: &Problem) -> Self {
+    fn new<S: Tiled>(problem: &Problem, taps: usize) -> Self {
         let outputs_across = problem.out.inner == 1;
         let (rows, columns) = match outputs_across {
             true => (problem.b, problem.o),
@@ -40,6 +45,7 @@ impl Roles {
             rows,
             columns,
             shape: fitting_shape::<S>(rows, columns),
+            taps,
         }
     }
 
@@ -47,38 +53,59 @@ impl Roles {
         self.rows.div_ceil(self.shape.rows)
     }
 
-    /// Elements of the sums: whole register tiles of sixteen planes.
-    fn sums_len(&self) -> usize {
+    /// Elements of the sums of one plane and one tap: whole register tiles.
+    fn product_len(&self) -> usize {
         let tiles = self.row_tiles() * self.columns.div_ceil(self.shape.columns);
-        PLANES * tiles * self.shape.rows * self.shape.columns
+        tiles * self.shape.rows * self.shape.columns
+    }
+
+    /// Elements of all sums: sixteen planes, in each of which the taps along the depth follow each other.
+    fn sums_len(&self) -> usize {
+        PLANES * self.taps * self.product_len()
     }
 }
 
 /// Whether a problem is the gradient of such a filter, and large enough.
 pub(in super::super) fn fits<T: Real>(problem: &Problem) -> bool {
-    let [down, across] = &problem.dims[..] else {
+    let Some([depth, down, across]) = axes(problem) else {
         return false;
     };
-    let roles = Roles::new::<T::Sum>(problem);
-    is_plain(down)
-        && is_plain(across)
+    let roles = Roles::new::<T::Sum>(problem, depth.out.size);
+    let patches = Patches::new(problem.f, down.rhs.size, across.rhs.size);
+    is_plain(&depth)
+        && is_plain(&down)
+        && is_plain(&across)
         && down.out.size == 3
         && across.out.size == 3
         && down.rhs.size.min(across.rhs.size) >= SIDE
         && are_vectors(problem.b, problem.o, roles.shape)
         && roles.sums_len() * TASKS.1 <= PACKED
-        && Patches::new(problem.f, down.rhs.size, across.rhs.size).count() >= SERVED
+        && patches.count() * depth.rhs.size >= SERVED
         && problem.products() >= PARALLEL
 }
 
 /// Solves `problem`, which [`fits`].
 pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
-    let roles = Roles::new::<T::Sum>(problem);
-    let [down, across] = [0, 1].map(|i| problem.dims[i]);
+    let Some([depth, down, across]) = axes(problem) else {
+        return;
+    };
+    let taps = depth.out.size;
+    let roles = Roles::new::<T::Sum>(problem, taps);
     let patches = Patches::new(problem.f, down.rhs.size, across.rhs.size);
     let len = roles.sums_len();
-    let tasks = (PACKED / len).clamp(TASKS.1, TASKS.0);
-    let share = patches.rows().div_ceil(tasks);
+    let most = (PACKED / len).clamp(TASKS.1, TASKS.0);
+    let near = BLOCK.div_ceil(patches.across).max(1);
+    // Volumes are cut along the depth as well, where their rows are too few for whole blocks.
+    let pieces = match most / patches.rows().div_ceil(near) {
+        0 => 1,
+        few => few.min(depth.rhs.size.div_ceil(DEEP)),
+    };
+    let deep = depth.rhs.size.div_ceil(pieces);
+    let share = patches.rows().div_ceil(most / pieces);
+    let tasks = patches.rows().div_ceil(share) * pieces;
+    // A task that has little more than a block takes it as one: its sums would pass by twice.
+    let rows = if share <= 2 * near { share } else { near };
+    let block = rows * patches.across;
     let mut sums = Room::<T::Sum>::any(tasks * len);
     let zeros = vec![T::Sum::default(); problem.b.max(problem.o)];
     // Whole register tiles: what is beyond the last feature is read and not used.
@@ -88,6 +115,7 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
             data: lhs,
             offset: problem.lhs.offset + group as isize * problem.lhs.group,
             image: problem.lhs.inner,
+            depth: depth.lhs.stride,
             axes: [down.lhs, across.lhs],
             lo: [down.lo, across.lo],
             features: problem.b,
@@ -99,6 +127,7 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
             data: rhs,
             offset: problem.rhs.offset + group as isize * problem.rhs.group,
             image: problem.rhs.inner,
+            depth: depth.rhs.stride,
             axes: [down.rhs, across.rhs],
             lo: [0, 0],
             features: problem.o,
@@ -106,58 +135,37 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
             side: STEP,
             patches,
         };
-        // A task that has little more than a block takes it as one: its sums would pass by twice.
-        let rows = match BLOCK.div_ceil(patches.across).max(1) {
-            rows if share <= 2 * rows => share,
-            rows => rows,
+        let work = Work {
+            inputs,
+            grads,
+            depth,
+            roles,
+            pitch,
+            block,
+            zeros: &zeros,
         };
-        let block = rows * patches.across;
-        let make = || {
-            (
-                [
-                    Room::any(inputs.copies(rows)),
-                    Room::any(grads.copies(rows)),
-                ],
-                pitch.map(|pitch| Room::any(PLANES * block * pitch)),
-            )
+        let make = || Workspace {
+            copies: [&work.inputs, &work.grads].map(|reader| Room::any(reader.copies(rows))),
+            inputs: Room::any(PLANES * work.planes()[0]),
+            grads: Room::any(PLANES * work.planes()[1]),
         };
         let all = Parts::new(&mut sums);
-        parallel::for_tasks_with(tasks, make, |(copies, [left, right]), task| {
+        parallel::for_tasks_with(tasks, make, |workspace, task| {
             let mut part = all.task(task);
             let sums = part.slice(task * len, len);
-            let end = patches.rows().min((task + 1) * share);
-            if task * share >= end {
-                sums.fill(T::Sum::default());
-            }
-            for first in (task * share..end).step_by(rows) {
+            let (first, z) = (task / pieces * share, task % pieces * deep);
+            let places = z..depth.rhs.size.min(z + deep);
+            let end = patches.rows().min(first + share);
+            let mut begun: List<bool> = (0..taps).map(|_| false).collect();
+            for first in (first..end).step_by(rows) {
                 let rows = first..end.min(first + rows);
-                let [for_inputs, for_grads] = copies;
-                let inputs = inputs.images(rows.clone(), for_inputs, &zeros[..problem.b]);
-                let grads = grads.images(rows.clone(), for_grads, &zeros[..problem.o]);
-                let patches = rows.start * patches.across..rows.end * patches.across;
-                for (i, patch) in patches.clone().enumerate() {
-                    let at = i * pitch[0];
-                    transform::patch(
-                        &mut left[at..],
-                        block * pitch[0],
-                        &inputs.patch(patch),
-                        problem.b,
-                    );
-                    let at = i * pitch[1];
-                    transform::spread(
-                        &mut right[at..],
-                        block * pitch[1],
-                        &grads.patch(patch),
-                        problem.o,
-                    );
+                work.walk(workspace, sums, &mut begun, rows, places.clone());
+            }
+            // Taps that met nothing.
+            for (i, sums) in sums.chunks_exact_mut(roles.product_len()).enumerate() {
+                if !begun[i % taps] {
+                    sums.fill(T::Sum::default());
                 }
-                let (inputs, grads) = ((&**left, pitch[0]), (&**right, pitch[1]));
-                let operands = match roles.outputs_across {
-                    true => [inputs, grads],
-                    false => [grads, inputs],
-                };
-                let begun = first > task * share;
-                add(sums, begun, roles, operands, block, patches.len());
             }
         });
         sum::collect(&mut sums, len);
@@ -165,57 +173,155 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
     }
 }
 
-/// Adds the products of `count` patches to all sums, or begins with them. An operand, rows or columns, is what it holds and
-/// how far its patches are apart.
-fn add<S: Tiled>(
-    sums: &mut [S],
-    begun: bool,
+/// What the tasks of one group share.
+struct Work<'a, T: Real> {
+    inputs: Reader<'a, T>,
+    grads: Reader<'a, T>,
+    depth: Dim,
     roles: Roles,
-    [(left, left_pitch), (right, right_pitch)]: [(&[S], usize); 2],
+    /// How far patches are apart, of inputs and of gradients.
+    pitch: [usize; 2],
+    /// Patches of an image that are held at once.
     block: usize,
-    count: usize,
-) {
-    let TileShape { rows, columns } = roles.shape;
-    let segments = [Segment {
-        a: 0,
-        b: 0,
-        len: count,
-    }];
-    let row_tiles = roles.row_tiles();
-    let tiles = sums.len() / (PLANES * rows * columns);
-    for (i, sums) in sums.chunks_exact_mut(rows * columns).enumerate() {
-        let (plane, tile) = (i / tiles, i % tiles);
-        let (panel, tile) = (tile / row_tiles, tile % row_tiles);
-        let mut offsets = [0; 32];
-        for (r, offset) in offsets[..rows].iter_mut().enumerate() {
-            *offset = (tile * rows + r).min(roles.rows - 1);
+    zeros: &'a [T::Sum],
+}
+
+/// What a thread keeps between tasks.
+struct Workspace<S> {
+    copies: [Room<S>; 2],
+    /// Of as many images as there are taps along the depth.
+    inputs: Room<S>,
+    grads: Room<S>,
+}
+
+impl<T: Real> Work<'_, T> {
+    /// Elements of one plane of the inputs' images that are held, and of the gradients' one.
+    fn planes(&self) -> [usize; 2] {
+        let [inputs, grads] = self.pitch.map(|pitch| self.block * pitch);
+        [self.roles.taps * inputs, grads].map(transform::spaced)
+    }
+
+    /// Adds what rows of patches give along a part of the depth.
+    fn walk(
+        &self,
+        workspace: &mut Workspace<T::Sum>,
+        sums: &mut [T::Sum],
+        begun: &mut [bool],
+        rows: Range<usize>,
+        places: Range<usize>,
+    ) {
+        let Workspace {
+            copies: [for_inputs, for_grads],
+            inputs,
+            grads,
+        } = workspace;
+        let across = self.inputs.patches.across;
+        let patches = rows.start * across..rows.end * across;
+        let (taps, [input_pitch, grad_pitch]) = (self.roles.taps, self.pitch);
+        let [input_plane, grad_plane] = self.planes();
+        for z in places.clone() {
+            // What the first one meets is transformed ahead, then one image for each.
+            let new = if z == places.start { 0 } else { taps - 1 };
+            for t in new..taps {
+                let Some(at) = met(&self.depth, z, t) else {
+                    continue;
+                };
+                let zeros = &self.zeros[..self.inputs.features];
+                let images = self.inputs.images(rows.clone(), at, for_inputs, zeros);
+                let mut to = (z + t) % taps * self.block * input_pitch;
+                for run in images.runs(patches.clone()) {
+                    transform::patches(&mut inputs[to..], input_pitch, input_plane, &run);
+                    to += run.count * input_pitch;
+                }
+            }
+            let zeros = &self.zeros[..self.grads.features];
+            let images = self.grads.images(rows.clone(), z, for_grads, zeros);
+            let mut to = 0;
+            for run in images.runs(patches.clone()) {
+                transform::spread(&mut grads[to..], grad_pitch, grad_plane, &run);
+                to += run.count * grad_pitch;
+            }
+            self.add(sums, begun, (&**inputs, &**grads), z, patches.len());
         }
-        let job = TileJob {
-            a: &left[plane * block * left_pitch..],
-            rows: TileRows::new(&offsets[..rows]),
-            a_step: left_pitch,
-            b: &right[plane * block * right_pitch + panel * columns..],
-            b_step: right_pitch,
-            segments: &segments,
-            accumulate: begun,
-            out_step: columns,
-        };
-        S::tile(roles.shape, &job, sums);
+    }
+
+    /// Adds the products of `count` patches to all sums, or begins with them.
+    fn add(
+        &self,
+        sums: &mut [T::Sum],
+        begun: &mut [bool],
+        (inputs, grads): (&[T::Sum], &[T::Sum]),
+        z: usize,
+        count: usize,
+    ) {
+        let Roles { shape, taps, .. } = self.roles;
+        let TileShape { rows, columns } = shape;
+        let segments = [Segment {
+            a: 0,
+            b: 0,
+            len: count,
+        }];
+        let row_tiles = self.roles.row_tiles();
+        let [input_pitch, grad_pitch] = self.pitch;
+        let [input_plane, grad_plane] = self.planes();
+        for (i, sums) in sums.chunks_exact_mut(self.roles.product_len()).enumerate() {
+            let (plane, t) = (i / taps, i % taps);
+            if met(&self.depth, z, t).is_none() {
+                continue;
+            }
+            let slot = (z + t) % taps * self.block * input_pitch;
+            let inputs = (&inputs[plane * input_plane + slot..], input_pitch);
+            let grads = (&grads[plane * grad_plane..], grad_pitch);
+            let [(left, left_pitch), (right, right_pitch)] = match self.roles.outputs_across {
+                true => [inputs, grads],
+                false => [grads, inputs],
+            };
+            for (tile, sums) in sums.chunks_exact_mut(rows * columns).enumerate() {
+                let (panel, tile) = (tile / row_tiles, tile % row_tiles);
+                let mut offsets = [0; 32];
+                let whole = (tile + 1) * rows <= self.roles.rows;
+                for (r, offset) in offsets[..rows].iter_mut().enumerate().filter(|_| !whole) {
+                    *offset = (tile * rows + r).min(self.roles.rows - 1);
+                }
+                let job = TileJob {
+                    a: left,
+                    rows: match whole {
+                        true => TileRows::Even(tile * rows, 1),
+                        false => TileRows::Each(&offsets[..rows]),
+                    },
+                    a_step: left_pitch,
+                    b: &right[panel * columns..],
+                    b_step: right_pitch,
+                    segments: &segments,
+                    accumulate: begun[t],
+                    out_step: columns,
+                };
+                T::Sum::tile(shape, &job, sums);
+            }
+        }
+        for (t, begun) in begun.iter_mut().enumerate() {
+            *begun |= met(&self.depth, z, t).is_some();
+        }
     }
 }
 
 /// Writes the taps' gradients.
 fn store<T: Real>(out: &mut [T], sums: &[T::Sum], roles: Roles, problem: &Problem, group: usize) {
+    let Some([depth, down, across]) = axes(problem).map(|axes| axes.map(|dim| dim.out.stride))
+    else {
+        return;
+    };
     let TileShape { rows, columns } = roles.shape;
     let (row_tiles, plane) = (roles.row_tiles(), sums.len() / PLANES);
     let side = problem.out;
     let base = side.offset + group as isize * side.group;
-    let [down, across] = [0, 1].map(|i| problem.dims[i].out.stride);
     let (by_row, by_column) = match roles.outputs_across {
         true => (side.outer, side.inner),
         false => (side.inner, side.outer),
     };
-    let write = |(): &mut (), tile: usize, out: &mut Part<'_, T>| {
+    let write = |(): &mut (), task: usize, out: &mut Part<'_, T>| {
+        let (t, tile) = (task / row_tiles, task % row_tiles);
+        let (base, sums) = (base + t as isize * depth, &sums[t * roles.product_len()..]);
         let mut taps = [[[T::Sum::default(); LANES]; 3]; 3];
         for row in tile * rows..roles.rows.min((tile + 1) * rows) {
             for column in (0..roles.columns).step_by(LANES) {
@@ -241,5 +347,5 @@ fn store<T: Real>(out: &mut [T], sums: &[T::Sum], roles: Roles, problem: &Proble
             }
         }
     };
-    parallel::for_disjoint(out, row_tiles, || (), write);
+    parallel::for_disjoint(out, roles.taps * row_tiles, || (), write);
 }

@@ -5,8 +5,8 @@ use super::super::{Axis, Real};
 use super::transform::STEP;
 use std::ops::Range;
 
-/// Patches of one task.
-const PATCHES: usize = 224;
+/// Patches of one task, of images that are read once.
+pub(super) const PATCHES: usize = 224;
 
 /// The patches of a stack of images, counted along rows, then down an image, then from image to image.
 #[derive(Clone, Copy, Debug)]
@@ -42,13 +42,18 @@ impl Patches {
         (row / self.down, [row % self.down * STEP, column * STEP])
     }
 
-    /// Rows of one task: whole register tiles of so many patches, as nearly as can be.
-    pub fn rows_of_task(&self, tile: usize) -> usize {
+    /// The first patch behind the row of this one.
+    pub fn row_end(&self, patch: usize) -> usize {
+        (patch / self.across + 1) * self.across
+    }
+
+    /// Rows of one task of at most so many patches: whole register tiles, as nearly as can be.
+    pub fn rows_of_task(&self, tile: usize, patches: usize) -> usize {
         let waste = |rows: &usize| {
             let patches = rows * self.across;
             (patches.next_multiple_of(tile) - patches) * 1000 / patches
         };
-        let most = (PATCHES / self.across).clamp(1, self.rows());
+        let most = (patches / self.across).clamp(1, self.rows());
         (most.div_ceil(2)..=most).min_by_key(waste).unwrap_or(1)
     }
 }
@@ -59,6 +64,8 @@ pub(super) struct Reader<'a, T> {
     pub offset: isize,
     /// From image to image.
     pub image: isize,
+    /// From one image of a volume to the next.
+    pub depth: isize,
     pub axes: [Axis; 2],
     /// How many places before the first one the first patch begins.
     pub lo: [isize; 2],
@@ -89,20 +96,22 @@ impl<'a, T: Real> Reader<'a, T> {
         }
     }
 
-    /// Rows of patches with features side by side: as they lie, or copied row by row.
+    /// Rows of patches, so deep in their volumes, with features side by side: as they lie, or copied row by row.
     pub fn images<'c>(
         &self,
         rows: Range<usize>,
+        deep: usize,
         copies: &'c mut [T::Sum],
         zeros: &'c [T::Sum],
     ) -> Images<'c, T::Sum>
     where
         'a: 'c,
     {
+        let offset = self.offset + deep as isize * self.depth;
         if let Some(data) = self.direct() {
             return Images {
                 data,
-                offset: self.offset,
+                offset,
                 image: self.image,
                 axes: self.axes,
                 lo: self.lo,
@@ -114,23 +123,32 @@ impl<'a, T: Real> Reader<'a, T> {
         }
         let (size, pitch) = ([self.side, self.across()], self.features);
         let strip = size[0] * size[1] * pitch;
-        for (row, copy) in rows.clone().zip(copies.chunks_exact_mut(strip)) {
+        let (line, mut before) = (size[1] * pitch, None);
+        for (i, row) in rows.clone().enumerate() {
             let (image, place) = self.patches.place(row * self.patches.across);
-            let span = |i: usize| Span {
-                axis: self.axes[i],
-                start: place[i] as isize - self.lo[i],
-                size: size[i],
+            // The row above has copied what both see.
+            let shared = match before {
+                Some(above) if above == image => self.side - STEP,
+                _ => 0,
             };
-            let offset = self.offset + image as isize * self.image;
+            before = Some(image);
+            let start = i * strip;
+            copies.copy_within(start - shared * line..start, start);
+            let span = |i: usize, behind: usize| Span {
+                axis: self.axes[i],
+                start: (place[i] + behind) as isize - self.lo[i],
+                size: size[i] - behind,
+            };
+            let offset = offset + image as isize * self.image;
             let axis = Axis {
                 size: self.features,
                 stride: self.feature,
             };
             slab::fill(
-                copy,
+                &mut copies[start + shared * line..start + strip],
                 self.data,
                 offset,
-                &[span(0), span(1)],
+                &[span(0, shared), span(1, 0)],
                 Channels { axis, pitch },
             );
         }
@@ -171,39 +189,75 @@ pub(super) struct Images<'a, S> {
     zeros: &'a [S],
 }
 
-impl<'a, S> Images<'a, S> {
-    /// The features of the `N` by `N` places of a patch.
-    #[inline]
-    pub fn patch<const N: usize>(&self, patch: usize) -> [[&'a [S]; N]; N] {
-        let (image, place) = self.patches.place(patch - self.first);
+impl<'a, S: Copy> Images<'a, S> {
+    /// Consecutive patches of `N` by `N` places, row by row.
+    pub fn runs<const N: usize>(
+        &self,
+        patches: Range<usize>,
+    ) -> impl Iterator<Item = Run<'a, S, N>> {
+        let mut start = patches.start;
+        std::iter::from_fn(move || {
+            let run = start
+                ..patches
+                    .end
+                    .min(self.patches.row_end(start - self.first) + self.first);
+            start = run.end;
+            (!run.is_empty()).then(|| self.run(run))
+        })
+    }
+
+    fn run<const N: usize>(&self, patches: Range<usize>) -> Run<'a, S, N> {
+        let (image, place) = self.patches.place(patches.start - self.first);
         let offset = self.offset + image as isize * self.image;
-        let mut places = [[self.zeros; N]; N];
-        let [first, last] = [0, N - 1].map(|i| {
-            let y = within(place[0] + i, self.lo[0], self.axes[0])?;
-            Some(offset + y + within(place[1] + i, self.lo[1], self.axes[1])?)
-        });
-        if let (Some(first), Some(_)) = (first, last) {
-            let [down, across] = [0, 1].map(|i| self.axes[i].stride);
-            for (i, line) in places.iter_mut().enumerate() {
-                for (j, features) in line.iter_mut().enumerate() {
-                    let start = (first + i as isize * down + j as isize * across) as usize;
-                    *features = &self.data[start..start + self.features];
-                }
-            }
-            return places;
-        }
-        for (i, line) in places.iter_mut().enumerate() {
-            let Some(y) = within(place[0] + i, self.lo[0], self.axes[0]) else {
-                continue;
-            };
-            for (j, features) in line.iter_mut().enumerate() {
-                if let Some(x) = within(place[1] + j, self.lo[1], self.axes[1]) {
-                    let start = (offset + y + x) as usize;
-                    *features = &self.data[start..start + self.features];
-                }
+        let mut lines = [Line {
+            data: self.zeros,
+            start: 0,
+            step: 0,
+        }; N];
+        for (i, line) in lines.iter_mut().enumerate() {
+            if let Some(y) = within(place[0] + i, self.lo[0], self.axes[0]) {
+                *line = Line {
+                    data: self.data,
+                    start: offset + y,
+                    step: self.axes[1].stride,
+                };
             }
         }
-        places
+        Run {
+            lines,
+            first: place[1] as isize - self.lo[1],
+            size: self.axes[1].size,
+            count: patches.len(),
+            features: self.features,
+        }
+    }
+}
+
+/// Patches side by side.
+pub(super) struct Run<'a, S, const N: usize> {
+    /// What they see, from top to bottom.
+    pub lines: [Line<'a, S>; N],
+    /// The first place that they see. It may lie before the lines begin, as the last one may lie behind them.
+    pub first: isize,
+    /// Places of a line.
+    pub size: usize,
+    pub count: usize,
+    pub features: usize,
+}
+
+/// A line of places with features side by side. Beyond the border of the image its places are one, of zeros.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a, S> {
+    data: &'a [S],
+    start: isize,
+    step: isize,
+}
+
+impl<'a, S> Line<'a, S> {
+    /// The features from place `x` on.
+    #[inline(always)]
+    pub fn at(&self, x: usize) -> &'a [S] {
+        &self.data[(self.start + x as isize * self.step) as usize..]
     }
 }
 

@@ -2,7 +2,8 @@
 // Loops are counted, as in the register tiles: all of them are unrolled into registers.
 #![allow(clippy::needless_range_loop)]
 
-use crate::simd::multiversion;
+use super::patches::Run;
+use crate::simd::{TileShape, multiversion};
 use num_traits::Float;
 
 /// Numbers that a patch is transformed into.
@@ -13,6 +14,12 @@ pub(super) const LANES: usize = 16;
 pub(super) const SIDE: usize = 4;
 /// Results along the side of the square that it gives.
 pub(super) const STEP: usize = 2;
+
+/// Elements of a plane, rounded up so that the sixteen numbers of a patch do not all fall on the same few lines of the
+/// first-level cache.
+pub(super) fn spaced(plane: usize) -> usize {
+    (plane.div_ceil(LANES) | 1) * LANES
+}
 
 type Lanes<S> = [S; LANES];
 
@@ -111,12 +118,46 @@ fn both<S: Float, const I: usize, const O: usize>(
     out
 }
 
+/// The second half of that: columns that are transformed, along the other axis.
+#[inline(always)]
+fn rows<S: Float, const I: usize>(
+    columns: &[[Lanes<S>; 4]; I],
+    line: impl Fn([Lanes<S>; I]) -> [Lanes<S>; 4],
+) -> [[Lanes<S>; 4]; 4] {
+    let mut out = [[[S::zero(); LANES]; 4]; 4];
+    for i in 0..4 {
+        let mut row = [[S::zero(); LANES]; I];
+        for j in 0..I {
+            row[j] = columns[j][i];
+        }
+        out[i] = line(row);
+    }
+    out
+}
+
 /// A vector of features.
 #[inline(always)]
 fn load<S: Float>(features: &[S], at: usize) -> Lanes<S> {
     let mut lanes = [S::zero(); LANES];
     lanes.copy_from_slice(&features[at..at + LANES]);
     lanes
+}
+
+/// Some features of the places that are one above the other, so many behind the first ones of a run.
+#[inline(always)]
+fn column<S: Float, const N: usize>(
+    run: &Run<'_, S, N>,
+    behind: usize,
+    at: usize,
+) -> [Lanes<S>; N] {
+    let mut column = [[S::zero(); LANES]; N];
+    let x = run.first + behind as isize;
+    if x >= 0 && (x as usize) < run.size {
+        for i in 0..N {
+            column[i] = load(run.lines[i].at(x as usize), at);
+        }
+    }
+    column
 }
 
 /// A line of four from planes that lie `plane` apart.
@@ -142,29 +183,45 @@ fn put<S: Float>(out: &mut [S], plane: usize, planes: &[[Lanes<S>; 4]; 4]) {
 }
 
 multiversion! {
-    /// A patch: its numbers go to planes that lie `plane` apart.
-    pub(super) fn patch[S: Float](out: &mut [S], plane: usize, places: &[[&[S]; 4]; 4], features: usize) {
-        for at in (0..features).step_by(LANES) {
-            let mut x = [[[S::zero(); LANES]; 4]; 4];
-            for i in 0..4 {
-                for j in 0..4 {
-                    x[i][j] = load(places[i][j], at);
+    /// Patches: the numbers of one are `pitch` from those of the next, in planes that lie `plane` apart. Neighbours share two
+    /// places across, which are transformed along the other axis once. Where features are many, they are not: what lies side
+    /// by side is read and written together instead.
+    pub(super) fn patches[S: Float](out: &mut [S], pitch: usize, plane: usize, run: &Run<'_, S, 4>) {
+        let mut columns = [[[S::zero(); LANES]; 4]; 4];
+        if run.features > LANES {
+            for i in 0..run.count {
+                for at in (0..run.features).step_by(LANES) {
+                    for j in 0..4 {
+                        columns[j] = patch_line(column(run, STEP * i + j, at));
+                    }
+                    put(&mut out[i * pitch + at..], plane, &rows(&columns, patch_line));
                 }
             }
-            put(&mut out[at..], plane, &both(x, patch_line));
+            return;
+        }
+        for j in 0..2 {
+            columns[j] = patch_line(column(run, j, 0));
+        }
+        for i in 0..run.count {
+            for j in 2..4 {
+                columns[j] = patch_line(column(run, STEP * i + j, 0));
+            }
+            put(&mut out[i * pitch..], plane, &rows(&columns, patch_line));
+            columns[0] = columns[2];
+            columns[1] = columns[3];
         }
     }
 
-    /// Gradients of the four results of a patch.
-    pub(super) fn spread[S: Float](out: &mut [S], plane: usize, places: &[[&[S]; 2]; 2], features: usize) {
-        for at in (0..features).step_by(LANES) {
-            let mut x = [[[S::zero(); LANES]; 2]; 2];
-            for i in 0..2 {
+    /// Gradients of the four results of each patch.
+    pub(super) fn spread[S: Float](out: &mut [S], pitch: usize, plane: usize, run: &Run<'_, S, 2>) {
+        let mut columns = [[[S::zero(); LANES]; 4]; 2];
+        for i in 0..run.count {
+            for at in (0..run.features).step_by(LANES) {
                 for j in 0..2 {
-                    x[i][j] = load(places[i][j], at);
+                    columns[j] = spread_line(column(run, STEP * i + j, at));
                 }
+                put(&mut out[i * pitch + at..], plane, &rows(&columns, spread_line));
             }
-            put(&mut out[at..], plane, &both(x, spread_line));
         }
     }
 
@@ -173,16 +230,31 @@ multiversion! {
         put(out, plane, &both(*taps, filter_line));
     }
 
-    /// The four results of a patch. Line by line, or the compiler keeps the sixteen numbers in memory.
-    pub(super) fn square[S: Float](out: &mut [[[S; LANES]; 2]; 2], data: &[S], plane: usize) {
-        let mut lines = [[[S::zero(); LANES]; 2]; 4];
-        for i in 0..4 {
-            lines[i] = square_line(load_line(data, 4 * i * plane, plane));
-        }
-        for j in 0..2 {
-            let column = square_line([lines[0][j], lines[1][j], lines[2][j], lines[3][j]]);
-            out[0][j] = column[0];
-            out[1][j] = column[1];
+    /// The results of patches side by side, `size` lines and places of them, which lie `strides` apart. Their products are those
+    /// of the rows from `row` on of register tiles that hold sixteen planes each. Line by line, or the compiler keeps the
+    /// sixteen numbers in memory.
+    pub(super) fn squares[S: Float](out: &mut [S], strides: [usize; 2], size: [usize; 2], products: &[S], row: usize, shape: TileShape) {
+        let plane = shape.rows * shape.columns;
+        let (mut tile, mut row) = (row / shape.rows * PLANES * plane, row % shape.rows);
+        for x in (0..size[1]).step_by(STEP) {
+            let data = &products[tile + row * shape.columns..];
+            let mut lines = [[[S::zero(); LANES]; 2]; 4];
+            for i in 0..4 {
+                lines[i] = square_line(load_line(data, 4 * i * plane, plane));
+            }
+            for j in 0..2 {
+                let column = square_line([lines[0][j], lines[1][j], lines[2][j], lines[3][j]]);
+                for i in 0..2 {
+                    if i < size[0] && x + j < size[1] {
+                        let to = i * strides[0] + (x + j) * strides[1];
+                        out[to..to + LANES].copy_from_slice(&column[i]);
+                    }
+                }
+            }
+            row += 1;
+            if row == shape.rows {
+                (tile, row) = (tile + PLANES * plane, 0);
+            }
         }
     }
 
