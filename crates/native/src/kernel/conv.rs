@@ -21,6 +21,7 @@ pub(crate) mod cut;
 mod depthwise;
 mod depthwise_filter;
 mod places;
+mod phased;
 mod plain;
 mod planes;
 mod pointwise;
@@ -270,14 +271,22 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
         depthwise::run(out, lhs, rhs, problem);
     } else if problem.is_wide() && winograd::fits_filter::<T>(problem) {
         winograd::run_filter(out, lhs, rhs, problem);
+    } else if problem.is_wide() && phased::fits_filter::<T>(problem) {
+        phased::run_filter(out, lhs, rhs, problem);
     } else if problem.is_wide() {
         wide::run(out, lhs, rhs, problem);
     } else if winograd::fits::<T>(problem) {
         winograd::run(out, lhs, rhs, problem);
+    } else if phased::fits::<T>(problem) {
+        phased::run(out, lhs, rhs, problem);
     } else if problem.has_holes() && problem.exchanged().is_wide() {
         // The filter gradient of a transposed convolution: its input is dilated, its window is not. Without holes it would be
         // the whole image that every place is multiplied with.
-        wide::run(out, rhs, lhs, &problem.exchanged());
+        let exchanged = problem.exchanged();
+        match phased::fits_filter::<T>(&exchanged) {
+            true => phased::run_filter(out, rhs, lhs, &exchanged),
+            false => wide::run(out, rhs, lhs, &exchanged),
+        }
     } else {
         tiled::run(out, lhs, rhs, problem);
     }

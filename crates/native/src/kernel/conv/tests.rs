@@ -1,6 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
+mod phased;
 mod volumes;
 
 /// A small generator, so that a whole problem comes from one seed.

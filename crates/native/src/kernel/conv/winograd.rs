@@ -15,7 +15,7 @@
 mod filter;
 mod patches;
 mod results;
-mod transform;
+pub(super) mod transform;
 
 use super::problem::Dim;
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real};
@@ -71,7 +71,7 @@ fn is_plain(dim: &Dim) -> bool {
 }
 
 /// Whether features are whole vectors, which also are enough of them for products to outweigh the transforms.
-fn are_vectors(left: usize, right: usize, shape: TileShape) -> bool {
+pub(super) fn are_vectors(left: usize, right: usize, shape: TileShape) -> bool {
     left.is_multiple_of(LANES) && right.is_multiple_of(LANES) && shape.columns >= LANES
 }
 

@@ -7,11 +7,11 @@ use crate::simd::{TileShape, multiversion};
 use num_traits::Float;
 
 /// Numbers that a patch is transformed into.
-pub(super) const PLANES: usize = 16;
+pub(in super::super) const PLANES: usize = 16;
 /// Features that are transformed at once.
-pub(super) const LANES: usize = 16;
+pub(in super::super) const LANES: usize = 16;
 /// Places along the side of a patch.
-pub(super) const SIDE: usize = 4;
+pub(in super::super) const SIDE: usize = 4;
 /// Results along the side of the square that it gives.
 pub(super) const STEP: usize = 2;
 
@@ -21,10 +21,10 @@ pub(super) fn spaced(plane: usize) -> usize {
     (plane.div_ceil(LANES) | 1) * LANES
 }
 
-type Lanes<S> = [S; LANES];
+pub(in super::super) type Lanes<S> = [S; LANES];
 
 #[inline(always)]
-fn add<S: Float>(mut a: Lanes<S>, b: Lanes<S>) -> Lanes<S> {
+pub(in super::super) fn add<S: Float>(mut a: Lanes<S>, b: Lanes<S>) -> Lanes<S> {
     for i in 0..LANES {
         a[i] = a[i] + b[i];
     }
@@ -32,7 +32,7 @@ fn add<S: Float>(mut a: Lanes<S>, b: Lanes<S>) -> Lanes<S> {
 }
 
 #[inline(always)]
-fn sub<S: Float>(mut a: Lanes<S>, b: Lanes<S>) -> Lanes<S> {
+pub(in super::super) fn sub<S: Float>(mut a: Lanes<S>, b: Lanes<S>) -> Lanes<S> {
     for i in 0..LANES {
         a[i] = a[i] - b[i];
     }
@@ -40,7 +40,7 @@ fn sub<S: Float>(mut a: Lanes<S>, b: Lanes<S>) -> Lanes<S> {
 }
 
 #[inline(always)]
-fn half<S: Float>(mut a: Lanes<S>) -> Lanes<S> {
+pub(in super::super) fn half<S: Float>(mut a: Lanes<S>) -> Lanes<S> {
     let two = S::one() + S::one();
     for i in 0..LANES {
         a[i] = a[i] / two;
@@ -49,7 +49,7 @@ fn half<S: Float>(mut a: Lanes<S>) -> Lanes<S> {
 }
 
 #[inline(always)]
-fn negative<S: Float>(mut a: Lanes<S>) -> Lanes<S> {
+pub(in super::super) fn negative<S: Float>(mut a: Lanes<S>) -> Lanes<S> {
     for i in 0..LANES {
         a[i] = -a[i];
     }
@@ -58,7 +58,7 @@ fn negative<S: Float>(mut a: Lanes<S>) -> Lanes<S> {
 
 /// Four places of a patch.
 #[inline(always)]
-fn patch_line<S: Float>(d: [Lanes<S>; 4]) -> [Lanes<S>; 4] {
+pub(in super::super) fn patch_line<S: Float>(d: [Lanes<S>; 4]) -> [Lanes<S>; 4] {
     [
         sub(d[0], d[2]),
         add(d[1], d[2]),
@@ -95,7 +95,7 @@ fn taps_line<S: Float>(s: [Lanes<S>; 4]) -> [Lanes<S>; 3] {
 
 /// A transform along both axes.
 #[inline(always)]
-fn both<S: Float, const I: usize, const O: usize>(
+pub(in super::super) fn both<S: Float, const I: usize, const O: usize>(
     x: [[Lanes<S>; I]; I],
     line: impl Fn([Lanes<S>; I]) -> [Lanes<S>; O],
 ) -> [[Lanes<S>; O]; O] {
@@ -137,7 +137,7 @@ fn rows<S: Float, const I: usize>(
 
 /// A vector of features.
 #[inline(always)]
-fn load<S: Float>(features: &[S], at: usize) -> Lanes<S> {
+pub(in super::super) fn load<S: Float>(features: &[S], at: usize) -> Lanes<S> {
     let mut lanes = [S::zero(); LANES];
     lanes.copy_from_slice(&features[at..at + LANES]);
     lanes
@@ -162,7 +162,7 @@ fn column<S: Float, const N: usize>(
 
 /// A line of four from planes that lie `plane` apart.
 #[inline(always)]
-fn load_line<S: Float>(data: &[S], at: usize, plane: usize) -> [Lanes<S>; 4] {
+pub(in super::super) fn load_line<S: Float>(data: &[S], at: usize, plane: usize) -> [Lanes<S>; 4] {
     [
         load(data, at),
         load(data, at + plane),
@@ -173,7 +173,7 @@ fn load_line<S: Float>(data: &[S], at: usize, plane: usize) -> [Lanes<S>; 4] {
 
 /// Puts sixteen numbers into their planes.
 #[inline(always)]
-fn put<S: Float>(out: &mut [S], plane: usize, planes: &[[Lanes<S>; 4]; 4]) {
+pub(in super::super) fn put<S: Float>(out: &mut [S], plane: usize, planes: &[[Lanes<S>; 4]; 4]) {
     for i in 0..4 {
         for j in 0..4 {
             let start = (4 * i + j) * plane;
