@@ -20,7 +20,7 @@ const CHUNK: usize = 4096;
 /// Elements of one row that are one task.
 const PIECE: usize = 16 * CHUNK;
 /// Tasks from which on they take more than one piece, and the most they take.
-const TASKS: usize = 16;
+const TASKS: usize = 64;
 const MOST_PIECES_A_TASK: usize = 4;
 /// Columns that are combined at once.
 const COLUMNS: usize = 512;

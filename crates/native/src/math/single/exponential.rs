@@ -140,22 +140,24 @@ pub fn expm1(x: f32) -> f32 {
 /// With `|x| = k·ln 2 / 2 + u`, `s = 2ᵏ` and `w = tanh u`, it is `n / (n + 2 (1 - w))` where `n = (s - 1) + (s + 1) w`: without
 /// a `k` that is `w` itself, and near 1 the error of `n` hardly matters. A quarter is taken off before `k` is rounded, so that
 /// `u` lies in -0.09 to 0.26 and `n` is no difference of equals. The polynomial is a minimax fit of `(tanh u - u) / u³`.
+///
+/// Products are added in one step: a fifth less time from `Avx2` on, at the cost of the base level, where they are calls.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     let a = x.abs();
     // 1 in f32 from 9.02 on.
     let a = if a > 10.0 { 10.0 } else { a };
-    let t = a * (2.0 * std::f32::consts::LOG2_E) - 0.25 + ROUND;
+    let t = a.mul_add(2.0 * std::f32::consts::LOG2_E, -0.25) + ROUND;
     let k = t - ROUND;
-    let u = (a - k * (LN_2_HIGH / 2.0)) - k * (LN_2_LOW / 2.0);
+    let u = k.mul_add(-LN_2_LOW / 2.0, k.mul_add(-LN_2_HIGH / 2.0, a));
     let v = u * u;
-    let p = horner32(v, [-0.333_332_15, 0.133_226_98, -0.051_226_31]);
-    let w = u + u * (v * p);
+    let p = (-0.051_226_31f32).mul_add(v, 0.133_226_98);
+    let p = p.mul_add(v, -0.333_332_15);
+    let w = (u * v).mul_add(p, u);
     // The low bits of `t` are those of `k`.
     let s = f32::from_bits((t.to_bits() << 23).wrapping_add(1.0f32.to_bits()));
-    let n = (s - 1.0) + (s + 1.0) * w;
-    let rest = 1.0 - w;
-    (n / (n + (rest + rest))).copysign(x)
+    let n = (s + 1.0).mul_add(w, s - 1.0);
+    (n / (n + (-2.0f32).mul_add(w, 2.0))).copysign(x)
 }
 
 /// `1 / (1 + e⁻ˣ)`, accurate in the far left tail. Vectorises.

@@ -269,8 +269,8 @@ pub(super) struct Images<'a, S> {
 impl<'a, S> Images<'a, S> {
     /// The places of one phase, as images of their own.
     pub fn phase(mut self, phase: [usize; 2]) -> Self {
-        for i in 0..2 {
-            let (offset, axis, lo) = every(self.axes[i], self.apart[i], phase[i], self.lo[i]);
+        for (i, phase) in phase.into_iter().enumerate() {
+            let (offset, axis, lo) = every(self.axes[i], self.apart[i], phase, self.lo[i]);
             self.offset += offset;
             (self.axes[i], self.lo[i], self.apart[i]) = (axis, lo, 1);
         }
