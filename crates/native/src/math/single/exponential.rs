@@ -137,9 +137,10 @@ pub fn expm1(x: f32) -> f32 {
 
 /// Hyperbolic tangent. Vectorises.
 ///
-/// With `|x| = k·ln 2 / 2 + u`, `s = 2ᵏ` and `w = tanh u`, it is `n / (n + 2 (1 - w))` where `n = (s - 1) + (s + 1) w`: without
-/// a `k` that is `w` itself, and near 1 the error of `n` hardly matters. A quarter is taken off before `k` is rounded, so that
-/// `u` lies in -0.09 to 0.26 and `n` is no difference of equals. The polynomial is a minimax fit of `(tanh u - u) / u³`.
+/// With `|x| = k·ln 2 / 2 + u`, `s = 2ᵏ` and `w = tanh u`, it is `n / (n + r)` where `n = (s - 1) + (s + 1) w` and
+/// `r = 2 (1 - w)`: without a `k` that is `w` itself. From `k = 2` on it is `1 - r / (n + r)`, which is as exact near 1 as slopes
+/// made of it need. A quarter is taken off before `k` is rounded, so that `u` lies in -0.09 to 0.26 and `n` is no difference of
+/// equals. The polynomial is a minimax fit of `(tanh u - u) / u³`.
 ///
 /// Products are added in one step: a fifth less time from `Avx2` on, at the cost of the base level, where they are calls.
 #[inline(always)]
@@ -157,7 +158,10 @@ pub fn tanh(x: f32) -> f32 {
     // The low bits of `t` are those of `k`.
     let s = f32::from_bits((t.to_bits() << 23).wrapping_add(1.0f32.to_bits()));
     let n = (s + 1.0).mul_add(w, s - 1.0);
-    (n / (n + (-2.0f32).mul_add(w, 2.0))).copysign(x)
+    let rest = (-2.0f32).mul_add(w, 2.0);
+    let is_far = k > 1.5;
+    let quotient = (if is_far { rest } else { n }) / (n + rest);
+    (if is_far { 1.0 - quotient } else { quotient }).copysign(x)
 }
 
 /// `1 / (1 + e⁻ˣ)`, accurate in the far left tail. Vectorises.
