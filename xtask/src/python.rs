@@ -218,7 +218,7 @@ fn wheel_sources() -> Result<Vec<PathBuf>, String> {
         files.extend(shell::files(
             &root.join(folder),
             &[
-                "rs", "py", "pyi", "toml", "html", "js", "css", "svg", "gz", "typed", "txt",
+                "rs", "py", "pyi", "toml", "html", "js", "json", "css", "svg", "gz", "typed", "txt",
             ],
         )?);
     }
