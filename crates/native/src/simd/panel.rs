@@ -108,35 +108,42 @@ struct Job {
 #[inline(always)]
 unsafe fn body<V: Vector<Element = f32>, const ROWS: usize, const POINTERS: usize>(job: Job) {
     const { assert!(ROWS.div_ceil(PER_POINTER) == POINTERS) };
+    // The result's rows are asked for one after the other in the course of the sum: all at once they would hold up the panel.
+    let each = job.depth / ROWS;
+    let mut steps = job.depth - each * (ROWS - 1);
+    let mut row = job.out.cast_const();
     // SAFETY: the caller's promise; hints may name any address.
     unsafe {
-        for i in 0..ROWS {
-            hint(job.out.wrapping_add(i * job.out_step));
-            hint(job.out.wrapping_add(i * job.out_step + 16));
-        }
         let mut sums = [[V::zero(); 2]; ROWS];
         let mut starts = [job.a; POINTERS];
         for g in 0..POINTERS {
             starts[g] = job.a.wrapping_byte_add(job.apart * PER_POINTER * g);
         }
         let mut b = job.b;
-        for _ in 0..job.depth {
-            hint(b.wrapping_add(2 * V::LANES * AHEAD));
-            hint(b.wrapping_add(2 * V::LANES * AHEAD + V::LANES));
-            let columns = [V::load(b), V::load(b.add(V::LANES))];
-            for g in 0..POINTERS {
-                for r in 0..PER_POINTER {
-                    let i = g * PER_POINTER + r;
-                    if i < ROWS {
-                        let a = V::splat(starts[g].wrapping_byte_add(job.apart.wrapping_mul(r)));
-                        sums[i][0] = sums[i][0].add_product(a, columns[0]);
-                        sums[i][1] = sums[i][1].add_product(a, columns[1]);
+        for _ in 0..ROWS {
+            hint(row);
+            hint(row.wrapping_add(2 * V::LANES - 1));
+            row = row.wrapping_add(job.out_step);
+            for _ in 0..steps {
+                hint(b.wrapping_add(2 * V::LANES * AHEAD));
+                hint(b.wrapping_add(2 * V::LANES * AHEAD + V::LANES));
+                let columns = [V::load(b), V::load(b.add(V::LANES))];
+                for g in 0..POINTERS {
+                    for r in 0..PER_POINTER {
+                        let i = g * PER_POINTER + r;
+                        if i < ROWS {
+                            let a = starts[g].wrapping_byte_add(job.apart.wrapping_mul(r));
+                            let a = V::splat(a);
+                            sums[i][0] = sums[i][0].add_product(a, columns[0]);
+                            sums[i][1] = sums[i][1].add_product(a, columns[1]);
+                        }
                     }
+                    starts[g] = starts[g].wrapping_add(job.step);
+                    opaque(&mut starts[g]);
                 }
-                starts[g] = starts[g].wrapping_add(job.step);
-                opaque(&mut starts[g]);
+                b = b.wrapping_add(2 * V::LANES);
             }
-            b = b.wrapping_add(2 * V::LANES);
+            steps = each;
         }
         let mut to = job.out.cast_const();
         for i in 0..ROWS {

@@ -8,9 +8,10 @@ use crate::memory::Room;
 use crate::parallel::{self, Part, Parts};
 use crate::simd::{PanelShape, Rows, Strides, TURNED, hint, panel_shape, panel_tile, turn};
 
-/// Steps of the contraction that are summed at once, at most: so much of a panel stays in the first cache.
-const DEPTH: usize = 320;
-/// Columns that are packed at once, at most: they stay in the second cache.
+/// Steps of the contraction that are summed at once, at most: a panel comes from the second cache as fast as it is needed, and
+/// the fewer parts there are, the less often the result is read and written.
+const DEPTH: usize = 512;
+/// Columns that are packed at once, at most: about what the second cache holds.
 const COLUMNS: usize = 1024;
 /// Panels that are packed side by side, so that memory is read in longer runs.
 const TOGETHER: usize = 8;
