@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::down;
 use crate::pair::Triple;
 use crate::space::Class;
-use crate::tile::{Feed, Ready, Sink, ask_ahead};
+use crate::tile::{Ahead, Feed, Ready, Sink};
 use clematis_native::kernel::map::Source;
 use clematis_native::kernel::reduce::{Max, Sum, fold_slice, sum_of_products};
 use clematis_native::kernel::select::choose;
@@ -202,8 +202,11 @@ impl Room {
             }
         }
         let first = program.sources.len();
+        let ahead = Ahead::of(ready, (from, len));
         for (i, code) in program.codes.iter().enumerate() {
-            ask_ahead(ready, task, (from, len), i);
+            if let Some(ahead) = &ahead {
+                ahead.ask(ready, task, i);
+            }
             self.step(ready, &mut out, code, first + i, span);
         }
         for (down, parts) in program.downs.iter().zip(&ready.downs) {

@@ -15,11 +15,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Elements of a tile.
 const TILE: usize = 1024;
+/// Those of a program that reads and writes far memory: with two instructions short ones, so that what both of them read comes side
+/// by side; otherwise long ones, since each instruction begins anew with each tile.
+const SHORT_TILE: usize = 256;
+const LONG_TILE: usize = 2048;
 /// Elements of a task.
 const TASK: usize = 1 << 14;
 /// Floats of a line of the caches.
 const LINE: usize = 16;
-/// Instructions from which on what is asked for ahead comes in shares that are small enough.
+/// Instructions from which on what is asked for ahead comes in shares that are small enough; with fewer it gives nothing.
 const SEVERAL: usize = 3;
 /// Elements from which on what a program reads and writes is not in the second cache.
 const FAR: usize = 1 << 18;
@@ -91,9 +95,12 @@ fn by_whole_rows(program: &Program) -> bool {
 /// Elements of a tile and of a task.
 fn sizes(program: &Program) -> (usize, usize) {
     let sums = !program.downs.is_empty();
+    let far = program.space.count() >= FAR;
     let tile = match by_whole_rows(program) {
         true => (TILE / program.space.columns()).max(1) * program.space.columns(),
-        false => TILE,
+        false if !far => TILE,
+        false if program.codes.len() == 2 => SHORT_TILE,
+        false => LONG_TILE,
     };
     let task = match sums {
         true => down::rows_of_task(&program.space) * program.space.columns(),
@@ -136,28 +143,52 @@ pub fn run(all: &[Ready<'_>]) {
 /// Counts runs, so that a thread knows whose numbers its registers hold.
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
-/// Asks for a share of what the task's next tile reads and writes, before instruction `i`: all at once would hold up this one, and
-/// by itself the processor looks ahead within a page, which is as long as a tile.
-pub(crate) fn ask_ahead(ready: &Ready<'_>, task: usize, (from, len): (usize, usize), i: usize) {
-    let program = ready.program;
-    let (tile, grain) = sizes(program);
-    let end = program.space.count().min((from / grain + 1) * grain);
-    let next = from + len;
-    let count = program.codes.len();
-    if next >= end || len < tile || program.space.count() < FAR || count < SEVERAL {
-        return;
+/// What the task's next tile reads and writes, if that is worth asking for.
+pub(crate) struct Ahead {
+    next: usize,
+    /// Elements of it that are the task's.
+    len: usize,
+    /// Elements that each instruction asks for: all at once would hold up its own reads, and by itself the processor looks ahead
+    /// within a page, which is as long as a tile.
+    share: usize,
+}
+
+impl Ahead {
+    /// While the tile of `len` elements from `from` on is computed.
+    pub(crate) fn of(ready: &Ready<'_>, (from, len): (usize, usize)) -> Option<Self> {
+        let program = ready.program;
+        let (tile, grain) = sizes(program);
+        let count = program.space.count();
+        let end = count.min((from / grain + 1) * grain);
+        let codes = program.codes.len();
+        let next = from + len;
+        let pays = next < end && len == tile && count >= FAR && codes >= SEVERAL;
+        pays.then(|| Ahead {
+            next,
+            len: tile.min(end - next),
+            share: (tile / codes).next_multiple_of(LINE),
+        })
     }
-    let share = |i: usize| next + (i * tile / count).next_multiple_of(LINE).min(end - next);
-    let (start, stop) = (share(i), share(i + 1));
-    for (feed, value) in ready.feeds.iter().zip(&program.values) {
-        if let (Feed::Floats(Source::Dense(all)), Class::Full) = (feed, value.class) {
-            prefetch_far(&all[start..stop]);
+
+    /// Asks for the share of instruction `i`.
+    pub(crate) fn ask(&self, ready: &Ready<'_>, task: usize, i: usize) {
+        let program = ready.program;
+        let start = (i * self.share).min(self.len);
+        let len = self.share.min(self.len - start);
+        if len == 0 {
+            return;
         }
-    }
-    for (sink, target) in ready.sinks.iter().zip(&program.targets) {
-        let class = program.values[target.value as usize].class;
-        if let (Sink::Floats(parts), Class::Full) = (sink, class) {
-            prefetch_written(parts.task(task).slice(start, stop - start));
+        let start = self.next + start;
+        for (feed, value) in ready.feeds.iter().zip(&program.values) {
+            if let (Feed::Floats(Source::Dense(all)), Class::Full) = (feed, value.class) {
+                prefetch_far(&all[start..start + len]);
+            }
+        }
+        for (sink, target) in ready.sinks.iter().zip(&program.targets) {
+            let class = program.values[target.value as usize].class;
+            if let (Sink::Floats(parts), Class::Full) = (sink, class) {
+                prefetch_written(parts.task(task).slice(start, len));
+            }
         }
     }
 }

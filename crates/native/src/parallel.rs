@@ -75,6 +75,10 @@ pub fn for_tasks_with<W>(
     tasks_with(count, &make, &f);
 }
 
+/// The next task of a stretch, on lines of its own: threads that count side by side would wait for each other.
+#[repr(align(128))]
+struct Next(AtomicUsize);
+
 /// Behind pointers, so that a kernel is compiled once and not once per way of running it.
 fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W, usize) + Sync)) {
     let workers = threads().min(count);
@@ -86,8 +90,9 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
         return;
     }
     let first = |worker: usize| worker * count / workers;
-    let next: SmallVec<[AtomicUsize; 8]> =
-        (0..workers).map(|w| AtomicUsize::new(first(w))).collect();
+    let next: SmallVec<[Next; 8]> = (0..workers)
+        .map(|w| Next(AtomicUsize::new(first(w))))
+        .collect();
     let arrived = AtomicUsize::new(0);
     let work = || {
         let _beside = Beside::begin();
@@ -95,7 +100,7 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
         let own = arrived.fetch_add(1, Ordering::Relaxed);
         for worker in (0..workers).map(|i| (own + i) % workers) {
             loop {
-                let task = next[worker].fetch_add(1, Ordering::Relaxed);
+                let task = next[worker].0.fetch_add(1, Ordering::Relaxed);
                 if task >= first(worker + 1) {
                     break;
                 }

@@ -4,7 +4,7 @@
 //! reductions. Halves are computed as f32. Rows that do not lie in one run are copied into the result first.
 
 use super::map::{self, Cost};
-use super::reduce::{Sum, fold_mapped, fold_slice};
+use super::reduce::{Sum, fold_mapped, fold_slice, fold_vector, halved};
 use super::unary::each;
 use crate::buffer::{self, Buffer};
 use crate::element::Stored;
@@ -117,12 +117,9 @@ multiversion! {
             }
         }
         // In halves: one after the other they would wait for each other.
-        for half in [32, 16, 8, 4, 2, 1] {
-            for i in 0..half {
-                tops[i] = larger(tops[i], &tops[i + half]);
-            }
-        }
-        rest.iter().fold(tops[0], larger)
+        let both = |a, b| larger(a, &b);
+        let tops: [W; 32] = halved(&tops, both);
+        rest.iter().fold(fold_vector(halved(&tops, both), both), larger)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::map::{self, Cost, Source};
 use super::norm::{Float, parameter};
+use super::reduce::{fold_vector, halved};
 use crate::buffer::Buffer;
 use crate::element::Stored;
 use crate::parallel::Parts;
@@ -47,13 +48,8 @@ multiversion! {
             *with = *with + ct * normal;
             *alone = *alone + ct;
         }
-        for half in [16, 8, 4, 2, 1] {
-            for i in 0..half {
-                plain[i] = plain[i] + plain[i + half];
-                along[i] = along[i] + along[i + half];
-            }
-        }
-        (plain[0], along[0])
+        let all = |lanes: &[W]| fold_vector(halved(lanes, W::add), W::add);
+        (all(&plain), all(&along))
     }
 
     fn zip3[W: Float, F: Fn(W, W, W) -> W](out: &mut [W], x: &[W], y: &[W], z: &[W], f: F) {

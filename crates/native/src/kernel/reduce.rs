@@ -113,43 +113,29 @@ multiversion! {
             }
             return all;
         }
-        // Separate arrays: each stays in registers.
-        let mut a = [F::identity(); 16];
-        let (mut b, mut c, mut d) = (a, a, a);
+        let mut lanes = [F::identity(); LANES];
         let ((chunks, rest), (others, others_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
         for (x, y) in chunks.iter().zip(others) {
-            for i in 0..16 {
-                a[i] = F::combine(a[i], map(x[i], y[i]));
-            }
-            for i in 0..16 {
-                b[i] = F::combine(b[i], map(x[16 + i], y[16 + i]));
-            }
-            for i in 0..16 {
-                c[i] = F::combine(c[i], map(x[32 + i], y[32 + i]));
-            }
-            for i in 0..16 {
-                d[i] = F::combine(d[i], map(x[48 + i], y[48 + i]));
+            for i in 0..LANES {
+                lanes[i] = F::combine(lanes[i], map(x[i], y[i]));
             }
         }
-        let mut tail = [F::identity(); LANES];
-        for (tail, (&x, &y)) in tail.iter_mut().zip(rest.iter().zip(others_rest)) {
-            *tail = map(x, y);
+        if !rest.is_empty() {
+            // Through an array of its own: lanes that are reached by a loop of any length would not stay in registers.
+            let mut tail = [F::identity(); LANES];
+            for (tail, (&x, &y)) in tail.iter_mut().zip(rest.iter().zip(others_rest)) {
+                *tail = map(x, y);
+            }
+            for i in 0..LANES {
+                lanes[i] = F::combine(lanes[i], tail[i]);
+            }
         }
+        let mut vector = [F::identity(); 16];
         for i in 0..16 {
-            a[i] = F::combine(a[i], tail[i]);
-            b[i] = F::combine(b[i], tail[16 + i]);
-            c[i] = F::combine(c[i], tail[32 + i]);
-            d[i] = F::combine(d[i], tail[48 + i]);
+            let (first, second) = (F::combine(lanes[i], lanes[16 + i]), F::combine(lanes[32 + i], lanes[48 + i]));
+            vector[i] = F::combine(first, second);
         }
-        for i in 0..16 {
-            a[i] = F::combine(F::combine(a[i], b[i]), F::combine(c[i], d[i]));
-        }
-        for half in [8, 4, 2, 1] {
-            for i in 0..half {
-                a[i] = F::combine(a[i], a[i + half]);
-            }
-        }
-        a[0]
+        fold_vector(vector, F::combine)
     }
 
     /// `all[i] = all[i] + x[i]`
@@ -159,6 +145,26 @@ multiversion! {
             *all = F::combine(*all, x);
         }
     }
+}
+
+/// The first half of some elements with the second.
+#[inline(always)]
+pub fn halved<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W; N] {
+    // `from_fn` is not always inlined.
+    let mut halves = [x[0]; N];
+    for i in 0..N {
+        halves[i] = both(x[i], x[N + i]);
+    }
+    halves
+}
+
+/// All of a vector in one, in halves of known sizes: a loop over sizes would go by way of memory, element by element.
+#[inline(always)]
+pub fn fold_vector<W: Copy>(x: [W; 16], both: impl Fn(W, W) -> W) -> W {
+    let x: [W; 8] = halved(&x, &both);
+    let x: [W; 4] = halved(&x, &both);
+    let x: [W; 2] = halved(&x, &both);
+    both(x[0], x[1])
 }
 
 /// A way of combining as functions: the walks below are compiled once per element type, not once per way.
