@@ -125,3 +125,54 @@ def test_arrays_that_lie_otherwise_are_seen_once_a_program_is_compiled():
     # The same array twice, and one that torch differentiates by.
     assert torch.equal(f(x, x), x * 3)
     f(x.clone().requires_grad_(), y).sum().backward()
+
+
+def lstm(w, u):
+    """The loss of a recurrent cell over rows, and its derivatives."""
+    zero = cm.zeros((u.shape[1], w.shape[0]))
+
+    def loss(p):
+        def cell(carry, row):
+            h, c = carry
+            gates, n = row + h @ p[0], h.shape[1]
+            i, f, g, o = (gates[:, k * n : (k + 1) * n] for k in range(4))
+            c = cm.sigmoid(f) * c + cm.sigmoid(i) * cm.tanh(g)
+            h = cm.sigmoid(o) * cm.tanh(c)
+            return (h, c), h
+
+        (h, _), rows = cm.scan(cell, (zero, zero), p[1])
+        return cm.sum(rows * rows) + cm.sum(h)
+
+    value, grads = cm.value_and_grad(loss)((w, u))
+    return (value, *grads)
+
+
+def loops_in_loops(w, u):
+    """What rows of sums along the first axis, and loops inside of a body, come to."""
+
+    def outer(carry, rows):
+        def inner(x, row):
+            x = cm.tanh(x * row + carry[:3] * carry[3:])
+            return x, x * 2
+
+        x, found = cm.scan(inner, w, rows)
+        return cm.concat([x, x * carry[:3]]), cm.sum(found)
+
+    def loss(p):
+        carry, rows = cm.scan(outer, *p)
+        return cm.sum(carry) + cm.sum(rows * rows)
+
+    value, grads = cm.value_and_grad(loss)((cm.concat([w, w + 1]), u))
+    return (value, *grads)
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [(lstm, [(8, 32), (5, 3, 32)]), (lstm, [(64, 256), (3, 16, 256)]), (loops_in_loops, [(3,), (4, 2, 3)])],
+)
+def test_rows_that_loops_hand_on_are_what_they_were(f, shapes):
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype("float32") * np.float32(0.3) for shape in shapes]
+    wanted = f(*map(cm.asarray, arrays))
+    for got, right in zip(compiled(f, *arrays), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(got.tolist()), right.numpy(), rtol=1e-4, atol=1e-5)

@@ -508,7 +508,9 @@ def dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
         return _exact(dot_general, x, y, lhs_batch=lhs_batch, rhs_batch=rhs_batch,
                       lhs_contract=lhs_contract, rhs_contract=rhs_contract)
     if lhs_contract == (1,) and not lhs_batch and x.ndim == 2 and y.ndim == 2:
-        return torch.mm(x, y if rhs_contract == (0,) else y.t())
+        return special.product(x, y if rhs_contract == (0,) else y.t())
+    if len(lhs_contract) > 1:
+        lhs_contract, rhs_contract = special.along_memory(x, y, lhs_contract, rhs_contract)
     left, right, out = special.dot_plan(x.shape, y.shape, lhs_batch, rhs_batch, lhs_contract, rhs_contract)
     x, y = special.as_matrices(x, *left), special.as_matrices(y, *right)
     product = torch.bmm(x, y) if lhs_batch else torch.mm(x, y)

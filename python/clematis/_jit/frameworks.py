@@ -15,6 +15,7 @@ from .._convert.lowered import dialect, source
 from .clusters import clustered
 from .compiling import COMPILING
 from .joined import joined, sum_of_pads
+from .rows import handed_on, in_parts, run_rows, stacked
 from .whole import is_whole
 
 # torch's compiler takes from seconds to minutes: a program that runs a few times only is faster without.
@@ -31,7 +32,8 @@ def _executed(text: str, ops: Any) -> Callable[..., Any]:
     """The function that a text defines; tracebacks, and compilers that read source, find its lines as long as it lives."""
     place = f"<clematis jit {next(_NUMBERS)}>"
     linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
-    space: dict[str, Any] = {"__name__": "clematis._jit.programs", "ops": ops, "sum_of_pads": sum_of_pads}
+    space: dict[str, Any] = {"__name__": "clematis._jit.programs", "ops": ops}
+    space.update((f.__name__, f) for f in (in_parts, run_rows, stacked, sum_of_pads))
     exec(compile(text, place, "exec"), space)  # noqa: S102
     function: Callable[..., Any] = space["run"]
     # No line depends on values, so nothing is for tensorflow to rewrite.
@@ -65,6 +67,8 @@ def prepared(graph: Any, framework: str) -> Prepared:
         text = clustered(text, graph).replace("ops.run_scan(", "ops.run_steps(")
     if framework in _JOINED:
         text = joined(text)
+    if framework == "torch" and "ops.run_scan(" in text:
+        text = handed_on(text)
     names = ", ".join(f"x{i}" for i in range(len(graph.inputs())))
     text += f"\n\ndef run({names}):\n    return program(ops{', ' if names else ''}{names})\n"
     function = _executed(text, dialect(framework))

@@ -3,7 +3,11 @@
 import functools
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
+
+# An array, and how many zeros stand before and behind it along each axis.
+Part = tuple[Any, tuple[int, ...], tuple[int, ...]]
 
 _PAD = re.compile(
     r" +(v\d+) = ops\.pad\((v\d+), (0\.0|ops\.full\(value=0\.0, dtype=[^,]+, shape=\(\)\)), low=(\([^)]*\)), high=(\([^)]*\)),"
@@ -52,15 +56,22 @@ def joined(text: str) -> str:
     return "\n".join(line for line in lines if line is not None)
 
 
-def sum_of_pads(ops: Any, zero: Any, *parts: tuple[Any, tuple[int, ...], tuple[int, ...]]) -> Any:
-    """The sum of arrays, each with so many zeros before and behind along each axis."""
+def in_order(parts: Sequence[Part]) -> tuple[tuple[Any, ...], int] | None:
+    """Padded arrays that lie one after the other, and the axis; None where they do not."""
     axes = {a for _, low, high in parts for a in range(len(low)) if low[a] or high[a]}
-    if len(axes) == 1:
-        (axis,) = axes
-        ordered, end = sorted(parts, key=lambda part: part[1][axis]), 0
-        for x, low, _ in ordered:
-            end = end + x.shape[axis] if low[axis] == end else -1
-        if end > 0 and ordered[-1][2][axis] == 0:
-            return ops.concat(*(x for x, _, _ in ordered), axis=axis)
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    ordered, end = sorted(parts, key=lambda part: part[1][axis]), 0
+    for x, low, _ in ordered:
+        end = end + x.shape[axis] if low[axis] == end else -1
+    return (tuple(x for x, _, _ in ordered), axis) if end > 0 and ordered[-1][2][axis] == 0 else None
+
+
+def sum_of_pads(ops: Any, zero: Any, *parts: Part) -> Any:
+    """The sum of arrays, each with so many zeros before and behind along each axis."""
+    found = in_order(parts)
+    if found is not None:
+        return ops.concat(*found[0], axis=found[1])
     none = (0,) * len(parts[0][1])
     return functools.reduce(ops.add, [ops.pad(x, zero, low=low, high=high, interior=none) for x, low, high in parts])
