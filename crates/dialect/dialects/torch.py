@@ -513,7 +513,7 @@ def dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
         lhs_contract, rhs_contract = special.along_memory(x, y, lhs_contract, rhs_contract)
     left, right, out = special.dot_plan(x.shape, y.shape, lhs_batch, rhs_batch, lhs_contract, rhs_contract)
     x, y = special.as_matrices(x, *left), special.as_matrices(y, *right)
-    product = torch.bmm(x, y) if lhs_batch else torch.mm(x, y)
+    product = torch.bmm(x, y) if lhs_batch else special.product(x, y)
     return product if out is None else torch.reshape(product, out)
 
 

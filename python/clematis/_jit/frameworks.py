@@ -1,5 +1,6 @@
 """Programs as functions of a framework, handed to its own compiler where it has one."""
 
+import contextlib
 import functools
 import importlib
 import itertools
@@ -181,22 +182,22 @@ def _has_compiler() -> bool:
     return any(shutil.which(name) for name in ("g++", "clang++", "c++", "cl"))
 
 
-def _torch_options() -> dict[str, Any] | None:
+def _torch_options() -> dict[str, Any]:
     """Without comparisons of each function that a program names with what it was: nothing else can set these names. Those of
     arrays and of torch's own state stay."""
     import torch
 
     kept = getattr(torch.compiler, "skip_guard_on_globals_unsafe", None)
-    return None if kept is None else {"guard_filter_fn": kept}
+    return {} if kept is None else {"guard_filter_fn": kept}
 
 
 class _Torch:
     """Straight-line torch at first, then what its compiler makes of it."""
 
-    __slots__ = ("compiled", "function", "runs")
+    __slots__ = ("compiled", "function", "has_loops", "runs")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.runs = function, 0
+    def __init__(self, function: Callable[..., Any], has_loops: bool) -> None:
+        self.function, self.has_loops, self.runs = function, has_loops, 0
         self.compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arrays: Any) -> Any:
@@ -208,10 +209,15 @@ class _Torch:
         return self._first(arrays)
 
     def _first(self, arrays: tuple[Any, ...]) -> Any:
-        import torch
-
+        if self.has_loops and all(x.is_cpu for x in arrays):
+            # Hundreds of short kernels: in Python what goes on between them is a tenth of the time. Not every op can be called so.
+            with contextlib.suppress(Exception):
+                compiled = self._compiled({"cpp_wrapper": True})
+                out = compiled(*arrays)
+                self.compiled = compiled
+                return out
         try:
-            compiled = torch.compile(self.function, dynamic=False, fullgraph=True, options=_torch_options())
+            compiled = self._compiled({})
             out = compiled(*arrays)
         except Exception as e:
             # What is wrong with the arrays is wrong without a compiler, too, and is told from there.
@@ -223,9 +229,17 @@ class _Torch:
         self.compiled = compiled
         return out
 
+    def _compiled(self, options: dict[str, Any]) -> Callable[..., Any]:
+        import torch
+
+        options = {**_torch_options(), **options}
+        return torch.compile(self.function, dynamic=False, fullgraph=True, options=options or None)
+
 
 def _torch(function: Callable[..., Any], graph: Any) -> Prepared:
-    return Prepared(_Torch(function) if _has_compiler() and sys.platform != "win32" else function)
+    if not _has_compiler() or sys.platform == "win32":
+        return Prepared(function)
+    return Prepared(_Torch(function, "scan" in graph.ops()))
 
 
 _MAKERS: dict[str, Callable[..., Prepared]] = {"jax": _jax, "tensorflow": _tensorflow, "torch": _torch}
