@@ -50,8 +50,8 @@ class _Loop:
     """A line that runs a loop: `names = ops.run_scan(ops, body, consts, start, rows, length, reverse)`."""
 
     def __init__(self, line: Any, call: Any) -> None:
-        _, self.body, _, start, self.rows, length, _ = call.args
-        self.line, self.call, self.length, self.names = line, call, length.value, line.targets[0].elts
+        _, self.body, _, start, self.rows, _, _ = call.args
+        self.line, self.call, self.names = line, call, line.targets[0].elts
         self.carries = len(start.elts)
 
     def made(self) -> list[str]:
