@@ -114,6 +114,34 @@ print(json.dumps(True))
 """
 
 
+# Gathers and scatters along the batch, traced with a batch size that is not known.
+UNKNOWN_BATCH = """
+import torch, tensorflow as tf
+class Picks(torch.nn.Module):
+    def forward(self, x, mask, order):
+        rows, columns = torch.arange(x.shape[0])[:, None], torch.arange(x.shape[1])[None]
+        kept = x * mask[rows, columns].unsqueeze(-1)
+        first = torch.index_put(mask, (torch.arange(x.shape[0]), order % 4), mask[:, 0])
+        added = torch.index_add(mask * 1, 1, torch.tensor([1, 0, 1, 3]), mask)
+        return kept, first, added, mask.index_select(0, order), torch.take_along_dim(mask, order[:, None], 0)
+def inputs(n):
+    draws = np.random.default_rng(n)
+    return draws.random((n, 4, 2), "float32"), draws.random((n, 4), "float32"), draws.integers(0, n, n)
+source = Picks()
+model = cm.convert(source, "keras", tuple(map(torch.tensor, inputs(3))))
+assert [row.inputs for row in model.report.rows][-1] == "another batch size"
+sizes = [tf.TensorSpec([None, 4, 2]), tf.TensorSpec([None, 4]), tf.TensorSpec([None], tf.int64)]
+traced = tf.function(lambda *xs: model(*xs), input_signature=sizes)
+for n in (1, 2, 3, 7):
+    close(values(traced(*inputs(n))), [x.numpy() for x in source(*map(torch.tensor, inputs(n)))])
+print(json.dumps(True))
+"""
+
+
+def test_an_unknown_batch_size_gathers_every_row():
+    assert run(UNKNOWN_BATCH, "tensorflow") == [True]
+
+
 def run(part, backend):
     code = PROGRAM.format(here=str(HERE), backend=backend, part=part)
     env = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}

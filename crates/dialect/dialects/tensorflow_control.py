@@ -94,13 +94,9 @@ def sizes(x):
     return tuple(size(x, axis) for axis in range(len(x.shape)))
 
 
-def _numbers(shape):
-    return all(type(n) is int for n in shape)
-
-
 def _packed(shape, dtype=I32):
     """Sizes as one tensor."""
-    return special.const(tuple(shape), dtype) if _numbers(shape) else tf.stack([tf.cast(n, dtype) for n in shape])
+    return special.packed(shape, dtype)
 
 
 def _settled(x, shape):
