@@ -87,6 +87,8 @@ class Module(Storage, Converted):
 
     # A program knows a module by itself, not by what it holds.
     __jit_held__ = True
+    # Whether arrays that are no tensors are moved to the module's backend before a call.
+    _moves_arguments = True
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)

@@ -1,5 +1,6 @@
 """A small training loop. It does nothing that ten lines of a user's own could not: docs/training.md shows them."""
 
+import contextlib
 import math
 import os
 import sys
@@ -9,7 +10,8 @@ from typing import Any
 from . import _clematis as _core
 from . import _nest
 from ._module.build import take
-from ._module.roles import put_buffers
+from ._module.roles import put_buffers, training_flags_kept
+from ._placement import backend_of_tree, moved
 from ._trainer import checkpoint as _checkpoint
 from ._trainer.log import Callback, Progress, as_callback, as_log
 from .data import Source, Stream
@@ -92,6 +94,7 @@ class Trainer:
         if self._program is not None:
             return self._program_step(batch)
         before = self._before()
+        batch = moved(batch, backend_of_tree(self._values()))
         try:
             (_, (loss, told)), grads = _core.value_and_grad(lambda model: self._losses(model, batch), has_aux=True)(
                 self.model
@@ -221,9 +224,11 @@ class Trainer:
         if self.place:
             # At the end of an epoch other data may follow; in the middle of one there is no place in it.
             source.set_state(self.place if self.place["index"] else {**source.state, "epoch": self.epochs, "index": 0})
-        training = self.model.training if isinstance(self.model, Module) else None
         self.stop = False
         self._tell("on_start")
+        flags = contextlib.ExitStack()
+        if isinstance(self.model, Module):
+            flags.enter_context(training_flags_kept(self.model))
         try:
             while self.epochs < last_epoch and self.steps < last_step and not self.stop:
                 self._mode(True)
@@ -238,8 +243,7 @@ class Trainer:
                 if patience is not None and self.worse >= patience:
                     break
         finally:
-            if training is not None:
-                self._mode(training)
+            flags.close()
             self._tell("on_end")
         return self.history
 
@@ -322,14 +326,17 @@ class Trainer:
 
     def evaluate(self, data: Any) -> dict[str, float]:
         """Means of the loss and the metrics over data, out of training mode; nothing is changed by it."""
-        training = self.model.training if isinstance(self.model, Module) else None
+        flags = contextlib.ExitStack()
+        if isinstance(self.model, Module):
+            flags.enter_context(training_flags_kept(self.model))
         before = self._before()
         sums: dict[str, float] = {}
         count = 0
         try:
             self._mode(False)
             # Always the first epoch, so that it does not matter how often this was asked before.
-            for batch in data._epoch(0, 0) if isinstance(data, Source) else data:
+            for given in data._epoch(0, 0) if isinstance(data, Source) else data:
+                batch = moved(given, backend_of_tree(self._values()))
                 loss, told = _parted(self.loss(self.model, batch))
                 told = {"loss": loss, **told, **{name: f(self.model, batch) for name, f in self.metrics.items()}}
                 rows = _rows(batch)
@@ -337,12 +344,15 @@ class Trainer:
                 for name, x in told.items():
                     sums[name] = sums.get(name, 0.0) + _plain(x) * rows
         finally:
-            if training is not None:
-                self._mode(training)
+            flags.close()
             self._back(before)
         if not count:
             raise ArgumentError("Trainer: the data to evaluate has no batch")
         return {name: total / count for name, total in sums.items()}
+
+    def _values(self) -> Any:
+        """The parameters, whose backend arrays of a batch follow."""
+        return self.model.v if isinstance(self.model, Module) else self.model
 
     def _mode(self, training: bool) -> None:
         if isinstance(self.model, Module):

@@ -24,7 +24,7 @@ def test_torch_to_each(to):
     made = cm.convert(network(), to, X)
     report = made.report
     assert report.ok and report.relative < 1e-5 and report.target == to
-    assert [row.inputs for row in report.rows] == ["the example", "a random input"]
+    assert [row.inputs for row in report.rows] == ["the example", "a random input", "another batch size"]
     assert "absolute" in str(report) and "float32[2, 5]" in str(report)
 
 

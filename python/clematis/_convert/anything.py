@@ -23,8 +23,8 @@ def convert(
     module of ours, "native", "numpy", "jax" or "tensorflow" for one on that backend. Other options go to the function that reads it, as
     `from_backend_module` passes them on.
 
-    Both models are run on the example and on a random input like it, in evaluation; results further apart than `tolerance`,
-    as a part of the largest value, raise `ConvertError`. What was seen is on the result as `report`. `verify=False` leaves
+    Both models are run on the example, on a random input like it and, if both take one, on a batch of another size, in
+    evaluation; results further apart than `tolerance`, as a part of the largest value, raise `ConvertError`. What was seen is on the result as `report`. `verify=False` leaves
     all of that out.
 
     From torch to torch, `allow_wrapped=True` keeps the parts that cannot be captured as they are, and converts the others;
@@ -54,11 +54,12 @@ def convert(
     ours, source, before = _taken_in(model, args, kwargs, options)
     if backend:
         ours = ours.to(backend)
-    made, after = _made(ours, to, backend, args, kwargs, style)
+    made, after, traced = _made(ours, to, backend, args, kwargs, style)
     if verify:
         from .verify import verified
 
-        report = verified(source, to, before or running.of_ours(ours, backend), after, args, kwargs, tolerance)
+        before = before or running.of_ours(ours, backend)
+        report = verified(source, to, before, after, args, kwargs, tolerance, traced)
         # Modules of some frameworks refuse attributes that they do not know; classes refuse this way of giving them one.
         put = type.__setattr__ if isinstance(made, type) else object.__setattr__
         put(made, "report", report)
@@ -116,21 +117,21 @@ def _taken_in(
 
 def _made(
     ours: Any, framework: str, backend: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], style: str
-) -> tuple[Any, running.Run]:
-    """The model in its new framework, and how it is run."""
+) -> tuple[Any, running.Run, running.Run | None]:
+    """The model in its new framework, how it is run, and how where it is traced, if that is something else."""
     from . import outgoing
 
     given: dict[str, Any] = {"example_kwargs": kwargs}
     if framework == "torch":
         made = outgoing.to_torch_module(ours, args, **given)
-        return made, running.of_torch(made)
+        return made, running.of_torch(made), None
     if framework == "keras":
         made = outgoing.to_keras_module(ours, args, **given)
-        return made, running.of_keras(made)
+        return made, running.of_keras(made), running.of_keras_traced(made)
     if framework == "haiku":
         made = outgoing.to_haiku_module(ours, args, **given)
-        return made, running.of_haiku(made, {})
+        return made, running.of_haiku(made, {}), None
     if framework == "flax":
         made = outgoing.to_flax_module(ours, args, **given, style=style)
-        return made, running.of_flax(made, {})
-    return ours, running.of_ours(ours, backend)
+        return made, running.of_flax(made, {}), None
+    return ours, running.of_ours(ours, backend), None

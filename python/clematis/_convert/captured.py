@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _clematis as _core
 from ..errors import ArgumentError, ClematisError, ConvertError, TraceError
+from .._module.info import info_of
 from ..module import Module, State
 from .nests import LEAF, _has_keys, put_together, taken_apart
 
@@ -22,6 +23,8 @@ class Arguments:
     names: list[str]
     args: list[Any]
     kwargs: dict[str, Any]
+    # The argument that says whether a call is in training: its name, its position (or None), and the value for training.
+    switch: tuple[str, int | None, bool] | None = None
 
     @classmethod
     def of(cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Arguments":
@@ -33,6 +36,26 @@ class Arguments:
         plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         names = [p.name for p in known if p.kind in plain]
         return cls(names, [taken_apart(x)[1] for x in args], {k: taken_apart(x)[1] for k, x in kwargs.items()})
+
+    def without_switch(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[bool | None, tuple[Any, ...], dict[str, Any]]:
+        """Whether a call says that it is in training (None where it does not), and its other arguments."""
+        if self.switch is None:
+            return None, args, kwargs
+        word, at, on = self.switch
+        if word in kwargs:
+            given = kwargs[word]
+            kwargs = {key: x for key, x in kwargs.items() if key != word}
+        elif at is not None and at < len(args) and isinstance(args[at], bool):
+            given, args = args[at], (*args[:at], *args[at + 1 :])
+        else:
+            return None, args, kwargs
+        if given is None:
+            return None, args, kwargs
+        if not isinstance(given, (bool, int)):
+            raise ArgumentError(f"{word} is {_short(given)}, and says whether a call is in training: True or False")
+        return bool(given) is on, args, kwargs
 
     def leaves(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arrays of a call."""
@@ -132,6 +155,10 @@ class Capture:
     training: "Part | ConvertError"
     # What the model is called there.
     name: str = ""
+    # The training flag of the source's root.
+    flag: bool = True
+    # The program in which each part keeps its own training flag, where these differ: the model starts with it.
+    initial: "Part | ConvertError | None" = None
 
 
 class Way:
@@ -181,12 +208,29 @@ class Captured(Module):
     """
 
     _at_root = "_state"
+    # It gives back the kind of array that it was given.
+    _moves_arguments = False
 
     def __init__(self, capture: Capture, **options: Any) -> None:
-        way = capture.evaluation.way or Way(capture.framework, capture.evaluation)
-        self._ways = (way, way if capture.training is capture.evaluation else _training_way(capture))
+        self._ways = _ways(capture)
         self._name = capture.name or type(self).__name__
         self._hold(capture.values, options)
+        self._start(capture.flag, capture.initial is not None)
+
+    def _start(self, flag: bool, differ: bool) -> None:
+        """Starts with the training flags of the source: that of its root, or each part with its own."""
+        self._root_flag = flag
+        info_of(self).training = None if differ else flag
+
+    @property
+    def training(self) -> bool:
+        """Whether this module is in training; until `train` or `eval` is called, the flag of the source's root."""
+        flag = info_of(self).training
+        return self._root_flag if flag is None else flag
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        info_of(self).training = bool(mode)
 
     def _hold(self, values: dict[str, tuple[str, Any]], options: dict[str, Any]) -> None:
         """Takes what the model holds."""
@@ -209,7 +253,12 @@ class Captured(Module):
         return fresh
 
     def _forward(self, *args: Any, **kwargs: Any) -> Any:
-        way = self._ways[1] if self.training else self._ways[0]
+        mode = info_of(self).training
+        switch = self._ways[False].arguments
+        if switch is not None and switch.switch is not None:
+            given, args, kwargs = switch.without_switch(args, kwargs)
+            mode = mode if given is None else given
+        way = self._ways[mode]
         if isinstance(way, ConvertError):
             raise ConvertError(f"in training: {way}; call eval() first") from way
         return _run(self, way, args, kwargs)
@@ -226,12 +275,11 @@ class Waiting(Captured):
     def _forward(self, *args: Any, **kwargs: Any) -> Any:
         if self._ways is None:
             capture = self._read(*_examples((args, kwargs)))
-            way = capture.evaluation.way or Way(capture.framework, capture.evaluation)
             for path, (_, x) in capture.values.items():
                 # Constants are found by capturing.
                 if path.replace(".", "/") not in self.v and not _has(self._state, path):
                     _put(self._state, path, State(_owned(x)))
-            self._ways, self._read = (way, _training_way(capture)), None
+            self._ways, self._read = _ways(capture), None
         return super()._forward(*args, **kwargs)
 
 
@@ -260,22 +308,30 @@ def _examples(x: Any) -> Any:
 
 
 def _owned(x: Any) -> Any:
-    """A tensor on the current backend that shares no memory with the source, which may be written to later."""
-    if hasattr(x, "clone"):
-        x = x.clone()
-    elif hasattr(x, "copy") and hasattr(x, "flags"):
-        x = x.copy()
-    home, seen = _core.current_backend(), _core.asarray(x)
-    return seen if seen.backend == home else seen.to(home)
+    """A tensor on the current backend that shares no memory with the source: either may be written to later."""
+    return _core.asarray(_core.asarray(x).to(_core.current_backend()), copy=True)
 
 
-def _training_way(capture: Capture) -> "Way | ConvertError":
-    if not isinstance(capture.training, Part):
-        return capture.training
-    try:
-        return capture.training.way or Way(capture.framework, capture.training)
-    except ClematisError as e:
-        return ConvertError(str(e))
+def _ways(capture: Capture) -> "dict[bool | None, Way | ConvertError]":
+    """The programs by training flag; that of None is for parts whose flags differ."""
+    made: dict[int, Way | ConvertError] = {}
+
+    def program(part: "Part | ConvertError") -> "Way | ConvertError":
+        if not isinstance(part, Part):
+            return part
+        if id(part) not in made:
+            try:
+                made[id(part)] = part.way or Way(capture.framework, part)
+            except ClematisError as e:
+                made[id(part)] = ConvertError(str(e))
+        return made[id(part)]
+
+    evaluation = capture.evaluation.way or Way(capture.framework, capture.evaluation)
+    made[id(capture.evaluation)] = evaluation
+    ways = {False: evaluation, True: program(capture.training)}
+    if capture.initial is not None:
+        ways[None] = program(capture.initial)
+    return ways  # type: ignore[return-value]
 
 
 def _put(nest: dict[str, Any], path: str, x: Any) -> None:
@@ -330,7 +386,9 @@ def _run(module: Any, way: Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     inputs = [x.to(home) if home is not None and x.backend != home else x for x in inputs]
     inputs = [_widened(x, dtype) for x, dtype in zip(inputs, way.dtypes, strict=False)]
     # While the call is recorded as a program, nothing has a home yet.
-    key = [x if home is None else x.to(home) for x in ([_core._next_key()] if way.draws else [])]
+    key = [_core._next_key()] if way.draws else []
+    # A traced key has no backend: the program that records it runs on the one of its other inputs.
+    key = [x if home is None or x.backend in (None, home) else x.to(home) for x in key]
     # What the program makes of nothing is made where the model is.
     here = contextlib.nullcontext() if home in (None, _core.current_backend()) else _core.backend(home)
     with here:

@@ -42,27 +42,28 @@ class Runner:
         build(module, args, kwargs)
         self.programs = Programs(module, "jax")
         self.values: list[Held] = held(module)
-        self.training = bool(module.training)
+        # None where the module's parts differ in their training flags, and keep them until told otherwise.
+        self.training = self.programs.training
         self.name = type(module).__name__
         if args or kwargs:
             leaves, structure = self.programs.arrays(args, kwargs, _core._tree.is_array)
             examples = [_core.asarray(x) for x in leaves]
             specs = [(x.dtype.name, tuple(x.shape)) for x in examples]
-            for mode in (False, True):
+            for mode in self.programs.modes():
                 try:
                     self._add(structure, specs, mode)
                 except ConvertError:
                     if not mode:
                         raise
 
-    def _add(self, structure: Any, specs: list[Spec], training: bool) -> Way:
+    def _add(self, structure: Any, specs: list[Spec], training: bool | None) -> Way:
         # jax may be tracing; what the module makes now is made now.
         with jax.ensure_compile_time_eval():
             way = self.programs.add(structure, specs, training)
             way.constants = [array(_core.asarray(x)) for x in way.constants]
         return way
 
-    def call(self, args: Any, kwargs: Any, training: bool, values: Any, key: Any, store: Any) -> Any:
+    def call(self, args: Any, kwargs: Any, training: bool | None, values: Any, key: Any, store: Any) -> Any:
         """Runs the program for these arguments: `values(path)` gives what is held, `key()` a key, `store(path, x)` keeps."""
         leaves, structure = self.programs.arrays(args, kwargs, _is_array)
         leaves = [_plain(x) for x in leaves]

@@ -70,9 +70,9 @@ def from_torch_module(
 
     if not args and not kwargs and _takes_inputs(native_module):
         waiting = Waiting(read, read_torch.held(native_module), type(native_module).__name__, **options)
-        return waiting.train(native_module.training)
-    made = Captured(read(args, kwargs), **options)
-    return made.train(native_module.training)
+        waiting._start(native_module.training, read_torch.flags_differ(native_module))
+        return waiting
+    return Captured(read(args, kwargs), **options)
 
 
 def _takes_inputs(module: Any) -> bool:

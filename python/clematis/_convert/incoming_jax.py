@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from .. import _clematis as _core
@@ -41,48 +42,102 @@ def _examples(op: str, example_inputs: Any, instance_args: Any, instance_kwargs:
     return _arrays(args), _arrays(dict(instance_kwargs or {}))
 
 
-def _mode_word(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[str | None, tuple[Any, ...], dict[str, Any]]:
-    """The argument that tells a forward pass whether it is training, and the other arguments: both ways are captured."""
-    told = next((word for word in _MODES if isinstance(kwargs.get(word), bool)), None)
-    if told:
-        return told, args, {word: x for word, x in kwargs.items() if word != told}
+@dataclass(frozen=True)
+class _Switch:
+    """The argument of a forward pass that says whether it is in training: both modes are captured."""
+
+    word: str
+    # Where the example gives it by position, and what it gives there or by name.
+    position: int | None
+    given: bool | None
+
+    @property
+    def flag(self) -> bool:
+        """Whether the example is in training, as it is if it does not say."""
+        return self.given is None or self.given is _MODES[self.word][1]
+
+
+def in_mode(
+    switch: _Switch | None, training: bool | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call in a mode; None is the mode of the example."""
+    if switch is None:
+        return args, kwargs
+    value = switch.given if training is None else _MODES[switch.word][training]
+    if switch.position is None:
+        return args, kwargs if value is None else {**kwargs, switch.word: value}
+    return (*args[: switch.position], value, *args[switch.position :]), kwargs
+
+
+def _names(function: Any) -> list[str]:
+    """The parameters of a forward pass that may be given by position; none where they cannot be known."""
     try:
-        known = list(inspect.signature(function).parameters)
+        known = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    names = [p.name for p in known if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return names[names[:1] == ["self"] :]
+
+
+def mode_switch(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[_Switch | None, tuple[Any, ...], dict[str, Any]]:
+    """The argument that says whether a call is in training, and the others."""
+    word = next((word for word in _MODES if isinstance(kwargs.get(word), bool)), None)
+    if word:
+        return _Switch(word, None, kwargs[word]), args, {key: x for key, x in kwargs.items() if key != word}
+    names = _names(function)
+    for at, word in enumerate(names):
+        if word in _MODES and word not in kwargs and at < len(args) and (args[at] is None or isinstance(args[at], bool)):
+            return _Switch(word, at, args[at]), (*args[:at], *args[at + 1 :]), kwargs
+    try:
+        known = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return None, args, kwargs
     word = next((word for word in _MODES if word in known and word not in kwargs), None)
-    at = known.index(word) - (known[:1] == ["self"]) if word else 0
-    if word and at < len(args):
-        # Only a last one can be left out.
-        return (word, args[:at], kwargs) if at == len(args) - 1 else (None, args, kwargs)
-    return word, args, kwargs
+    if word is None or word in names[: len(args)]:
+        return None, args, kwargs
+    return _Switch(word, None, None), args, kwargs
 
 
-def _arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+def _arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], switch: _Switch | None) -> Arguments:
     """How a call gives what the example gave."""
     found = Arguments.of(function, args, kwargs)
-    found.names = found.names[found.names[:1] == ["self"] :]
+    names = _names(function)
+    if switch is not None:
+        # Callers may give it where the source takes it.
+        at = names.index(switch.word) if switch.word in names else None
+        found.switch = (switch.word, at, _MODES[switch.word][1])
+    found.names = [name for name in names if switch is None or name != switch.word]
     return found
 
 
 def _captured(
-    ways: Callable[[bool], Part], modes: bool, arguments: Arguments, name: str, options: dict[str, Any]
-) -> Captured:
+    ways: Callable[[bool | None], Part], modes: bool, arguments: Arguments, name: str, options: dict[str, Any],
+    *, flag: bool = True, differ: bool = False,
+) -> Captured:  # fmt: skip
+    """A module of the programs in both modes, and of that in which each part keeps its own flag where these differ."""
+
+    def part_or_error(mode: bool | None) -> Part | ConvertError:
+        try:
+            part = ways(mode)
+        except ClematisError as e:
+            return ConvertError(str(e))
+        part.arguments = arguments
+        return part
+
     evaluation = ways(False)
     evaluation.arguments = arguments
-    training: Part | ConvertError = evaluation
-    if modes:
-        try:
-            training = ways(True)
-            training.arguments = arguments
-        except ClematisError as e:
-            training = ConvertError(str(e))
+    training = part_or_error(True) if modes else evaluation
+    initial = part_or_error(None) if differ else None
     values = dict(evaluation.values)
-    if isinstance(training, Part):
-        values |= training.values
-    return Captured(Capture("jax", values, evaluation, training, name), **options)
+    for part in (training, initial):
+        if isinstance(part, Part):
+            values |= part.values
+    return Captured(Capture("jax", values, evaluation, training, name, flag, initial), **options)
+
+
+_TAGS = {False: "eval", True: "train", None: "initial"}
 
 
 def _flat(tree: Any, role: str, path: str = "") -> list[tuple[str, str, Any]]:
@@ -108,7 +163,7 @@ def from_jax(function: Callable[..., Any], *args: Any, dynamic_batch: bool = Tru
     part = read_jax.read(
         lambda _, key, *xs: function(*xs), [], lambda values: None, given, dynamic=dynamic_batch, with_key=False
     )
-    part.arguments = _arguments(function, tuple(given), {})
+    part.arguments = _arguments(function, tuple(given), {}, None)
     return Captured(Capture("jax", part.values, part, part, getattr(function, "__name__", "")))
 
 
@@ -131,8 +186,8 @@ def from_haiku_module(
     import jax
 
     args, kwargs = _examples("from_haiku_module", example_inputs, instance_args, instance_kwargs)
-    function: Any = native_module.__call__ if inspect.isclass(native_module) else None
-    word, args, kwargs = _mode_word(function, args, kwargs)
+    function = haiku_function(native_module)
+    switch, args, kwargs = mode_switch(function, args, kwargs)
     if inspect.isclass(native_module):
         made = (constructor_args or (), constructor_kwargs or {})
         kind: Any = native_module
@@ -141,8 +196,8 @@ def from_haiku_module(
             return kind(*made[0], **made[1])(*a, **k)
 
         both = hk.transform_with_state(forward)
-        told = {word: _MODES[word][1]} if word else {}
-        params, state = both.init(jax.random.PRNGKey(rng_seed), *args, **kwargs, **told)
+        first, named = in_mode(switch, True, args, kwargs)
+        params, state = both.init(jax.random.PRNGKey(rng_seed), *first, **named)
         params = params if params_hk is None else params_hk
         state = state if state_hk is None else state_hk
         apply = both.apply
@@ -166,12 +221,11 @@ def from_haiku_module(
         by_path = dict(zip(order, values, strict=True))
         return [jax.tree_util.tree_unflatten(t[1], [by_path[p] for p in r]) for t, r in zip(trees, rows, strict=True)]
 
-    def ways(training: bool) -> Part:
-        told = {word: _MODES[word][training]} if word else {}
-
+    def ways(training: bool | None) -> Part:
         def run(own: Any, key: Any, *a: Any) -> Any:
             *positional, named = a
-            return apply(own[0], own[1], key, *positional, **named, **told)
+            positional, named = in_mode(switch, training, tuple(positional), named)
+            return apply(own[0], own[1], key, *positional, **named)
 
         def updates(out: Any) -> Any:
             result, new = out
@@ -185,11 +239,19 @@ def from_haiku_module(
             dynamic=dynamic_batch,
             with_key=True,
             updates=updates,
-            tag="train" if training else "eval",
+            tag=_TAGS[training],
         )
 
     name = getattr(native_module, "__name__", "")
-    return _captured(ways, word is not None, _arguments(function, args, kwargs), name, options)
+    arguments = _arguments(function, args, kwargs, switch)
+    return _captured(ways, switch is not None, arguments, name, options, flag=switch is None or switch.flag)
+
+
+def haiku_function(module: Any) -> Any:
+    """The forward pass of a class of Haiku's, or the function that `hk.transform` was given, which it keeps."""
+    if inspect.isclass(module):
+        return module.__call__  # type: ignore[attr-defined]
+    return getattr(getattr(module, "init", None), "_original_fn", None)
 
 
 def _paths(tree: Any, path: str = "") -> Any:
@@ -251,12 +313,12 @@ def _from_linen(
     import jax
 
     call = type(module).__call__
-    word, args, kwargs = _mode_word(call, args, kwargs)
-    told = {word: _MODES[word][0]} if word else {}
-    field = None if word else linen_field(module)
+    switch, args, kwargs = mode_switch(call, args, kwargs)
+    field = None if switch else linen_field(module)
     if params is None:
         keys = dict(zip(("params", "dropout"), jax.random.split(jax.random.PRNGKey(seed)), strict=True))
-        params = module.init(keys, *args, **kwargs, **told)
+        first, words = in_mode(switch, False, args, kwargs)
+        params = module.init(keys, *first, **words)
     variables = dict(params) if "params" in params else {"params": params}
     held = _flat(variables["params"], "param")
     rest = {name: x for name, x in variables.items() if name != "params"}
@@ -268,15 +330,15 @@ def _from_linen(
         by_path = dict(zip([path for path, _, _ in held], values, strict=True))
         return jax.tree_util.tree_unflatten(tree, [by_path[path] for path in leaves])
 
-    def ways(training: bool) -> Part:
-        told = {word: _MODES[word][training]} if word else {}
-        here = module.clone(**{field: _MODES[field][training]}) if field else module
+    def ways(training: bool | None) -> Part:
+        here = module.clone(**{field: _MODES[field][training]}) if field and training is not None else module
 
         def run(own: Any, key: Any, *a: Any) -> Any:
             *positional, named = a
+            positional, named = in_mode(switch, training, tuple(positional), named)
             # Streams of other names are drawn from the first.
             rngs = {"params": jax.random.fold_in(key, 1), "dropout": key}
-            return here.apply(own, *positional, **named, **told, mutable=list(rest), rngs=rngs)
+            return here.apply(own, *positional, **named, mutable=list(rest), rngs=rngs)
 
         def updates(out: Any) -> Any:
             result, new = out
@@ -290,18 +352,20 @@ def _from_linen(
             dynamic=dynamic,
             with_key=True,
             updates=updates,
-            tag="train" if training else "eval",
+            tag=_TAGS[training],
         )
 
-    arguments = _arguments(call, args, kwargs)
-    return _captured(ways, (word or field) is not None, arguments, type(module).__name__, options)
+    flag = switch.flag if switch else field is None or getattr(module, field) is _MODES[field][1]
+    arguments = _arguments(call, args, kwargs, switch)
+    modes = switch is not None or field is not None
+    return _captured(ways, modes, arguments, type(module).__name__, options, flag=flag)
 
 
 def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, options: dict[str, Any]) -> Captured:
     import jax
 
     call = type(module).__call__
-    word, args, kwargs = _mode_word(call, args, kwargs)
+    switch, args, kwargs = mode_switch(call, args, kwargs)
     draws = "rngs" in inspect.signature(call).parameters and "rngs" not in kwargs
     graph, trained, keys, rest = nnx.split(module, nnx.Param, nnx.RngState, ...)
     flat = [(_dotted(path), "param", x[...]) for path, x in nnx.to_flat_state(trained)]
@@ -319,15 +383,18 @@ def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, opti
         )
         return nnx.merge(graph, new[0], drawn, new[1])
 
-    def ways(training: bool) -> Part:
+    flags = _nnx_flags(nnx, module)
+
+    def ways(training: bool | None) -> Part:
         def run(own: Any, key: Any, *a: Any) -> Any:
             *positional, named = a
             net = merged(own, key)
-            net.train() if training else net.eval()
-            told = {word: _MODES[word][training]} if word else {}
+            if training is not None:
+                net.train() if training else net.eval()
+            positional, named = in_mode(switch, training, tuple(positional), named)
             if draws:
-                told["rngs"] = nnx.Rngs(jax.random.wrap_key_data(key))
-            out = net(*positional, **named, **told)
+                named = {**named, "rngs": nnx.Rngs(jax.random.wrap_key_data(key))}
+            out = net(*positional, **named)
             _, _, _, after = nnx.split(net, nnx.Param, nnx.RngState, ...)
             return out, [(_dotted(path), x[...]) for path, x in nnx.to_flat_state(after)]
 
@@ -339,10 +406,26 @@ def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, opti
             dynamic=dynamic,
             with_key=True,
             updates=lambda out: out,
-            tag="train" if training else "eval",
+            tag=_TAGS[training],
         )
 
-    return _captured(ways, True, _arguments(call, args, kwargs), type(module).__name__, options)
+    if switch is not None and switch.given is not None:
+        flags.add(switch.flag)
+    arguments = _arguments(call, args, kwargs, switch)
+    return _captured(
+        ways, True, arguments, type(module).__name__, options, flag=flags != {False}, differ=len(flags) > 1
+    )
+
+
+def _nnx_flags(nnx: Any, module: Any) -> set[bool]:
+    """Whether its parts are in training, as far as they say."""
+    found = set()
+    for _, part in nnx.iter_modules(module):
+        for word in ("deterministic", "use_running_average"):
+            value = getattr(part, word, None)
+            if isinstance(value, bool):
+                found.add(not value)
+    return found
 
 
 def _dotted(path: Any) -> str:

@@ -32,25 +32,41 @@ def read(
     import torch
 
     args, kwargs = ordered(module, *tensors(torch, args, kwargs, device(module)))
+    flags = [m.training for m in module.modules()]
     with untouched(module) as own:
         reader = _Reader(torch, own, args, kwargs, dynamic, specialise)
+
+        def part_or_error() -> Part | ConvertError:
+            try:
+                return reader.part()
+            except ClematisError as e:
+                return ConvertError(str(e))
+            except Exception as e:  # noqa: BLE001 - torch raises anything
+                return ConvertError(f"{type(module).__name__}: {first_line(e)}")
+
         own.eval()
         evaluation = reader.part()
         training: Part | ConvertError = evaluation
+        initial: Part | ConvertError | None = None
         if allow_training:
             own.train()
-            try:
-                training = reader.part()
-            except ClematisError as e:
-                training = ConvertError(str(e))
-            except Exception as e:  # noqa: BLE001 - torch raises anything
-                training = ConvertError(f"{type(module).__name__}: {first_line(e)}")
+            training = part_or_error()
+            if flags_differ(module):
+                for m, flag in zip(own.modules(), flags, strict=True):
+                    m.training = flag
+                initial = part_or_error()
     if reader.warning:
         warnings.warn(reader.warning, stacklevel=4)
     values = dict(evaluation.values)
-    if isinstance(training, Part):
-        values = training.values | values
-    return Capture("torch", values, evaluation, training, type(module).__name__)
+    for part in (training, initial):
+        if isinstance(part, Part):
+            values = part.values | values
+    return Capture("torch", values, evaluation, training, type(module).__name__, module.training, initial)
+
+
+def flags_differ(module: Any) -> bool:
+    """Whether some parts of a module are in training and others are not."""
+    return len({m.training for m in module.modules()}) > 1
 
 
 def read_function(
@@ -417,4 +433,4 @@ def _is_same(torch: Any, node: Any) -> bool:
     return node.op == "placeholder"
 
 
-__all__ = ["held", "read", "read_function"]
+__all__ = ["flags_differ", "held", "read", "read_function"]

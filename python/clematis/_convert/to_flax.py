@@ -29,7 +29,8 @@ class FlaxModule(nnx.Module):  # type: ignore[misc]
 
     def __init__(self, runner: Runner, rngs: Any = None) -> None:
         self._runner = runner
-        self.deterministic = self.use_running_average = not runner.training
+        # None until `train()` or `eval()` is called, where the parts of the source differ in their training flags.
+        self.deterministic = self.use_running_average = None if runner.training is None else not runner.training
         self.rngs = rngs if rngs is not None else nnx.Rngs(0)
         for x in runner.values:
             kind = {"param": nnx.Param, "state": nnx.BatchStat, "frozen": Frozen}[x.role]
@@ -55,9 +56,8 @@ class FlaxModule(nnx.Module):  # type: ignore[misc]
         def store(path: str, x: Any) -> None:
             self._variable(path)[...] = x
 
-        return self._runner.call(
-            args, kwargs, not self.deterministic, lambda path: self._variable(path)[...], key, store
-        )
+        training = None if self.deterministic is None else not self.deterministic
+        return self._runner.call(args, kwargs, training, lambda path: self._variable(path)[...], key, store)
 
 
 # Attributes of modules that are no variables.

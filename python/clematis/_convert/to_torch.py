@@ -34,6 +34,8 @@ class TorchModule(torch.nn.Module):
     def __init__(self, programs: Programs, values: list[Held]) -> None:
         super().__init__()
         self._programs = programs
+        # Whether it still runs as the source did whose parts differ in their training flags.
+        self._as_source = programs.training is None
         self._places: dict[str, list[str]] = {}
         self._constants = 0
         for x in values:
@@ -66,9 +68,10 @@ class TorchModule(torch.nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure = self._programs.arrays(args, kwargs, _is_tensor)
         specs = [(str(x.dtype)[6:], tuple(x.shape)) for x in leaves]
-        way = self._programs.find(structure, specs, self.training)
+        mode = None if self._as_source else self.training
+        way = self._programs.find(structure, specs, mode)
         if way is None:
-            way = self._add(structure, leaves)
+            way = self._add(structure, leaves, mode)
         run = way.run
         pairs = zip(leaves, specs, way.inputs, strict=True)
         leaves = [lowered.cast(_OPS, x, given, want) for x, (given, _), (want, _) in pairs]
@@ -91,10 +94,15 @@ class TorchModule(torch.nn.Module):
                     values[at].copy_(x)
         return put_together(way.shape, results)
 
+    def train(self, mode: bool = True) -> "TorchModule":
+        """Sets every part to training, or with False to evaluation."""
+        self._as_source = False
+        return super().train(mode)
+
     @torch.compiler.disable
-    def _add(self, structure: Any, leaves: list[Any]) -> Way:
+    def _add(self, structure: Any, leaves: list[Any], mode: bool | None) -> Way:
         specs = [(str(x.dtype)[6:], tuple(n if type(n) is int else None for n in x.shape)) for x in leaves]
-        way = self._programs.add(structure, specs, self.training)
+        way = self._programs.add(structure, specs, mode)
         # Constants move with the module.
         names = []
         for x in way.constants:
@@ -170,18 +178,16 @@ def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Torch
     build(module, args, kwargs)
     programs = Programs(module, "torch")
     made = TorchModule(programs, held(module))
-    made.train(module.training)
+    torch.nn.Module.train(made, module.training)
     if args or kwargs:
         leaves, structure = made._programs.arrays(args, kwargs, _core._tree.is_array)
         examples = [shared(_core.asarray(x)) for x in leaves]
-        for mode in (False, True):
-            made.training = mode
+        for mode in programs.modes():
             try:
-                made._add(structure, examples)
+                made._add(structure, examples, mode)
             except ConvertError:
                 if not mode:
                     raise
-        made.train(module.training)
     return made
 
 

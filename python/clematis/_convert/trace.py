@@ -9,7 +9,7 @@ from typing import Any
 from .. import _clematis as _core
 from .._module.call import frozen_paths
 from .._module.discover import RECORDING
-from .._module.roles import put_buffers
+from .._module.roles import put_buffers, shared_training_flag, training_flags_kept
 from ..container import Container
 from ..errors import ClematisError, ConvertError, StructureError
 from .captured import Captured
@@ -131,22 +131,21 @@ def build(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _as_it_was(module: Any, training: bool) -> Iterator[None]:
-    """All modules in one mode; modes and buffers come back."""
-    modes = [(m, m.training) for m in module.modules()]
+def as_it_was(module: Any, training: bool | None) -> Iterator[None]:
+    """Sets every training flag (None: leaves each as it is); restores flags and buffers afterwards."""
     buffers = module.buffers().copy()
     token = RECORDING.set(True)
     try:
-        module.train(training)
-        yield
+        with training_flags_kept(module):
+            if training is not None:
+                module.train(training)
+            yield
     finally:
-        for m, mode in modes:
-            m.training = mode
         put_buffers(module, buffers)
         RECORDING.reset(token)
 
 
-def _record(module: Any, values: list[Held], structure: Any, specs: list[Spec], training: bool) -> tuple[Any, ...]:
+def _record(module: Any, values: list[Held], structure: Any, specs: list[Spec], training: bool | None) -> tuple[Any, ...]:
     """The graph of a call with arguments of these sizes, and what its results look like."""
     shapes = []
 
@@ -164,7 +163,7 @@ def _record(module: Any, values: list[Held], structure: Any, specs: list[Spec], 
         new = [(at[path], _core.stop_gradient(x)) for path, x in module.buffers()._entries() if x is not before[path]]
         return leaves, new
 
-    with _as_it_was(module, training):
+    with as_it_was(module, training):
         triples = [(x.path, x.role, x.value) for x in values]
         graph, constants, draws = _core._trace_call(call, triples, specs)  # type: ignore[attr-defined]
     return graph, constants, draws, shapes[0]
@@ -202,7 +201,7 @@ def _way(graph: Any, paths: list[str], specs: list[Spec], draws: int, constants:
     return Way(graph.text(), paths, specs, draws, [*constants, *more], graph.updates(), outs, shape)
 
 
-def trace(module: Any, structure: Any, specs: list[Spec], training: bool) -> Way:
+def trace(module: Any, structure: Any, specs: list[Spec], training: bool | None) -> Way:
     """The program of a call: for every size of the batch if that can be, else for the sizes that are given."""
     values, named = held(module), with_batch(specs)
     if named is not None:
@@ -219,7 +218,7 @@ def trace(module: Any, structure: Any, specs: list[Spec], training: bool) -> Way
 
 
 def _for_every_batch(
-    module: Any, values: list[Held], structure: Any, named: list[Spec], specs: list[Spec], training: bool
+    module: Any, values: list[Held], structure: Any, named: list[Spec], specs: list[Spec], training: bool | None
 ) -> Way | None:
     try:
         pair = [_record(module, values, structure, _sized(named, size), training) for size in _SIZES]
@@ -241,11 +240,11 @@ def _for_every_batch(
     return _way(graph, [x.path for x in values], named, draws, constants, shape)
 
 
-def captured_way(module: Captured, training: bool) -> Way:
+def captured_way(module: Captured, training: bool | None) -> Way:
     """What a captured model holds already."""
     from .captured import Way as Own
 
-    way: Any = module._ways[1] if training else module._ways[0]
+    way: Any = module._ways[training]
     if not isinstance(way, Own):
         raise ConvertError(f"in training: {way}; call eval() first")
     inputs = [(dtype, tuple(int(n) if n.isdigit() else n for n in sizes))
@@ -261,10 +260,16 @@ class Programs:
         self.framework = framework
         self.name = module._name if isinstance(module, Captured) else type(module).__name__
         # Structure of the arguments, whether it is for training, the way.
-        self.known: list[tuple[Any, bool, Way]] = []
+        self.known: list[tuple[Any, bool | None, Way]] = []
         self.is_captured = isinstance(module, Captured)
+        # In which mode the converted model starts; None keeps the flag of each part.
+        self.training = None if module is None else shared_training_flag(module)
         # A captured model knows how arguments become its arrays.
         self.arguments = module._ways[0].arguments if isinstance(module, Captured) else None
+
+    def modes(self) -> tuple[bool | None, ...]:
+        """The modes that a converted model can be in."""
+        return (False, True) if self.training is not None else (False, True, None)
 
     def arrays(self, args: Any, kwargs: Any, is_leaf: Any) -> tuple[list[Any], Any]:
         """The arrays among a call's arguments, and the structure that the program is found by."""
@@ -272,8 +277,8 @@ class Programs:
             return self.arguments.leaves(self.name, args, kwargs), None
         return taken_apart((args, kwargs), is_leaf)
 
-    def add(self, structure: Any, specs: list[Spec], training: bool) -> Way:
-        """Traces one more."""
+    def add(self, structure: Any, specs: list[Spec], training: bool | None) -> Way:
+        """Traces one more; `training` None is for a module whose parts differ in their training flags."""
         if self.module is None:
             raise ConvertError(
                 f"{self.name}: it was saved with programs for other arguments than {specs} in"
@@ -290,7 +295,7 @@ class Programs:
         self.known.append((structure, training, way))
         return way
 
-    def find(self, structure: Any, specs: list[Spec], training: bool) -> "Way | None":
+    def find(self, structure: Any, specs: list[Spec], training: bool | None) -> "Way | None":
         """The program for a call, if it is known."""
         for own, mode, way in self.known:
             if mode == training and own == structure and way.fits(specs, self.is_captured):

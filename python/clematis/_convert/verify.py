@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _clematis as _core
-from ..errors import ConvertError
+from ..errors import ConvertError, ShapeError
 from .nests import put_together, taken_apart
 
 # How far results may lie apart, as a part of the largest value: rounding adds up over the depth of a model, and a mistake is
@@ -63,18 +63,28 @@ class Report:
 
 def verified(
     source: str, target: str, before: Run, after: Run, args: tuple[Any, ...], kwargs: dict[str, Any],
-    tolerance: float | None,
+    tolerance: float | None, after_traced: Run | None = None,
 ) -> Report:  # fmt: skip
-    """Compares two models on the examples and on random inputs like them; refuses what lies too far apart."""
+    """Compares two models on the examples, on random inputs like them, and at another batch size if both take one.
+
+    `after_traced` runs the new model where its framework traces it with an unknown batch size.
+    """
     leaves, shape = taken_apart((args, kwargs))
     examples = [_core.asarray(x).numpy() for x in leaves]
     rows: list[Compared] = []
-    for name, given in (("the example", examples), ("a random input", [_like(x, i) for i, x in enumerate(examples)])):
-        args, kwargs = put_together(shape, list(given))
-        wanted, got = _host(before(args, kwargs)), _host(after(args, kwargs))
+
+    def compare(name: str, wanted: list[Any], got: list[Any]) -> None:
         if len(wanted) != len(got):
             raise ConvertError(f"{source} to {target}: {len(got)} results on {name}, {len(wanted)} before")
-        rows += [_compared(name, i, a, b, tolerance) for i, (a, b) in enumerate(zip(wanted, got, strict=True))]
+        rows.extend(_compared(name, i, a, b, tolerance) for i, (a, b) in enumerate(zip(wanted, got, strict=True)))
+
+    for name, given in (("the example", examples), ("a random input", [_like(x, i) for i, x in enumerate(examples)])):
+        args, kwargs = put_together(shape, list(given))
+        compare(name, _host(before(args, kwargs)), _host(after(args, kwargs)))
+    args, kwargs = put_together(shape, _at_another_batch(examples))
+    both = _both_or_none(before, after_traced or after, args, kwargs)
+    if both is not None:
+        compare("another batch size", *both)
     report = Report(source, target, tuple(rows))
     if not report.ok:
         raise ConvertError(
@@ -83,17 +93,36 @@ def verified(
     return report
 
 
-def _like(x: Any, number: int) -> Any:
-    """Random values of an array's shape, type and range."""
+def _at_another_batch(examples: list[Any]) -> list[Any]:
+    """Random inputs of one row more: the batch is the first axis of the first array, and of those that agree with it."""
+    batch = next((x.shape[0] for x in examples if x.ndim), None)
+    shapes = [(x.shape[0] + 1, *x.shape[1:]) if x.ndim and x.shape[0] == batch else x.shape for x in examples]
+    return [_like(x, i, shape) for i, (x, shape) in enumerate(zip(examples, shapes, strict=True))]
+
+
+def _both_or_none(before: Run, after: Run, args: Any, kwargs: Any) -> tuple[list[Any], list[Any]] | None:
+    """The results of both models; None where one of them is made for the example's batch size alone."""
+    try:
+        wanted = _host(before(args, kwargs))
+    except Exception:  # noqa: BLE001 - a framework's model may refuse in any way
+        return None
+    try:
+        return wanted, _host(after(args, kwargs))
+    except (ConvertError, ShapeError):
+        return None
+
+
+def _like(x: Any, number: int, shape: tuple[int, ...] | None = None) -> Any:
+    """Random values of an array's shape (or of another), type and range."""
     import numpy as np
 
-    draws = np.random.default_rng(number)
+    draws, shape = np.random.default_rng(number), x.shape if shape is None else shape
     if x.size == 0 or x.dtype.kind == "b":
-        return draws.integers(0, 2, x.shape).astype(x.dtype)
+        return draws.integers(0, 2, shape).astype(x.dtype)
     if x.dtype.kind in "iu":
-        return draws.integers(x.min(), int(x.max()) + 1, x.shape).astype(x.dtype)
+        return draws.integers(x.min(), int(x.max()) + 1, shape).astype(x.dtype)
     parts = [np.nan_to_num(np.asarray(p, "float64")) for p in ([x.real, x.imag] if x.dtype.kind == "c" else [x])]
-    drawn = [draws.normal(p.mean(), p.std() or 1.0, x.shape) for p in parts]
+    drawn = [draws.normal(p.mean(), p.std() or 1.0, shape) for p in parts]
     return (drawn[0] + 1j * drawn[1] if len(drawn) == 2 else drawn[0]).astype(x.dtype)
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from .. import _clematis as _core
 from .._module.info import TRACING
+from .._placement import backend_of, is_elsewhere
 from ..errors import ArgumentError, TraceError
 from ..gradients import with_grads
 from . import nests, told
 from .compiling import COMPILING
 from .listed import Listed
-from .tracing import HeldModule, HeldOptimizer, Slot, Tracing, Unready, owned
+from .tracing import HeldModule, HeldOptimizer, OtherBackend, Slot, Tracing, Unready, owned
 
 _flat = _core._flat  # type: ignore[attr-defined]
 _is_recording = _core._is_recording  # type: ignore[attr-defined]
@@ -31,7 +32,7 @@ class Made:
     """One program of a function, with all that stands beside its graph."""
 
     __slots__ = (
-        "arguments", "build", "count", "grads", "has_run", "held", "home", "kept", "program", "puts", "replaced", "slots",
+        "arguments", "build", "count", "grads", "has_run", "held", "home", "kept", "moved", "program", "puts", "replaced", "slots",
         "specs", "statics", "used", "writes",
     )  # fmt: skip
 
@@ -49,6 +50,8 @@ class Made:
     count: int
     # What it was traced for: where, with gradients or not, which arrays under which names, beside what else.
     home: str
+    # The places of arguments that are no tensors and come from another backend than the program's.
+    moved: list[int]
     grads: bool
     specs: list[str]
     arguments: list[str]
@@ -164,12 +167,25 @@ class Jitted:
             return made
 
     def _made(self, args: Any, kwargs: Any, nest: Any, leaves: list[Any], kept: list[Any]) -> Made | None:
+        tensors = [x for x in leaves if isinstance(x, _core.Tensor)]
+        arrays = tensors or [x for x in leaves if nests.is_array(x)]
+        home = backend_of(arrays[0]) if arrays else None
+        home = home or _core.current_backend()
+        try:
+            return self._made_on(home, bool(arrays) and not tensors, args, kwargs, nest, leaves, kept)
+        except OtherBackend as other:
+            return self._made_on(other.backend, False, args, kwargs, nest, leaves, kept)
+
+    def _made_on(
+        self, home: str, follows: bool, args: Any, kwargs: Any, nest: Any, leaves: list[Any], kept: list[Any]
+    ) -> Made | None:
         made = Made()
-        homes = (_core.asarray(x).backend for x in leaves if nests.is_array(x))
-        made.home = next(homes, None) or _core.current_backend()
+        made.home = home
         made.kept, made.has_run = kept, False
         made.grads, made.used = with_grads(), next(self._clock)
         made.specs = [told.spec(x) for x in leaves]
+        made.moved = [i for i, x in enumerate(leaves) if is_elsewhere(x, home)]
+        leaves = _moved(made, leaves)
         made.arguments = [nests.spelled(path, self._names) for path, _ in nests.leaves(nest)]
         tracing: Tracing | None = None
 
@@ -177,7 +193,7 @@ class Jitted:
             nonlocal tracing
             named = zip(leaves, made.arguments, strict=True)
             traced = [lift(x, "input", f"{i}:{name}") for i, (x, name) in enumerate(named)]
-            tracing = Tracing(lift, len(traced), made.home)
+            tracing = Tracing(lift, len(traced), made.home, follows)
             numbers = [lift.number(x) for x in traced]
             given = self._given(args, kwargs, nest, traced)
             before = nests.refilled(given, iter(traced))
@@ -257,6 +273,7 @@ class Jitted:
     # Running.
 
     def _run(self, made: Made, leaves: list[Any], nest: Any) -> Any:
+        leaves = _moved(made, leaves)
         raw = any(not isinstance(x, (_core.Tensor, _core._random.Key)) for x in leaves)
         values = leaves + [slot.read() for slot in made.slots] if made.slots else leaves
         alone = []
@@ -289,6 +306,16 @@ class Jitted:
 
 
 _TRACED = object()
+
+
+def _moved(made: Made, leaves: list[Any]) -> list[Any]:
+    """The arguments where the program runs."""
+    if not made.moved:
+        return leaves
+    leaves = list(leaves)
+    for i in made.moved:
+        leaves[i] = _core.asarray(leaves[i]).to(made.home)
+    return leaves
 
 
 def _again(function: Any, static: Any, limit: int, compiler: bool, fast: bool) -> Jitted:

@@ -13,6 +13,7 @@ from .._module.build import _has_changed, ensure, is_built, label, settle, store
 from .._module.discover import RECORDING, State
 from .._module.info import NAME, TRACING, info_of
 from .._module.roles import _buffers, _inside
+from .._placement import backend_of
 from ..errors import TraceError
 from .listed import Listed, listed, places_of
 
@@ -24,6 +25,14 @@ MOST_AHEAD = 16
 
 class Unready(Exception):
     """A module that makes its variables at its first call: that call cannot be traced."""
+
+
+class OtherBackend(Exception):
+    """A module lives on another backend than the arrays that were given, which are to follow it."""
+
+    def __init__(self, backend: str) -> None:
+        super().__init__(backend)
+        self.backend = backend
 
 
 class Variable:
@@ -199,8 +208,10 @@ def _below(module: Any, seen: dict[int, Any]) -> Iterator[Any]:
 class Tracing:
     """What was met while one function is traced."""
 
-    def __init__(self, lift: Callable[..., Any], count: int, home: str) -> None:
+    def __init__(self, lift: Callable[..., Any], count: int, home: str, follows: bool) -> None:
         self.lift, self.home = lift, home
+        # Whether the arguments, none of them a tensor, are to be moved to the backend of the first module.
+        self.follows = follows
         # How many inputs there are, and what stands for each beyond the arguments.
         self.first = self.count = count
         self.slots: list[Slot] = []
@@ -248,6 +259,9 @@ class Tracing:
     def _lifted(self, held: HeldModule, slot: Variable | Buffer) -> None:
         x = slot.read()
         if _core._tree.is_array(x) and _has_values(x):
+            if self.follows and (backend := backend_of(x)) != self.home:
+                raise OtherBackend(backend)
+            self.follows = False
             slot.write(self._add(slot, x, slot.path))
             held.slots.append(slot)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _clematis as _core
 from .. import _nest
+from .._placement import backend_of_tree, moved
 from ..container import Container
 from ..errors import ClematisError, StructureError, TraceError
 from ..gradients import with_grads as gradients_wanted
@@ -91,8 +92,16 @@ def run(module: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
         frame.routes = routes(module, own if own is not None else Container())
     tracker = _tracker(module, info, asked, outer)
     frame.tracker = tracker
+    if outer is None and module._moves_arguments and any(type(x) is not _core.Tensor for x in (*args, *kwargs.values())):
+        backend = backend_of_tree(own if own is not None else info.v)
+        args, kwargs = moved((args, kwargs), backend)
+        if backend not in (None, _core.current_backend()):
+            # A list of numbers becomes a tensor where the module is, and so does what the call makes.
+            frame.backend = _core.backend(backend)
     token = RUNNING.set(frame)
     try:
+        if frame.backend is not None:
+            frame.backend.__enter__()
         if info.hooks:
             args, kwargs = before(module, info.hooks, args, kwargs)
         if tracker is None:
@@ -109,6 +118,8 @@ def run(module: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
             e.add_note(f"in {label(module)}")
         raise
     finally:
+        if frame.backend is not None:
+            frame.backend.__exit__()
         RUNNING.reset(token)
 
 

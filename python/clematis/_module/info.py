@@ -52,7 +52,8 @@ class Info:
         self.given: Any = None
         self.partial = False
         self.store = True
-        self.training = True
+        # A captured model has None as long as its parts keep the flags that they had when it was captured.
+        self.training: bool | None = True
         # What is called before and after each call.
         self.hooks: tuple[Any, ...] = ()
         self.frozen: set[str] = set()
@@ -147,13 +148,15 @@ def disturb(module: Any) -> None:
 class Frame:
     """A running call: the variables that it was given, for the module and all below it."""
 
-    __slots__ = ("grads", "module", "outer", "routes", "tracker")
+    __slots__ = ("backend", "grads", "module", "outer", "routes", "tracker")
 
     def __init__(self, outer: "Frame | None", module: Any) -> None:
         self.outer, self.module = outer, module
         self.routes: dict[int, Container] | None = None
         self.grads: bool | None = None
         self.tracker: Any = None
+        # The scope of the module's backend, where the arguments call for one.
+        self.backend: Any = None
 
 
 # Each thread and task has its own, so nothing of a call is ever stored in a module.

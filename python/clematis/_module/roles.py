@@ -1,6 +1,7 @@
 """What is trained and what is not, training and evaluation, moving."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import _clematis as _core
@@ -68,7 +69,7 @@ class Roles(Inspection):
     @property
     def training(self) -> bool:
         """Whether this module is in training: dropout drops, running state moves."""
-        return info_of(self).training
+        return bool(info_of(self).training)
 
     @training.setter
     def training(self, mode: bool) -> None:
@@ -103,6 +104,23 @@ class Roles(Inspection):
         take(self, v, partial=False, checked=False)
         put_buffers(self, self.buffers().map(lambda x: x.to(backend)))
         return self
+
+
+def shared_training_flag(module: Any) -> bool | None:
+    """The training flag of a module and of all below it; None where they differ."""
+    flags = {info_of(m).training for m in module.modules()}
+    return flags.pop() if len(flags) == 1 else None
+
+
+@contextmanager
+def training_flags_kept(module: Any) -> Iterator[None]:
+    """Restores the training flag of every module below when the block ends."""
+    flags = [(info_of(m), info_of(m).training) for m in module.modules()]
+    try:
+        yield
+    finally:
+        for info, flag in flags:
+            info.training = flag
 
 
 def put_buffers(module: Any, values: Container) -> None:

@@ -9,6 +9,7 @@ from ..errors import ClematisError
 from .hooks import Hook
 from .info import info_of
 from .look import path_of
+from .roles import training_flags_kept
 
 
 class Row:
@@ -85,7 +86,6 @@ def _flops(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | 
 def summarised(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Summary:
     """Calls a module once, and tells what was seen."""
     modules = list(module.modules())
-    modes = [(m, m.training) for m in modules]
     stream = _core._random.get_state()
     seen: dict[int, Row] = {}
     calls: dict[int, tuple[Any, Any]] = {}
@@ -105,8 +105,9 @@ def summarised(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Su
             row.output = _shapes(ret)
 
     try:
-        module.eval()
         with contextlib.ExitStack() as stack:
+            stack.enter_context(training_flags_kept(module))
+            module.eval()
             for m in modules:
                 stack.enter_context(Hook(m, enter, leave))
             module(*args, **kwargs)
@@ -116,8 +117,6 @@ def summarised(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Su
             row.flops = _flops(m, *calls[id(m)])
             row.depth = _depth(module, m)
     finally:
-        for m, mode in modes:
-            info_of(m).training = mode
         _core._random.set_state(stream)
     count, size = _size(module.v)
     size += _size(module.buffers())[1]
