@@ -39,6 +39,7 @@ from ._module.clone import clone
 from ._module.convert import Converted
 from ._module.discover import State, bare, detached, is_parameter, is_plain, refilled
 from ._module.info import NAME, TRACING, Info, add_parent, disturb, info_of, is_running, routed
+from ._module.show import shown
 from ._module.storage import Storage
 from .container import Container
 from .errors import ArgumentError, StructureError
@@ -290,6 +291,9 @@ class Module(Storage, Converted):
         info.order.pop(name, None)
         info.passing.discard(name)
         disturb(self)
+
+    def __repr__(self) -> str:
+        return shown(self, Module)
 
     def __dir__(self) -> list[str]:
         info = info_of(self)

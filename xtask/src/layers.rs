@@ -65,7 +65,6 @@ const UNSAFE: &[&str] = &[
     "crates/bridge/src/call.rs",
     // Arrays of numpy and torch read in C.
     "crates/bridge/src/peek.rs",
-    "crates/bridge/src/peek/inside.rs",
     "crates/bridge/src/peek/numpy.rs",
     "crates/bridge/src/peek/torch.rs",
     "crates/core/src/host.rs",

@@ -1,7 +1,7 @@
 //! A framework's array as a tensor's data, and back.
 
 use crate::call::is_held_once;
-use crate::error::failed;
+use crate::error::{failed, unless_error};
 use crate::framework::Framework;
 use crate::load::Loaded;
 use crate::peek::Reader;
@@ -219,10 +219,10 @@ pub(crate) fn met(x: &Bound<'_, PyAny>) -> Option<&'static Belongs> {
 
 /// Whose array this is, if it is one.
 #[inline]
-pub(crate) fn owner(x: &Bound<'_, PyAny>) -> Option<Belongs> {
+pub(crate) fn owner(x: &Bound<'_, PyAny>) -> Result<Option<Belongs>> {
     match met(x) {
-        Some(own) => Some(*own),
-        None => belongs(x).ok()?.filter(|own| own.method.is_none()),
+        Some(own) => Ok(Some(*own)),
+        None => Ok(belongs(x)?.filter(|own| own.method.is_none())),
     }
 }
 
@@ -276,7 +276,7 @@ fn search(x: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Option<Be
             && x.is_instance(loaded.arrays.bind(py))?
         {
             let first = loaded.arrays.bind(py).get_item(0)?;
-            let reader = Reader::find(class, &loaded.dtypes);
+            let reader = Reader::find(class, &loaded.dtypes)?;
             return Ok(Some(Belongs {
                 framework,
                 method: None,
@@ -288,7 +288,7 @@ fn search(x: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Option<Be
     for (name, method) in HOLDERS {
         if class.hasattr(method)?
             && let Some(framework) = Framework::find(name)
-            && framework.loaded(py).is_ok()
+            && unless_error(py, framework.loaded(py))?.is_some()
         {
             return Ok(Some(Belongs {
                 framework,

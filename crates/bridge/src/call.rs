@@ -4,11 +4,16 @@
 //! serves 3.11 and later.
 #![allow(unsafe_code)]
 
+use crate::error::failed;
+use crate::load::Loaded;
+use clematis_core::Result;
 use pyo3::Borrowed;
+use pyo3::exceptions::PyRecursionError;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
+use std::ffi::{c_int, c_void};
 
 unsafe extern "C" {
     fn PyObject_Vectorcall(
@@ -30,25 +35,66 @@ pub struct Keywords {
     pub values: Vec<Py<PyAny>>,
 }
 
-/// Calls a function with arguments by position; `None` where it raised, and what it raised is forgotten.
+/// Calls a function with arguments by position; `None` where it refuses them with one of its framework's `REFUSALS`.
 ///
-/// For calls that are made again in another way if they fail.
+/// For calls that are made again in another way if they are refused. Everything else that is raised is an error: Ctrl-C
+/// above all must not start the call again.
 #[inline(always)]
 pub fn attempt<'py>(
     py: Python<'py>,
+    loaded: &Loaded,
     f: &Py<PyAny>,
     arguments: &[Borrowed<'_, 'py, PyAny>],
-) -> Option<Bound<'py, PyAny>> {
+) -> Result<Option<Bound<'py, PyAny>>> {
     // SAFETY: the interpreter is attached (`py`); a borrowed object is a pointer and nothing else, and outlives the call.
     unsafe {
         let slots = arguments.as_ptr().cast::<*mut PyObject>();
         let out = PyObject_Vectorcall(f.as_ptr(), slots, arguments.len(), std::ptr::null_mut());
         if out.is_null() {
-            pyo3::ffi::PyErr_Clear();
-            return None;
+            return refused(loaded, PyErr::fetch(py), py);
         }
-        Some(Bound::from_owned_ptr(py, out))
+        Ok(Some(Bound::from_owned_ptr(py, out)))
     }
+}
+
+/// `None` if an exception is a refusal of arguments by the framework.
+#[cold]
+#[inline(never)]
+pub fn refused<T>(loaded: &Loaded, raised: PyErr, py: Python<'_>) -> Result<Option<T>> {
+    let refusals = loaded.refusals.bind(py);
+    // A RecursionError is a RuntimeError, which is how torch refuses arguments.
+    if raised.is_instance(py, refusals) && !raised.is_instance_of::<PyRecursionError>(py) {
+        return Ok(None);
+    }
+    Err(failed(py, loaded.name, raised))
+}
+
+/// Raises an exception at the next line of Python of the main thread, for those who cannot raise it themselves.
+#[cold]
+pub fn raise_soon(py: Python<'_>, exception: PyErr) {
+    extern "C" fn raise(held: *mut c_void) -> c_int {
+        // SAFETY: Python calls this once, attached, with what was given below.
+        unsafe {
+            let py = Python::assume_attached();
+            Box::from_raw(held.cast::<PyErr>()).restore(py);
+        }
+        -1
+    }
+    let held = Box::into_raw(Box::new(exception)).cast::<c_void>();
+    // SAFETY: the function takes what it is given with it.
+    unsafe {
+        if pyo3::ffi::Py_AddPendingCall(Some(raise), held) != 0 {
+            // Too many wait already.
+            Box::from_raw(held.cast::<PyErr>()).write_unraisable(py, None);
+        }
+    }
+}
+
+/// Whether Python knows this thread; those that only compute for others must never wait for it.
+#[inline]
+pub fn is_python_thread() -> bool {
+    // SAFETY: asks for a pointer that the thread keeps, which may be done at any time.
+    unsafe { !pyo3::ffi::PyGILState_GetThisThreadState().is_null() }
 }
 
 /// Whether an object has one owner.

@@ -1,7 +1,7 @@
 //! A framework's failure as ours, with the exception kept.
 
-use clematis_core::{Error, Kind, Op};
-use pyo3::exceptions::{PyException, PyValueError};
+use clematis_core::{Error, Kind, Op, Result};
+use pyo3::exceptions::{PyException, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use std::fmt;
 
@@ -21,10 +21,51 @@ impl fmt::Display for Raised {
 }
 impl std::error::Error for Raised {}
 
+/// Packages whose exceptions are failures of a framework. Exceptions of other classes come from the caller's own code.
+const PACKAGES: [&str; 12] = [
+    "builtins",
+    "numpy",
+    "ml_dtypes",
+    "torch",
+    "torchgen",
+    "jax",
+    "jaxlib",
+    "opt_einsum",
+    "tensorflow",
+    "keras",
+    "absl",
+    "google",
+];
+
+/// Whether an exception is no failure of a framework: Ctrl-C, the timeout of a signal handler, an exception of a class that
+/// the caller defined.
+pub fn is_own(py: Python<'_>, exception: &PyErr) -> bool {
+    if !exception.is_instance_of::<PyException>(py)
+        || exception.is_instance_of::<PyTimeoutError>(py)
+    {
+        return true;
+    }
+    let module = exception.get_type(py).module();
+    let Ok(module) = module.map(|m| m.to_string_lossy().into_owned()) else {
+        return false;
+    };
+    let root = module.split('.').next().unwrap_or_default();
+    !PACKAGES.contains(&root)
+}
+
+/// `None` where something failed that has another way; what is no failure of a framework is raised.
+pub fn unless_failed<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e) if is_own(py, &e) => Err(e),
+        Err(_) => Ok(None),
+    }
+}
+
 /// What a framework raised while it ran an op, or Ctrl-C.
 #[cold]
 pub fn foreign(py: Python<'_>, framework: &str, op: &Op, exception: PyErr) -> Error {
-    if !exception.is_instance_of::<PyException>(py) {
+    if is_own(py, &exception) {
         return own(py, exception);
     }
     let text = exception.value(py).to_string();
@@ -51,7 +92,7 @@ pub fn foreign(py: Python<'_>, framework: &str, op: &Op, exception: PyErr) -> Er
 /// Something of a framework outside of ops that failed. Ctrl-C, which came while it ran, is no failure of it.
 #[cold]
 pub fn failed(py: Python<'_>, what: &str, exception: PyErr) -> Error {
-    if !exception.is_instance_of::<PyException>(py) {
+    if is_own(py, &exception) {
         return own(py, exception);
     }
     let text = exception.value(py).to_string();
@@ -69,4 +110,17 @@ pub fn own(py: Python<'_>, exception: PyErr) -> Error {
         exception,
         own: true,
     })
+}
+
+/// The same where the failure is an error of ours already.
+pub fn unless_error<T>(py: Python<'_>, result: Result<T>) -> PyResult<Option<T>> {
+    let error = match result {
+        Ok(value) => return Ok(Some(value)),
+        Err(error) => error,
+    };
+    let source = std::error::Error::source(&error).and_then(|s| s.downcast_ref::<Raised>());
+    match source {
+        Some(raised) if raised.own => Err(raised.exception.clone_ref(py)),
+        _ => Ok(None),
+    }
 }

@@ -2,8 +2,8 @@
 
 use crate::arguments;
 use crate::array::{self, Foreign};
-use crate::call::{Arguments, Keywords};
-use crate::error::{failed, foreign};
+use crate::call::{Arguments, Keywords, raise_soon};
+use crate::error::{Raised, failed, foreign, is_own, own, unless_error, unless_failed};
 use crate::load::{self, Loaded};
 use crate::peek::Reader;
 use crate::plain::is_usual;
@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::{OnceLock, RwLock};
+use std::sync::{Mutex, OnceLock, RwLock};
 
 /// Makes a program of a graph for a framework; None where it can only run op by op.
 pub type Compiler = fn(&'static Framework, &Graph) -> Option<Result<Box<dyn Executable>>>;
@@ -42,7 +42,9 @@ pub struct Framework {
     /// Its place among the frameworks.
     at: usize,
     source: Source,
-    loaded: PyOnceLock<Result<Loaded>>,
+    loaded: PyOnceLock<Loaded>,
+    /// Why it could not be loaded at first. It can be tried again, but what was imported in part may stay so.
+    failure: Mutex<Option<String>>,
     /// Itself, as tensors know it.
     backend: OnceLock<&'static dyn Backend>,
     /// Whether every result is held against what the core expects: for modules that are not ours.
@@ -86,6 +88,7 @@ fn add(name: &'static str, source: Source, checked: bool) -> Result<()> {
         at,
         source,
         loaded: PyOnceLock::new(),
+        failure: Mutex::new(None),
         backend: OnceLock::new(),
         checked,
     }));
@@ -114,22 +117,51 @@ impl Framework {
     }
 
     /// Whether its package is there, without importing it.
-    pub fn is_installed(&self, py: Python<'_>) -> bool {
+    pub fn is_installed(&self, py: Python<'_>) -> PyResult<bool> {
         let Source::Dialect(dialect) = self.source else {
-            return true;
+            return Ok(true);
         };
-        py.import("importlib.util")
-            .and_then(|util| util.call_method1("find_spec", (dialect.package,)))
-            .is_ok_and(|spec| !spec.is_none())
+        let spec = py
+            .import("importlib.util")
+            .and_then(|util| util.call_method1("find_spec", (dialect.package,)));
+        Ok(unless_failed(py, spec)?.is_some_and(|spec| !spec.is_none()))
     }
 
-    /// Loads it if it is not loaded yet.
+    /// Loads it if it is not loaded yet. Only success is kept: what failed or was interrupted is tried again.
+    #[inline]
     pub fn loaded<'a>(&'a self, py: Python<'a>) -> Result<&'a Loaded> {
-        let loaded = self.loaded.get_or_init(py, || match &self.source {
+        match self.loaded.get(py) {
+            Some(loaded) => Ok(loaded),
+            None => self.load(py),
+        }
+    }
+
+    #[cold]
+    fn load<'a>(&'a self, py: Python<'a>) -> Result<&'a Loaded> {
+        let load = || match &self.source {
             Source::Dialect(dialect) => load::dialect(py, dialect),
             Source::Module(module) => load::bind(py, self.name, module.bind(py)),
-        });
-        loaded.as_ref().map_err(Clone::clone)
+        };
+        self.loaded
+            .get_or_try_init(py, load)
+            .map_err(|e| self.with_first_failure(e))
+    }
+
+    /// An error of loading, with what went wrong at first if that was something else.
+    fn with_first_failure(&self, error: Error) -> Error {
+        let reason = reason(&error);
+        let mut first = self.failure.lock().unwrap_or_else(|e| e.into_inner());
+        match &*first {
+            Some(first) if *first != reason => error.note(format!(
+                "an earlier attempt to load {} ended with {first}; start a new process if its package is imported in part",
+                self.name
+            )),
+            Some(_) => error,
+            None => {
+                *first = Some(reason);
+                error
+            }
+        }
     }
 
     /// Loads it if a class of its package was met, which means that it is imported.
@@ -139,7 +171,7 @@ impl Framework {
         class: &Bound<'_, PyType>,
     ) -> PyResult<Option<&'a Loaded>> {
         if let Some(loaded) = self.loaded.get(py) {
-            return Ok(loaded.as_ref().ok());
+            return Ok(Some(loaded));
         }
         if let Source::Dialect(dialect) = self.source {
             // A subclass may come from anywhere.
@@ -155,7 +187,7 @@ impl Framework {
                 return Ok(None);
             }
         }
-        Ok(self.loaded(py).ok())
+        unless_error(py, self.loaded(py))
     }
 
     /// A tensor of one of its arrays.
@@ -179,13 +211,15 @@ impl Framework {
             bail!(Internal, "{}: is not among the backends", self.name);
         };
         if let Some(spec) = reader.spec(&loaded.dtypes, x) {
-            return Ok(Tensor::concrete(spec, *home, self.data(x.clone())));
+            let own = resolved(py, loaded, x.clone(), spec.dtype)?;
+            return Ok(Tensor::concrete(spec, *home, self.data(own)));
         }
         let own = match &loaded.plain_array {
             Some(f) if asked => self.plain_array(f, x)?,
             _ => x.clone(),
         };
         let spec = array::spec(py, loaded, &own)?;
+        let own = resolved(py, loaded, own, spec.dtype)?;
         Ok(Tensor::concrete(spec, *home, self.data(own)))
     }
 
@@ -250,6 +284,15 @@ impl Framework {
         Ok(f.map(|f| f.clone_ref(py)))
     }
 
+    /// One of its arrays as others may read it; an exception where it has no memory.
+    pub fn exported<'py>(&self, py: Python<'py>, x: &Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let loaded = self.loaded.get(py);
+        match loaded.and_then(|loaded| loaded.exported.as_ref()) {
+            Some(f) => f.bind(py).call1((x,)),
+            None => Ok(x.bind(py).clone()),
+        }
+    }
+
     /// A tensor over the memory of another library's array; `None` where it would be another type or shape.
     pub fn share(
         &'static self,
@@ -257,17 +300,20 @@ impl Framework {
         x: &Bound<'_, PyAny>,
         spec: &Spec,
     ) -> PyResult<Option<Tensor>> {
-        let Ok(loaded) = self.loaded(py) else {
+        let Some(loaded) = unless_error(py, self.loaded(py))? else {
             return Ok(None);
         };
         let Some(f) = &loaded.from_dlpack else {
             return Ok(None);
         };
         let array = match &loaded.in_64 {
-            Some(in_64) if is_wide(spec) => in_64.bind(py).call1((f, x))?,
-            _ => f.bind(py).call1((x,))?,
+            Some(in_64) if is_wide(spec) => in_64.bind(py).call1((f, x)),
+            _ => f.bind(py).call1((x,)),
         };
-        let shared = self.wrap(&array).ok();
+        let Some(array) = unless_failed(py, array)? else {
+            return Ok(None);
+        };
+        let shared = unless_error(py, self.wrap(&array))?;
         Ok(shared.filter(|t| t.spec() == spec))
     }
 
@@ -386,7 +432,13 @@ impl Framework {
                     keywords.set_item("shape", PyTuple::empty(py))?;
                     full.bind(py).call((), Some(&keywords))
                 };
-                call().map_err(|_| e)
+                call().map_err(|raised| {
+                    if is_own(py, &raised) {
+                        own(py, raised)
+                    } else {
+                        e
+                    }
+                })
             }
             (made, ..) => made,
         }
@@ -438,7 +490,10 @@ impl Framework {
         };
         if self.checked || cfg!(debug_assertions) {
             let arrays = loaded.arrays.bind(py);
-            if !x.is_instance(arrays).is_ok_and(|is| is) {
+            if !x
+                .is_instance(arrays)
+                .map_err(|e| failed(py, op.name(), e))?
+            {
                 bail!(
                     Backend,
                     "{}: {} returned {}, which is no array of its own",
@@ -457,7 +512,50 @@ impl Framework {
                 );
             }
         }
+        // torch gives the adjoint of a matrix, and factors that are one, as views.
+        if want.dtype.is_complex() {
+            return Ok(self.data(resolved(py, loaded, x, want.dtype)?));
+        }
         Ok(self.data(x))
+    }
+}
+
+/// What ended an attempt to load a framework, in short.
+fn reason(error: &Error) -> String {
+    let source = std::error::Error::source(error).and_then(|s| s.downcast_ref::<Raised>());
+    match source {
+        Some(raised) => raised.exception.to_string(),
+        None => error.message().to_string(),
+    }
+}
+
+/// An array whose memory holds its values: views that negate or conjugate when they are read become arrays of their own.
+fn resolved<'py>(
+    py: Python<'py>,
+    loaded: &Loaded,
+    x: Bound<'py, PyAny>,
+    dtype: DType,
+) -> Result<Bound<'py, PyAny>> {
+    let Some(lazy) = &loaded.lazy else {
+        return Ok(x);
+    };
+    let ask = |f: &Py<PyAny>| -> PyResult<bool> {
+        let mut arguments = Arguments::new();
+        arguments.push_bound(&x);
+        arguments.call(py, f, None)?.is_truthy()
+    };
+    let resolve = || -> PyResult<Option<Bound<'py, PyAny>>> {
+        let is_lazy = match () {
+            () if dtype.is_complex() => ask(&lazy.is_conjugated)? || ask(&lazy.is_negated)?,
+            () => dtype.is_float() && ask(&lazy.is_negated)?,
+        };
+        is_lazy
+            .then(|| lazy.resolve.bind(py).call1((&x,)))
+            .transpose()
+    };
+    match resolve().map_err(|e| failed(py, "asarray", e))? {
+        Some(own) => Ok(own),
+        None => Ok(x),
     }
 }
 
@@ -557,11 +655,19 @@ impl Backend for &'static Framework {
             match (&loaded.is_traced, x.data::<Foreign>()) {
                 // What a program made has values.
                 (Some(_), Some(own)) if own.is_untouched() => true,
-                (Some(f), Some(own)) => f
-                    .bind(py)
-                    .call1((own.lent(),))
-                    .and_then(|traced| traced.is_truthy())
-                    .is_ok_and(|traced| !traced),
+                (Some(f), Some(own)) => {
+                    let asked = f.bind(py).call1((own.lent(),));
+                    match asked.and_then(|traced| traced.is_truthy()) {
+                        Ok(traced) => !traced,
+                        Err(e) => {
+                            // Ctrl-C while a function of the dialect ran.
+                            if is_own(py, &e) {
+                                raise_soon(py, e);
+                            }
+                            false
+                        }
+                    }
+                }
                 _ => true,
             }
         })

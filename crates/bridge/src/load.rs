@@ -1,10 +1,10 @@
 //! A dialect made ready: executed, its functions bound by op code.
 
-use crate::error::failed;
+use crate::error::{failed, is_own, own, unless_failed};
 use crate::plain::{self, Plain};
 use clematis_core::{DType, Error, Kind, Op, Result};
 use clematis_dialect::{Dialect, File};
-use pyo3::exceptions::PyImportError;
+use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
 use std::borrow::Cow;
@@ -19,6 +19,16 @@ pub struct Slot {
     pub numbers: bool,
     /// The framework's own function, which does the same on the usual floats.
     pub plain: Option<Py<PyAny>>,
+}
+
+/// Views whose memory does not hold their values: those of torch that conjugate or negate when they are read.
+pub struct Lazy {
+    /// Whether an array is negated when it is read.
+    pub is_negated: Py<PyAny>,
+    /// Whether it is conjugated when it is read.
+    pub is_conjugated: Py<PyAny>,
+    /// An array with the same values whose memory holds them.
+    pub resolve: Py<PyAny>,
 }
 
 /// A framework that is imported and bound.
@@ -43,8 +53,14 @@ pub struct Loaded {
     pub device: Option<Py<PyAny>>,
     pub from_dlpack: Option<Py<PyAny>>,
     pub to_dlpack: Option<Py<PyAny>>,
+    /// Gives an array whose memory others may read, of one of its own.
+    pub exported: Option<Py<PyAny>>,
     /// Runs a function with 64-bit types on, where they have to be asked for.
     pub in_64: Option<Py<PyAny>>,
+    /// The classes of exceptions by which its functions refuse arguments, so that another way is worth a try.
+    pub refusals: Py<PyTuple>,
+    /// Views that are computed when they are read.
+    pub lazy: Option<Lazy>,
     /// Makes an array of what a function returns for no axes, where that is something else.
     pub scalar_to_array: Option<Py<PyAny>>,
     /// Element types beside which a plain number would widen the result.
@@ -67,6 +83,9 @@ const PACKAGE: &str = "clematis._dialects";
 /// Imports the framework and its dialect.
 pub fn dialect(py: Python<'_>, dialect: &Dialect) -> Result<Loaded> {
     let refused = |e: PyErr| {
+        if is_own(py, &e) {
+            return own(py, e);
+        }
         let kind = if e.is_instance_of::<PyImportError>(py) {
             Kind::Backend
         } else {
@@ -88,7 +107,7 @@ pub fn dialect(py: Python<'_>, dialect: &Dialect) -> Result<Loaded> {
     };
     if dialect.package == "tensorflow" && is_imported("torch") && !is_imported("tensorflow") {
         // Both register the same options with LLVM, and torch's compiler aborts the process if it comes second.
-        let _ = py.import("torch._dynamo");
+        unless_failed(py, py.import("torch._dynamo")).map_err(|e| own(py, e))?;
     }
     py.import(dialect.package).map_err(refused)?;
     for part in dialect.parts {
@@ -215,7 +234,26 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             device: optional("device")?,
             from_dlpack: optional("from_dlpack")?,
             to_dlpack: optional("to_dlpack")?,
+            exported: optional("exported")?,
             in_64: optional("in_64")?,
+            refusals: match module.getattr_opt("REFUSALS")? {
+                Some(classes) => classes.cast_into::<PyTuple>()?.unbind(),
+                None => {
+                    let classes = [py.get_type::<PyTypeError>(), py.get_type::<PyValueError>()];
+                    PyTuple::new(py, classes)?.unbind()
+                }
+            },
+            lazy: match module.getattr_opt("LAZY")? {
+                Some(functions) => {
+                    let (is_negated, is_conjugated, resolve) = functions.extract()?;
+                    Some(Lazy {
+                        is_negated,
+                        is_conjugated,
+                        resolve,
+                    })
+                }
+                None => None,
+            },
             scalar_to_array: optional("scalar_to_array")?,
             numberless,
             is_traced: optional("is_traced")?,

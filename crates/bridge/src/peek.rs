@@ -3,10 +3,10 @@
 //! How that is done for numpy's and torch's arrays, their own modules tell. Whatever is neither is not read here.
 #![allow(unsafe_code)]
 
-mod inside;
 mod numpy;
 mod torch;
 
+use crate::error::unless_failed;
 use clematis_core::{DType, Dim, Shape, Spec};
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
@@ -52,18 +52,16 @@ type Dtypes = [Option<Py<PyAny>>; 15];
 
 impl Reader {
     /// How the instances of exactly this class are read.
-    pub(crate) fn find(class: &Bound<'_, PyType>, dtypes: &Dtypes) -> Reader {
+    pub(crate) fn find(class: &Bound<'_, PyType>, dtypes: &Dtypes) -> PyResult<Reader> {
         let found = || -> PyResult<Reader> {
             let (module, name) = (class.module()?, class.name()?);
             match (&*module.to_string_lossy(), &*name.to_string_lossy()) {
                 ("numpy", "ndarray") => numpy::find(class, dtypes),
-                ("torch", "Tensor") | ("torch.nn.parameter", "Parameter") => {
-                    torch::find(class, dtypes)
-                }
+                ("torch", "Tensor") | ("torch.nn.parameter", "Parameter") => torch::find(class),
                 _ => Ok(Reader::None),
             }
         };
-        found().unwrap_or(Reader::None)
+        Ok(unless_failed(class.py(), found())?.unwrap_or(Reader::None))
     }
 
     /// The element type of an instance of its class.
@@ -72,7 +70,7 @@ impl Reader {
         match self {
             Reader::None => None,
             Reader::Structure => numpy::read(dtypes, x, |dtype, _| dtype),
-            Reader::Functions(f) => f.read(dtypes, x, |dtype, _| dtype, Some),
+            Reader::Functions(f) => f.read(dtypes, x, |dtype, _| dtype, |spec| Some(spec.dtype)),
         }
     }
 
@@ -87,7 +85,7 @@ impl Reader {
         match self {
             Reader::None => None,
             Reader::Structure => numpy::read(dtypes, x, short),
-            Reader::Functions(f) => f.read(dtypes, x, short, |dtype| f.seen(x, dtype)),
+            Reader::Functions(f) => f.read(dtypes, x, short, |spec| Seen::of(&spec)),
         }
     }
 
@@ -98,7 +96,7 @@ impl Reader {
         match self {
             Reader::None => None,
             Reader::Structure => numpy::read(dtypes, x, whole),
-            Reader::Functions(f) => f.read(dtypes, x, whole, |dtype| f.spec(x, dtype)),
+            Reader::Functions(f) => f.read(dtypes, x, whole, Some),
         }
     }
 }

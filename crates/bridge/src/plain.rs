@@ -2,24 +2,26 @@
 //!
 //! Small calls spend their time around the op, so no tensor and no spec is made here, and what must be known of an array is
 //! read in C (`peek`). Whatever is unusual, and whatever the framework refuses, gives `None`: then the ordinary way does it,
-//! or says in our words why not.
+//! or says in our words why not. What a framework raises that is no refusal is an error.
 
 mod tensors;
 
 use crate::array;
 use crate::call::attempt;
+use crate::error::{failed, own, unless_failed};
 use crate::framework::is_wide_type;
 use crate::load::Loaded;
 use crate::peek::{Reader, Seen};
 use clematis_core::infer::infer;
 use clematis_core::op::{Gives, Takes};
-use clematis_core::{DType, Op, Shape, Spec, Tensor};
+use clematis_core::{DType, Op, Result, Shape, Spec, Tensor};
 use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyInt, PyTuple};
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 pub use tensors::ReadyElementwise;
 
@@ -83,27 +85,65 @@ impl<'a, 'py> Ready<'a, 'py> {
     }
 
     #[inline(always)]
-    fn run(&self) -> Option<Bound<'py, PyAny>> {
-        let out = attempt(self.slots[0].py(), self.function, &self.slots[..self.count])?;
-        array_of(self.loaded, out)
+    fn run(&self) -> Result<Option<Bound<'py, PyAny>>> {
+        let (py, given) = (self.slots[0].py(), &self.slots[..self.count]);
+        match attempt(py, self.loaded, self.function, given)? {
+            Some(out) => array_of(self.loaded, out).map(Some),
+            None => Ok(None),
+        }
     }
 }
 
-/// A call that is ready, or what came out where more than one had to be made.
+/// `linear` of a framework that has no such function: a product and a sum.
+pub struct Composed<'a, 'py> {
+    product: Ready<'a, 'py>,
+    sum: &'a Py<PyAny>,
+    bias: Option<Argument<'a, 'py>>,
+}
+
+impl<'py> Composed<'_, 'py> {
+    #[inline(always)]
+    fn run(&self) -> Result<Option<Bound<'py, PyAny>>> {
+        let Ready {
+            loaded,
+            function,
+            slots: [x, weight, ..],
+            ..
+        } = self.product;
+        let py = x.py();
+        let turned = weight
+            .getattr(pyo3::intern!(py, "T"))
+            .map_err(|e| failed(py, "linear", e))?;
+        let Some(mut out) = attempt(py, loaded, function, &[x, turned.as_borrowed()])? else {
+            return Ok(None);
+        };
+        if let Some(bias) = self.bias {
+            // Into what was just made.
+            let given = [out.as_borrowed(), bias, out.as_borrowed()];
+            match attempt(py, loaded, self.sum, &given)? {
+                Some(sum) => out = sum,
+                None => return Ok(None),
+            }
+        }
+        array_of(loaded, out).map(Some)
+    }
+}
+
+/// A call that is ready, of one function or of two.
 pub enum Prepared<'a, 'py> {
-    /// To be made.
+    /// Of one function.
     Ready(Ready<'a, 'py>),
-    /// The result.
-    Done(Bound<'py, PyAny>),
+    /// Of two.
+    Composed(Composed<'a, 'py>),
 }
 
 impl<'py> Prepared<'_, 'py> {
-    /// What comes out; `None` where the framework raised.
+    /// What comes out; `None` where the framework refused the arguments.
     #[inline(always)]
-    pub fn run(self) -> Option<Bound<'py, PyAny>> {
+    pub fn run(self) -> Result<Option<Bound<'py, PyAny>>> {
         match self {
             Prepared::Ready(ready) => ready.run(),
-            Prepared::Done(out) => Some(out),
+            Prepared::Composed(composed) => composed.run(),
         }
     }
 }
@@ -264,14 +304,9 @@ impl Plain {
                 match (&self.then, bias) {
                     (None, Some(bias)) => ready(&[*x, *weight, bias]),
                     (None, None) => ready(given),
-                    (Some(then), bias) => {
-                        let turned = weight.getattr(pyo3::intern!(py, "T")).ok()?;
-                        let mut out = attempt(py, &self.function, &[*x, turned.as_borrowed()])?;
-                        if let Some(bias) = bias {
-                            // Into what was just made.
-                            out = attempt(py, then, &[out.as_borrowed(), bias, out.as_borrowed()])?;
-                        }
-                        array_of(loaded, out).map(Prepared::Done)
+                    (Some(sum), bias) => {
+                        let product = Ready::new(loaded, &self.function, &[*x, *weight])?;
+                        Some(Prepared::Composed(Composed { product, sum, bias }))
                     }
                 }
             }
@@ -343,15 +378,24 @@ pub(crate) fn is_usual(loaded: &Loaded, dtype: DType) -> bool {
 
 /// The element type that all operands have, arrays of one framework.
 #[inline]
-fn common(loaded: &Loaded, own: &array::Belongs, operands: &[Argument<'_, '_>]) -> Option<DType> {
-    let (first, rest) = operands.split_first()?;
-    let class = first.get_type_ptr();
+fn common(
+    loaded: &Loaded,
+    own: &array::Belongs,
+    operands: &[Argument<'_, '_>],
+) -> Result<Option<DType>> {
     if matches!(own.reader, Reader::None) {
         if own.asked && loaded.plain_array.is_some() {
-            return None;
+            return Ok(None);
         }
         return attributes(loaded, operands);
     }
+    Ok(read(loaded, own, operands))
+}
+
+#[inline]
+fn read(loaded: &Loaded, own: &array::Belongs, operands: &[Argument<'_, '_>]) -> Option<DType> {
+    let (first, rest) = operands.split_first()?;
+    let class = first.get_type_ptr();
     let dtype = own.reader.dtype(&loaded.dtypes, first)?;
     for x in rest {
         let reader = if x.get_type_ptr() == class {
@@ -369,24 +413,34 @@ fn common(loaded: &Loaded, own: &array::Belongs, operands: &[Argument<'_, '_>]) 
 }
 
 /// The same for arrays that are not read in C: all of one class.
-fn attributes(loaded: &Loaded, operands: &[Argument<'_, '_>]) -> Option<DType> {
-    let word = pyo3::intern!(operands[0].py(), "dtype");
-    let class = operands[0].get_type_ptr();
-    let first = operands[0].getattr(word).ok()?;
-    for x in &operands[1..] {
-        if x.get_type_ptr() != class || !x.getattr(word).ok()?.is(&first) {
-            return None;
+fn attributes(loaded: &Loaded, operands: &[Argument<'_, '_>]) -> Result<Option<DType>> {
+    let Some((first, rest)) = operands.split_first() else {
+        return Ok(None);
+    };
+    let py = first.py();
+    let word = pyo3::intern!(py, "dtype");
+    let class = first.get_type_ptr();
+    // A line of Python for some frameworks, which Ctrl-C may end.
+    let ask = |x: &Argument<'_, '_>| {
+        unless_failed(py, x.getattr(word).map(Bound::unbind)).map_err(|e| own(py, e))
+    };
+    let Some(dtype) = ask(first)? else {
+        return Ok(None);
+    };
+    for x in rest {
+        if x.get_type_ptr() != class || !ask(x)?.is_some_and(|d| d.is(&dtype)) {
+            return Ok(None);
         }
     }
     // The one that most arrays have, first.
     let known = |d: DType| {
         let own = loaded.dtypes[d as usize].as_ref();
-        own.is_some_and(|own| own.is(&first))
+        own.is_some_and(|own| own.is(&dtype))
     };
     if known(DType::F32) {
-        return Some(DType::F32);
+        return Ok(Some(DType::F32));
     }
-    DType::ALL.into_iter().find(|&d| known(d))
+    Ok(DType::ALL.into_iter().find(|&d| known(d)))
 }
 
 /// What is called for an op on each element of arrays of this type.
@@ -422,50 +476,65 @@ pub fn elementwise_spec(op: &Op, inputs: &[&Tensor]) -> Option<Spec> {
 
 /// A result as an array, where a framework gives something else for no axes.
 #[inline]
-fn array_of<'py>(loaded: &Loaded, out: Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+fn array_of<'py>(loaded: &Loaded, out: Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
     match &loaded.scalar_to_array {
         Some(f) if out.get_type_ptr().cast() != loaded.array.as_ptr() => {
-            f.bind(out.py()).call1((out,)).ok()
+            let py = out.py();
+            let made = f.bind(py).call1((out,));
+            made.map_err(|e| failed(py, loaded.name, e))
         }
-        _ => Some(out),
+        _ => Ok(out),
     }
 }
 
-/// Runs an op on each element of arrays of one framework and one element type.
+/// Runs an op on each element of arrays of one framework and one element type; `None` where the ordinary way is to do it.
 #[inline]
 pub fn elementwise<'py>(
     op: &Op,
     takes: Takes,
     operands: &[Argument<'_, 'py>],
-) -> Option<Bound<'py, PyAny>> {
-    let first = operands.first()?;
+) -> Result<Option<Bound<'py, PyAny>>> {
+    let Some(first) = operands.first() else {
+        return Ok(None);
+    };
     let py = first.py();
-    let own = array::owner(first)?;
-    if own.framework.is_checked() {
-        return None;
+    let Some(own) = array::owner(first)?.filter(|own| !own.framework.is_checked()) else {
+        return Ok(None);
+    };
+    let loaded = own.framework.loaded(py)?;
+    let Some(dtype) = common(loaded, &own, operands)? else {
+        return Ok(None);
+    };
+    let Some(function) = function(loaded, op, takes, dtype) else {
+        return Ok(None);
+    };
+    match attempt(py, loaded, function, operands)? {
+        Some(out) => array_of(loaded, out).map(Some),
+        None => Ok(None),
     }
-    let loaded = own.framework.loaded(py).ok()?;
-    let dtype = common(loaded, &own, operands)?;
-    let out = attempt(py, function(loaded, op, takes, dtype)?, operands)?;
-    array_of(loaded, out)
 }
 
-/// The framework's own function for one of ours, on its floats. Values of keywords come last.
+/// The framework's own function for one of ours, on its floats; `None` where the ordinary way is to do it. Values of keywords
+/// come last.
 pub fn prepare<'a, 'py: 'a>(
     place: usize,
     arguments: &[Argument<'a, 'py>],
     names: Names<'_, 'py>,
-) -> Option<Prepared<'a, 'py>> {
-    let first = arguments.first()?;
+) -> Result<Option<Prepared<'a, 'py>>> {
+    let Some(first) = arguments.first() else {
+        return Ok(None);
+    };
     let py = first.py();
-    let own = array::owner(first)?;
-    if own.framework.is_checked() {
-        return None;
-    }
-    let loaded = own.framework.loaded(py).ok()?;
-    let plain = loaded.plain.get(place)?.as_ref()?;
+    let Some(own) = array::owner(first)?.filter(|own| !own.framework.is_checked()) else {
+        return Ok(None);
+    };
+    let loaded = own.framework.loaded(py)?;
+    let Some(plain) = loaded.plain.get(place).and_then(Option::as_ref) else {
+        return Ok(None);
+    };
     let class = first.get_type_ptr();
-    plain.prepare(py, loaded, arguments, names, |i| {
+    let raised = Cell::new(None);
+    let prepared = plain.prepare(py, loaded, arguments, names, |i| {
         let x = arguments.get(i)?;
         let mut reader = own.reader;
         if x.get_type_ptr() != class {
@@ -477,8 +546,18 @@ pub fn prepare<'a, 'py: 'a>(
         }
         // Its axes are not asked for: an axis that is not there is refused by every framework whose arrays are not read in C,
         // and a number of axes that has to be right is not.
-        let dtype = common(loaded, &own, &arguments[i..=i])?;
+        let dtype = match common(loaded, &own, &arguments[i..=i]) {
+            Ok(dtype) => dtype?,
+            Err(e) => {
+                raised.set(Some(e));
+                return None;
+            }
+        };
         let (rank, first) = (usize::MAX, 0);
         (x.get_type_ptr() == class).then_some(Seen { dtype, rank, first })
-    })
+    });
+    match raised.into_inner() {
+        Some(e) => Err(e),
+        None => Ok(prepared),
+    }
 }

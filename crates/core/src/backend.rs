@@ -9,7 +9,7 @@ use crate::spec::Spec;
 use crate::tensor::{Data, Tensor};
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::sync::RwLock;
+use std::sync::{OnceLock, RwLock};
 
 /// Whether a backend computes an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,9 +139,31 @@ pub fn same(a: &'static dyn Backend, b: &'static dyn Backend) -> bool {
         && a.name() == b.name()
 }
 
+/// Says which scope is open that was not opened here, and how many scopes of this thread were open when it was.
+pub type Outer = fn() -> Option<(&'static dyn Backend, usize)>;
+
+static OUTER: OnceLock<Outer> = OnceLock::new();
+
+/// Lets scopes be kept elsewhere as well, as Python keeps them in context variables; the first to say so counts.
+pub fn set_outer(outer: Outer) {
+    let _ = OUTER.set(outer);
+}
+
+/// How many scopes are open on this thread.
+pub fn open_scopes() -> usize {
+    SCOPES.with_borrow(Vec::len)
+}
+
 /// The backend that new tensors are made on: the innermost scope's, else the process's, else the first one.
 pub fn current() -> Result<&'static dyn Backend> {
-    if let Some(b) = SCOPES.with_borrow(|s| s.last().copied()) {
+    let (innermost, open) = SCOPES.with_borrow(|s| (s.last().copied(), s.len()));
+    if let Some(outer) = OUTER.get()
+        && let Some((b, at)) = outer()
+        && at >= open
+    {
+        return Ok(b);
+    }
+    if let Some(b) = innermost {
         return Ok(b);
     }
     if let Some(b) = *DEFAULT.read().unwrap_or_else(|e| e.into_inner()) {

@@ -615,6 +615,7 @@ def _last_alone(f):
     return call
 
 
+REFUSALS = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.NotFoundError, TypeError, ValueError)
 PLAIN = {"softmax": (_last_alone(nn.softmax), "axis"), "log_softmax": (_last_alone(nn.log_softmax), "axis")}
 
 logsumexp = wide(lambda x, *, axes: tf.reduce_logsumexp(x, axes))

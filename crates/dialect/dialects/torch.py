@@ -21,7 +21,7 @@ _POOR = {dtype: special.wrapping for dtype in _SIGNED}
 _POOR[torch.complex64] = _POOR[torch.complex128] = special.by_parts
 _slice = slice
 
-PLAIN = torch_plain.PLAIN
+PLAIN, LAZY, REFUSALS = torch_plain.PLAIN, torch_plain.LAZY, torch_plain.REFUSALS
 VERSION = torch.__version__
 DTYPES = {
     "bool": torch.bool, "u8": torch.uint8, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
@@ -42,7 +42,7 @@ def from_bytes(buffer, dtype_name, shape):
 
 
 def to_bytes(x):
-    x = x.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    x = exported(x).cpu().contiguous()
     return ctypes.string_at(x.data_ptr(), x.numel() * x.element_size())
 
 
@@ -50,13 +50,13 @@ def device(x):
     return "cpu" if x.device.type == "cpu" else f"gpu:{x.device.index or 0}"
 
 
-from_dlpack, assign, is_traced = torch.from_dlpack, torch.Tensor.copy_, special.is_traced
+from_dlpack, assign, is_traced, exported = torch.from_dlpack, torch.Tensor.copy_, special.is_traced, torch_plain.exported
 custom_vjp, variable_like, size = special.custom_vjp, special.variable_like, special.size
 run_cond, run_while, run_scan = special.run_cond, special.run_while, special.run_scan
 
 
 def to_dlpack(x):
-    return x.detach().__dlpack__()
+    return exported(x).__dlpack__()
 
 
 positive, reciprocal, sqrt = torch.positive, torch.reciprocal, torch.sqrt

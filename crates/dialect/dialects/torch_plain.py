@@ -7,7 +7,31 @@ import torch.nn.functional as F
 def _array(x):
     if x.layout is not torch.strided:
         return f"an array of layout {x.layout}, which is no plain array; take x.to_dense()"
+    if x.is_nested:
+        return "a nested array, which is no plain array; take torch.nested.to_padded_tensor(x, value)"
+    if x.is_quantized:
+        return "a quantized array, which is no plain array; take x.dequantize()"
+    return x.clone() if x._is_zerotensor() else x
+
+
+def resolved(x):
+    """An array whose memory holds its values: torch conjugates, negates and fills with zeros when a view is read."""
+    x = x.resolve_conj().resolve_neg()
+    return x.clone() if x._is_zerotensor() else x
+
+
+def exported(x):
+    """The same array for others, who read its memory; some stand for values that are nowhere."""
+    x = resolved(x.detach())
+    if x.device.type == "meta" or hasattr(x, "fake_mode") or x.numel() and not x.data_ptr():
+        raise TypeError(f"an array of {type(x).__name__} on {x.device} has no values to be read")
     return x
+
+
+# Which views are computed when they are read: negated ones, conjugated ones; and what makes plain arrays of them.
+LAZY = (torch.Tensor.is_neg, torch.Tensor.is_conj, resolved)
+# How its functions refuse arguments.
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
 
 
 # How each is called: with so many arrays, or as the word says (see `Way` in the bridge). Under `array`: which plain array an

@@ -3,10 +3,15 @@
 use crate::args::find;
 use crate::error::OrRaise;
 use clematis_bridge::Framework;
+use clematis_bridge::error::unless_error;
+use clematis_bridge::is_python_thread;
+use clematis_core::Backend;
 use clematis_core::backend as core;
 use pyo3::prelude::*;
-use pyo3::types::PyModule;
-use std::cell::RefCell;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyModule};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ThreadId;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -15,12 +20,14 @@ type Object<'py> = Bound<'py, PyAny>;
 ///     >>> "native" in cm.backends()
 ///     True
 #[pyfunction]
-fn backends(py: Python<'_>) -> Vec<&'static str> {
-    core::all()
-        .iter()
-        .map(|b| b.name())
-        .filter(|name| Framework::find(name).is_none_or(|f| f.is_installed(py)))
-        .collect()
+fn backends(py: Python<'_>) -> PyResult<Vec<&'static str>> {
+    let mut names = Vec::new();
+    for name in core::all().iter().map(|b| b.name()) {
+        if Framework::find(name).map_or(Ok(true), |f| f.is_installed(py))? {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 /// Makes new tensors on this backend from now on, in the whole process.
@@ -42,7 +49,7 @@ fn current_backend() -> PyResult<&'static str> {
 }
 
 /// A backend that is there and loads.
-fn ready(py: Python<'_>, name: &str) -> PyResult<&'static dyn clematis_core::Backend> {
+fn ready(py: Python<'_>, name: &str) -> PyResult<&'static dyn Backend> {
     let found = find(name)?;
     if let Some(framework) = Framework::find(name) {
         framework.loaded(py).or_raise()?;
@@ -50,7 +57,7 @@ fn ready(py: Python<'_>, name: &str) -> PyResult<&'static dyn clematis_core::Bac
     Ok(found)
 }
 
-/// `with backend("torch"):` makes new tensors there.
+/// `with backend("torch"):` makes new tensors there, in this thread or task: the scope is a context variable.
 ///
 ///     >>> with cm.backend("numpy"):
 ///     ...     cm.ones(2)
@@ -60,9 +67,57 @@ struct Scope {
     name: String,
 }
 
-thread_local! {
-    /// The scopes that are open on this thread.
-    static OPEN: RefCell<Vec<core::Scope>> = const { RefCell::new(Vec::new()) };
+/// What the context variable holds: the innermost open scope.
+#[pyclass(frozen)]
+struct Open {
+    home: &'static dyn Backend,
+    /// How many of the core's scopes were open when it was opened, and on which thread.
+    depth: usize,
+    thread: ThreadId,
+    /// What the variable held before.
+    outer: Py<PyAny>,
+}
+
+/// The context variable, its method `get`, and whether any scope was ever opened.
+static VARIABLE: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+static IS_USED: AtomicBool = AtomicBool::new(false);
+
+fn variable(py: Python<'_>) -> PyResult<&(Py<PyAny>, Py<PyAny>)> {
+    VARIABLE.get_or_try_init(py, || {
+        let keywords = PyDict::new(py);
+        keywords.set_item("default", py.None())?;
+        let class = py.import("contextvars")?.getattr("ContextVar")?;
+        let variable = class.call(("clematis_backend",), Some(&keywords))?;
+        let get = variable.getattr("get")?;
+        Ok((variable.unbind(), get.unbind()))
+    })
+}
+
+/// The scope that is open in this thread or task, for the core.
+fn innermost() -> Option<(&'static dyn Backend, usize)> {
+    // Threads that Python does not know have no context, and must not wait for Python.
+    if !IS_USED.load(Ordering::Relaxed) || !is_python_thread() {
+        return None;
+    }
+    Python::attach(|py| {
+        let (_, get) = variable(py).ok()?;
+        let open = get.bind(py).call0().ok()?;
+        let open = open.cast::<Open>().ok()?.get();
+        // A context that was copied to another thread is below everything there.
+        let depth = if open.thread == current_thread() {
+            open.depth
+        } else {
+            0
+        };
+        Some((open.home, depth))
+    })
+}
+
+fn current_thread() -> ThreadId {
+    thread_local! {
+        static ID: ThreadId = std::thread::current().id();
+    }
+    ID.with(|id| *id)
 }
 
 #[pymethods]
@@ -74,15 +129,27 @@ impl Scope {
     }
 
     fn __enter__(slf: &Bound<'_, Self>) -> PyResult<Py<Self>> {
-        let scope = core::enter(find(&slf.get().name)?);
-        OPEN.with_borrow_mut(|open| open.push(scope));
+        let py = slf.py();
+        let (variable, get) = variable(py)?;
+        let open = Open {
+            home: find(&slf.get().name)?,
+            depth: core::open_scopes(),
+            thread: current_thread(),
+            outer: get.call0(py)?,
+        };
+        variable.call_method1(py, "set", (open,))?;
+        IS_USED.store(true, Ordering::Relaxed);
         Ok(slf.clone().unbind())
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Object<'_>) -> bool {
-        OPEN.with_borrow_mut(Vec::pop);
-        false
+    fn __exit__(&self, py: Python<'_>, _exception: &Object<'_>) -> PyResult<bool> {
+        let (variable, get) = variable(py)?;
+        // Nothing is open where a block is left in another context than it was entered in.
+        if let Ok(open) = get.bind(py).call0()?.cast::<Open>() {
+            variable.call_method1(py, "set", (&open.get().outer,))?;
+        }
+        Ok(false)
     }
 
     fn __repr__(&self) -> String {
@@ -99,32 +166,37 @@ fn register_backend(name: &str, module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// What each backend is: name, version, what it says of itself, and why it cannot be used if so.
 #[pyfunction]
-fn _backend_facts(py: Python<'_>) -> Vec<(String, String, String, Option<String>)> {
-    core::all()
-        .iter()
-        .map(|b| {
-            let why = Framework::find(b.name())
-                .and_then(|f| f.loaded(py).err())
-                .map(|e| e.to_string());
-            let version = if why.is_none() {
-                b.version()
-            } else {
-                String::new()
-            };
-            (b.name().to_string(), version, b.about(), why)
-        })
-        .collect()
+fn _backend_facts(py: Python<'_>) -> PyResult<Vec<Fact>> {
+    let fact = |b: &&'static dyn Backend| -> PyResult<Fact> {
+        let loaded = Framework::find(b.name()).map(|f| f.loaded(py).map(|_| ()));
+        let why = loaded.and_then(Result::err);
+        let (version, why) = match why {
+            None => (b.version(), None),
+            Some(e) => {
+                let text = e.to_string();
+                // Ctrl-C while it loaded is raised.
+                unless_error(py, Err::<(), _>(e))?;
+                (String::new(), Some(text))
+            }
+        };
+        Ok((b.name().to_string(), version, b.about(), why))
+    };
+    core::all().iter().map(fact).collect()
 }
 
+/// Name, version, description, and why it cannot be used.
+type Fact = (String, String, String, Option<String>);
+
 /// The variable that names the backend on which new tensors are made.
-const VARIABLE: &str = "CLEMATIS_BACKEND";
+const ENVIRONMENT: &str = "CLEMATIS_BACKEND";
 
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // Not loaded here: importing us imports no framework.
-    if let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
+    if let Some(name) = std::env::var_os(ENVIRONMENT).filter(|name| !name.is_empty()) {
         core::set_default(find(&name.to_string_lossy())?);
     }
+    core::set_outer(innermost);
     m.add_class::<Scope>()?;
     crate::plain_functions!(m; backends set_backend current_backend register_backend _backend_facts);
     Ok(())

@@ -6,8 +6,10 @@
 //! still pickles by its name.
 #![allow(unsafe_code)]
 
+use crate::error::OrRaise;
 use crate::function::elementwise;
 use crate::operand::{Elementwise, direct};
+use crate::panics;
 use crate::spread;
 use crate::tensor::object::{is_tensor, plain_tensors};
 use clematis_bridge::plain::{self, Argument};
@@ -16,7 +18,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyModule, PyString, PyTuple};
 use std::ffi::{CStr, CString, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 unsafe extern "C" {
@@ -192,6 +193,18 @@ unsafe extern "C" fn call(
     count: ffi::Py_ssize_t,
     names: *mut PyObject,
 ) -> *mut PyObject {
+    // A panic must not cross into Python.
+    // SAFETY: Python is attached and calls this as `called` wants to be called.
+    panics::caught(|| unsafe { called(slf, args, count, names) })
+}
+
+#[inline(always)]
+unsafe fn called(
+    slf: *mut PyObject,
+    args: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut PyObject,
+) -> *mut PyObject {
     // SAFETY: Python calls this with the module that `add` made and filled, with `count` arguments and as many more as there are
     // names; all of it is handed on unchanged.
     unsafe {
@@ -199,17 +212,25 @@ unsafe extern "C" fn call(
         if !names.is_null() && has_out(names) {
             return take_over((*behind).object, args, count, names);
         }
-        if let Some(own) = (*behind).elementwise {
-            if names.is_null()
-                && count as usize == own.count
-                && let Some(out) = elementwise_call(own, args)
-            {
-                return out;
+        let fast = if let Some(own) = (*behind).elementwise {
+            if names.is_null() && count as usize == own.count {
+                elementwise_call(own, args)
+            } else {
+                Ok(None)
             }
-        } else if let Some(place) = (*behind).plain
-            && let Some(out) = framework_call(place, args, count, names)
-        {
-            return out;
+        } else if let Some(place) = (*behind).plain {
+            framework_call(place, args, count, names)
+        } else {
+            Ok(None)
+        };
+        match fast {
+            Ok(None) => {}
+            Ok(Some(out)) => return out.into_ptr(),
+            Err(e) => {
+                e.restore(Python::assume_attached());
+                name_the_call((*behind).object);
+                return std::ptr::null_mut();
+            }
         }
         let out = ((*behind).call)((*behind).owner, args, count, names);
         if !out.is_null() {
@@ -220,6 +241,7 @@ unsafe extern "C" fn call(
             name_the_call((*behind).object);
             return out;
         }
+        // An exception of this class says nothing but that: see `spread::nest_error`.
         ffi::PyErr_Clear();
         take_over((*behind).object, args, count, names)
     }
@@ -273,64 +295,55 @@ unsafe extern "C" fn bare_call(
     }
 }
 
-/// An op on each element of operands that need no conversion; null where it raised.
-#[inline]
-unsafe fn elementwise_call(own: &Elementwise, args: *const *mut PyObject) -> Option<*mut PyObject> {
+/// An op on each element of operands that need no conversion; `None` for all others.
+#[inline(always)]
+unsafe fn elementwise_call<'py>(
+    own: &Elementwise,
+    args: *const *mut PyObject,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     // SAFETY: as in `call`: Python holds itself attached and the arguments alive until this returns. A borrowed object is a
     // pointer and nothing else.
-    unsafe {
-        let py = Python::assume_attached();
-        let all = std::slice::from_raw_parts(args.cast::<Argument<'_, '_>>(), own.count);
-        if !is_tensor(all.first()?) {
-            return plain::elementwise(&own.op, own.takes, all).map(Bound::into_ptr);
-        }
-        // A panic must not cross into Python; the ordinary way catches its own.
-        let out = catch_unwind(AssertUnwindSafe(|| match all {
-            [x] => direct(&own.op, own.takes, &[x]),
-            [x, y] => direct(&own.op, own.takes, &[x, y]),
-            _ => Ok(None),
-        }));
-        match out {
-            Ok(Ok(out)) => out.map(Bound::into_ptr),
-            Ok(Err(e)) => {
-                e.restore(py);
-                Some(std::ptr::null_mut())
-            }
-            Err(_) => None,
-        }
+    let all = unsafe { std::slice::from_raw_parts(args.cast::<Argument<'_, 'py>>(), own.count) };
+    match all {
+        [x, ..] if !is_tensor(x) => plain::elementwise(&own.op, own.takes, all).or_raise(),
+        [x] => direct(&own.op, own.takes, &[x]),
+        [x, y] => direct(&own.op, own.takes, &[x, y]),
+        _ => Ok(None),
     }
 }
 
 /// The framework's own function in place of ours, if the arguments are of the kind that it takes.
-#[inline]
-unsafe fn framework_call(
+#[inline(always)]
+unsafe fn framework_call<'py>(
     place: usize,
     args: *const *mut PyObject,
     count: ffi::Py_ssize_t,
     names: *mut PyObject,
-) -> Option<*mut PyObject> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     // SAFETY: as in `elementwise_call`.
-    unsafe {
+    let (all, names) = unsafe {
         let py = Python::assume_attached();
         let named = if names.is_null() {
             0
         } else {
             ffi::PyTuple_Size(names)
         };
-        let all = args.cast::<Argument<'_, '_>>();
+        let all = args.cast::<Argument<'_, 'py>>();
         let all = std::slice::from_raw_parts(all, (count + named) as usize);
         let names = if names.is_null() {
             None
         } else {
             Some(Bound::ref_from_ptr(py, &names).cast_unchecked::<PyTuple>())
         };
-        // A panic must not cross into Python; the ordinary way catches its own. What runs outside has nothing that panics.
-        if is_tensor(all.first()?) {
-            let out = catch_unwind(AssertUnwindSafe(|| plain_tensors(place, all, names)));
-            return out.ok().flatten().map(Bound::into_ptr);
-        }
-        let ready = catch_unwind(AssertUnwindSafe(|| plain::prepare(place, all, names)));
-        ready.ok()??.run().map(Bound::into_ptr)
+        (all, names)
+    };
+    match all.first() {
+        None => Ok(None),
+        Some(x) if is_tensor(x) => plain_tensors(place, all, names),
+        Some(_) => match plain::prepare(place, all, names).or_raise()? {
+            Some(ready) => ready.run().or_raise(),
+            None => Ok(None),
+        },
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::error::{OrRaise, exception};
 use crate::tensor::PyTensor;
+use clematis_bridge::error::unless_failed;
 use clematis_bridge::{Framework, array};
 use clematis_core::host::{Bytes, Host};
 use clematis_core::{Backend, DType, Kind, Shape, Spec, Tensor, backend, ops};
@@ -124,26 +125,26 @@ struct Context {
 
 unsafe extern "C" fn delete<F: Frame>(frame: *mut F) {
     // SAFETY: the consumer calls this once, with what `export` made of two boxes.
-    unsafe {
+    crate::panics::noted("__dlpack__", || unsafe {
         // A consumer may outlive Python, and the bytes may be those of a Python object: the process is about to end.
         if ffi::Py_IsInitialized() == 0 {
             return;
         }
         let frame = Box::from_raw(frame);
         drop(Box::from_raw(frame.context().cast::<Context>()));
-    }
+    });
 }
 
 unsafe extern "C" fn forget<F: Frame>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls this with the capsule that it is about to free. A consumer renames what it took over.
-    unsafe {
+    crate::panics::noted("__dlpack__", || unsafe {
         if ffi::PyCapsule_IsValid(capsule, F::NAME.as_ptr()) == 1 {
             let frame = ffi::PyCapsule_GetPointer(capsule, F::NAME.as_ptr()).cast::<F>();
             if let Some(deleter) = (*frame).deleter() {
                 deleter(frame);
             }
         }
-    }
+    });
 }
 
 fn code(dtype: DType) -> (u8, u8) {
@@ -409,7 +410,7 @@ pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<O
                 }
                 from_capsule(&f.bind(py).call1((array,))?, None)
             };
-            Ok(take().ok().filter(|t| t.spec() == x.spec()))
+            Ok(unless_failed(py, take())?.filter(|t| t.spec() == x.spec()))
         }
         // tensorflow aborts over elements that do not begin on a cache line; the engine copies such.
         (Some(_), Some(target)) if target.name() == "tensorflow" => {
@@ -419,18 +420,18 @@ pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<O
             }
         }
         (None, Some(target)) if target.name() == "numpy" && x.dtype() == DType::BF16 => {
-            Ok(share_halves(py, x, target).unwrap_or_default())
+            Ok(unless_failed(py, share_halves(py, x, target))?.flatten())
         }
         (source, Some(target)) => {
-            let object = match source {
-                Some(_) => array::of(x).map(|a| a.clone_ref(py)),
-                None => Some(PyTensor::bound(py, x.clone())?.into_any().unbind()),
+            let object = match (source, array::of(x)) {
+                (Some(source), Some(array)) => unless_failed(py, source.exported(py, array))?,
+                (Some(_), None) => None,
+                (None, _) => Some(PyTensor::bound(py, x.clone())?.into_any()),
             };
-            let Some(object) = object else {
-                return Ok(None);
-            };
-            let shared = target.share(py, object.bind(py), x.spec());
-            Ok(shared.ok().flatten())
+            match object {
+                Some(object) => target.share(py, &object, x.spec()),
+                None => Ok(None),
+            }
         }
         _ => Ok(None),
     }
@@ -470,14 +471,22 @@ impl PyTensor {
             if copy.is_some() {
                 keywords.set_item("copy", copy)?;
             }
-            let exported = x.bind(py).call_method("__dlpack__", (), Some(&keywords));
-            return Ok(match exported {
-                Ok(capsule) => capsule.unbind(),
-                Err(_) => {
+            let home = self
+                .tensor
+                .backend()
+                .and_then(|b| Framework::find(b.name()));
+            let plain = match home {
+                Some(home) => home.exported(py, x),
+                None => Ok(x.bind(py).clone()),
+            };
+            let exported = plain.and_then(|x| x.call_method("__dlpack__", (), Some(&keywords)));
+            return match unless_failed(py, exported)? {
+                Some(capsule) => Ok(capsule.unbind()),
+                None => {
                     let x = on_engine(py, &self.tensor)?;
-                    capsule(py, &x, max_version, copy)?
+                    capsule(py, &x, max_version, copy)
                 }
-            });
+            };
         }
         capsule(py, self.tensor.lowest(), max_version, copy)
     }
@@ -485,7 +494,7 @@ impl PyTensor {
     /// The device of the capsule.
     fn __dlpack_device__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         if let Some(x) = array::of(&self.tensor)
-            && let Ok(device) = x.bind(py).call_method0("__dlpack_device__")
+            && let Some(device) = unless_failed(py, x.bind(py).call_method0("__dlpack_device__"))?
         {
             return Ok(device.cast_into()?);
         }

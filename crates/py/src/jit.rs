@@ -323,12 +323,17 @@ fn _key_of(words: &Object<'_>) -> PyResult<PyKey> {
     }
 }
 
-/// Ctrl-C, which Python notes and leaves to be asked for.
+/// Ctrl-C, which Python notes and leaves to be asked for; also by those who let go of the interpreter meanwhile.
 fn asked_to_end() -> clematis_core::Result<()> {
-    Python::attach(|py| {
+    // Threads that only compute for others would wait for one that waits for them.
+    if !clematis_bridge::is_python_thread() {
+        return Ok(());
+    }
+    let asked = Python::try_attach(|py| {
         py.check_signals()
             .map_err(|e| clematis_bridge::error::own(py, e))
-    })
+    });
+    asked.unwrap_or(Ok(()))
 }
 
 /// Adds the classes and functions to a module.

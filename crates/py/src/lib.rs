@@ -16,6 +16,7 @@ mod lower;
 mod nest;
 mod onnx;
 mod operand;
+mod panics;
 mod source;
 mod spread;
 mod tensor;
@@ -44,7 +45,7 @@ macro_rules! plain_functions {
 }
 
 /// The extension module.
-#[pymodule]
+#[pymodule(gil_used = true)]
 pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
     use error::OrRaise;
     use function::{
@@ -52,6 +53,7 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
         network, neural, optimise, pool, random, reduce, shape,
     };
     let py = m.py();
+    panics::install(m)?;
     clematis_bridge::install().or_raise()?;
     m.add_class::<tensor::PyTensor>()?;
     m.add_class::<dtype::PyDType>()?;

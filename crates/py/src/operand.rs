@@ -4,6 +4,7 @@
 
 use crate::error::{OrRaise, exception};
 use crate::nest;
+use crate::panics::Running;
 use crate::spread::{is_nest, nest_error};
 use crate::tensor::{PyTensor, object};
 use clematis_bridge::array;
@@ -152,8 +153,10 @@ pub fn direct<'py>(
     };
     if let Some(ready) = object::prepare(op, takes, operands) {
         // What the framework refuses, the ordinary way refuses in our words.
-        let out = ready.run().map(|out| PyTensor::bound(first.py(), out));
-        return out.transpose().map(|out| out.map(Bound::into_any));
+        return match ready.run().or_raise()? {
+            Some(out) => Ok(Some(PyTensor::bound(first.py(), out)?.into_any())),
+            None => Ok(None),
+        };
     }
     let out = match object::elementwise(op, takes, operands, LARGE) {
         Some(out) => out,
@@ -199,6 +202,7 @@ fn is_direct(x: &Tensor, takes: Takes) -> bool {
 pub struct Call<'py> {
     py: Python<'py>,
     op: &'static str,
+    _running: Running,
     raw: bool,
     home: Option<&'static dyn Backend>,
     /// Where to compute if only NumPy's single numbers take part, which otherwise go along with their neighbours.
@@ -214,6 +218,7 @@ impl<'py> Call<'py> {
         Call {
             py,
             op,
+            _running: Running(op),
             raw: false,
             home: None,
             alone: None,

@@ -9,7 +9,9 @@ pub use convert::{_restore, moved};
 
 use crate::dtype::PyDType;
 use crate::error::{OrRaise, exception};
-use clematis_core::{DType, Kind, Repr, Scalar, Tensor};
+use crate::operand::Call;
+use clematis_core::op::{Binary, Unary};
+use clematis_core::{DType, Kind, Repr, Scalar, Tensor, ops};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyString, PyTuple};
@@ -214,6 +216,46 @@ impl PyTensor {
             )));
         }
         Ok(self.single("index(x)")?.as_i128())
+    }
+
+    /// One element is formatted as its Python number; several have no format of their own.
+    fn __format__<'py>(slf: &Bound<'py, Self>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+        if spec.is_empty() {
+            return Ok(slf.as_any().str()?.into_any());
+        }
+        let x = slf.try_borrow()?.tensor.clone();
+        if x.shape().count_dim() != 1usize {
+            return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+                "format: expected a tensor of one element for the format {spec:?}, got {}",
+                x.spec()
+            )));
+        }
+        let number = slf.as_any().call_method0("item")?;
+        number.call_method1("__format__", (spec,))
+    }
+
+    /// Each element rounded to so many decimals, halves to even ones, as in NumPy.
+    #[pyo3(signature = (decimals=None))]
+    fn __round__<'py>(
+        slf: &Bound<'py, Self>,
+        decimals: Option<i32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut call = Call::new(slf.py(), "round");
+        let x = call.take(slf.as_any())?;
+        let n = decimals.unwrap_or(0);
+        if n == 0 || !(x.dtype().is_float() || x.dtype().is_complex()) && n > 0 {
+            return call.one(|| ops::unary(Unary::Round, x));
+        }
+        let factor = Tensor::number(10f64.powi(n.abs().min(300)));
+        let dtype = x.dtype();
+        let (before, after) = match n > 0 {
+            true => (Binary::Mul, Binary::Div),
+            false => (Binary::Div, Binary::Mul),
+        };
+        call.one(|| {
+            let rounded = ops::unary(Unary::Round, ops::binary(before, &x, &factor));
+            ops::cast(ops::binary(after, rounded, &factor), dtype)
+        })
     }
 
     /// The only value as a Python number.

@@ -100,7 +100,7 @@ def _assemble(module: Any, info: Info, kind: type, now: bool) -> None:
         given, info.given = info.given, None
         try:
             take(module, given, info.partial)
-        except Exception:
+        except BaseException:
             info.given = given
             info.fresh = False
             raise

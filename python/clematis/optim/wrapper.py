@@ -72,6 +72,6 @@ class Wrapper:
         self.optimizer.set_state(state["optimizer"])
         try:
             self._take(state)
-        except Exception:
+        except BaseException:
             self.optimizer.set_state(before)
             raise

@@ -1,13 +1,14 @@
 //! The same calls on tensors that live in a framework: their specs are known, and what comes out is a tensor.
 
-use super::{Argument, Names, elementwise_spec, function};
+use super::{Argument, Names, array_of, elementwise_spec, function};
 use crate::array::{self, Foreign};
 use crate::call::attempt;
+use crate::error::failed;
 use crate::framework::Framework;
 use crate::load::Loaded;
 use crate::peek::{Reader, Seen};
 use clematis_core::op::Takes;
-use clematis_core::{Op, Spec, Tensor};
+use clematis_core::{Op, Result, Spec, Tensor};
 use pyo3::prelude::*;
 
 /// An op on each element of tensors that live in a framework, ready to be run.
@@ -22,19 +23,22 @@ pub struct ReadyElementwise<'py> {
 }
 
 impl ReadyElementwise<'_> {
-    /// The result; `None` where the framework raised.
+    /// The result; `None` where the framework refused the arguments.
     #[inline(always)]
-    pub fn run(self) -> Option<Tensor> {
+    pub fn run(self) -> Result<Option<Tensor>> {
         let [x, y] = &self.arrays;
         let py = x.py();
         let slots = [x.as_borrowed(), y.as_borrowed()];
-        let out = attempt(py, self.function, &slots[..self.count])?;
-        let out = match &self.loaded.scalar_to_array {
-            Some(f) if self.spec.rank() == 0 => f.bind(py).call1((out,)).ok()?,
+        let Some(out) = attempt(py, self.loaded, self.function, &slots[..self.count])? else {
+            return Ok(None);
+        };
+        let out = match self.spec.rank() {
+            0 => array_of(self.loaded, out)?,
             _ => out,
         };
         let data = self.home.data(out);
-        Some(Tensor::concrete(self.spec, self.home.as_backend()?, data))
+        let home = self.home.as_backend();
+        Ok(home.map(|home| Tensor::concrete(self.spec, home, data)))
     }
 }
 
@@ -81,29 +85,42 @@ impl Framework {
         arrays: &[Argument<'_, 'py>],
         names: Names<'_, 'py>,
         given: impl Fn(usize) -> Option<&'t Tensor>,
-    ) -> Option<Tensor> {
-        let loaded = self.loaded(py).ok()?;
-        let plain = loaded.plain.get(place)?.as_ref()?;
+    ) -> Result<Option<Tensor>> {
+        let loaded = self.loaded(py)?;
+        let Some(plain) = loaded.plain.get(place).and_then(Option::as_ref) else {
+            return Ok(None);
+        };
         if self.is_checked() || cfg!(debug_assertions) {
-            return None;
+            return Ok(None);
         }
         // What frameworks have as it is keeps the element type.
-        let dtype = given(0)?.dtype();
-        let read =
-            array::met(arrays.first()?).is_some_and(|own| !matches!(own.reader, Reader::None));
+        let (Some(first), Some(array), Some(home)) = (given(0), arrays.first(), self.as_backend())
+        else {
+            return Ok(None);
+        };
+        let dtype = first.dtype();
+        let read = array::met(array).is_some_and(|own| !matches!(own.reader, Reader::None));
         let known = if read { None } else { plain.spec(&given) };
         let look = |i: usize| Seen::of(given(i)?.spec());
-        let out = plain.prepare(py, loaded, arrays, names, look)?.run()?;
+        let Some(ready) = plain.prepare(py, loaded, arrays, names, look) else {
+            return Ok(None);
+        };
+        let Some(out) = ready.run()? else {
+            return Ok(None);
+        };
         let spec = match known {
             Some(spec) => spec,
             None => {
                 let own = array::met(&out).and_then(|own| own.reader.spec(&loaded.dtypes, &out));
                 match own {
                     Some(spec) => spec,
-                    None => Spec::new(dtype, array::shape(&out).ok()?),
+                    None => {
+                        let shape = array::shape(&out).map_err(|e| failed(py, self.name(), e))?;
+                        Spec::new(dtype, shape)
+                    }
                 }
             }
         };
-        Some(Tensor::concrete(spec, self.as_backend()?, self.data(out)))
+        Ok(Some(Tensor::concrete(spec, home, self.data(out))))
     }
 }

@@ -6,7 +6,8 @@ use crate::error::{OrRaise, exception};
 use crate::nest;
 use crate::operand::{Call, give, number, try_operand};
 use crate::tensor::{PyTensor, moved};
-use clematis_bridge::{Framework, array};
+use clematis_bridge::array;
+use clematis_bridge::error::failed;
 use clematis_core::{Category, DType, Kind, Scalar, Tensor, backend, ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
@@ -158,26 +159,36 @@ fn from_dlpack_object(py: Python<'_>, x: &Object<'_>, copy: Option<bool>) -> PyR
         return Ok(t.borrow().tensor.clone());
     }
     let home = backend::current().or_raise()?;
-    if let Some(framework) = Framework::find(home.name())
-        && copy != Some(true)
-    {
-        let own = array::home(x).or_raise()?;
-        if own.is_some_and(|f| f.name() == home.name()) {
-            return framework.wrap(x).or_raise();
+    let keywords = [("max_version", (1u32, 0u32))].into_py_dict(py)?;
+    // An array of a framework that is known is exported by the tensor of it: what is computed when it is read has become plain.
+    let exported = match array::tensor(x).or_raise()? {
+        Some(own) if copy.is_none() => return moved(py, &own, home),
+        Some(own) => {
+            keywords.set_item("copy", copy)?;
+            let own = PyTensor::bound(py, own)?;
+            own.call_method("__dlpack__", (), Some(&keywords))
         }
-    }
-    let capsule = match x.call_method(
-        "__dlpack__",
-        (),
-        Some(&[("max_version", (1u32, 0u32))].into_py_dict(py)?),
-    ) {
-        Ok(capsule) => capsule,
+        None if !x.hasattr("__dlpack__")? => {
+            return Err(exception(
+                Kind::DType,
+                format!(
+                    "from_dlpack: expected an object with `__dlpack__`, got {}",
+                    x.get_type().name()?
+                ),
+            ));
+        }
+        None => x.call_method("__dlpack__", (), Some(&keywords)),
+    };
+    let capsule = match exported {
         // A producer of the first protocol.
         Err(e) if e.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
-            x.call_method0("__dlpack__")?
+            x.call_method0("__dlpack__")
         }
-        Err(e) => return Err(e),
+        exported => exported,
     };
+    let capsule = capsule
+        .map_err(|e| failed(py, "from_dlpack", e))
+        .or_raise()?;
     let t = crate::dlpack::from_capsule(&capsule, copy)?;
     moved(py, &t, home)
 }

@@ -6,6 +6,8 @@
 #![allow(unsafe_code)]
 
 use super::PyTensor;
+use crate::error::OrRaise;
+use clematis_bridge::Framework;
 use clematis_bridge::array::Foreign;
 use clematis_bridge::plain::{Argument, Names, ReadyElementwise, elementwise_spec};
 use clematis_core::op::Takes;
@@ -103,29 +105,49 @@ pub fn plain_tensors<'py>(
     place: usize,
     arguments: &[Argument<'_, 'py>],
     names: Names<'_, 'py>,
-) -> Option<Bound<'py, PyAny>> {
-    let first = arguments.first()?;
-    if arguments.len() > PLAIN_ARGUMENTS {
-        return None;
-    }
-    let py = first.py();
-    let framework = foreign(first)?.home;
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(first) = arguments.first() else {
+        return Ok(None);
+    };
     // Owned: whoever runs meanwhile may put others in their places.
     let mut owned: [Option<Bound<'py, PyAny>>; PLAIN_ARGUMENTS] = [const { None }; PLAIN_ARGUMENTS];
-    for (x, own) in arguments.iter().zip(&mut owned) {
-        if is_tensor(x) {
-            let found = foreign(x).filter(|x| std::ptr::eq(x.home, framework))?;
-            *own = Some(found.array().bind(py).clone());
-        }
-    }
+    let Some(framework) = arrays(arguments, &mut owned) else {
+        return Ok(None);
+    };
     let mut arrays = [*first; PLAIN_ARGUMENTS];
     for ((x, own), array) in arguments.iter().zip(&owned).zip(&mut arrays) {
         *array = own.as_ref().map_or(*x, |own| own.as_borrowed());
     }
     // SAFETY: tensors are asked for before the framework runs, as `plain_tensors` says.
     let given = |i: usize| unsafe { inside(arguments.get(i)?) };
-    let out = framework.plain_tensors(py, place, &arrays[..arguments.len()], names, given)?;
-    Some(bound(py, out).ok()?.into_any())
+    let (py, arrays) = (first.py(), &arrays[..arguments.len()]);
+    match framework
+        .plain_tensors(py, place, arrays, names, given)
+        .or_raise()?
+    {
+        Some(out) => Ok(Some(bound(py, out)?.into_any())),
+        None => Ok(None),
+    }
+}
+
+/// The arrays in the tensors among the arguments, and the framework whose they all are.
+#[inline(always)]
+fn arrays<'py>(
+    arguments: &[Argument<'_, 'py>],
+    owned: &mut [Option<Bound<'py, PyAny>>; PLAIN_ARGUMENTS],
+) -> Option<&'static Framework> {
+    let first = arguments.first()?;
+    if arguments.len() > PLAIN_ARGUMENTS {
+        return None;
+    }
+    let framework = foreign(first)?.home;
+    for (x, own) in arguments.iter().zip(owned) {
+        if is_tensor(x) {
+            let found = foreign(x).filter(|x| std::ptr::eq(x.home, framework))?;
+            *own = Some(found.array().bind(first.py()).clone());
+        }
+    }
+    Some(framework)
 }
 
 /// An op on each element of tensors that live in a framework.

@@ -143,7 +143,7 @@ impl PyTensor {
                 MATMUL,
                 &[slf.as_any().as_borrowed(), other.as_borrowed()],
                 None,
-            )
+            )?
         {
             return Ok(out);
         }
