@@ -68,7 +68,7 @@ def test_each_op_has_a_spelling(name, target, tmp_path):
     args, graph, count = OPS[name]
     request = {
         "name": "function", "graph": graph, "arguments": [f"x{i}" for i in range(len(args))],
-        "returns": ", ".join("$" * count), "function": True, "target": target,
+        "returns": ", ".join("\x05" * count), "function": True, "target": target,
     }  # fmt: skip
     code = written._written(request, [])
     assert "clematis" not in code

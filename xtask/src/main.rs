@@ -6,6 +6,7 @@
 
 mod bench;
 mod docs;
+mod fuzz;
 mod layers;
 mod lint;
 mod python;
@@ -84,6 +85,11 @@ const VERBS: &[Verb] = &[
         name: "soak",
         meaning: "train for 30 minutes in 2 GiB and see that memory stays flat; --seconds N: for so long",
         run: soak::run,
+    },
+    Verb {
+        name: "fuzz",
+        meaning: "feed files of every kind, guided by coverage; --hours N in all, --target NAME for one kind",
+        run: fuzz::run,
     },
     Verb {
         name: "lint",

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clematis::Graph;
-use clematis::nn::checkpoint;
+use clematis::nn::{checkpoint, file};
 use clematis_convert::export::onnx::{self as writer, Names};
 use clematis_convert::export::{model as format, python};
 
@@ -164,55 +164,38 @@ fn onnx(graph: &Graph, names: &Names, to: &Path) -> Result<()> {
     })
 }
 
-/// Writes a folder beside its place, then moves it there: a new folder is whole or not there. In one that is there already,
-/// files of the same names are replaced.
+/// Writes a folder that is whole or not there. In one that is there already, each file of the same name is replaced by a
+/// whole one.
 fn folder_of(made: python::Folder, to: &Path) -> Result<Vec<PathBuf>> {
-    let wrong = |e: std::io::Error| Error::new(format!("{}: cannot be written: {e}", to.display()));
-    let is_new = !to.exists();
-    let name = to.file_name().map(|n| n.to_string_lossy().into_owned());
-    let draft = match (is_new, &name) {
-        (true, Some(name)) => model::folder(to).join(format!(".{name}.{}", std::process::id())),
-        _ => to.join(format!(".new.{}", std::process::id())),
-    };
-    let moved = filled(&draft, made).and_then(|files| {
-        if is_new {
-            fs::rename(&draft, to).map_err(wrong)?;
-        } else {
-            for file in &files {
-                let place = to.join(file);
-                fs::create_dir_all(model::folder(&place)).map_err(wrong)?;
-                fs::rename(draft.join(file), place).map_err(wrong)?;
-            }
+    let files = match to.exists() {
+        true => filled(to, made)?,
+        false => {
+            let mut files = Vec::new();
+            file::new_folder("convert", to, |draft| -> Result<()> {
+                files = filled(draft, made)?;
+                Ok(())
+            })?;
+            files
         }
-        Ok(files)
-    });
-    if moved.is_err() || !is_new {
-        // The first error is the one to tell; what cannot be removed either is only untidy.
-        let _ = fs::remove_dir_all(&draft);
-    }
-    let files = moved.map_err(|e| {
-        let text = e.to_string();
-        Error::new(text.replace(&draft.display().to_string(), &to.display().to_string()))
-    })?;
+    };
     Ok(files.into_iter().map(|file| to.join(file)).collect())
 }
 
-fn filled(draft: &Path, made: python::Folder) -> Result<Vec<PathBuf>> {
+fn filled(folder: &Path, made: python::Folder) -> Result<Vec<PathBuf>> {
     let wrong =
-        |e: std::io::Error| Error::new(format!("{}: cannot be written: {e}", draft.display()));
-    fs::create_dir_all(draft).map_err(wrong)?;
+        |e: std::io::Error| Error::new(format!("{}: cannot be written: {e}", folder.display()));
     let mut files = Vec::new();
     for (name, text) in made.files {
-        let path = draft.join(&name);
+        let path = folder.join(&name);
         fs::create_dir_all(model::folder(&path)).map_err(wrong)?;
-        fs::write(&path, text).map_err(wrong)?;
+        file::write("convert", &path, text.as_bytes()).map_err(Error::from_engine)?;
         files.push(PathBuf::from(name));
     }
     let mut pairs = Vec::new();
     for (name, host) in made.weights {
         pairs.push((name, clematis::from_host(host).map_err(Error::from_engine)?));
     }
-    let weights = draft.join("model.safetensors");
+    let weights = folder.join("model.safetensors");
     checkpoint::save_pairs(&weights, &pairs).map_err(Error::from_engine)?;
     files.push(PathBuf::from("model.safetensors"));
     Ok(files)

@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Result<()> {
     let (history, runs) = train_on_all(args, &digits)?;
     page.write(&history, &runs)?;
     if args.json {
-        return terminal::say(&report::json(&history, &runs)?.to_string());
+        return terminal::say_json(&report::json(&history, &runs)?);
     }
     terminal::say(&summary(&history))?;
     if runs.len() > 1 {

@@ -20,6 +20,12 @@ impl Error {
     }
 }
 
+impl From<clematis::Error> for Error {
+    fn from(error: clematis::Error) -> Self {
+        Error::from_engine(error)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

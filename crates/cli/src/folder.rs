@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use clematis::nn::file;
+
 use crate::error::{Error, Result};
 
 /// A folder that can be written to.
@@ -25,16 +27,15 @@ impl Folder {
         let folder = Folder {
             path: path.to_path_buf(),
         };
-        for name in names {
-            if folder.at(name).is_dir() {
-                let why = format!("{name} is a folder");
-                return Err(refused(std::io::Error::new(ErrorKind::IsADirectory, why)));
-            }
+        for name in names.iter().chain(&["trial"]) {
+            file::check_writable(what, &folder.at(name)).map_err(|e| {
+                Error::new(format!(
+                    "{}: {what} cannot be written to this folder: {}",
+                    path.display(),
+                    e.message()
+                ))
+            })?;
         }
-        let draft = folder.draft("trial");
-        fs::File::create(&draft)
-            .and_then(|_| fs::remove_file(&draft))
-            .map_err(refused)?;
         Ok(folder)
     }
 
@@ -43,22 +44,12 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Writes a file beside its place and moves it there, so that no reader sees half of it.
+    /// Writes a file that is whole or not there, so that no reader sees half of it.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
-        let (place, draft) = (self.at(name), self.draft(name));
+        let place = self.at(name);
         let folder = place.parent().unwrap_or(&self.path);
-        let written = fs::create_dir_all(folder)
-            .and_then(|()| fs::File::create(&draft))
-            .and_then(|mut file| {
-                file.write_all(text.as_bytes())?;
-                file.sync_all()
-            })
-            .and_then(|()| fs::rename(&draft, &place));
-        if written.is_err() {
-            // The first error is the one to tell; a draft that cannot be removed either is only untidy.
-            let _ = fs::remove_file(&draft);
-        }
-        written.map_err(|error| failed(&place, &error))
+        fs::create_dir_all(folder).map_err(|error| failed(&place, &error))?;
+        file::write("write", &place, text.as_bytes()).map_err(Error::from_engine)
     }
 
     /// Reads a file; one that is not there has no text.
@@ -84,12 +75,6 @@ impl Folder {
             .open(&path)
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| failed(&path, &error))
-    }
-
-    /// A file in the folder, of this process alone. One left by a dead process of the same number is taken over.
-    fn draft(&self, name: &str) -> PathBuf {
-        let name = name.replace('/', "-");
-        self.path.join(format!(".{name}.{}", std::process::id()))
     }
 }
 

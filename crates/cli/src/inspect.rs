@@ -8,6 +8,7 @@ use clematis::graph::Role;
 use clematis::nn::checkpoint::Reader;
 use clematis_convert::export::model as format;
 use clematis_convert::import::onnx as rules;
+use clematis_convert::literal;
 use clematis_convert::onnx::proto::{Graph, Model, Size, Value, ValueInfo};
 use clematis_convert::onnx::tensor;
 use comfy_table::{Table, presets};
@@ -66,7 +67,7 @@ pub fn run(args: &Args) -> Result<()> {
         for (key, value) in head {
             all[key] = value;
         }
-        return terminal::say(&all.to_string());
+        return terminal::say_json(&all);
     }
     for (key, value) in &head {
         terminal::say(&described(key, value))?;
@@ -75,7 +76,7 @@ pub fn run(args: &Args) -> Result<()> {
     table.load_style(presets::NOTHING);
     for row in &rows {
         table.add_row([
-            row.name.clone(),
+            literal::terminal(&row.name),
             row.dtype.clone(),
             row.shape.clone(),
             model::size(row.bytes),
@@ -93,12 +94,12 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// A line or two for a person.
 fn described(key: &str, value: &Json) -> String {
-    let text = |x: &Json| x.as_str().map_or_else(|| x.to_string(), String::from);
+    let text = |x: &Json| literal::terminal(&x.as_str().map_or_else(|| x.to_string(), String::from));
     match value {
         Json::Object(map) => {
             let parts: Vec<String> = map
                 .iter()
-                .map(|(k, v)| format!("{k} {}", text(v)))
+                .map(|(k, v)| format!("{} {}", literal::terminal(k), text(v)))
                 .collect();
             format!("{key}: {}", parts.join(", "))
         }

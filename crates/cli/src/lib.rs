@@ -17,11 +17,20 @@ mod run;
 mod terminal;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use crate::error::Result;
+
+/// Reads an array in numpy's file format, as `clematis run` does.
+///
+/// # Errors
+/// What is wrong with the bytes, as a message.
+pub fn parse_npy(bytes: &[u8]) -> std::result::Result<clematis::Host, String> {
+    npy::parsed(Path::new("array"), bytes, bytes.len() as u64).map_err(|e| e.to_string())
+}
 
 /// Machine learning with a pure-Rust core.
 ///

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clematis::Graph;
+use clematis::nn::file;
 use clematis_convert::export::model as format;
 use clematis_convert::export::onnx::Names;
 use clematis_convert::import::onnx as reader;
@@ -26,15 +27,9 @@ pub enum Kind {
 /// Finds out what a file is.
 pub fn kind(path: &Path) -> Result<Kind> {
     let wrong = |e: std::io::Error| Error::new(format!("{}: {e}", path.display()));
-    let about = std::fs::metadata(path).map_err(wrong)?;
-    // A pipe or a device would be waited for without end.
-    if !about.is_file() {
-        return Err(Error::new(format!("{}: not a file", path.display())));
-    }
+    let (file, _) = file::open("read", path).map_err(Error::from_engine)?;
     let mut start = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(9).read_to_end(&mut start))
-        .map_err(wrong)?;
+    file.take(9).read_to_end(&mut start).map_err(wrong)?;
     let word = path.extension().and_then(|e| e.to_str());
     match word.unwrap_or_default().to_ascii_lowercase().as_str() {
         "onnx" => Ok(Kind::Onnx),
@@ -74,43 +69,14 @@ pub fn load(path: &Path, kind: Kind, progress: &Progress) -> Result<(Graph, Name
     }
 }
 
-/// Writes a file beside its place and moves it there: it is whole or not there.
+/// Writes a file that is whole or not there.
 pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    let wrong =
-        |e: std::io::Error| Error::new(format!("{}: cannot be written: {e}", path.display()));
-    let draft = draft(path)?;
-    let made = File::create(&draft).map_err(wrong).and_then(|mut file| {
-        fill(&mut file)?;
-        file.sync_all().map_err(wrong)
-    });
-    let made = made.and_then(|()| std::fs::rename(&draft, path).map_err(wrong));
-    if made.is_err() {
-        // The first error is the one to tell.
-        let _ = std::fs::remove_file(&draft);
-    }
-    made
-}
-
-/// A name beside a path, of this process alone.
-pub fn draft(path: &Path) -> Result<PathBuf> {
-    match path.file_name() {
-        Some(name) if !path.is_dir() => {
-            let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
-            Ok(folder(path).join(name))
-        }
-        _ => Err(Error::new(format!(
-            "{}: cannot be written: this is a folder",
-            path.display()
-        ))),
-    }
+    file::replace("write", path, fill)
 }
 
 /// An error now if a file could not be written there later.
 pub fn check_writable(path: &Path) -> Result<()> {
-    let draft = draft(path)?;
-    File::create(&draft)
-        .and_then(|_| std::fs::remove_file(&draft))
-        .map_err(|e| Error::new(format!("{}: cannot be written: {e}", path.display())))
+    file::check_writable("write", path).map_err(Error::from_engine)
 }
 
 /// The folder that a model's other files lie in.
@@ -157,34 +123,33 @@ impl Drop for Progress {
 /// Reads a whole file, with a bar for large ones.
 pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     let wrong = |e: std::io::Error| Error::new(format!("{}: {e}", path.display()));
-    let mut file = File::open(path).map_err(wrong)?;
-    let about = file.metadata().map_err(wrong)?;
-    if !about.is_file() {
-        return Err(Error::new(format!("{}: not a file", path.display())));
-    }
+    let (mut file, size) = file::open("read", path).map_err(Error::from_engine)?;
+    let room = usize::try_from(size).unwrap_or(usize::MAX);
+    clematis::host::check_room("read", room).map_err(|e| in_file(path, &e))?;
     let (_, watched) = terminal::watched();
-    let bar = (watched && about.len() > 1 << 26).then(|| {
-        let bar = ProgressBar::new(about.len());
+    let bar = (watched && size > 1 << 26).then(|| {
+        let bar = ProgressBar::new(size);
         match ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec}") {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         }
     });
     let mut all = Vec::new();
-    let room = usize::try_from(about.len()).unwrap_or(usize::MAX);
     if all.try_reserve_exact(room).is_err() {
         return Err(Error::new(format!(
-            "{}: {} bytes do not fit into memory",
+            "{}: {size} bytes do not fit into memory",
             path.display(),
-            about.len()
         )));
     }
-    let mut piece = (&mut file).take(1 << 24);
-    while piece.read_to_end(&mut all).map_err(wrong)? > 0 {
+    // No more than was said, as files of the kernel's and growing ones have it.
+    while all.len() < room {
+        let more = (room - all.len()).min(1 << 24) as u64;
+        if (&mut file).take(more).read_to_end(&mut all).map_err(wrong)? == 0 {
+            break;
+        }
         if let Some(bar) = &bar {
             bar.set_position(all.len() as u64);
         }
-        piece.set_limit(1 << 24);
     }
     if let Some(bar) = bar {
         bar.finish_and_clear();

@@ -1,10 +1,10 @@
 //! Arrays in numpy's files, versions 1 to 3. Nothing that a header says is believed before the file's length bears it out.
 
-use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use clematis::host::Bytes;
+use clematis::nn::file;
 use clematis::{DType, Host, Shape, Spec};
 
 use crate::error::{Error, Result};
@@ -28,9 +28,12 @@ fn wrong(path: &Path, what: impl std::fmt::Display) -> Error {
 
 /// Reads an array.
 pub fn read(path: &Path) -> Result<Host> {
-    let file = File::open(path).map_err(|e| wrong(path, e))?;
-    let length = file.metadata().map_err(|e| wrong(path, e))?.len();
-    let mut file = BufReader::new(file);
+    let (file, length) = file::open("read", path).map_err(Error::from_engine)?;
+    parsed(path, BufReader::new(file), length)
+}
+
+/// Reads an array of so many bytes; the path is for errors alone.
+pub fn parsed(path: &Path, mut file: impl Read, length: u64) -> Result<Host> {
     let mut start = [0u8; 8];
     file.read_exact(&mut start)
         .map_err(|_| wrong(path, "too short for a numpy file"))?;

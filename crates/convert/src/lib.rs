@@ -5,6 +5,8 @@
 //! framework. Nothing here looks at a backend.
 
 pub mod foreign;
+pub mod identifiers;
+pub mod literal;
 pub mod onnx;
 pub mod import;
 pub mod lower;

@@ -5,11 +5,13 @@
 //! compiler, exporter and autodiff see nothing but the framework's functions. Composites that a dialect does not know are
 //! opened; those that it may refuse are opened beside the call.
 
+use crate::identifiers::{Identifiers, identifier, renamed};
+use crate::literal::python_string;
 use clematis_core::attr::Attr;
 use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::trace::trace;
 use clematis_core::{DType, Op, Result, Scalar, Spec, Tensor, bail};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// What has to be known of a dialect.
 pub struct Dialect<'a> {
@@ -31,9 +33,14 @@ pub struct Dialect<'a> {
 
 /// The source of a function `name(ops, *inputs)` that returns a tuple.
 pub fn lower(graph: &Graph, name: &str, dialect: &Dialect<'_>) -> Result<String> {
+    let mut names = Identifiers::python();
+    // Values are `v` and a number, functions of bodies begin with an underscore.
+    names.reserve_numbered("v");
+    names.reserve(["ops", "out", name]);
     let mut printer = Printer {
         dialect,
-        known: HashSet::new(),
+        names,
+        sizes: HashMap::new(),
         depth: 0,
         count: 0,
     };
@@ -63,8 +70,10 @@ pub fn without_held(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
 
 struct Printer<'a> {
     dialect: &'a Dialect<'a>,
-    /// The named sizes that the outermost function has read.
-    known: HashSet<String>,
+    /// The names of the outermost function and of all inside it.
+    names: Identifiers,
+    /// What the named sizes are called that the functions around have read.
+    sizes: HashMap<String, String>,
     /// How deep the function stands that is being written: bodies stand inside, where they see named sizes.
     depth: usize,
     count: usize,
@@ -83,7 +92,8 @@ impl Printer<'_> {
             .collect();
         let mut text = self.line(&format!("def {name}(ops{}):", inputs.concat()));
         self.depth += 1;
-        self.sizes(graph, &mut text);
+        let around = self.sizes.clone();
+        self.read_sizes(graph, &mut text);
         for node in &graph.nodes {
             text.push_str(&self.node(graph, node)?);
         }
@@ -91,19 +101,23 @@ impl Printer<'_> {
         let outs = listed(&outs.collect::<Result<Vec<_>>>()?);
         text.push_str(&self.line(&format!("return {outs}")));
         self.depth -= 1;
+        self.sizes = around;
         Ok(text)
     }
 
     /// Lines that read named sizes from the shapes of inputs.
-    fn sizes(&mut self, graph: &Graph, text: &mut String) {
+    fn read_sizes(&mut self, graph: &Graph, text: &mut String) {
         for input in &graph.inputs {
             for (axis, dim) in graph.spec(input.value).shape.dims().iter().enumerate() {
-                if let Some(name) = dim.as_symbol()
-                    && self.known.insert(name.to_string())
+                if let Some(symbol) = dim.as_symbol()
+                    && !self.sizes.contains_key(&*symbol)
                 {
-                    text.push_str(
-                        &self.line(&format!("{name} = ops.size(v{}, {axis})", input.value.0)),
-                    );
+                    let name = self
+                        .names
+                        .allocate(symbol.trim_start_matches('_'), "size");
+                    let line = format!("{name} = ops.size(v{}, {axis})", input.value.0);
+                    text.push_str(&self.line(&line));
+                    self.sizes.insert(symbol.to_string(), name);
                 }
             }
         }
@@ -258,7 +272,7 @@ impl Printer<'_> {
 
     fn body(&mut self, graph: &Graph, word: &str, text: &mut String) -> Result<String> {
         self.count += 1;
-        let name = format!("_{word}_{}", self.count);
+        let name = format!("_{}_{}", identifier(word, "body"), self.count);
         text.push_str(&self.function(graph, &name)?);
         Ok(name)
     }
@@ -300,21 +314,21 @@ impl Printer<'_> {
             Attr::Word(w) if w == "none" => "None".into(),
             Attr::Word(w) => match w.parse::<DType>() {
                 Ok(d) => format!("ops.DTYPES[\"{}\"]", d.name()),
-                Err(_) => format!("{w:?}"),
+                Err(_) => python_string(w),
             },
-            Attr::Text(w) => format!("{w:?}"),
+            Attr::Text(w) => python_string(w),
             Attr::Dim(d) => {
                 if let Some(name) = d
                     .symbols()
                     .iter()
-                    .find(|name| !self.known.contains(&***name))
+                    .find(|name| !self.sizes.contains_key(&***name))
                 {
                     bail!(
                         Unsupported,
                         "lower: no input has the size `{name}` that {d} is made of"
                     );
                 }
-                d.to_string()
+                renamed(&d.to_string(), &|word| self.sizes.get(word).cloned())
             }
             Attr::List(items) => {
                 let items = items.iter().map(|item| self.literal(item));

@@ -21,6 +21,7 @@ mod target;
 mod text;
 mod tree;
 
+use crate::identifiers::{Identifiers, identifier};
 use clematis_core::graph::{Graph, Role};
 use clematis_core::{Error, Kind, Result, bail};
 use program::{Layer, Program, Value};
@@ -37,7 +38,7 @@ pub struct Request {
     pub graph: String,
     /// Names of the arguments that are arrays.
     pub arguments: Vec<String>,
-    /// What is returned, with `$` for each array.
+    /// What is returned, with the character U+0005 for each array.
     pub returns: String,
     /// Names of classes by the paths of their instances.
     #[serde(default)]
@@ -97,7 +98,13 @@ fn answer(request: &Request) -> Result<Answer> {
         bail!(Internal, "source: no words of {}", to.words);
     };
     name_sizes(&graph, &mut words);
-    let mut program = Program::new(&graph)?;
+    let paths: Vec<&str> = request
+        .classes
+        .keys()
+        .chain(&request.modules)
+        .map(String::as_str)
+        .collect();
+    let mut program = Program::new(&graph, &paths)?;
     program.name_held(&request.alone);
     prepare::simplify(&mut program);
     if program.inputs.iter().any(|i| i.role == Role::Key) {
@@ -116,7 +123,7 @@ fn answer(request: &Request) -> Result<Answer> {
     let classes: BTreeMap<String, String> = request
         .classes
         .iter()
-        .map(|(p, c)| (tree::clean(p).0, c.clone()))
+        .map(|(p, c)| (program.clean.path(p).0, identifier(c, "Part")))
         .collect();
     let mut division = tree::Division::new(&program);
     if !request.modules.is_empty() {
@@ -224,7 +231,7 @@ fn turned(to: &target::Target, layer: &Layer) -> Layer {
 
 /// Gives named sizes the names that they have in the code: the first axis is the batch.
 fn name_sizes(graph: &Graph, words: &mut spell::Words) {
-    let mut used: Vec<String> = Vec::new();
+    let mut names = Identifiers::default();
     for input in graph.inputs.iter().filter(|i| i.role == Role::Input) {
         for (axis, d) in graph.spec(input.value).shape.dims().iter().enumerate() {
             for symbol in d.symbols() {
@@ -234,12 +241,11 @@ fn name_sizes(graph: &Graph, words: &mut spell::Words) {
                 let base = if axis == 0 { "batch" } else { "length" };
                 let mut name = base.to_string();
                 let mut n = 2;
-                while used.contains(&name) {
+                while names.contains(&name) {
                     name = format!("{base}{n}");
                     n += 1;
                 }
-                used.push(name.clone());
-                words.sizes.insert(symbol.to_string(), name);
+                words.sizes.insert(symbol.to_string(), names.distinct(&name));
             }
         }
     }

@@ -20,6 +20,10 @@ pub struct Dim(i64);
 /// Numbers lie below, indices into the table above.
 const FIRST_EXPRESSION: i64 = 1 << 62;
 
+/// How many expressions may be made of names that come from outside: the table is the process's and frees nothing, so that
+/// files with ever new names must not fill memory.
+const MOST: usize = 1 << 16;
+
 /// Words that mean something else where a size can stand.
 const RESERVED: [&str; 8] = ["max", "min", "true", "false", "none", "inf", "nan", "graph"];
 
@@ -83,7 +87,8 @@ impl Dim {
                 format!("symbol: `{name}` is no name for a size"),
             ));
         }
-        Ok(atom(Atom::Symbol(name.into())))
+        let symbol = Polynomial::from([(vec![(Atom::Symbol(name.into()), 1)], 1)]);
+        Ok(intern(bounded(symbol)?))
     }
 
     /// A number; huge ones saturate, and no shape admits them.
@@ -302,6 +307,21 @@ fn atom(atom: Atom) -> Dim {
     intern(Polynomial::from([(vec![(atom, 1)], 1)]))
 }
 
+/// The expression, unless it is new and the table holds as many as it may.
+fn bounded(poly: Polynomial) -> Result<Polynomial> {
+    let guard = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    let is_full = |table: &Table| table.all.len() >= MOST && !table.index.contains_key(&poly);
+    if guard.as_ref().is_some_and(is_full) {
+        return Err(Error::new(
+            Kind::Value,
+            format!("size: expected at most {MOST} distinct expressions in one process, got another"),
+        )
+        .note("use the same names for sizes in different models"));
+    }
+    drop(guard);
+    Ok(poly)
+}
+
 fn intern(poly: Polynomial) -> Dim {
     if poly.is_empty() {
         return Dim(0);
@@ -474,6 +494,15 @@ mod tests {
         }
         assert!(Dim(1).floor_div(Dim(0)).is_err());
         assert!(sym("n").floor_div(Dim(0)).is_err());
+    }
+
+    #[test]
+    fn the_table_of_names_is_bounded() {
+        // Not filled here: other tests of this process need names.
+        let known = sym("b");
+        assert!(bounded((*known.polynomial()).clone()).is_ok());
+        let table = TABLE.read().unwrap_or_else(|e| e.into_inner());
+        assert!(table.as_ref().is_some_and(|t| t.all.len() < MOST));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub static COMPILERS: [Compiler];
 
 /// The engine, as tensors know it.
 pub fn backend() -> &'static dyn Backend {
+    // Files are read into host values before they become tensors: both count against one limit.
+    clematis_core::host::limit_by(memory::check_host);
     &NATIVE
 }
 

@@ -34,19 +34,37 @@ thread_local! {
     static SMALL_BLOCKS: RefCell<[Vec<Vec<Line>>; SMALL_CLASSES]> = const { RefCell::new([const { Vec::new() }; SMALL_CLASSES]) };
 }
 
-/// The most bytes that tensors may take together.
+/// The most bytes that tensors may take together; the machine's memory where `CLEMATIS_MEMORY_LIMIT` is no number, which
+/// allocations report.
 pub fn memory_limit() -> usize {
+    told_limit().unwrap_or_else(|_| physical())
+}
+
+/// The variable that sets the limit.
+const VARIABLE: &str = "CLEMATIS_MEMORY_LIMIT";
+
+/// The same, an error where the environment gives a limit that is no number of bytes.
+fn told_limit() -> Result<usize> {
     match LIMIT.load(Ordering::Relaxed) {
         0 => {
-            let limit = std::env::var("CLEMATIS_MEMORY_LIMIT")
-                .ok()
-                .and_then(|text| text.trim().parse().ok())
-                .unwrap_or_else(physical)
-                .max(1);
-            LIMIT.store(limit, Ordering::Relaxed);
-            limit
+            let limit = match std::env::var_os(VARIABLE) {
+                Some(text) if !text.is_empty() => told(&text.to_string_lossy())?,
+                _ => physical(),
+            };
+            LIMIT.store(limit.max(1), Ordering::Relaxed);
+            Ok(limit.max(1))
         }
-        limit => limit,
+        limit => Ok(limit),
+    }
+}
+
+fn told(text: &str) -> Result<usize> {
+    match text.trim().parse::<usize>() {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        _ => bail!(
+            Value,
+            "memory limit: expected a positive number of bytes in {VARIABLE}, got {text:?}"
+        ),
     }
 }
 
@@ -63,12 +81,23 @@ pub fn memory_used() -> usize {
 /// An error where so many bytes more cannot be held at once, for programs that know beforehand what they take.
 pub fn check_room(what: &str, bytes: usize) -> Result<()> {
     let kept = shelf().bytes + region::idle_bytes();
-    let (limit, used) = (memory_limit(), memory_used().saturating_sub(kept));
+    let (limit, used) = (told_limit()?, memory_used().saturating_sub(kept));
     if bytes > limit.saturating_sub(used) {
         bail!(
             Value,
             "{what}: takes {bytes} bytes at once, {used} of {limit} are in use; take smaller batches, or raise the limit"
         );
+    }
+    Ok(())
+}
+
+/// An error where a host value of so many bytes cannot be held beside the tensors that there are.
+pub(crate) fn check_host(what: &str, bytes: usize) -> Result<()> {
+    let limit = told_limit()?;
+    let kept = shelf().bytes + region::idle_bytes();
+    let used = memory_used().saturating_sub(kept);
+    if bytes > limit.saturating_sub(used) {
+        bail!(Value, "{what}: takes {bytes} bytes, {used} of {limit} are in use");
     }
     Ok(())
 }
@@ -232,7 +261,7 @@ fn alloc_more(op: &str, spec: &Spec) -> Result<Bytes> {
 
 /// An error where a result of this kind could never be held, for ops that put memory off.
 pub fn check(op: &str, spec: &Spec) -> Result<()> {
-    let limit = memory_limit();
+    let limit = told_limit()?;
     if spec.bytes() > limit {
         bail!(
             Value,
@@ -265,7 +294,7 @@ pub(crate) fn most_kept() -> usize {
 #[inline(never)]
 fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
     let bytes = lines * LINE;
-    let limit = memory_limit();
+    let limit = told_limit()?;
     if TAKEN.fetch_add(bytes, Ordering::Relaxed) + bytes > limit {
         // What is merely kept must not stand in the way of what is needed.
         shelf().clear();
@@ -418,6 +447,15 @@ impl Shelf {
 mod tests {
     use super::*;
     use clematis_core::DType;
+
+    #[test]
+    fn a_limit_that_is_no_number_of_bytes_is_an_error_that_names_it() {
+        assert_eq!(told(" 1024 ").unwrap(), 1024);
+        for wrong in ["10GB", "-1", "0", "1e9", "x\n"] {
+            let message = told(wrong).unwrap_err().to_string();
+            assert!(message.contains(&format!("{wrong:?}")), "{message}");
+        }
+    }
 
     #[test]
     fn blocks_are_used_again() {

@@ -13,7 +13,6 @@ mod nest;
 mod claim;
 mod header;
 mod draft;
-mod atomic;
 mod write;
 mod read;
 

@@ -20,6 +20,7 @@ pub mod transformer;
 pub mod functional;
 pub mod optim;
 pub mod schedule;
+pub mod file;
 pub mod checkpoint;
 
 pub use activation::{Activation, PRelu};

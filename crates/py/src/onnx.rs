@@ -5,10 +5,12 @@ use crate::error::{OrRaise, exception};
 use crate::operand::{give, operand};
 use crate::transform::Object;
 use clematis_convert::export::{model as format, onnx as writer};
+use clematis_convert::identifiers::TreePaths;
 use clematis_convert::import::onnx as reader;
 use clematis_convert::onnx::program::Options;
 use clematis_core::graph::Role;
-use clematis_core::{Error, Host, Kind, Tensor, backend, ops};
+use clematis_core::{Host, Kind, Tensor, backend, ops};
+use clematis_nn::file;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyModule};
 use std::collections::HashMap;
@@ -21,9 +23,7 @@ fn bytes(model: &Object<'_>) -> PyResult<(Vec<u8>, Option<PathBuf>)> {
         return Ok((bytes.as_bytes().to_vec(), None));
     }
     let path: PathBuf = model.extract()?;
-    let read = std::fs::read(&path);
-    let read =
-        read.map_err(|e| exception(Kind::Io, format!("from_onnx: {}: {e}", path.display())))?;
+    let read = model.py().detach(|| file::read("from_onnx", &path)).or_raise()?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
         _ => PathBuf::from("."),
@@ -145,6 +145,10 @@ fn _export_file(
 fn _import_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Read<'py>> {
     let (graph, mut names) = py.detach(|| format::load(&path)).or_raise()?;
     let (mut held, mut constants, mut keys) = (Vec::new(), Vec::new(), 0);
+    let named = graph.inputs.iter().enumerate();
+    let named = named.filter(|(i, input)| names.values.contains_key(i) && !input.name.is_empty());
+    let named: Vec<&str> = named.map(|(_, input)| input.name.as_str()).collect();
+    let mut paths = TreePaths::of(&named).into_iter();
     for (i, input) in graph.inputs.iter().enumerate() {
         keys += usize::from(input.role == Role::Key);
         let Some(host) = names.values.remove(&i) else {
@@ -153,7 +157,7 @@ fn _import_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Read<'py>> {
         let x = give(py, ops::from_host(host).or_raise()?, false)?;
         match input.name.is_empty() {
             true => constants.push(x),
-            false => held.push((input.name.clone(), input.role.name(), x)),
+            false => held.push((paths.next().unwrap_or_default(), input.role.name(), x)),
         }
     }
     if keys > 1 {
@@ -193,19 +197,9 @@ fn _export_onnx(
             outputs,
         };
         let model = backend::with(native, || writer::export(&graph, &names))?;
-        let failed =
-            |e: std::io::Error| Error::new(Kind::Io, format!("to_onnx: {}: {e}", path.display()));
-        // Beside its place first: a file of that name is whole or not there.
-        let mut draft = path.clone().into_os_string();
-        draft.push(format!(".{}.tmp", std::process::id()));
-        let written = std::fs::File::create(&draft)
-            .map_err(failed)
-            .and_then(|file| model.write(&mut std::io::BufWriter::new(file)))
-            .and_then(|()| std::fs::rename(&draft, &path).map_err(failed));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&draft);
-        }
-        written
+        file::replace("to_onnx", &path, |file| {
+            model.write(&mut std::io::BufWriter::new(file))
+        })
     });
     written.or_raise()
 }

@@ -12,6 +12,12 @@ fn _write_source(request: &str) -> PyResult<String> {
     clematis_convert::source::write(request).or_raise()
 }
 
+/// A string literal of Python's, on one line, whose value is the text.
+#[pyfunction]
+fn _python_string(text: &str) -> String {
+    clematis_convert::literal::python_string(text)
+}
+
 /// Calls `function(*args, **words)` as a part of this name: what is recorded meanwhile bears its path.
 #[pyfunction]
 fn _in_scope<'py>(
@@ -26,5 +32,6 @@ fn _in_scope<'py>(
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_write_source, m)?)?;
+    m.add_function(wrap_pyfunction!(_python_string, m)?)?;
     m.add_function(wrap_pyfunction!(_in_scope, m)?)
 }

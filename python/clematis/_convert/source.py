@@ -3,6 +3,7 @@
 import inspect
 import json
 import keyword
+import math
 import pathlib
 import re
 from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ class Source(str):
         """Writes `model.py`, and `weights.safetensors` if there are any; returns the folder."""
         place = pathlib.Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        (place / "model.py").write_text(self, encoding="utf-8")
+        _core._write_file(str(place / "model.py"), self.encode())  # type: ignore[attr-defined]
         if self.weights:
             _core.save(str(place / "weights.safetensors"), {k: _core.asarray(x) for k, x in self.weights.items()})
         return place
@@ -114,19 +115,32 @@ def _merged(imports: str, more: list[str]) -> str:
     return "\n\n".join("\n".join(group) for group in groups if group)
 
 
+# Stands for an array in what is returned: no literal holds it.
+_PLACE = "\x05"
+
+
 def _returned(shape: Any) -> str:
-    """What a call returns, with `$` for each array."""
+    """What a call returns, with a mark for each array."""
     if shape == LEAF:
-        return "$"
+        return _PLACE
     kind, inside = shape
     if kind == "value":
-        return repr(inside)
+        return _literal(inside)
     if _has_keys(kind):
-        return "{" + ", ".join(f"{json.dumps(key)}: {_returned(x)}" for key, x in inside) + "}"
+        return "{" + ", ".join(f"{_literal(key)}: {_returned(x)}" for key, x in inside) + "}"
     parts = [_returned(x) for x in inside]
     if kind == "list":
         return f"[{', '.join(parts)}]"
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _literal(x: Any) -> str:
+    """A plain value as a literal of Python's."""
+    if isinstance(x, str):
+        return str(_core._python_string(x))  # type: ignore[attr-defined]
+    if isinstance(x, float) and not math.isfinite(x):
+        return f'float("{x}")'
+    return repr(x)
 
 
 def _names(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """What jit makes of a function, for people: as text and as a drawing."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -43,8 +44,7 @@ class Explanation:
 
     def save(self, path: Any) -> None:
         """Writes the page to a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.html())
+        _core._write_file(os.fspath(path), self.html().encode())  # type: ignore[attr-defined]
 
     def _repr_html_(self) -> str:
         return self.html()

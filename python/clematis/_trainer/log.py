@@ -11,6 +11,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from .. import _clematis as _core
+
 Row = Mapping[str, Any]
 
 
@@ -94,8 +96,7 @@ class JSONLog(Callback):
         folder = os.path.dirname(self.path)
         if folder:
             os.makedirs(folder, exist_ok=True)
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.writelines(kept)
+        _core._write_file(self.path, "".join(kept).encode())  # type: ignore[attr-defined]
 
     def _write(self, kind: str, row: Row) -> None:
         import json
@@ -139,8 +140,7 @@ class CSVLog(Callback):
         writer.writeheader()
         writer.writerows(self._rows)
         # A new name makes another header; epochs are few.
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write(text.getvalue())
+        _core._write_file(self.path, text.getvalue().encode())  # type: ignore[attr-defined]
 
     def on_epoch(self, trainer: Any, row: Row) -> None:
         """A line."""

@@ -14,6 +14,7 @@ mod shape;
 mod size;
 mod window;
 
+use crate::identifiers::Identifiers;
 use crate::onnx::tensor;
 use crate::onnx::wire::Message;
 use clematis_core::graph::{Graph, Role};
@@ -48,23 +49,38 @@ pub struct Names {
 
 /// Makes a model of a graph.
 pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
-    let mut emitter = Emitter::new();
-    let mut used: HashMap<String, usize> = HashMap::new();
-    let mut unique = |word: &str| {
-        let count = used.entry(word.to_string()).or_insert(0);
-        *count += 1;
-        if *count == 1 {
-            word.to_string()
-        } else {
-            format!("{word}_{count}")
-        }
+    // Values, inputs and outputs share one scope, also with bodies; what has no name of its own is `_` and a number.
+    let mut scope = Identifiers::default();
+    scope.reserve_numbered("_");
+    scope.reserve([""]);
+    let inner = |(i, input): (usize, &clematis_core::graph::Input)| match input.name.as_str() {
+        _ if !names.values.contains_key(&i) => None,
+        "" => Some("constant".to_string()),
+        name => Some(name.to_string()),
     };
+    let held: Vec<String> = graph.inputs.iter().enumerate().filter_map(inner).collect();
+    let calls = |letter: &str, known: &[String], count: usize| -> Vec<String> {
+        let plain = |i: usize| format!("{letter}{i}");
+        (0..count).map(|i| known.get(i).cloned().unwrap_or_else(|| plain(i))).collect()
+    };
+    let given = (0..graph.inputs.len()).filter(|i| !names.values.contains_key(i));
+    let given = calls("x", &names.inputs, given.count());
+    let results = graph.outputs.iter().filter(|o| o.updates.is_none()).count();
+    let outputs = calls("y", &names.outputs, results);
+    // Names that callers use come first, so that weights give way.
+    let take = |scope: &mut Identifiers, names: &[String]| {
+        scope.distinct_all(&names.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let given = take(&mut scope, &given);
+    let outputs = take(&mut scope, &outputs);
+    let held = take(&mut scope, &held);
+    let mut emitter = Emitter::new();
     let mut own = Message::default();
-    let mut given = names.inputs.iter();
-    let mut number = 0;
+    let (mut given, mut held) = (given.into_iter(), held.into_iter());
     for (i, input) in graph.inputs.iter().enumerate() {
         let spec = graph.spec(input.value);
         if let Some(host) = names.values.get(&i) {
+            let name = held.next().unwrap_or_default();
             // Counters of batches and the like serve training alone.
             if !reads(graph, i) {
                 continue;
@@ -78,11 +94,6 @@ pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
                     host.spec()
                 );
             }
-            let name = unique(if input.name.is_empty() {
-                "constant"
-            } else {
-                &input.name
-            });
             emitter.bind(input.value, &name);
             emitter.weights.push((name, host.clone()));
             continue;
@@ -96,9 +107,7 @@ pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
             ),
             _ => bail!(Convert, "to_onnx: `{}` has no value", input.name),
         }
-        let plain = format!("x{number}");
-        let name = unique(given.next().unwrap_or(&plain));
-        number += 1;
+        let name = given.next().unwrap_or_default();
         emitter.bind(input.value, &name);
         emitter.learn_sizes(&name, spec);
         own.message(11, &emit::value_info(&name, spec));
@@ -108,11 +117,8 @@ pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
             .node(graph, node)
             .map_err(|e| e.note(format!("in {}", node.op.name())))?;
     }
-    let mut outputs = names.outputs.iter();
     let results = graph.outputs.iter().filter(|o| o.updates.is_none());
-    for (i, output) in results.enumerate() {
-        let plain = format!("y{i}");
-        let name = unique(outputs.next().unwrap_or(&plain));
+    for (output, name) in results.zip(outputs) {
         let from = emitter.arg(&output.arg)?;
         emitter.op_to("Identity", &[&from], &[&name], &[]);
         own.message(12, &emit::value_info(&name, graph.arg_spec(&output.arg)));

@@ -5,6 +5,8 @@
 //! installed where the folder is written; a test holds the table against the dialects.
 
 use super::onnx::Names;
+use crate::identifiers::{Identifiers, TreePaths};
+use crate::literal::{escaped, python_string};
 use crate::lower::{self, Dialect};
 use clematis_core::graph::{Graph, Role};
 use clematis_core::host::Host;
@@ -143,8 +145,11 @@ pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Res
         _ => format!("from {PACKAGE} import files\n"),
     };
     let mut text = format!(
-        "\"\"\"{title} for {}. Needs {}.\n\n`python model.py x.npy … --out y.npz` runs it on numpy files, without files on random numbers. Weights are in\nmodel.safetensors, the functions that the program calls in {PACKAGE}.\n\"\"\"\n\n{}\n{imported}",
-        target.name, target.needs, target.imports
+        "\"\"\"{} for {}. Needs {}.\n\n`python model.py x.npy … --out y.npz` runs it on numpy files, without files on random numbers. Weights are in\nmodel.safetensors, the functions that the program calls in {PACKAGE}.\n\"\"\"\n\n{}\n{imported}",
+        escaped(title),
+        target.name,
+        target.needs,
+        target.imports
     );
     text.push_str(&parts.written());
     match programs.as_slice() {
@@ -179,7 +184,7 @@ fn chosen(programs: &[(&str, String)]) -> Result<String> {
     for (i, (dialect, _)) in programs.iter().enumerate() {
         let word = if i == 0 { "if" } else { "elif" };
         text.push_str(&format!(
-            "{word} BACKEND == {dialect:?}:\n    from program_{dialect} import program\n\n    from {PACKAGE} import {dialect} as ops\n"
+            "{word} BACKEND == \"{dialect}\":\n    from program_{dialect} import program\n\n    from {PACKAGE} import {dialect} as ops\n"
         ));
         if known(dialect)?.open_sizes {
             text.push_str("\n    ops = ops.for_source()\n");
@@ -228,6 +233,27 @@ fn printed(graph: &Graph, dialect: &str) -> Result<String> {
     lower::lower(graph, "program", &dialect)
 }
 
+/// Distinct names for inputs or outputs: the known ones, then a letter and a number.
+fn distinct(letter: &str, known: &[String], count: usize) -> Vec<String> {
+    let plain = |i: usize| format!("{letter}{i}");
+    let all: Vec<String> = (0..count)
+        .map(|i| known.get(i).cloned().unwrap_or_else(|| plain(i)))
+        .collect();
+    Identifiers::default().distinct_all(&words(&all))
+}
+
+fn words(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
+}
+
+/// A path whose words can be attributes: other characters than letters, digits and underscores become underscores.
+fn python_path(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/');
+    name.chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect()
+}
+
 /// A graph's inputs by what they are for, and its outputs.
 struct Parts {
     /// Path, role, element type.
@@ -249,7 +275,13 @@ impl Parts {
             outputs: Vec::new(),
             weights: Vec::new(),
         };
-        let mut given = names.inputs.iter();
+        // Frameworks hold weights in trees of modules, and files by name.
+        let held = graph.inputs.iter().enumerate();
+        let held = held.filter(|(i, input)| values.contains_key(i) && !input.name.is_empty());
+        let held: Vec<String> = held.map(|(_, input)| python_path(&input.name)).collect();
+        let mut paths = TreePaths::of(&words(&held)).into_iter();
+        let given = distinct("x", &names.inputs, graph.inputs.len());
+        let mut given = given.into_iter();
         for (i, input) in graph.inputs.iter().enumerate() {
             let spec = graph.spec(input.value);
             let word = spec.dtype.name();
@@ -263,10 +295,9 @@ impl Parts {
                             input.name
                         );
                     }
-                    parts
-                        .held
-                        .push((input.name.clone(), input.role.name(), word));
-                    parts.weights.push((input.name.clone(), host));
+                    let path = paths.next().unwrap_or_default();
+                    parts.held.push((path.clone(), input.role.name(), word));
+                    parts.weights.push((path, host));
                 }
                 (Some(host), _) => {
                     let name = format!("{CONSTANTS}.c{}", parts.constants.len());
@@ -275,20 +306,15 @@ impl Parts {
                 }
                 (None, Role::Key) if !last => parts.keys += 1,
                 (None, Role::Input) if !last && parts.keys == 0 => {
-                    let plain = format!("x{}", parts.inputs.len());
-                    let name = given.next().unwrap_or(&plain).clone();
+                    let name = given.next().unwrap_or_default();
                     parts.inputs.push((name, spec.clone()));
                 }
                 _ => bail!(Convert, "convert: `{}` has no value", input.name),
             }
         }
-        let mut words = names.outputs.iter();
-        for (i, spec) in graph.output_specs().into_iter().enumerate() {
-            let plain = format!("y{i}");
-            parts
-                .outputs
-                .push((words.next().unwrap_or(&plain).clone(), spec));
-        }
+        let specs = graph.output_specs();
+        let outputs = distinct("y", &names.outputs, specs.len());
+        parts.outputs = outputs.into_iter().zip(specs).collect();
         Ok(parts)
     }
 
@@ -304,19 +330,19 @@ impl Parts {
         let held = self
             .held
             .iter()
-            .map(|(path, role, word)| format!("{path:?}: ({role:?}, {word:?})"));
+            .map(|(path, role, word)| format!("{}: (\"{role}\", \"{word}\")", python_string(path)));
         let inputs = self
             .inputs
             .iter()
-            .map(|(name, spec)| format!("{name:?}: {}", written_spec(spec)));
+            .map(|(name, spec)| format!("{}: {}", python_string(name), written_spec(spec)));
         let constants = self
             .constants
             .iter()
-            .map(|(name, word)| format!("{name:?}: {word:?}"));
+            .map(|(name, word)| format!("{}: \"{word}\"", python_string(name)));
         let outputs = self
             .outputs
             .iter()
-            .map(|(name, spec)| format!("{name:?}: {:?}", spec.dtype.name()));
+            .map(|(name, spec)| format!("{}: \"{}\"", python_string(name), spec.dtype.name()));
         let shapes: Vec<String> = self
             .outputs
             .iter()
@@ -352,10 +378,10 @@ impl Parts {
 fn written_spec(spec: &Spec) -> String {
     let sizes = spec.shape.dims().iter().map(|d| match d.value() {
         Some(n) => n.to_string(),
-        None => format!("{:?}", d.to_string()),
+        None => python_string(&d.to_string()),
     });
     format!(
-        "({:?}, [{}])",
+        "(\"{}\", [{}])",
         spec.dtype.name(),
         sizes.collect::<Vec<_>>().join(", ")
     )

@@ -1,17 +1,20 @@
 //! A model as a program for the importer: names become values, bodies and the model's own functions become programs.
 
-use super::proto::{Attribute, Function, Graph, Model, Node, Size, Value, ValueInfo, version};
+use super::proto::{
+    Attribute, Function, Graph, Model, Node, Size, Tensor, Value, ValueInfo, version,
+};
 use super::tensor;
+use crate::identifiers::{Identifiers, TreePaths};
 use crate::foreign::{ForeignSpec, Input, Node as Step, Output, Program};
 use clematis_core::host::Host;
-use clematis_core::{Category, DType, Dim, Result, bail};
+use clematis_core::{Category, DType, Result, bail};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Functions inside of functions.
 const DEPTH: usize = 24;
-/// Steps in all: functions that call each other twice would grow without end.
+/// Steps in all.
 const STEPS: usize = 1 << 20;
 /// Up to how many elements a value that is no weight stays known to the rules.
 const SMALL: usize = 4096;
@@ -60,9 +63,12 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
         folder,
         known: Vec::new(),
         steps: 0,
+        most: most_steps(model),
         narrow: HashMap::new(),
+        hosts: HashMap::new(),
     };
     let graph = &model.graph;
+    distinct(graph)?;
     let types = graph.inputs.iter().map(|x| (x.name, x.dtype));
     for (name, code) in types.chain(graph.initializers.iter().map(|x| (x.name, x.dtype))) {
         builder.is_narrow(name, code);
@@ -70,7 +76,8 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
     let uses = uses(graph);
     let given: HashSet<&str> = graph.initializers.iter().map(|x| x.name).collect();
     let (mut inputs, mut held, mut names) = (Vec::new(), Vec::new(), Vec::new());
-    let mut paths = Paths::default();
+    let mut paths = TreePaths::default();
+    let sizes = Sizes::of(graph, options);
     for x in &graph.initializers {
         let host = match options.values.get(x.name) {
             Some(host) => host.clone(),
@@ -112,7 +119,7 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
             name: input.name.to_string(),
             role: "input".to_string(),
             path: String::new(),
-            spec: spec(input, options)?,
+            spec: spec(input, &sizes)?,
         });
     }
     let strange = options
@@ -152,7 +159,7 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
 }
 
 /// Element type and sizes of an input; sizes without a name get one of the input's.
-fn spec(x: &ValueInfo<'_>, options: &Options) -> Result<ForeignSpec> {
+fn spec(x: &ValueInfo<'_>, sizes: &Sizes<'_>) -> Result<ForeignSpec> {
     if let Some(other) = x.other {
         bail!(
             Unsupported,
@@ -171,8 +178,8 @@ fn spec(x: &ValueInfo<'_>, options: &Options) -> Result<ForeignSpec> {
     let size = |(axis, size): (usize, &Size<'_>)| match size {
         Size::Known(n) if *n >= 0 => Ok(json!(n)),
         Size::Known(n) => bail!(Convert, "onnx: input `{}` has the size {n}", x.name),
-        Size::Named(name) => Ok(named(name, options)),
-        Size::Open => Ok(named(&format!("{}_{axis}", x.name), options)),
+        Size::Named(name) => Ok(sizes.json(name)),
+        Size::Open => Ok(sizes.json(&open_size(x.name, axis))),
     };
     Ok(ForeignSpec {
         dtype: dtype.name().to_string(),
@@ -180,19 +187,74 @@ fn spec(x: &ValueInfo<'_>, options: &Options) -> Result<ForeignSpec> {
     })
 }
 
-/// A named size as an expression that we can read.
-fn named(name: &str, options: &Options) -> Json {
-    if let Some(n) = options.sizes.get(name) {
-        return json!(n);
+/// The name of an axis whose size has none.
+fn open_size(input: &str, axis: usize) -> String {
+    format!("{input}_{axis}")
+}
+
+/// Words that the core reserves among the names of sizes, beside those that Python does.
+const SIZE_WORDS: [&str; 8] = ["max", "min", "true", "false", "none", "inf", "nan", "graph"];
+
+/// What named sizes are called here: sizes with different names in the model stay different.
+struct Sizes<'a> {
+    words: HashMap<String, String>,
+    options: &'a Options,
+}
+
+impl<'a> Sizes<'a> {
+    fn of(graph: &Graph<'_>, options: &'a Options) -> Self {
+        let mut found: Vec<String> = Vec::new();
+        for input in &graph.inputs {
+            for (axis, size) in input.shape.iter().flatten().enumerate() {
+                found.push(match size {
+                    Size::Named(name) => name.to_string(),
+                    Size::Open => open_size(input.name, axis),
+                    Size::Known(_) => continue,
+                });
+            }
+        }
+        let mut seen = HashSet::new();
+        found.retain(|name| seen.insert(name.clone()));
+        let mut names = Identifiers::default();
+        names.reserve(SIZE_WORDS);
+        let texts: Vec<&str> = found.iter().map(String::as_str).collect();
+        let words = names.allocate_all(&texts, "n");
+        Sizes {
+            words: found.into_iter().zip(words).collect(),
+            options,
+        }
     }
-    let mut word: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-        .collect();
-    if word.starts_with(|c: char| c.is_ascii_digit()) || Dim::symbol(&word).is_err() {
-        word.insert(0, 'n');
+
+    /// A named size as an expression that we can read.
+    fn json(&self, name: &str) -> Json {
+        match (self.options.sizes.get(name), self.words.get(name)) {
+            (Some(n), _) => json!(n),
+            (None, Some(word)) => json!(word),
+            (None, None) => json!("n"),
+        }
     }
-    json!(word)
+}
+
+/// How many steps a model may have once its functions are written out: functions that call each other twice would grow
+/// without end.
+fn most_steps(model: &Model<'_>) -> usize {
+    let inside = model.functions.iter().map(|f| f.nodes.len());
+    let written = model.graph.nodes.len() + inside.sum::<usize>();
+    written.saturating_mul(64).saturating_add(4096)
+}
+
+/// Inputs, outputs and initializers have distinct names among their own kind.
+fn distinct(graph: &Graph<'_>) -> Result<()> {
+    let inputs: Vec<&str> = graph.inputs.iter().map(|x| x.name).collect();
+    let outputs: Vec<&str> = graph.outputs.iter().map(|x| x.name).collect();
+    let held: Vec<&str> = graph.initializers.iter().map(|x| x.name).collect();
+    for (what, names) in [("inputs", inputs), ("outputs", outputs), ("initializers", held)] {
+        let mut seen = HashSet::new();
+        if let Some(name) = names.iter().find(|name| !seen.insert(**name)) {
+            bail!(Convert, "onnx: expected {what} with distinct names, got `{name}` twice");
+        }
+    }
+    Ok(())
 }
 
 /// Where each name is used: by which op, as which operand.
@@ -241,66 +303,6 @@ fn role(name: &str, host: &Host, uses: &HashMap<&str, Vec<(&str, usize)>>) -> Op
     (count > SMALL).then_some("constant")
 }
 
-/// Paths that fit into one nest.
-#[derive(Default)]
-struct Paths {
-    used: HashSet<String>,
-}
-
-impl Paths {
-    fn add(&mut self, name: &str) -> String {
-        let plain = |c: char| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '_'
-            }
-        };
-        let word: String = name.chars().map(plain).collect();
-        let parts = word
-            .split('.')
-            .map(|part| part.trim_matches('_'))
-            .filter(|part| !part.is_empty());
-        let word = parts.collect::<Vec<_>>().join(".");
-        let word = if word.is_empty() {
-            "value".to_string()
-        } else {
-            word
-        };
-        // Where a value stands on the way, no ending would help: the path becomes one word.
-        let word = if self.is_below_a_value(&word) {
-            word.replace('.', "_")
-        } else {
-            word
-        };
-        let mut path = word.clone();
-        let mut count = 1;
-        // No path may be another one or stand above it.
-        while self.clashes(&path) {
-            count += 1;
-            path = format!("{word}_{count}");
-        }
-        let mut at = 0;
-        while let Some(dot) = path[at..].find('.') {
-            at += dot;
-            self.used.insert(format!("{}/", &path[..at]));
-            at += 1;
-        }
-        self.used.insert(path.clone());
-        path
-    }
-
-    fn clashes(&self, path: &str) -> bool {
-        self.used.contains(path) || self.used.contains(&format!("{path}/"))
-    }
-
-    fn is_below_a_value(&self, path: &str) -> bool {
-        let dots = path.char_indices().filter(|(_, c)| *c == '.');
-        dots.map(|(i, _)| &path[..i])
-            .any(|above| self.used.contains(above))
-    }
-}
-
 /// Where nodes stand.
 struct Place<'a> {
     opsets: &'a [(&'a str, i64)],
@@ -329,6 +331,10 @@ struct Builder<'a> {
     folder: Option<&'a Path>,
     known: Vec<(String, Host)>,
     steps: usize,
+    /// How many steps there may be.
+    most: usize,
+    /// Constants by where their bytes lie: a function's are the same in each call.
+    hosts: HashMap<(usize, usize), Host>,
     /// Values of element types that are kept in wider ones, with the type's number.
     narrow: HashMap<String, i64>,
 }
@@ -349,6 +355,22 @@ impl Builder<'_> {
         if super::narrow::narrow(code).is_some() {
             self.narrow.insert(name.to_string(), code);
         }
+    }
+
+    /// The value of a constant; one that was read before shares its memory.
+    fn host(&mut self, x: &Tensor<'_>) -> Result<Host> {
+        let Some(raw) = x.raw.filter(|raw| raw.len() > 64) else {
+            return tensor::host(x, self.folder);
+        };
+        let key = (raw.as_ptr() as usize, raw.len());
+        if let Some(known) = self.hosts.get(&key)
+            && tensor::spec(x)? == *known.spec()
+        {
+            return Ok(known.clone());
+        }
+        let host = tensor::host(x, self.folder)?;
+        self.hosts.insert(key, host.clone());
+        Ok(host)
     }
 
     /// The narrow element type of a node's result, 0 for none.
@@ -379,10 +401,11 @@ impl Builder<'_> {
         let mut out = Vec::new();
         for node in nodes {
             self.steps += 1;
-            if self.steps > STEPS || place.depth > 0 && self.steps > STEPS >> 3 {
+            if self.steps > STEPS || place.depth > 0 && self.steps > self.most {
+                let most = if self.steps > STEPS { STEPS } else { self.most };
                 bail!(
                     Convert,
-                    "onnx: {} nodes and more, those of functions counted at each call",
+                    "onnx: expected at most {most} nodes with the calls of functions expanded, got {} and more",
                     self.steps
                 );
             }
@@ -502,7 +525,7 @@ impl Builder<'_> {
             Value::Texts(v) => v.iter().map(|v| text(v)).collect(),
             Value::Tensor(v) => {
                 let name = format!("&value{}", self.known.len());
-                let host = tensor::host(v, self.folder)?;
+                let host = self.host(v)?;
                 self.known.push((name.clone(), host));
                 value(&name, scope)
             }
@@ -532,8 +555,8 @@ impl Builder<'_> {
         for x in &graph.initializers {
             // The same name may stand in other bodies, so it gets one of its own.
             let name = format!("&value{}", self.known.len());
-            self.known
-                .push((name.clone(), tensor::host(x, self.folder)?));
+            let host = self.host(x)?;
+            self.known.push((name.clone(), host));
             renamed.push(step(
                 "Identity",
                 "13",
@@ -652,22 +675,4 @@ fn written(inputs: &[String], nodes: &[Step], outputs: &[Json]) -> Json {
     let nodes: Vec<Json> = nodes.iter().map(node).collect();
     let outputs: Vec<Json> = outputs.iter().map(|x| json!({ "value": x })).collect();
     json!({ "g": { "inputs": inputs, "nodes": nodes, "outputs": outputs } })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_never_stand_below_each_other() {
-        let mut paths = Paths::default();
-        let names = [
-            "a.b", "a", "a.b.c", "a.b", "a_2", "x", "x.y", "x.y", "", ".",
-        ];
-        let found: Vec<String> = names.iter().map(|name| paths.add(name)).collect();
-        let want = [
-            "a.b", "a_2", "a_b_c", "a.b_2", "a_2_2", "x", "x_y", "x_y_2", "value", "value_2",
-        ];
-        assert_eq!(found, want);
-    }
 }

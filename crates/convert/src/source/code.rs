@@ -7,9 +7,11 @@ use super::program::{Change, Operand, Program, Step, Val, What};
 use super::spell::{Words, tuple};
 use super::target::{self, Target};
 use super::tree::{Item, Unit, is_number, lies_in};
+use crate::identifiers::{Identifiers, identifier};
 use clematis_core::graph::Role;
 use clematis_core::op::Op;
 use clematis_core::{Result, bail};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A value of the file.
@@ -21,6 +23,17 @@ pub struct Stored {
     pub inputs: Vec<usize>,
     /// What is done with them, in order.
     pub changes: Vec<Change>,
+}
+
+/// Stands for an array in what is returned: no literal of Python that is written here holds it.
+const PLACE: char = '\u{5}';
+
+/// The attributes of parts.
+#[derive(Default)]
+pub(super) struct Attributes {
+    /// By the part, whether it is a value, and the path below the part.
+    pub(super) names: HashMap<(String, bool, String), String>,
+    pub(super) taken: HashMap<String, Identifiers>,
 }
 
 /// Writes a program's units.
@@ -35,56 +48,23 @@ pub struct Coder<'a> {
     pub classes: &'a BTreeMap<String, String>,
     /// Names of the arguments of the whole.
     pub arguments: &'a [String],
-    /// What is returned, with `$` for each value.
+    /// What is returned, with a mark for each value.
     pub returns: &'a str,
     pub(super) kinds: Vec<Kind>,
     pub(super) units: BTreeSet<String>,
     pub(super) lists: BTreeMap<String, Vec<String>>,
     pub(super) layers: BTreeMap<String, super::program::Layer>,
     pub(super) at: HashMap<String, usize>,
+    /// The attributes of each part, and what each stands for.
+    pub(super) attributes: RefCell<Attributes>,
     /// Values for the file.
     pub stored: Vec<Stored>,
     /// A part whose calls differ, which has to be opened.
     pub differs: Option<String>,
 }
 
-/// Words of Python's and names of modules.
-pub(super) const RESERVED: [&str; 71] = [
-    "and",
-    "as",
-    "assert",
-    "async",
-    "await",
-    "break",
-    "class",
-    "continue",
-    "def",
-    "del",
-    "elif",
-    "else",
-    "except",
-    "finally",
-    "for",
-    "from",
-    "global",
-    "if",
-    "import",
-    "in",
-    "is",
-    "lambda",
-    "nonlocal",
-    "not",
-    "or",
-    "pass",
-    "raise",
-    "return",
-    "try",
-    "while",
-    "with",
-    "yield",
-    "None",
-    "True",
-    "False",
+/// Names of modules and functions that the code uses.
+const RESERVED: [&str; 26] = [
     "torch",
     "nn",
     "F",
@@ -102,26 +82,29 @@ pub(super) const RESERVED: [&str; 71] = [
     "self",
     "p",
     "params",
+    "model",
     "load",
-    "linear",
-    "embedding",
-    "batch_norm",
-    "layer_norm",
-    "conv2d",
-    "conv1d",
-    "conv3d",
+    "load_file",
     "functools",
     "math",
-    "erf",
-    "gelu",
-    "sigmoid",
-    "softmax",
-    "max_pool",
-    "avg_pool",
-    "scan",
-    "switch",
-    "while_loop",
+    "operator",
+    "ctypes",
+    "itertools",
+    "sys",
 ];
+
+/// The names that no argument, value, function or class of the code may have.
+pub(super) fn reserved(helpers: &BTreeSet<String>) -> Identifiers {
+    let mut names = Identifiers::python();
+    names.reserve(RESERVED);
+    names.reserve(super::style::FUNCTIONS);
+    names.reserve(helpers.iter().cloned());
+    names.reserve(helpers.iter().map(|name| format!("_{name}")));
+    names
+}
+
+/// Functions that loops and branches define, and what these take.
+const LOOPS: [&str; 5] = ["step", "test", "body", "carry", "row"];
 
 impl<'a> Coder<'a> {
     /// Over a program.
@@ -145,6 +128,7 @@ impl<'a> Coder<'a> {
             lists: BTreeMap::new(),
             layers: BTreeMap::new(),
             at: HashMap::new(),
+            attributes: RefCell::default(),
             stored: Vec::new(),
             differs: None,
         }
@@ -164,6 +148,13 @@ impl<'a> Coder<'a> {
             text.push_str(&self.definition(i, i == kind));
         }
         Ok((text, self.kinds[kind].name.clone()))
+    }
+
+    /// The names that no value of a function may have.
+    fn reserved(&self) -> Identifiers {
+        let mut names = reserved(&self.words.helpers.borrow());
+        names.reserve(self.words.sizes.values().cloned());
+        names
     }
 
     /// Notes where units, lists and layers are.
@@ -220,22 +211,25 @@ impl<'a> Coder<'a> {
         };
         *self.words.beside.borrow_mut() = inputs.first().copied();
         let mut names = Names {
-            reserved: RESERVED
-                .iter()
-                .map(ToString::to_string)
-                .chain(self.words.sizes.values().cloned())
-                .collect(),
+            reserved: self.reserved(),
             of: HashMap::new(),
             wishes: HashMap::new(),
         };
+        let loops = |item: &Item| match item {
+            Item::Step(step) => matches!(step.op(), Some(Op::Scan(_) | Op::While(_) | Op::Cond(_))),
+            Item::Call(_) => false,
+        };
+        if unit.items.iter().any(loops) {
+            names.reserved.reserve(LOOPS);
+            names.reserved.reserve_numbered("branch_");
+        }
         let mut arguments = Vec::new();
         for (i, v) in inputs.iter().enumerate() {
             let word = match (root, self.program.held(*v)) {
-                (true, _) => self
-                    .arguments
-                    .get(i)
-                    .cloned()
-                    .unwrap_or_else(|| format!("x{i}")),
+                (true, _) => match self.arguments.get(i) {
+                    Some(name) => identifier(name, "x"),
+                    None => format!("x{i}"),
+                },
                 (false, Some(held)) => held.name.rsplit('.').next().unwrap_or("w").to_string(),
                 (false, None) if i == 0 => "x".into(),
                 (false, None)
@@ -334,8 +328,8 @@ impl<'a> Coder<'a> {
         self.own(unit, &mut made);
         let each = |list: &str| {
             let whole = match self.target.classes {
-                true => format!("self.{}", self.word(relative(&unit.path, list))),
-                false => format!("p[\"{}\"]", self.word(relative(&unit.path, list))),
+                true => format!("self.{}", self.part(&unit.path, relative(&unit.path, list))),
+                false => format!("p[\"{}\"]", self.part(&unit.path, relative(&unit.path, list))),
             };
             let word = list.rsplit('.').next().unwrap_or("layers");
             let one = word
@@ -384,7 +378,7 @@ impl<'a> Coder<'a> {
                         Operand::Val(_) => at.next().cloned().unwrap_or_default(),
                         Operand::Num(..) => self.words.array(x),
                     };
-                    out = out.replacen('$', &word, 1);
+                    out = out.replacen(PLACE, &word, 1);
                 }
                 format!("return {out}")
             }
@@ -482,7 +476,7 @@ impl<'a> Coder<'a> {
             if let Some((name, shape, dtype)) = self.raw(input.value)
                 && self.held("", &name).1 == unit.path
             {
-                let word = self.word(relative(&unit.path, &name));
+                let word = self.value(&unit.path, relative(&unit.path, &name));
                 let size = expr::hole("shape", tuple(&shape));
                 let trained = input.role == Role::Param || input.role == Role::Frozen;
                 let dtype = if dtype == clematis_core::DType::F32 {
@@ -552,17 +546,14 @@ impl<'a> Coder<'a> {
         graph: &clematis_core::Graph,
         inputs: &[Expr],
     ) -> Result<(Vec<String>, Vec<String>)> {
-        let mut program = Program::new(graph)?;
+        let mut program = Program::new(graph, &[])?;
         super::prepare::open(&mut program, self.words)?;
         let mut names = Names {
-            reserved: RESERVED
-                .iter()
-                .map(ToString::to_string)
-                .chain(self.words.sizes.values().cloned())
-                .collect(),
+            reserved: self.reserved(),
             of: HashMap::new(),
             wishes: HashMap::new(),
         };
+        names.reserved.reserve(LOOPS);
         // Values of the function around it keep their places, which are filled when that is written.
         for (input, x) in graph.inputs.iter().zip(inputs) {
             names.of.insert(

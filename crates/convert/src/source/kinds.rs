@@ -1,9 +1,9 @@
 //! Units that are alike become one class or function, with arguments for the numbers in which they differ.
 
-use super::code::{Coder, RESERVED};
+use super::code::{Coder, reserved};
 use super::expr::{self, each_hole, holes, skeleton};
 use super::tree::is_number;
-use std::collections::HashSet;
+use crate::identifiers::identifier;
 
 /// A line of an initialiser.
 #[derive(Clone)]
@@ -69,9 +69,16 @@ impl Coder<'_> {
 
     /// Names of classes, and their arguments.
     pub(super) fn settle(&mut self) {
-        let mut used: HashSet<String> = HashSet::new();
+        let mut used = reserved(&self.words.helpers.borrow());
+        // A function's own names hide those of the file.
+        let lines = self.kinds.iter().flat_map(|k| &k.instances);
+        let lines = lines.flat_map(|x| &x.lines).flat_map(|line| words(line));
+        used.reserve(lines);
+        used.reserve(self.kinds.iter().flat_map(|k| k.inputs.iter().cloned()));
         for i in 0..self.kinds.len() {
-            let base = self.kinds[i].base.clone();
+            // Names with an underscore in front are those of helper functions.
+            let base = self.kinds[i].base.trim_start_matches('_').to_string();
+            let base = identifier(&base, "Part");
             let base = if self.target.classes {
                 base
             } else {
@@ -79,12 +86,11 @@ impl Coder<'_> {
             };
             let mut name = base.clone();
             let mut n = 2;
-            while used.contains(&name) || RESERVED.contains(&name.as_str()) {
+            while used.contains(&name) {
                 name = format!("{base}{n}");
                 n += 1;
             }
-            used.insert(name.clone());
-            self.kinds[i].name = name;
+            self.kinds[i].name = used.distinct(&name);
             self.generalise(i);
             self.substitute(i);
         }
@@ -104,8 +110,14 @@ impl Coder<'_> {
         }
         let mut groups: Vec<(Vec<String>, String)> = Vec::new();
         let mut names: Vec<Option<String>> = vec![None; count];
-        let mut used: HashSet<String> = kind.inputs.iter().cloned().collect();
-        used.extend(RESERVED.iter().map(ToString::to_string));
+        // Arguments that calls need become attributes, beside those for parts and values.
+        let mut used = reserved(&self.words.helpers.borrow());
+        used.reserve(kind.inputs.iter().cloned());
+        used.reserve(self.target.taken.iter().copied());
+        let made = kind.instances.iter().flat_map(|x| &x.made);
+        used.reserve(made.map(|m| match m {
+            Made::One(name, _) | Made::Several(name, _) => name.clone(),
+        }));
         for (at, name) in names.iter_mut().enumerate() {
             let column: Vec<String> = all.iter().map(|h| h[at].1.clone()).collect();
             if column.iter().all(|v| *v == column[0]) {
@@ -127,7 +139,7 @@ impl Coder<'_> {
                 own = format!("{label}{n}");
                 n += 1;
             }
-            used.insert(own.clone());
+            let own = used.distinct(&own);
             groups.push((column, own.clone()));
             *name = Some(own);
         }
@@ -312,6 +324,31 @@ pub(super) fn instance_key(x: &Instance) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// The names that stand in a line, without attributes and what is in strings.
+fn words(line: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    for (i, code) in line.split('"').enumerate() {
+        if i % 2 == 1 {
+            continue;
+        }
+        let mut before = ' ';
+        let mut rest = code;
+        while let Some(c) = rest.chars().next() {
+            let end = match is_part(c) {
+                true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
+                false => c.len_utf8(),
+            };
+            if is_part(c) && before != '.' {
+                found.push(rest[..end].to_string());
+            }
+            before = c;
+            rest = &rest[end..];
+        }
+    }
+    found
 }
 
 /// `TwoWords` as `two_words`.

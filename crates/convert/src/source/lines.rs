@@ -2,6 +2,7 @@
 
 use super::expr::Expr;
 use super::program::Val;
+use crate::identifiers::Identifiers;
 use std::collections::{HashMap, HashSet};
 
 /// One statement.
@@ -194,7 +195,7 @@ fn depth(text: &str) -> usize {
 /// Names of a function's values.
 pub struct Names {
     /// Words that values cannot be called.
-    pub reserved: HashSet<String>,
+    pub reserved: Identifiers,
     /// What values are called.
     pub of: HashMap<Val, String>,
     /// What they had better be called.

@@ -1,10 +1,11 @@
 //! Where things are: attributes of parts, values that are held, their names in the file.
 
-use super::code::{Coder, RESERVED, Stored};
+use super::code::{Coder, Stored};
 use super::kinds::relative;
 use super::program::{Operand, Val};
 use super::target;
 use super::tree::{Unit, lies_in};
+use crate::identifiers::is_keyword;
 
 impl Coder<'_> {
     /// What a part is called in the one around it: its name, and its place if that is a list.
@@ -19,29 +20,67 @@ impl Coder<'_> {
             && above != around
         {
             let name = rest.rsplit_once('.').map_or(rest, |p| p.0);
-            return (self.word(name), list.iter().position(|p| p == path));
+            return (
+                self.part(around, name),
+                list.iter().position(|p| p == path),
+            );
         }
-        (self.word(rest), None)
+        (self.part(around, rest), None)
     }
 
-    pub(super) fn word(&self, rest: &str) -> String {
+    /// The attribute of a part for a part or list below it.
+    pub(super) fn part(&self, around: &str, rest: &str) -> String {
+        self.named(around, false, rest)
+    }
+
+    /// The attribute of a part for a value that it holds.
+    pub(super) fn value(&self, around: &str, rest: &str) -> String {
+        self.named(around, true, rest)
+    }
+
+    fn named(&self, around: &str, is_value: bool, rest: &str) -> String {
+        let mut attributes = self.attributes.borrow_mut();
+        let key = (around.to_string(), is_value, rest.to_string());
+        if let Some(name) = attributes.names.get(&key) {
+            return name.clone();
+        }
         let mut word = rest.replace('.', "_");
         if word.starts_with(|c: char| c.is_ascii_digit()) {
             word = format!("layer_{word}");
         }
         let is_taken =
-            self.target.taken.contains(&word.as_str()) || RESERVED[..35].contains(&word.as_str());
-        match (is_taken, word.as_str()) {
+            self.target.taken.contains(&word.as_str()) || is_keyword(&word) || word.is_empty();
+        let word = match (is_taken, word.as_str()) {
             (true, "layers") => "blocks".into(),
             (true, _) => format!("{word}_"),
             _ => word,
-        }
+        };
+        let taken = attributes.taken.entry(around.to_string()).or_default();
+        let name = taken.distinct(&word);
+        attributes.names.insert(key, name.clone());
+        name
     }
 
     /// How a part is reached from the one around it.
     pub(super) fn access(&self, around: &str, path: &str) -> String {
         let base = if self.target.classes { "self" } else { "p" };
-        self.below(base, around, path)
+        let (base, at) = self.towards(base, around, path);
+        self.below(&base, &at, path)
+    }
+
+    /// How the innermost part around a path is reached from one that is around it, and that part.
+    fn towards(&self, base: &str, around: &str, path: &str) -> (String, String) {
+        let (mut base, mut at) = (base.to_string(), around.to_string());
+        loop {
+            let inner = self.units.iter().filter(|u| {
+                u.len() > at.len() && lies_in(u, &at) && lies_in(path, u) && *u != path
+            });
+            let Some(next) = inner.min_by_key(|u| u.len()) else {
+                return (base, at);
+            };
+            base = self.below(&base, &at, next);
+            at = next.clone();
+        }
     }
 
     pub(super) fn below(&self, base: &str, around: &str, path: &str) -> String {
@@ -59,32 +98,14 @@ impl Coder<'_> {
 
     /// How a held value is reached from a unit that it lies in; and the unit that has it.
     pub(super) fn held(&self, around: &str, name: &str) -> (String, String) {
-        let mut base = if self.target.classes {
-            "self".to_string()
-        } else {
-            "p".to_string()
-        };
-        let mut at = around.to_string();
-        loop {
-            let inner: Vec<&String> = self
-                .units
-                .iter()
-                .filter(|u| u.len() > at.len() && lies_in(u, &at) && lies_in(name, u) && *u != name)
-                .collect();
-            match inner.into_iter().min_by_key(|u| u.len()) {
-                Some(next) => {
-                    base = self.below(&base, &at, next);
-                    at = next.clone();
-                }
-                None => break,
-            }
-        }
+        let base = if self.target.classes { "self" } else { "p" };
+        let (base, at) = self.towards(base, around, name);
         let rest = if at.is_empty() {
             name
         } else {
             &name[at.len() + 1..]
         };
-        let word = self.word(rest);
+        let word = self.value(&at, rest);
         let text = if self.target.classes {
             format!("{base}.{word}")
         } else {
@@ -174,7 +195,7 @@ impl Coder<'_> {
         for input in &self.program.inputs {
             if let Some((name, ..)) = self.raw(input.value) {
                 let owner = self.held("", &name).1;
-                let word = self.word(relative(&owner, &name));
+                let word = self.value(&owner, relative(&owner, &name));
                 stored.push(Stored {
                     name: self.file_name(&owner, &word),
                     inputs: vec![index(input.value)],

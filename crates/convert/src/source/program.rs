@@ -1,6 +1,7 @@
 //! A graph as steps that passes may change: what is done, on what, in which part of the model.
 
-use super::tree::clean;
+use super::tree::Clean;
+use crate::identifiers::Identifiers;
 use clematis_core::graph::{Arg, Graph, Role};
 use clematis_core::{DType, Op, Result, Scalar, Spec, bail};
 use std::collections::{HashMap, HashSet};
@@ -165,8 +166,9 @@ pub struct Input {
 }
 
 /// A graph as steps.
-#[derive(Clone, Debug)]
 pub struct Program {
+    /// Paths of the model as paths of the code.
+    pub clean: Clean,
     /// What is known of each value.
     pub specs: Vec<Spec>,
     /// What goes in.
@@ -179,7 +181,21 @@ pub struct Program {
 
 impl Program {
     /// Of a graph; new values of state are left out.
-    pub fn new(graph: &Graph) -> Result<Program> {
+    ///
+    /// `modules` are paths that will be asked for beside those of the graph.
+    pub fn new(graph: &Graph, modules: &[&str]) -> Result<Program> {
+        let is_held = |role: Role| !matches!(role, Role::Input | Role::Key);
+        let held = graph.inputs.iter().filter(|i| is_held(i.role));
+        let held: Vec<&str> = held.map(|i| i.name.as_str()).collect();
+        let scopes = graph.scopes.iter().map(String::as_str);
+        let modules: Vec<&str> = scopes.chain(modules.iter().copied()).collect();
+        let clean = Clean::new(&held, &modules);
+        // Paths can still be equal where words are left out or separated otherwise.
+        let mut paths = Identifiers::default();
+        let mut own = |name: &str| match clean.path(name).0 {
+            path if path.is_empty() => path,
+            path => paths.distinct(&path),
+        };
         let operand = |arg: &Arg| match arg {
             Arg::Value(v) => Ok(Operand::Val(v.0)),
             Arg::Const(x) => match x.as_number() {
@@ -196,13 +212,14 @@ impl Program {
             role: i.role,
             name: match i.role {
                 Role::Input | Role::Key => i.name.clone(),
-                _ => clean(&i.name).0,
+                _ => own(&i.name),
             },
         });
+        let inputs: Vec<Input> = inputs.collect();
         let mut steps = Vec::new();
         for node in &graph.nodes {
             let scope = graph.scopes.get(node.scope.0 as usize);
-            let (path, calls) = clean(scope.map_or("", String::as_str));
+            let (path, calls) = clean.path(scope.map_or("", String::as_str));
             steps.push(Step {
                 what: What::Op(node.op.clone()),
                 args: node.args.iter().map(operand).collect::<Result<_>>()?,
@@ -213,8 +230,9 @@ impl Program {
         }
         let results = graph.outputs.iter().filter(|o| o.updates.is_none());
         let mut program = Program {
+            clean,
             specs: graph.values.clone(),
-            inputs: inputs.collect(),
+            inputs,
             steps,
             outputs: results.map(|o| operand(&o.arg)).collect::<Result<_>>()?,
         };
@@ -225,16 +243,19 @@ impl Program {
     /// Names for what is held without one; `alone` is the part that all others are put into.
     pub fn name_held(&mut self, alone: &str) {
         let mut count = 0;
+        let mut names = Identifiers::default();
+        names.reserve(self.inputs.iter().map(|i| i.name.clone()));
         for input in &mut self.inputs {
             if matches!(input.role, Role::Input | Role::Key) {
                 continue;
             }
             if input.name.is_empty() {
-                input.name = if count == 0 {
-                    "constant".into()
+                let plain = if count == 0 {
+                    "constant".to_string()
                 } else {
                     format!("constant{}", count + 1)
                 };
+                input.name = names.distinct(&plain);
                 count += 1;
             } else if !alone.is_empty() {
                 input.name = format!("{alone}.{}", input.name);

@@ -2,6 +2,8 @@
 
 use super::expr::{ATOM, Expr, hole, place};
 use super::idiom;
+use crate::identifiers::renamed;
+use crate::literal::python_string;
 use super::program::{Operand, Program, Step};
 use clematis_core::attr::Attr;
 use clematis_core::op::{Composite, Op};
@@ -72,12 +74,11 @@ impl Words {
         match d.value() {
             Some(n) => n.to_string(),
             None => {
-                let mut text = d.to_string();
+                let own = |word: &str| self.sizes.get(word).cloned();
                 for name in d.symbols() {
-                    let own = self.sizes.get(&*name).cloned().unwrap_or(name.to_string());
                     self.mentioned.borrow_mut().insert(name.to_string());
-                    text = replaced(&text, &name, &own);
                 }
+                let text = renamed(&d.to_string(), &own);
                 let text = text.replace('*', " * ").replace("//", " // ");
                 // A sum has spaces around its signs already or none at all.
                 text.replace('+', " + ").replace("  ", " ")
@@ -236,9 +237,9 @@ impl Words {
             Attr::Dim(d) => self.size(*d),
             Attr::Word(w) => match w.parse::<DType>() {
                 Ok(d) => self.dtype(d),
-                Err(_) => format!("{w:?}"),
+                Err(_) => python_string(w),
             },
-            Attr::Text(w) => format!("{w:?}"),
+            Attr::Text(w) => python_string(w),
             Attr::List(xs) => {
                 let all: Vec<String> = xs
                     .iter()
@@ -385,24 +386,6 @@ fn keys(step: &Step, op: &Op, program: &Program) -> Vec<String> {
     }
     keys.push(name.to_string());
     keys
-}
-
-fn replaced(text: &str, name: &str, by: &str) -> String {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(name) {
-        let before = rest[..at].chars().next_back().is_none_or(|c| !word(c));
-        let after = rest[at + name.len()..]
-            .chars()
-            .next()
-            .is_none_or(|c| !word(c));
-        out.push_str(&rest[..at]);
-        out.push_str(if before && after { by } else { name });
-        rest = &rest[at + name.len()..];
-    }
-    out.push_str(rest);
-    out
 }
 
 /// A real number as Python reads it back.

@@ -4,6 +4,32 @@ use super::kinds::Parts;
 use super::target::Target;
 use super::text::laid_out;
 
+/// Functions that a file may define beside the model's own: those of `functions.txt`, and of loaders.
+pub const FUNCTIONS: [&str; 22] = [
+    "_conv",
+    "_listed",
+    "_windows",
+    "avg_pool",
+    "batch_norm",
+    "conv1d",
+    "conv1d_nwc",
+    "conv2d",
+    "conv2d_nhwc",
+    "conv3d",
+    "conv3d_ndhwc",
+    "embedding",
+    "erf",
+    "gelu",
+    "layer_norm",
+    "linear",
+    "max_pool",
+    "scan",
+    "sigmoid",
+    "softmax",
+    "switch",
+    "while_loop",
+];
+
 fn line(out: &mut String, text: &str, indent: usize) {
     // Lines of functions inside bring their own indentation.
     let own = text.len() - text.trim_start().len();

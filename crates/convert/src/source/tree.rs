@@ -1,7 +1,8 @@
 //! The parts of a model: steps that stand in one module become a unit that is called.
 
 use super::program::{Program, Step, Val, What, value};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use crate::identifiers::{Identifiers, identifier};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What a unit does.
 #[derive(Clone, Debug)]
@@ -35,35 +36,105 @@ pub struct Unit {
     pub items: Vec<Item>,
 }
 
-/// The words of a path, without marks of calls.
-pub fn clean(path: &str) -> (String, Vec<u32>) {
-    let mut words = Vec::new();
-    let mut calls = Vec::new();
-    for word in path.split(['.', '/']) {
-        let (word, call) = word.split_once('#').unwrap_or((word, "0"));
-        if word.is_empty() || word == "~" || word.contains('(') || word == "submodules" {
-            continue;
-        }
-        let number = word
-            .strip_prefix('v')
-            .filter(|n| is_number(n))
-            .unwrap_or(word);
-        let named = number.chars().map(|c| {
-            if c.is_ascii_alphanumeric() || c == '_' {
-                c
-            } else {
-                '_'
-            }
-        });
-        words.push(
-            named
-                .collect::<String>()
-                .trim_start_matches('_')
-                .to_string(),
-        );
-        calls.push(call.parse().unwrap_or(0));
+/// A word of a path as an identifier or the number of an item in a list; none for words that name no part.
+fn plain(word: &str) -> Option<String> {
+    if word.is_empty() || word == "~" || word.contains('(') || word == "submodules" {
+        return None;
     }
-    (words.join("."), calls)
+    let number = word
+        .strip_prefix('v')
+        .filter(|n| is_number(n))
+        .unwrap_or(word);
+    if is_number(number) {
+        return Some(number.to_string());
+    }
+    Some(
+        identifier(number, "part")
+            .trim_start_matches('_')
+            .to_string(),
+    )
+}
+
+/// The words of a path, and which call of each it is.
+fn split(path: &str) -> impl Iterator<Item = (&str, u32)> {
+    path.split(['.', '/']).map(|word| {
+        let (word, call) = word.split_once('#').unwrap_or((word, "0"));
+        (word, call.parse().unwrap_or(0))
+    })
+}
+
+/// Paths of the code for the paths of a model: words that differ among the values that a model holds, or among its modules,
+/// differ in the code too.
+#[derive(Default)]
+pub struct Clean {
+    /// By the cleaned path around a word and the word.
+    words: HashMap<(String, String), String>,
+}
+
+impl Clean {
+    /// Of the names of what is held and of the paths of modules.
+    ///
+    /// A module may stand under another spelling among the paths than among the names (`_fc` and `fc`), so words are told
+    /// apart only where one of the two sets has both.
+    pub fn new(held: &[&str], modules: &[&str]) -> Clean {
+        let mut clean = Clean::default();
+        let depth = |path: &&str| split(path).count();
+        let most = held.iter().chain(modules).map(depth).max().unwrap_or(0);
+        for level in 0..most {
+            // Cleaned words by the path around them, in order, with the words that they come from.
+            let mut found: BTreeMap<String, BTreeMap<String, [BTreeSet<String>; 2]>> =
+                BTreeMap::new();
+            for (which, paths) in [held, modules].into_iter().enumerate() {
+                for path in paths {
+                    let Some((word, _)) = split(path).nth(level) else {
+                        continue;
+                    };
+                    let Some(name) = plain(word) else { continue };
+                    let around = clean.first(path, level);
+                    let sets = found.entry(around).or_default().entry(name).or_default();
+                    sets[which].insert(word.to_string());
+                }
+            }
+            for (around, names) in found {
+                let mut scope = Identifiers::default();
+                scope.reserve(names.keys().cloned());
+                for (name, sets) in names {
+                    if sets.iter().all(|set| set.len() < 2) {
+                        continue;
+                    }
+                    let mut words: Vec<String> = sets.into_iter().flatten().collect();
+                    words.sort_by_key(|word| (*word != name, word.clone()));
+                    words.dedup();
+                    for word in words.into_iter().skip(1) {
+                        let own = match is_number(&name) {
+                            true => scope.allocate(&word, "part"),
+                            false => scope.allocate(&name, "part"),
+                        };
+                        clean.words.insert((around.clone(), word), own);
+                    }
+                }
+            }
+        }
+        clean
+    }
+
+    fn first(&self, path: &str, count: usize) -> String {
+        let mut out = String::new();
+        for (word, _) in split(path).take(count) {
+            if let Some(name) = plain(word) {
+                let key = (out.clone(), word.to_string());
+                out = joined(&out, self.words.get(&key).unwrap_or(&name));
+            }
+        }
+        out
+    }
+
+    /// A path of the code, and which call of each word it is.
+    pub fn path(&self, path: &str) -> (String, Vec<u32>) {
+        let calls = split(path).filter(|(word, _)| plain(word).is_some());
+        let calls = calls.map(|(_, call)| call).collect();
+        (self.first(path, usize::MAX), calls)
+    }
 }
 
 /// Whether a word is a place in a list.
@@ -296,7 +367,7 @@ fn divide(
 impl Division {
     /// Opens all that is no module, where it is known what is one.
     pub fn only(&mut self, program: &Program, modules: &[String]) {
-        let known: HashSet<String> = modules.iter().map(|m| clean(m).0).collect();
+        let known: HashSet<String> = modules.iter().map(|m| program.clean.path(m).0).collect();
         for step in &program.steps {
             let words: Vec<&str> = step.path.split('.').collect();
             for n in 1..=words.len() {

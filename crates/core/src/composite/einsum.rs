@@ -9,6 +9,9 @@ use crate::ops::{self, Ops};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Letters of one operand or of the result, `...` worked out to capital placeholders.
 type Letters = Vec<char>;
@@ -62,10 +65,14 @@ fn parse(equation: &str, xs: &[&Tensor]) -> Result<Equation> {
         )?,
         None => {
             let all: Vec<char> = inputs.iter().flatten().copied().collect();
+            let mut count: FxHashMap<char, usize> = FxHashMap::default();
+            for c in &all {
+                *count.entry(*c).or_insert(0) += 1;
+            }
             let mut once: Vec<char> = all
                 .iter()
                 .copied()
-                .filter(|c| c.is_ascii_alphabetic() && all.iter().filter(|d| *d == c).count() == 1)
+                .filter(|c| c.is_ascii_alphabetic() && count.get(c) == Some(&1))
                 .collect();
             once.sort_unstable();
             let mut out: Letters = (0..widest).map(|i| placeholder(widest - 1 - i)).collect();
@@ -126,15 +133,7 @@ pub fn einsum(equation: &str, xs: &[&Tensor]) -> Result<Tensor> {
     for (x, at) in xs.iter().zip(parsed.inputs) {
         terms.push(diagonals(x, at)?);
     }
-    while terms.len() > 1 {
-        let (i, j) = cheapest(&terms);
-        let b = terms.remove(j);
-        let a = terms.remove(i);
-        let needed = |c: &char| parsed.output.contains(c) || terms.iter().any(|t| t.at.contains(c));
-        let joined = contract(equation, a, b, &needed)?;
-        terms.insert(i, joined);
-    }
-    let Some(last) = terms.pop() else {
+    let Some(last) = contracted(equation, terms, &parsed.output)? else {
         bail!(Value, "einsum: there is no operand");
     };
     let last = sum_out(last, &|c| parsed.output.contains(c))?;
@@ -192,30 +191,86 @@ fn sum_out(t: Term, needed: &dyn Fn(&char) -> bool) -> Result<Term> {
     })
 }
 
-/// The pair whose product has the fewest elements.
-fn cheapest(terms: &[Term]) -> (usize, usize) {
-    let size = |a: &Term, b: &Term| -> f64 {
-        let mut total = 1.0;
-        for (i, _) in a.at.iter().enumerate() {
-            total *= a.x.shape().size(i).max(1) as f64;
+/// Among how many operands a pair is chosen: the search takes time that grows with their number, not with its square.
+const WINDOW: usize = 512;
+
+/// Contracts two operands at a time, first the pair whose result has the fewest elements, until one is left.
+fn contracted(equation: &str, terms: Vec<Term>, output: &Letters) -> Result<Option<Term>> {
+    let mut uses: FxHashMap<char, usize> = FxHashMap::default();
+    for c in terms.iter().flat_map(|t| &t.at).chain(output) {
+        *uses.entry(*c).or_insert(0) += 1;
+    }
+    let mut left = terms.len();
+    // The operands in order with the number of their changes; a result stands where the first of its operands stood.
+    let mut slots: Vec<(Option<Term>, u32)> = terms.into_iter().map(|t| (Some(t), 0)).collect();
+    let mut open: Vec<usize> = Vec::new();
+    let mut next = 0;
+    // Pairs by the size of their result, then by their places; those of changed operands are passed over.
+    let mut pairs = BinaryHeap::new();
+    while left > 1 {
+        while open.len() < WINDOW && next < slots.len() {
+            push_pairs(&mut pairs, &slots, &open, next);
+            open.push(next);
+            next += 1;
         }
-        for (i, c) in b.at.iter().enumerate() {
-            if !a.at.contains(c) {
-                total *= b.x.shape().size(i).max(1) as f64;
+        let Some(Reverse((_, i, j, a, b))) = pairs.pop() else {
+            bail!(Internal, "einsum: no pair of {left} operands is left");
+        };
+        if slots[i].1 != a || slots[j].1 != b {
+            continue;
+        }
+        let (Some(a), Some(b)) = (slots[i].0.take(), slots[j].0.take()) else {
+            bail!(Internal, "einsum: an operand of `{equation}` is used twice");
+        };
+        slots[i].1 += 1;
+        slots[j].1 += 1;
+        left -= 1;
+        open.retain(|&at| at != i && at != j);
+        for c in a.at.iter().chain(&b.at) {
+            if let Some(n) = uses.get_mut(c) {
+                *n -= 1;
             }
         }
-        total
-    };
-    let mut best = (0, 1, f64::INFINITY);
-    for i in 0..terms.len() {
-        for j in i + 1..terms.len() {
-            let cost = size(&terms[i], &terms[j]);
-            if cost < best.2 {
-                best = (i, j, cost);
-            }
+        let joined = contract(equation, a, b, &|c| uses.get(c).is_some_and(|n| *n > 0))?;
+        for c in &joined.at {
+            *uses.entry(*c).or_insert(0) += 1;
+        }
+        slots[i].0 = Some(joined);
+        push_pairs(&mut pairs, &slots, &open, i);
+        open.push(i);
+    }
+    Ok(slots.into_iter().find_map(|(term, _)| term))
+}
+
+/// The number of elements of a product as bits, which order as the number does; places; numbers of changes.
+type Pair = Reverse<(u64, usize, usize, u32, u32)>;
+
+fn push_pairs(
+    pairs: &mut BinaryHeap<Pair>,
+    slots: &[(Option<Term>, u32)],
+    open: &[usize],
+    at: usize,
+) {
+    for &other in open {
+        let (i, j) = (at.min(other), at.max(other));
+        if let ((Some(a), m), (Some(b), n)) = (&slots[i], &slots[j]) {
+            pairs.push(Reverse((product(a, b).to_bits(), i, j, *m, *n)));
         }
     }
-    (best.0, best.1)
+}
+
+/// How many elements the product of two operands has before anything is summed.
+fn product(a: &Term, b: &Term) -> f64 {
+    let mut total = 1.0;
+    for (i, _) in a.at.iter().enumerate() {
+        total *= a.x.shape().size(i).max(1) as f64;
+    }
+    for (i, c) in b.at.iter().enumerate() {
+        if !a.at.contains(c) {
+            total *= b.x.shape().size(i).max(1) as f64;
+        }
+    }
+    total
 }
 
 fn contract(equation: &str, a: Term, b: Term, needed: &dyn Fn(&char) -> bool) -> Result<Term> {

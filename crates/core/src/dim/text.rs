@@ -3,7 +3,7 @@
 //! What is printed is read back as the same `Dim`. Reading refuses expressions that are small as text but huge when
 //! multiplied out, because the table keeps whatever is put into it.
 
-use super::{Atom, Dim, Monomial, Polynomial, accumulate, intern, multiply};
+use super::{Atom, Dim, Monomial, Polynomial, accumulate, bounded, intern, multiply};
 use crate::error::Result;
 use crate::lex::{Cursor, Token};
 use std::fmt;
@@ -24,7 +24,10 @@ impl Dim {
 
     /// Reads the expression that stands at a cursor and goes past it.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Dim> {
-        sum(cursor, 0).map(intern)
+        let here = *cursor;
+        let poly = sum(cursor, 0)?;
+        let poly = bounded(poly).map_err(|e| here.fail(here.place(), e.message()))?;
+        Ok(intern(poly))
     }
 
     /// How many terms it has when it is multiplied out.
@@ -73,8 +76,12 @@ fn term(cursor: &mut Cursor<'_>, depth: usize) -> Result<Polynomial> {
             return Ok(left);
         };
         let right = factor(cursor, depth)?;
-        let left_size = intern(limited(&start, left)?);
-        let result = divide(left_size, intern(limited(&here, right)?))
+        let fits = |at: &Cursor<'_>, poly| {
+            let poly = limited(at, poly)?;
+            bounded(poly).map_err(|e| at.fail(at.place(), e.message()))
+        };
+        let left_size = intern(fits(&start, left)?);
+        let result = divide(left_size, intern(fits(&here, right)?))
             .map_err(|e| here.fail(here.place(), e.message()))?;
         left = (*result.polynomial()).clone();
     }
@@ -100,9 +107,10 @@ fn factor(cursor: &mut Cursor<'_>, depth: usize) -> Result<Polynomial> {
         Token::Name(word @ ("max" | "min")) => {
             cursor.advance();
             cursor.expect("(")?;
-            let left = intern(sum(cursor, depth + 1)?);
+            let fits = |poly| bounded(poly).map_err(|e| start.fail(start.place(), e.message()));
+            let left = intern(fits(sum(cursor, depth + 1)?)?);
             cursor.expect(",")?;
-            let right = intern(sum(cursor, depth + 1)?);
+            let right = intern(fits(sum(cursor, depth + 1)?)?);
             cursor.expect(")")?;
             let extreme = if word == "max" {
                 left.max(right)
@@ -112,9 +120,8 @@ fn factor(cursor: &mut Cursor<'_>, depth: usize) -> Result<Polynomial> {
             (*extreme.polynomial()).clone()
         }
         Token::Name(name) => {
-            let symbol = Dim::symbol(name).map_err(|_| {
-                start.fail(start.place(), format!("`{name:.40}` is no name for a size"))
-            })?;
+            let symbol = Dim::symbol(name)
+                .map_err(|e| start.fail(start.place(), format!("{:.120}", e.message())))?;
             cursor.advance();
             (*symbol.polynomial()).clone()
         }

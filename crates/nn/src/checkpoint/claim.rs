@@ -1,6 +1,7 @@
 //! The JSON of a header as it stands, before anything in it is believed.
 
 use super::header::METADATA;
+use super::nest::shorten;
 use clematis_core::shape::MAX_RANK;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -47,6 +48,37 @@ fn sizes<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Vec<u64>, D:
     from.deserialize_seq(Reads)
 }
 
+/// Words by name, each name once.
+struct Words(HashMap<String, String>);
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct Reads;
+        impl<'de> Visitor<'de> for Reads {
+            type Value = Words;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with a text for each name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Words, A::Error> {
+                let mut out = HashMap::new();
+                while let Some((name, word)) = map.next_entry::<String, String>()? {
+                    let twice = format!("the metadata have `{}` twice", shorten(&name));
+                    if out.insert(name, word).is_some() {
+                        return Err(serde::de::Error::custom(twice));
+                    }
+                }
+                Ok(Words(out))
+            }
+        }
+        from.deserialize_map(Reads)
+    }
+}
+
 /// The JSON as it stands, names that stand twice included.
 pub struct Claims {
     /// Words by name.
@@ -76,7 +108,7 @@ impl<'de> Deserialize<'de> for Claims {
                 while let Some(name) = map.next_key::<String>()? {
                     if name != METADATA {
                         out.tensors.push((name, map.next_value()?));
-                    } else if out.metadata.replace(map.next_value()?).is_some() {
+                    } else if out.metadata.replace(map.next_value::<Words>()?.0).is_some() {
                         return Err(serde::de::Error::custom("metadata stand there twice"));
                     }
                 }

@@ -6,7 +6,7 @@
 
 use clematis_core::{Result, bail, ensure};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// The deepest nest that is written or read; what reads JSON goes no deeper than 127.
@@ -259,6 +259,7 @@ impl Nest {
 
 fn dict(mut items: std::vec::IntoIter<Value>, depth: usize) -> Result<Nest> {
     let mut out = Vec::with_capacity(items.len() / 2);
+    let mut seen = HashSet::new();
     while let Some(key) = items.next() {
         let key = match key {
             Value::String(text) => Key::Text(text),
@@ -270,6 +271,18 @@ fn dict(mut items: std::vec::IntoIter<Value>, depth: usize) -> Result<Nest> {
         let Some(value) = items.next() else {
             bail!(Io, "the structure has a key without a value");
         };
+        // Python takes `True` and 1 for one key.
+        let plain = match key {
+            Key::Bool(v) => Key::Int(v.into()),
+            ref other => other.clone(),
+        };
+        if !seen.insert(plain) {
+            bail!(
+                Io,
+                "the structure has a dict with the key `{}` twice",
+                shorten(&key.to_string())
+            );
+        }
         out.push((key, Nest::from_json(value, depth + 1)?));
     }
     Ok(Nest::Dict(out))
@@ -356,6 +369,8 @@ mod tests {
             r#"["int","1e9"]"#,
             r#"["float","x"]"#,
             r#"["dict","a"]"#,
+            r#"["dict","a",1,"a",2]"#,
+            r#"["dict",1,0,true,0]"#,
             r#"["dict",[],1]"#,
             r#"["complex","1"]"#,
             "18446744073709551615",

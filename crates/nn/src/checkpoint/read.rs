@@ -6,10 +6,11 @@
 use super::header::{FRONT, Header, LONGEST};
 use super::nest::{Nest, shorten};
 use super::sum::Sum;
-use clematis_core::host::Bytes;
+use crate::file;
+use clematis_core::host::{Bytes, check_room};
 use clematis_core::{DType, Error, Host, Kind, Result, Spec, ensure};
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -31,13 +32,7 @@ impl Reader {
         let path = path.as_ref();
         let failed = |e: io::Error| failed(path, e);
         let refused = |e: Error| refused(path, e.message());
-        // A pipe or a device would be waited for without end.
-        let kind = fs::metadata(path).map_err(failed)?;
-        if !kind.is_file() {
-            return Err(self::refused(path, "it is no file"));
-        }
-        let mut file = File::open(path).map_err(failed)?;
-        let len = file.metadata().map_err(failed)?.len();
+        let (mut file, len) = file::open("load", path)?;
         if len < FRONT {
             return Err(self::refused(path, &format!("it has only {len} bytes")));
         }
@@ -101,6 +96,9 @@ impl Reader {
         file.seek(SeekFrom::Start(self.data)).map_err(failed)?;
         let mut out = Vec::new();
         let mut sum = Sum::new();
+        let taken = self.header.entries.iter().filter(|e| wanted(&e.name));
+        let taken = taken.map(|e| e.end - e.start).sum::<u64>();
+        check_room("load", usize::try_from(taken).unwrap_or(usize::MAX))?;
         for e in &self.header.entries {
             let len = (e.end - e.start) as usize;
             if !wanted(&e.name) {

@@ -1,6 +1,6 @@
 //! Writing a checkpoint, one tensor in memory at a time.
 
-use super::atomic;
+use crate::file;
 use super::draft::{Draft, places};
 use super::header::{FRONT, LONGEST, check_structure};
 use super::nest::Nest;
@@ -29,7 +29,7 @@ pub fn write(path: &Path, structure: &Nest, pairs: &[(String, Tensor)]) -> Resul
         path.display(),
         header.len()
     );
-    atomic::replace(path, |file| {
+    file::replace("save", path, |file| {
         let mut out = BufWriter::with_capacity(1 << 20, file);
         out.write_all(&(header.len() as u64).to_le_bytes())
             .and_then(|()| out.write_all(header))

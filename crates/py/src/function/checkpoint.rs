@@ -462,8 +462,17 @@ fn compare(file: &Reader, places: &[Place<'_>]) -> Vec<Difference> {
     out
 }
 
+/// Writes bytes as a file that is whole or not there.
+#[pyfunction]
+fn _write_file(py: Python<'_>, path: PathBuf, bytes: &[u8]) -> PyResult<()> {
+    let bytes = bytes.to_vec();
+    py.detach(|| clematis_nn::file::write("save", &path, &bytes))
+        .or_raise()
+}
+
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_write_file, m)?)?;
     crate::plain_functions!(m; save load);
     Ok(())
 }

@@ -6,6 +6,22 @@ class Frozen(nnx.Variable):
     """A parameter that is not trained."""
 
 
+WORDS = {word for path in HELD for word in path.split(".")}
+
+
+def attribute(word):
+    """A word of a path as an attribute: one that the model has a meaning for gets underscores."""
+    own = word
+    while hasattr(Model, own) or own in ("rngs", "constants") or (own != word and own in WORDS):
+        own += "_"
+    return own
+
+
+def words(path):
+    """The attributes of a path, from the outermost one on."""
+    return [attribute(word) for word in path.split(".")]
+
+
 class Model(nnx.Module):
     """The model: weights are `nnx.Param`, running statistics `nnx.BatchStat`."""
 
@@ -14,7 +30,7 @@ class Model(nnx.Module):
         values = files.weights(__file__)
         for path, (role, word) in HELD.items():
             kind = {"param": nnx.Param, "frozen": Frozen}.get(role, nnx.BatchStat)
-            holder, (*above, last) = self, path.split(".")
+            holder, (*above, last) = self, words(path)
             for name in above:
                 if not hasattr(holder, name):
                     setattr(holder, name, Part())
@@ -25,7 +41,7 @@ class Model(nnx.Module):
     def held(self, path):
         """A weight."""
         found = self
-        for word in path.split("."):
+        for word in words(path):
             found = getattr(found, word)
         return found[...]
 

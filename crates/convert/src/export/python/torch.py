@@ -2,9 +2,21 @@ class Part(torch.nn.Module):
     """Holds parameters under a word of their paths."""
 
 
+WORDS = {word for path in HELD for word in path.split(".")}
+TAKEN = set(vars(torch.nn.Module())) | {f"constant_{i}" for i in range(len(CONSTANTS))}
+
+
+def attribute(word):
+    """A word of a path as torch can have it: one that its modules have a meaning for gets underscores."""
+    own = word
+    while hasattr(Model, own) or own in TAKEN or (own != word and own in WORDS):
+        own += "_"
+    return own
+
+
 def words(path):
-    """A path as torch can have it: a word that its modules have a meaning for gets an underscore."""
-    return [f"{word}_" if hasattr(torch.nn.Module, word) else word for word in path.split(".")]
+    """The attributes of a path, from the outermost one on."""
+    return [attribute(word) for word in path.split(".")]
 
 
 class Model(torch.nn.Module):

@@ -49,7 +49,7 @@ pub fn pads(a: &Args<'_>, sizes: &[Dim], spans: &[Dim], strides: &[usize]) -> Re
             } else {
                 vec![0; 2 * spatial]
             };
-            if given.len() != 2 * spatial || given.iter().any(|n| n.abs() >= 1 << 31) {
+            if given.len() != 2 * spatial || given.iter().any(|n| n.unsigned_abs() >= 1 << 31) {
                 bail!(
                     Convert,
                     "convert: `{}`: pads are {given:?} for {spatial} spatial axes",
@@ -211,7 +211,7 @@ fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     } else {
         vec![0; 2 * spatial]
     };
-    if given.len() != 2 * spatial || given.iter().any(|n| n.abs() >= 1 << 31) {
+    if given.len() != 2 * spatial || given.iter().any(|n| n.unsigned_abs() >= 1 << 31) {
         return Err(a.bad("two pads for each axis"));
     }
     let size = block

@@ -101,6 +101,17 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let q = heads(&input, q_heads)?;
     let (mut k, mut v) = (heads(&t(a, 1)?, kv_heads)?, heads(&t(a, 2)?, kv_heads)?);
     let past = maybe(a, 4)?;
+    for (word, past) in [("past_key", &past), ("past_value", &maybe(a, 5)?)] {
+        if let Some(past) = past
+            && past.rank() != 4
+        {
+            bail!(
+                Convert,
+                "convert: `Attention`: expected a {word} of 4 axes, got {}",
+                past.spec()
+            );
+        }
+    }
     if let (Some(past_k), Some(past_v)) = (&past, maybe(a, 5)?) {
         k = ops::concat(&[past_k.clone(), k], 2).done()?;
         v = ops::concat(&[past_v, v], 2).done()?;

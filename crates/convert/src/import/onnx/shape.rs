@@ -553,10 +553,12 @@ fn continued(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result
     let Some(n) = size.value() else {
         return parted(x, axis, low, high, mode);
     };
-    if n == 0 || low.abs().max(high.abs()) > 1 << 24 {
+    // The places are kept in the program, so there must not be many more than the file has bytes.
+    let most = 1 << 22;
+    if n == 0 || n > most || low.unsigned_abs().max(high.unsigned_abs()) > most as u64 {
         bail!(
             Convert,
-            "convert: `Pad` of an axis of size {n} by ({low}, {high})"
+            "convert: `Pad`: expected an axis of 1 to {most} elements and pads of at most {most}, got {n} and ({low}, {high})"
         );
     }
     let place = |i: i64| match mode {
