@@ -4,17 +4,20 @@
 
 use crate::dim::Dim;
 use crate::dispatch::apply;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::graph::Body;
-use crate::op::{Cond, Scan, While};
-use crate::ops;
+use crate::graph::{Arg, Body, Graph, Output, ScopeId, ValueId};
+use crate::op::{Cond, Full, Op, Scan, While};
+use crate::ops::{self, require};
 use crate::outs::Outs;
+use crate::precondition::Precondition;
+use crate::shape::Shape;
 use crate::spec::Spec;
 use crate::tensor::Tensor;
 use crate::trace::{Closed, trace};
 use crate::tree::{self, Tree};
 use crate::{bail, ensure};
+use smallvec::{SmallVec, smallvec};
 
 pub(crate) fn outs(mut list: Vec<Tensor>) -> Outs<Tensor> {
     match (list.len(), list.pop()) {
@@ -155,6 +158,32 @@ pub(crate) fn captured_first(closed: Closed) -> (Body, Vec<Tensor>) {
     (Body::new(graph), captured)
 }
 
+/// Traces a body. Behind its own results stand summaries of what it takes for granted of its values.
+pub(crate) fn trace_body(
+    specs: &[Spec],
+    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+) -> Result<(Closed, Vec<Precondition>)> {
+    let mut kept = Vec::new();
+    let closed = trace(specs, |xs| {
+        let mut out = f(xs)?;
+        for (summary, precondition) in require::summaries()? {
+            out.push(summary);
+            kept.push(precondition);
+        }
+        Ok(out)
+    })?;
+    Ok((closed, kept))
+}
+
+/// Takes the summaries off the results, and refuses those that break their precondition.
+fn required(out: &mut Vec<Tensor>, kept: &[Precondition]) -> Result<()> {
+    let summaries = out.split_off(out.len().saturating_sub(kept.len()));
+    for (summary, &precondition) in summaries.iter().zip(kept) {
+        require::require_summary(summary, precondition)?;
+    }
+    Ok(())
+}
+
 /// Traces a function over a tree.
 fn trace_tree<T: Tree + Clone>(
     like: &T,
@@ -183,15 +212,22 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     let leaves = settled(x)?;
     let shapes = specs(&leaves);
     let mut structure = None;
-    let yes = trace(&shapes, |xs| {
+    let (mut yes, mut kept) = trace_body(&shapes, |xs| {
         let out = then(&tree::with_leaves(x, xs)?)?;
         let leaves = settled(&out)?;
         structure = Some(out);
         Ok(leaves)
     })?;
-    let no = trace(&shapes, |xs| {
+    let (mut no, others) = trace_body(&shapes, |xs| {
         settled(&otherwise(&tree::with_leaves(x, xs)?)?)
     })?;
+    // Either branch gives summaries of both, those of the other one neutral.
+    let own = no.graph.outputs.len() - others.len();
+    add_neutral(&mut no.graph, own, &yes.graph.output_specs()[own..], &kept)?;
+    let end = yes.graph.outputs.len();
+    let specs_of_others = no.graph.output_specs().split_off(end);
+    add_neutral(&mut yes.graph, end, &specs_of_others, &others)?;
+    kept.extend(others);
     // Both branches take the captured tensors of both.
     let (yes_extra, no_extra) = (yes.captured.clone(), no.captured.clone());
     let yes = widen(yes, 0, &no_extra);
@@ -199,7 +235,7 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     let index = ops::cast(ops::logical_not(predicate), DType::I32).done()?;
     let mut args: Vec<&Tensor> = vec![&index];
     args.extend(leaves.iter().chain(&yes_extra).chain(&no_extra));
-    let out = apply(
+    let mut out = apply(
         &Cond {
             branches: vec![yes, no],
         }
@@ -207,10 +243,34 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
         &args,
     )?
     .into_vec();
+    required(&mut out, &kept)?;
     match structure {
         Some(structure) => tree::with_leaves(&structure, &out),
         None => bail!(Internal, "cond: no structure"),
     }
+}
+
+/// Adds neutral summaries to the results of a branch, from a place on.
+fn add_neutral(graph: &mut Graph, at: usize, specs: &[Spec], kept: &[Precondition]) -> Result<()> {
+    for (i, (spec, precondition)) in specs.iter().zip(kept).enumerate() {
+        let values = precondition.neutral();
+        // Numbers stay in the graph; an array would be one more operand of the loop.
+        let parts = values.iter().map(|&value| {
+            let op = Op::from(Full {
+                value: Scalar::from(value).cast(spec.dtype),
+                dtype: spec.dtype,
+                shape: Shape::from_sizes(&[1]),
+            });
+            let part = spec.with_shape(Shape::from_sizes(&[1]));
+            let made = graph.node(op, smallvec![], std::slice::from_ref(&part), ScopeId(0));
+            Arg::Value(ValueId(made.start))
+        });
+        let parts: SmallVec<[Arg; 3]> = parts.collect();
+        let made = graph.node(Op::Concat(0), parts, std::slice::from_ref(spec), ScopeId(0));
+        let arg = Arg::Value(ValueId(made.start));
+        graph.outputs.insert(at + i, Output { arg, updates: None });
+    }
+    Ok(())
 }
 
 /// Adds inputs that a branch does not use: before its own captured ones, or after them.
@@ -263,7 +323,13 @@ pub fn while_loop<T: Tree + Clone>(
     let carry = settled(&start)?;
     let shapes = specs(&carry);
     let (test, test_consts) = trace_tree(&start, &shapes, |x| Ok(vec![test(x)?]))?;
-    let (body, body_consts) = trace_tree(&start, &shapes, |x| settled(&body(x)?))?;
+    let (closed, kept) = trace_body(&shapes, |xs| {
+        settled(&body(&tree::with_leaves(&start, xs)?)?)
+    })?;
+    if !kept.is_empty() {
+        return guarded_while(&start, carry, (test, test_consts), closed, &kept);
+    }
+    let (body, body_consts) = captured_first(closed);
     let op = While {
         test,
         body,
@@ -277,6 +343,52 @@ pub fn while_loop<T: Tree + Clone>(
         .collect();
     let out = apply(&op.into(), &args)?.into_vec();
     tree::with_leaves(&start, &out)
+}
+
+/// A loop that carries the summary of what its body takes for granted along.
+fn guarded_while<T: Tree + Clone>(
+    start: &T,
+    carry: Vec<Tensor>,
+    (test, test_consts): (Body, Vec<Tensor>),
+    body: Closed,
+    kept: &[Precondition],
+) -> Result<T> {
+    let n = carry.len();
+    let found = body.graph.output_specs().split_off(n);
+    let mut all = carry;
+    for (spec, &precondition) in found.iter().zip(kept) {
+        all.push(require::neutral(precondition, spec.dtype)?);
+    }
+    let shapes = specs(&all);
+    let more = test_consts.iter().map(|x| x.spec().clone());
+    let wide_test = trace(
+        &more.chain(shapes.iter().cloned()).collect::<Vec<_>>(),
+        |xs| test.call(&xs[..test_consts.len() + n].iter().collect::<Vec<_>>()),
+    )?;
+    let extra = body.captured.clone();
+    let more = extra.iter().map(|x| x.spec().clone());
+    let wide_body = trace(
+        &more.chain(shapes.iter().cloned()).collect::<Vec<_>>(),
+        |xs| {
+            let (consts, own) = xs.split_at(extra.len());
+            let args: Vec<&Tensor> = own[..n].iter().chain(consts).collect();
+            let mut out = body.graph.call(&args)?;
+            for (summary, before) in out[n..].iter_mut().zip(&own[n..]) {
+                *summary = ops::minimum(&*summary, before).done()?;
+            }
+            Ok(out)
+        },
+    )?;
+    let op = While {
+        test: Body::new(wide_test.graph),
+        body: Body::new(wide_body.graph),
+        test_consts: test_consts.len(),
+        body_consts: extra.len(),
+    };
+    let args: Vec<&Tensor> = test_consts.iter().chain(&extra).chain(&all).collect();
+    let mut out = apply(&op.into(), &args)?.into_vec();
+    required(&mut out, kept)?;
+    tree::with_leaves(start, &out)
 }
 
 /// Runs `body` over the leading axis of `xs`, carrying values along; results of each step are stacked.
@@ -307,7 +419,7 @@ pub fn scan<C: Tree + Clone, X: Tree + Clone, Y: Tree + Clone>(
     }
     let n = carry.len();
     let mut structure = None;
-    let closed = trace(&shapes, |inputs| {
+    let (closed, kept) = trace_body(&shapes, |inputs| {
         let (c, y) = body(
             &tree::with_leaves(start, &inputs[..n])?,
             &tree::with_leaves(xs, &inputs[n..])?,
@@ -335,7 +447,8 @@ pub fn scan<C: Tree + Clone, X: Tree + Clone, Y: Tree + Clone>(
         reverse,
     };
     let args: Vec<&Tensor> = consts.iter().chain(&carry).chain(&sequences).collect();
-    let out = apply(&op.into(), &args)?.into_vec();
+    let mut out = apply(&op.into(), &args)?.into_vec();
+    required(&mut out, &kept)?;
     Ok((
         tree::with_leaves(&c, &out[..n])?,
         tree::with_leaves(&y, &out[n..])?,

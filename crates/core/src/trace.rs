@@ -10,6 +10,7 @@ use crate::graph::{Arg, Graph, Output, Role, ScopeId, ValueId};
 use crate::infer::infer;
 use crate::op::Op;
 use crate::outs::Outs;
+use crate::precondition::Precondition;
 use crate::spec::Spec;
 use crate::tensor::{Repr, Tensor};
 use smallvec::SmallVec;
@@ -34,6 +35,19 @@ pub struct Recording {
     pub graph: Graph,
     /// The value of each of the graph's values, one level below; empty in a trace without values.
     pub values: Vec<Tensor>,
+    /// What must hold of values when the program runs.
+    kept: Vec<Kept>,
+}
+
+/// A precondition of a value that is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kept {
+    /// The value.
+    pub value: ValueId,
+    /// What must hold of it.
+    pub precondition: Precondition,
+    /// Whether the value is summaries of what the precondition speaks of.
+    pub is_summary: bool,
 }
 
 /// A finished recording of a trace without values.
@@ -152,6 +166,25 @@ impl Trace {
             Repr::Traced { trace, id, .. } if Arc::ptr_eq(trace, self) => Arg::Value(*id),
             _ => Arg::Const(x.clone()),
         }
+    }
+
+    /// Keeps a precondition for whoever runs the program.
+    pub fn keep(&self, kept: Kept) {
+        let mut r = self.recording();
+        if !r.kept.contains(&kept) {
+            r.kept.push(kept);
+        }
+    }
+
+    /// What was kept so far, which is then kept no more.
+    pub fn take_kept(&self) -> Vec<Kept> {
+        std::mem::take(&mut self.recording().kept)
+    }
+
+    /// The tensor of a value of a trace without values.
+    pub fn tensor_of(self: &Arc<Self>, id: ValueId) -> Tensor {
+        let spec = self.recording().graph.spec(id).clone();
+        self.tensor(spec, id, None)
     }
 
     /// Which value of this trace a tensor is, if it is one.
