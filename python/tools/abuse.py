@@ -351,6 +351,10 @@ def work(first: int, last: int, step: int, seed: int, backends: list[str], only:
         all_ = {name: f for name, f in all_.items() if name == only}
     known = signatures(all_)
     names = sorted(known)
+    for backend in backends:
+        # Loading may take longer than a call may.
+        with cm.backend(backend):
+            cm.sum(cm.ones((2,)))
     for number in range(first, last, step):
         call = drawn(number, seed, names, known)
         found = {}
@@ -379,7 +383,7 @@ def run(calls: int, seed: int, backends: list[str], workers: int, patience: floa
         command += ["--backends", ",".join(backends), "--function", only]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(os.environ))
         os.set_blocking(process.stdout.fileno(), False)
-        state = {"process": process, "rest": b"", "at": None, "next": first, "since": time.monotonic() + 120, "over": False}
+        state = {"process": process, "rest": b"", "at": None, "next": first, "since": time.monotonic() + 600, "over": False}
         selector.register(process.stdout, selectors.EVENT_READ, state)
 
     for i in range(workers):

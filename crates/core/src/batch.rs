@@ -337,6 +337,7 @@ fn mapped<T: Tree + Clone, O: Tree + Clone>(
     out_axis: i64,
 ) -> Result<O> {
     let open = Trace::open(false);
+    open.trace.set_mapped();
     let inputs: Vec<Tensor> = values
         .iter()
         .map(|v| open.trace.input(v.spec(), Role::Input, ""))

@@ -184,16 +184,6 @@ fn required(out: &mut Vec<Tensor>, kept: &[Precondition]) -> Result<()> {
     Ok(())
 }
 
-/// Traces a function over a tree.
-fn trace_tree<T: Tree + Clone>(
-    like: &T,
-    specs: &[Spec],
-    f: impl FnOnce(&T) -> Result<Vec<Tensor>>,
-) -> Result<(Body, Vec<Tensor>)> {
-    let closed = trace(specs, |xs| f(&tree::with_leaves(like, xs)?))?;
-    Ok(captured_first(closed))
-}
-
 /// `then(x)` if the predicate holds, else `otherwise(x)`; both give the same structure, shapes and dtypes.
 pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     predicate: &Tensor,
@@ -322,73 +312,115 @@ pub fn while_loop<T: Tree + Clone>(
 ) -> Result<T> {
     let carry = settled(&start)?;
     let shapes = specs(&carry);
-    let (test, test_consts) = trace_tree(&start, &shapes, |x| Ok(vec![test(x)?]))?;
-    let (closed, kept) = trace_body(&shapes, |xs| {
+    let (tested, of_test) = trace_body(&shapes, |xs| {
+        Ok(vec![test(&tree::with_leaves(&start, xs)?)?])
+    })?;
+    let (closed, of_body) = trace_body(&shapes, |xs| {
         settled(&body(&tree::with_leaves(&start, xs)?)?)
     })?;
-    if !kept.is_empty() {
-        return guarded_while(&start, carry, (test, test_consts), closed, &kept);
-    }
+    let (whole, test_consts) = captured_first(tested);
     let (body, body_consts) = captured_first(closed);
-    let op = While {
-        test,
+    let parts = Parts {
+        test: only_first(&whole),
+        test_consts,
         body,
-        test_consts: test_consts.len(),
-        body_consts: body_consts.len(),
+        body_consts,
     };
-    let args: Vec<&Tensor> = test_consts
-        .iter()
-        .chain(&body_consts)
-        .chain(&carry)
-        .collect();
-    let out = apply(&op.into(), &args)?.into_vec();
+    if of_test.is_empty() && of_body.is_empty() {
+        let out = parts.run(&carry)?;
+        return tree::with_leaves(&start, &out);
+    }
+    let out = guarded_while(parts, carry, &whole, &of_body, &of_test)?;
     tree::with_leaves(&start, &out)
 }
 
-/// A loop that carries the summary of what its body takes for granted along.
-fn guarded_while<T: Tree + Clone>(
-    start: &T,
+/// A loop and what its functions found outside.
+struct Parts {
+    test: Body,
+    test_consts: Vec<Tensor>,
+    body: Body,
+    body_consts: Vec<Tensor>,
+}
+
+impl Parts {
+    fn run(self, carry: &[Tensor]) -> Result<Vec<Tensor>> {
+        let op = While {
+            test: self.test,
+            body: self.body,
+            test_consts: self.test_consts.len(),
+            body_consts: self.body_consts.len(),
+        };
+        let consts = self.test_consts.iter().chain(&self.body_consts);
+        let args: Vec<&Tensor> = consts.chain(carry).collect();
+        Ok(apply(&op.into(), &args)?.into_vec())
+    }
+}
+
+/// The body without results beyond the first.
+fn only_first(body: &Body) -> Body {
+    if body.outputs.len() == 1 {
+        return body.clone();
+    }
+    let mut graph = (*body.0).clone();
+    graph.outputs.truncate(1);
+    Body::new(graph.prune())
+}
+
+/// A loop that carries summaries of what its functions take for granted along, which are looked at when it has ended.
+fn guarded_while(
+    parts: Parts,
     carry: Vec<Tensor>,
-    (test, test_consts): (Body, Vec<Tensor>),
-    body: Closed,
-    kept: &[Precondition],
-) -> Result<T> {
+    whole_test: &Body,
+    of_body: &[Precondition],
+    of_test: &[Precondition],
+) -> Result<Vec<Tensor>> {
     let n = carry.len();
-    let found = body.graph.output_specs().split_off(n);
+    let mut found = parts.body.output_specs().split_off(n);
+    found.extend(whole_test.output_specs().split_off(1));
+    let kept = [of_body, of_test].concat();
     let mut all = carry;
-    for (spec, &precondition) in found.iter().zip(kept) {
+    for (spec, &precondition) in found.iter().zip(&kept) {
         all.push(require::neutral(precondition, spec.dtype)?);
     }
-    let shapes = specs(&all);
-    let more = test_consts.iter().map(|x| x.spec().clone());
-    let wide_test = trace(
-        &more.chain(shapes.iter().cloned()).collect::<Vec<_>>(),
-        |xs| test.call(&xs[..test_consts.len() + n].iter().collect::<Vec<_>>()),
-    )?;
-    let extra = body.captured.clone();
-    let more = extra.iter().map(|x| x.spec().clone());
-    let wide_body = trace(
-        &more.chain(shapes.iter().cloned()).collect::<Vec<_>>(),
-        |xs| {
-            let (consts, own) = xs.split_at(extra.len());
-            let args: Vec<&Tensor> = own[..n].iter().chain(consts).collect();
-            let mut out = body.graph.call(&args)?;
-            for (summary, before) in out[n..].iter_mut().zip(&own[n..]) {
-                *summary = ops::minimum(&*summary, before).done()?;
-            }
-            Ok(out)
-        },
-    )?;
-    let op = While {
-        test: Body::new(wide_test.graph),
-        body: Body::new(wide_body.graph),
-        test_consts: test_consts.len(),
-        body_consts: extra.len(),
+    let carried = specs(&all);
+    let wide = |consts: &[&[Tensor]]| -> Vec<Spec> {
+        let consts = consts.iter().flat_map(|list| list.iter());
+        let consts = consts.map(|x| x.spec().clone());
+        consts.chain(carried.iter().cloned()).collect()
     };
-    let args: Vec<&Tensor> = test_consts.iter().chain(&extra).chain(&all).collect();
-    let mut out = apply(&op.into(), &args)?.into_vec();
-    required(&mut out, kept)?;
-    tree::with_leaves(start, &out)
+    let (a, b) = (parts.test_consts.len(), parts.body_consts.len());
+    let test = trace(&wide(&[&parts.test_consts]), |xs| {
+        parts.test.call(&xs[..a + n].iter().collect::<Vec<_>>())
+    })?;
+    let both = [&parts.test_consts[..], &parts.body_consts[..]];
+    let body = trace(&wide(&both), |xs| {
+        let (consts, own) = xs.split_at(a + b);
+        let args: Vec<&Tensor> = consts[a..].iter().chain(&own[..n]).collect();
+        let mut out = parts.body.call(&args)?;
+        if !of_test.is_empty() {
+            let args: Vec<&Tensor> = consts[..a].iter().chain(&own[..n]).collect();
+            out.extend(whole_test.call(&args)?.split_off(1));
+        }
+        for (summary, before) in out[n..].iter_mut().zip(&own[n..]) {
+            *summary = ops::minimum(&*summary, before).done()?;
+        }
+        Ok(out)
+    })?;
+    let consts = both.concat();
+    let guarded = Parts {
+        test: Body::new(test.graph),
+        test_consts: parts.test_consts.clone(),
+        body: Body::new(body.graph),
+        body_consts: consts,
+    };
+    let mut out = guarded.run(&all)?;
+    required(&mut out, &kept)?;
+    if !of_test.is_empty() {
+        // The test ran once more than the body.
+        let args: Vec<&Tensor> = parts.test_consts.iter().chain(&out).collect();
+        required(&mut whole_test.call(&args)?, of_test)?;
+    }
+    Ok(out)
 }
 
 /// Runs `body` over the leading axis of `xs`, carrying values along; results of each step are stacked.

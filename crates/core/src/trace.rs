@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 pub struct Trace {
     level: u32,
     abstract_: bool,
+    /// Whether what it records is one example of many.
+    mapped: AtomicBool,
     /// What messages call the function that is recorded.
     name: OnceLock<String>,
     closed: AtomicBool,
@@ -89,6 +91,7 @@ impl Trace {
         let trace = Arc::new(Trace {
             level,
             abstract_: !with_values,
+            mapped: AtomicBool::new(false),
             name: OnceLock::new(),
             closed: AtomicBool::new(false),
             recording: Mutex::default(),
@@ -107,6 +110,16 @@ impl Trace {
     /// Whether it has no values.
     pub fn is_abstract(&self) -> bool {
         self.abstract_
+    }
+
+    /// Says that what it records is one example of many.
+    pub fn set_mapped(&self) {
+        self.mapped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what it records is one example of many.
+    pub fn is_mapped(&self) -> bool {
+        self.mapped.load(Ordering::Relaxed)
     }
 
     /// Says how messages call the function that is recorded; the first word counts.

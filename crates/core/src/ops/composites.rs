@@ -147,6 +147,16 @@ fn with_optional(op: Composite, required: &[&Tensor], optional: &[Option<&Tensor
     call(op, &inputs)
 }
 
+/// An optional operand in the dtype of `x`. Beside a half it stays as it is, since that is computed in f32.
+fn beside(x: &Tensor, y: Option<&Tensor>) -> Result<Option<Tensor>> {
+    match y {
+        Some(y) if x.dtype() != y.dtype() && x.dtype().accumulator() == x.dtype() => {
+            super::elementwise::to_dtype(y, x.dtype()).map(Some)
+        }
+        _ => Ok(y.cloned()),
+    }
+}
+
 fn failed(e: crate::Error) -> Expr {
     Err(e).into_expr()
 }
@@ -159,6 +169,10 @@ pub fn layer_norm(
     axis: i64,
     epsilon: f64,
 ) -> Expr {
+    let (scale, bias) = match (beside(x, scale), beside(x, bias)) {
+        (Ok(scale), Ok(bias)) => (scale, bias),
+        (Err(e), _) | (_, Err(e)) => return failed(e),
+    };
     match x.shape().axis(axis, "layer_norm") {
         Ok(axis) => with_optional(
             Composite::LayerNorm {
@@ -166,7 +180,7 @@ pub fn layer_norm(
                 epsilon: Real(epsilon),
             },
             &[x],
-            &[scale, bias],
+            &[scale.as_ref(), bias.as_ref()],
         ),
         Err(e) => failed(e),
     }
@@ -174,6 +188,10 @@ pub fn layer_norm(
 
 /// Divided by the root mean square over the last axes from `axis` on, then scaled.
 pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: i64, epsilon: f64) -> Expr {
+    let scale = match beside(x, scale) {
+        Ok(scale) => scale,
+        Err(e) => return failed(e),
+    };
     match x.shape().axis(axis, "rms_norm") {
         Ok(axis) => with_optional(
             Composite::RmsNorm {
@@ -181,7 +199,7 @@ pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: i64, epsilon: f64) -> 
                 epsilon: Real(epsilon),
             },
             &[x],
-            &[scale],
+            &[scale.as_ref()],
         ),
         Err(e) => failed(e),
     }
@@ -196,6 +214,10 @@ pub fn group_norm(
     groups: usize,
     epsilon: f64,
 ) -> Expr {
+    let (scale, bias) = match (beside(x, scale), beside(x, bias)) {
+        (Ok(scale), Ok(bias)) => (scale, bias),
+        (Err(e), _) | (_, Err(e)) => return failed(e),
+    };
     match x.shape().axis(axis, "group_norm") {
         Ok(axis) => with_optional(
             Composite::GroupNorm {
@@ -204,7 +226,7 @@ pub fn group_norm(
                 epsilon: Real(epsilon),
             },
             &[x],
-            &[scale, bias],
+            &[scale.as_ref(), bias.as_ref()],
         ),
         Err(e) => failed(e),
     }
@@ -220,6 +242,10 @@ pub fn batch_norm(
     axis: i64,
     epsilon: f64,
 ) -> Expr {
+    let (scale, bias) = match (beside(x, scale), beside(x, bias)) {
+        (Ok(scale), Ok(bias)) => (scale, bias),
+        (Err(e), _) | (_, Err(e)) => return failed(e),
+    };
     match x.shape().axis(axis, "batch_norm") {
         Ok(axis) => with_optional(
             Composite::BatchNorm {
@@ -227,7 +253,7 @@ pub fn batch_norm(
                 epsilon: Real(epsilon),
             },
             &[x, mean, variance],
-            &[scale, bias],
+            &[scale.as_ref(), bias.as_ref()],
         ),
         Err(e) => failed(e),
     }
