@@ -337,6 +337,7 @@ fn mapped<T: Tree + Clone, O: Tree + Clone>(
     out_axis: i64,
 ) -> Result<O> {
     let open = Trace::open(false);
+    open.trace.set_mapped();
     let inputs: Vec<Tensor> = values
         .iter()
         .map(|v| open.trace.input(v.spec(), Role::Input, ""))
@@ -351,10 +352,13 @@ fn mapped<T: Tree + Clone, O: Tree + Clone>(
     };
     let own = tree::with_leaves(x, &inputs)?;
     let like = stream::with_source(source, || f(&own))?;
-    let outs: Vec<Tensor> = tree::leaves(&like)
+    let mut outs: Vec<Tensor> = tree::leaves(&like)
         .iter()
         .map(ops::materialize)
         .collect::<Result<_>>()?;
+    let own = outs.len();
+    let (summaries, kept): (Vec<_>, Vec<_>) = ops::require::summaries()?.into_iter().unzip();
+    outs.extend(summaries);
     let closed = Trace::close(open, &outs);
     for _ in 0..draws.get() {
         let shape = Shape::from_dims([size, Dim::number(2)]);
@@ -363,7 +367,10 @@ fn mapped<T: Tree + Clone, O: Tree + Clone>(
         ));
     }
     values.extend(closed.captured.into_iter().map(Value::same));
-    let outs = call(&closed.graph.prune(), &values, size)?;
+    let mut outs = call(&closed.graph.prune(), &values, size)?;
+    for (found, precondition) in outs.split_off(own).iter().zip(kept) {
+        ops::require::require_summary(&found.full(size)?, precondition)?;
+    }
     let outs = outs.iter().map(|v| {
         let y = v.full(size)?;
         let axis = crate::shape::normalize_axis(out_axis, y.rank(), "vmap")?;

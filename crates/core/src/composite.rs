@@ -234,7 +234,7 @@ impl Composite {
             }
             Embedding {} => {
                 let ([table, indices], []) = operands(name, inputs)?;
-                one(ops::take(table, indices, 0).done())
+                one(attention::embedding(table, indices))
             }
             Attention { scale, causal } => {
                 let ([q, k, v], [mask]) = operands(name, inputs)?;

@@ -4,17 +4,20 @@
 
 use crate::dim::Dim;
 use crate::dispatch::apply;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::graph::Body;
-use crate::op::{Cond, Scan, While};
-use crate::ops;
+use crate::graph::{Arg, Body, Graph, Output, ScopeId, ValueId};
+use crate::op::{Cond, Full, Op, Scan, While};
+use crate::ops::{self, require};
 use crate::outs::Outs;
+use crate::precondition::Precondition;
+use crate::shape::Shape;
 use crate::spec::Spec;
 use crate::tensor::Tensor;
 use crate::trace::{Closed, trace};
 use crate::tree::{self, Tree};
 use crate::{bail, ensure};
+use smallvec::{SmallVec, smallvec};
 
 pub(crate) fn outs(mut list: Vec<Tensor>) -> Outs<Tensor> {
     match (list.len(), list.pop()) {
@@ -155,14 +158,30 @@ pub(crate) fn captured_first(closed: Closed) -> (Body, Vec<Tensor>) {
     (Body::new(graph), captured)
 }
 
-/// Traces a function over a tree.
-fn trace_tree<T: Tree + Clone>(
-    like: &T,
+/// Traces a body. Behind its own results stand summaries of what it takes for granted of its values.
+pub(crate) fn trace_body(
     specs: &[Spec],
-    f: impl FnOnce(&T) -> Result<Vec<Tensor>>,
-) -> Result<(Body, Vec<Tensor>)> {
-    let closed = trace(specs, |xs| f(&tree::with_leaves(like, xs)?))?;
-    Ok(captured_first(closed))
+    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+) -> Result<(Closed, Vec<Precondition>)> {
+    let mut kept = Vec::new();
+    let closed = trace(specs, |xs| {
+        let mut out = f(xs)?;
+        for (summary, precondition) in require::summaries()? {
+            out.push(summary);
+            kept.push(precondition);
+        }
+        Ok(out)
+    })?;
+    Ok((closed, kept))
+}
+
+/// Takes the summaries off the results, and refuses those that break their precondition.
+fn required(out: &mut Vec<Tensor>, kept: &[Precondition]) -> Result<()> {
+    let summaries = out.split_off(out.len().saturating_sub(kept.len()));
+    for (summary, &precondition) in summaries.iter().zip(kept) {
+        require::require_summary(summary, precondition)?;
+    }
+    Ok(())
 }
 
 /// `then(x)` if the predicate holds, else `otherwise(x)`; both give the same structure, shapes and dtypes.
@@ -183,15 +202,22 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     let leaves = settled(x)?;
     let shapes = specs(&leaves);
     let mut structure = None;
-    let yes = trace(&shapes, |xs| {
+    let (mut yes, mut kept) = trace_body(&shapes, |xs| {
         let out = then(&tree::with_leaves(x, xs)?)?;
         let leaves = settled(&out)?;
         structure = Some(out);
         Ok(leaves)
     })?;
-    let no = trace(&shapes, |xs| {
+    let (mut no, others) = trace_body(&shapes, |xs| {
         settled(&otherwise(&tree::with_leaves(x, xs)?)?)
     })?;
+    // Either branch gives summaries of both, those of the other one neutral.
+    let own = no.graph.outputs.len() - others.len();
+    add_neutral(&mut no.graph, own, &yes.graph.output_specs()[own..], &kept)?;
+    let end = yes.graph.outputs.len();
+    let specs_of_others = no.graph.output_specs().split_off(end);
+    add_neutral(&mut yes.graph, end, &specs_of_others, &others)?;
+    kept.extend(others);
     // Both branches take the captured tensors of both.
     let (yes_extra, no_extra) = (yes.captured.clone(), no.captured.clone());
     let yes = widen(yes, 0, &no_extra);
@@ -199,7 +225,7 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     let index = ops::cast(ops::logical_not(predicate), DType::I32).done()?;
     let mut args: Vec<&Tensor> = vec![&index];
     args.extend(leaves.iter().chain(&yes_extra).chain(&no_extra));
-    let out = apply(
+    let mut out = apply(
         &Cond {
             branches: vec![yes, no],
         }
@@ -207,10 +233,34 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
         &args,
     )?
     .into_vec();
+    required(&mut out, &kept)?;
     match structure {
         Some(structure) => tree::with_leaves(&structure, &out),
         None => bail!(Internal, "cond: no structure"),
     }
+}
+
+/// Adds neutral summaries to the results of a branch, from a place on.
+fn add_neutral(graph: &mut Graph, at: usize, specs: &[Spec], kept: &[Precondition]) -> Result<()> {
+    for (i, (spec, precondition)) in specs.iter().zip(kept).enumerate() {
+        let values = precondition.neutral();
+        // Numbers stay in the graph; an array would be one more operand of the loop.
+        let parts = values.iter().map(|&value| {
+            let op = Op::from(Full {
+                value: Scalar::from(value).cast(spec.dtype),
+                dtype: spec.dtype,
+                shape: Shape::from_sizes(&[1]),
+            });
+            let part = spec.with_shape(Shape::from_sizes(&[1]));
+            let made = graph.node(op, smallvec![], std::slice::from_ref(&part), ScopeId(0));
+            Arg::Value(ValueId(made.start))
+        });
+        let parts: SmallVec<[Arg; 3]> = parts.collect();
+        let made = graph.node(Op::Concat(0), parts, std::slice::from_ref(spec), ScopeId(0));
+        let arg = Arg::Value(ValueId(made.start));
+        graph.outputs.insert(at + i, Output { arg, updates: None });
+    }
+    Ok(())
 }
 
 /// Adds inputs that a branch does not use: before its own captured ones, or after them.
@@ -262,21 +312,115 @@ pub fn while_loop<T: Tree + Clone>(
 ) -> Result<T> {
     let carry = settled(&start)?;
     let shapes = specs(&carry);
-    let (test, test_consts) = trace_tree(&start, &shapes, |x| Ok(vec![test(x)?]))?;
-    let (body, body_consts) = trace_tree(&start, &shapes, |x| settled(&body(x)?))?;
-    let op = While {
-        test,
+    let (tested, of_test) = trace_body(&shapes, |xs| {
+        Ok(vec![test(&tree::with_leaves(&start, xs)?)?])
+    })?;
+    let (closed, of_body) = trace_body(&shapes, |xs| {
+        settled(&body(&tree::with_leaves(&start, xs)?)?)
+    })?;
+    let (whole, test_consts) = captured_first(tested);
+    let (body, body_consts) = captured_first(closed);
+    let parts = Parts {
+        test: only_first(&whole),
+        test_consts,
         body,
-        test_consts: test_consts.len(),
-        body_consts: body_consts.len(),
+        body_consts,
     };
-    let args: Vec<&Tensor> = test_consts
-        .iter()
-        .chain(&body_consts)
-        .chain(&carry)
-        .collect();
-    let out = apply(&op.into(), &args)?.into_vec();
+    if of_test.is_empty() && of_body.is_empty() {
+        let out = parts.run(&carry)?;
+        return tree::with_leaves(&start, &out);
+    }
+    let out = guarded_while(parts, carry, &whole, &of_body, &of_test)?;
     tree::with_leaves(&start, &out)
+}
+
+/// A loop and what its functions found outside.
+struct Parts {
+    test: Body,
+    test_consts: Vec<Tensor>,
+    body: Body,
+    body_consts: Vec<Tensor>,
+}
+
+impl Parts {
+    fn run(self, carry: &[Tensor]) -> Result<Vec<Tensor>> {
+        let op = While {
+            test: self.test,
+            body: self.body,
+            test_consts: self.test_consts.len(),
+            body_consts: self.body_consts.len(),
+        };
+        let consts = self.test_consts.iter().chain(&self.body_consts);
+        let args: Vec<&Tensor> = consts.chain(carry).collect();
+        Ok(apply(&op.into(), &args)?.into_vec())
+    }
+}
+
+/// The body without results beyond the first.
+fn only_first(body: &Body) -> Body {
+    if body.outputs.len() == 1 {
+        return body.clone();
+    }
+    let mut graph = (*body.0).clone();
+    graph.outputs.truncate(1);
+    Body::new(graph.prune())
+}
+
+/// A loop that carries summaries of what its functions take for granted along, which are looked at when it has ended.
+fn guarded_while(
+    parts: Parts,
+    carry: Vec<Tensor>,
+    whole_test: &Body,
+    of_body: &[Precondition],
+    of_test: &[Precondition],
+) -> Result<Vec<Tensor>> {
+    let n = carry.len();
+    let mut found = parts.body.output_specs().split_off(n);
+    found.extend(whole_test.output_specs().split_off(1));
+    let kept = [of_body, of_test].concat();
+    let mut all = carry;
+    for (spec, &precondition) in found.iter().zip(&kept) {
+        all.push(require::neutral(precondition, spec.dtype)?);
+    }
+    let carried = specs(&all);
+    let wide = |consts: &[&[Tensor]]| -> Vec<Spec> {
+        let consts = consts.iter().flat_map(|list| list.iter());
+        let consts = consts.map(|x| x.spec().clone());
+        consts.chain(carried.iter().cloned()).collect()
+    };
+    let (a, b) = (parts.test_consts.len(), parts.body_consts.len());
+    let test = trace(&wide(&[&parts.test_consts]), |xs| {
+        parts.test.call(&xs[..a + n].iter().collect::<Vec<_>>())
+    })?;
+    let both = [&parts.test_consts[..], &parts.body_consts[..]];
+    let body = trace(&wide(&both), |xs| {
+        let (consts, own) = xs.split_at(a + b);
+        let args: Vec<&Tensor> = consts[a..].iter().chain(&own[..n]).collect();
+        let mut out = parts.body.call(&args)?;
+        if !of_test.is_empty() {
+            let args: Vec<&Tensor> = consts[..a].iter().chain(&own[..n]).collect();
+            out.extend(whole_test.call(&args)?.split_off(1));
+        }
+        for (summary, before) in out[n..].iter_mut().zip(&own[n..]) {
+            *summary = ops::minimum(&*summary, before).done()?;
+        }
+        Ok(out)
+    })?;
+    let consts = both.concat();
+    let guarded = Parts {
+        test: Body::new(test.graph),
+        test_consts: parts.test_consts.clone(),
+        body: Body::new(body.graph),
+        body_consts: consts,
+    };
+    let mut out = guarded.run(&all)?;
+    required(&mut out, &kept)?;
+    if !of_test.is_empty() {
+        // The test ran once more than the body.
+        let args: Vec<&Tensor> = parts.test_consts.iter().chain(&out).collect();
+        required(&mut whole_test.call(&args)?, of_test)?;
+    }
+    Ok(out)
 }
 
 /// Runs `body` over the leading axis of `xs`, carrying values along; results of each step are stacked.
@@ -307,7 +451,7 @@ pub fn scan<C: Tree + Clone, X: Tree + Clone, Y: Tree + Clone>(
     }
     let n = carry.len();
     let mut structure = None;
-    let closed = trace(&shapes, |inputs| {
+    let (closed, kept) = trace_body(&shapes, |inputs| {
         let (c, y) = body(
             &tree::with_leaves(start, &inputs[..n])?,
             &tree::with_leaves(xs, &inputs[n..])?,
@@ -335,7 +479,8 @@ pub fn scan<C: Tree + Clone, X: Tree + Clone, Y: Tree + Clone>(
         reverse,
     };
     let args: Vec<&Tensor> = consts.iter().chain(&carry).chain(&sequences).collect();
-    let out = apply(&op.into(), &args)?.into_vec();
+    let mut out = apply(&op.into(), &args)?.into_vec();
+    required(&mut out, &kept)?;
     Ok((
         tree::with_leaves(&c, &out[..n])?,
         tree::with_leaves(&y, &out[n..])?,

@@ -16,6 +16,7 @@ use crate::graph::{Graph, Node, Role, ValueId};
 use crate::op::Op;
 use crate::ops;
 use crate::pass::Options;
+use crate::precondition::Precondition;
 use crate::random::{Key, stream};
 use crate::shape::Shape;
 use crate::spec::Spec;
@@ -65,10 +66,36 @@ impl Recorder {
         stream::with_source(source, f)
     }
 
+    /// What is to be checked before and after a run. What is not an input is summarised as one more result.
+    #[allow(clippy::type_complexity)] // two lists, named where they are kept
+    fn preconditions(
+        &self,
+        outputs: &mut Vec<Tensor>,
+    ) -> Result<(Vec<(usize, Precondition)>, Vec<Precondition>)> {
+        let trace = self.trace();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for kept in trace.take_kept() {
+            let keys = self.keys.borrow();
+            let inputs = trace.recording().graph.inputs.clone();
+            let mut given = inputs.iter().filter(|i| !keys.contains(&i.value));
+            match given.position(|i| i.value == kept.value) {
+                Some(at) if !kept.is_summary => before.push((at, kept.precondition)),
+                _ => {
+                    let x = trace.tensor_of(kept.value);
+                    let summary = ops::require::summary(&x, kept.precondition, kept.is_summary)?;
+                    outputs.push(summary);
+                    after.push(kept.precondition);
+                }
+            }
+        }
+        Ok((before, after))
+    }
+
     /// Ends the recording. An output may be the new value of an input, by its number among those that were given.
     pub fn close(self, outputs: &[(Tensor, Option<usize>)], options: Options) -> Result<Program> {
         let settled = outputs.iter().map(|(x, _)| ops::materialize(x));
-        let settled = settled.collect::<Result<Vec<_>>>()?;
+        let mut settled = settled.collect::<Result<Vec<_>>>()?;
+        let (before, after) = self.preconditions(&mut settled)?;
         let closed = Trace::close(self.open, &settled);
         let mut graph = closed.graph.prune();
         let keys = self.keys.take();
@@ -103,6 +130,8 @@ impl Recorder {
             graph,
             keys: keys.len(),
             captured: closed.captured,
+            before,
+            after,
             options,
             ready: Mutex::default(),
         })
@@ -114,6 +143,10 @@ pub struct Program {
     graph: Graph,
     keys: usize,
     captured: Vec<Tensor>,
+    /// What must hold of inputs, by their number, before it runs.
+    before: Vec<(usize, Precondition)>,
+    /// What must hold of its last results, which are summaries, when it has run.
+    after: Vec<Precondition>,
     options: Options,
     /// What it has become on each backend that it ran on.
     ready: Mutex<Vec<(&'static str, Arc<Ready>)>>,
@@ -173,12 +206,17 @@ impl Program {
             "jit: the program takes {given} inputs, not {}",
             inputs.len()
         );
+        for &(at, precondition) in &self.before {
+            ops::require(&inputs[at], precondition)?;
+        }
         if !self.lasts() {
             // A trace around it is to see what it is made of.
             let keys = (0..self.keys).map(|_| stream::next_key().words().done());
             let keys = keys.collect::<Result<Vec<_>>>()?;
             let all: Vec<&Tensor> = inputs.iter().chain(&keys).chain(&self.captured).collect();
-            return self.graph.call(&all);
+            let mut out = self.graph.call(&all)?;
+            self.check_results(&mut out)?;
+            return Ok(out);
         }
         let home = self.home(inputs)?;
         let ready = self.ready(home)?;
@@ -196,6 +234,8 @@ impl Program {
                     x.spec()
                 );
             }
+            // Where a check follows nothing is overwritten: the list refers to all of it a second time.
+            let held = (!self.after.is_empty()).then(|| inputs.clone());
             for _ in 0..self.keys {
                 inputs.push(stream::next_key().words().done()?);
             }
@@ -207,8 +247,24 @@ impl Program {
             if out.is_err() {
                 inputs.truncate(given);
             }
-            out
+            let mut out = out?;
+            if let Some(held) = held
+                && let Err(e) = self.check_results(&mut out)
+            {
+                *inputs = held;
+                return Err(e);
+            }
+            Ok(out)
         })
+    }
+
+    /// Takes summaries off the results, and refuses those that break their precondition.
+    fn check_results(&self, out: &mut Vec<Tensor>) -> Result<()> {
+        let own = out.len().saturating_sub(self.after.len());
+        for (summary, &precondition) in out.split_off(own).iter().zip(&self.after) {
+            ops::require::require_summary(summary, precondition)?;
+        }
+        Ok(())
     }
 
     /// The one backend that all inputs live on; the current one if there is none.

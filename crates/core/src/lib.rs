@@ -12,6 +12,7 @@ pub mod dim;
 pub mod shape;
 pub mod spec;
 pub mod host;
+pub mod precondition;
 pub mod outs;
 pub mod attr;
 pub mod op;

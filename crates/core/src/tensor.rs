@@ -215,7 +215,11 @@ impl Tensor {
             "item: {} has more or fewer than one element",
             self.spec()
         );
-        self.to_host()?.get(0)
+        // A number keeps all its digits, whatever dtype it would have beside nothing.
+        match self.lowest().repr() {
+            Repr::Scalar { value, weak: true } => Ok(*value),
+            _ => self.to_host()?.get(0),
+        }
     }
 
     /// Whether both are the very same tensor.

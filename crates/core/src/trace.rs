@@ -10,6 +10,7 @@ use crate::graph::{Arg, Graph, Output, Role, ScopeId, ValueId};
 use crate::infer::infer;
 use crate::op::Op;
 use crate::outs::Outs;
+use crate::precondition::Precondition;
 use crate::spec::Spec;
 use crate::tensor::{Repr, Tensor};
 use smallvec::SmallVec;
@@ -21,6 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 pub struct Trace {
     level: u32,
     abstract_: bool,
+    /// Whether what it records is one example of many.
+    mapped: AtomicBool,
     /// What messages call the function that is recorded.
     name: OnceLock<String>,
     closed: AtomicBool,
@@ -34,6 +37,19 @@ pub struct Recording {
     pub graph: Graph,
     /// The value of each of the graph's values, one level below; empty in a trace without values.
     pub values: Vec<Tensor>,
+    /// What must hold of values when the program runs.
+    kept: Vec<Kept>,
+}
+
+/// A precondition of a value that is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kept {
+    /// The value.
+    pub value: ValueId,
+    /// What must hold of it.
+    pub precondition: Precondition,
+    /// Whether the value is summaries of what the precondition speaks of.
+    pub is_summary: bool,
 }
 
 /// A finished recording of a trace without values.
@@ -75,6 +91,7 @@ impl Trace {
         let trace = Arc::new(Trace {
             level,
             abstract_: !with_values,
+            mapped: AtomicBool::new(false),
             name: OnceLock::new(),
             closed: AtomicBool::new(false),
             recording: Mutex::default(),
@@ -93,6 +110,16 @@ impl Trace {
     /// Whether it has no values.
     pub fn is_abstract(&self) -> bool {
         self.abstract_
+    }
+
+    /// Says that what it records is one example of many.
+    pub fn set_mapped(&self) {
+        self.mapped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what it records is one example of many.
+    pub fn is_mapped(&self) -> bool {
+        self.mapped.load(Ordering::Relaxed)
     }
 
     /// Says how messages call the function that is recorded; the first word counts.
@@ -152,6 +179,25 @@ impl Trace {
             Repr::Traced { trace, id, .. } if Arc::ptr_eq(trace, self) => Arg::Value(*id),
             _ => Arg::Const(x.clone()),
         }
+    }
+
+    /// Keeps a precondition for whoever runs the program.
+    pub fn keep(&self, kept: Kept) {
+        let mut r = self.recording();
+        if !r.kept.contains(&kept) {
+            r.kept.push(kept);
+        }
+    }
+
+    /// What was kept so far, which is then kept no more.
+    pub fn take_kept(&self) -> Vec<Kept> {
+        std::mem::take(&mut self.recording().kept)
+    }
+
+    /// The tensor of a value of a trace without values.
+    pub fn tensor_of(self: &Arc<Self>, id: ValueId) -> Tensor {
+        let spec = self.recording().graph.spec(id).clone();
+        self.tensor(spec, id, None)
     }
 
     /// Which value of this trace a tensor is, if it is one.

@@ -296,6 +296,15 @@ fn _has_values(x: &Object<'_>) -> PyResult<bool> {
     Ok(has_values(&operand("jit", x)?.tensor))
 }
 
+/// Whether an array is that of one example of many.
+#[pyfunction]
+fn _is_mapped(x: &Object<'_>) -> PyResult<bool> {
+    Ok(match operand("jit", x)?.tensor.lowest().repr() {
+        Repr::Traced { trace, .. } => trace.is_mapped(),
+        _ => false,
+    })
+}
+
 /// The same numbers below all derivatives that are being taken.
 #[pyfunction]
 fn _below<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
@@ -347,5 +356,6 @@ pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_has_values, m)?)?;
     m.add_function(wrap_pyfunction!(_put, m)?)?;
     m.add_function(wrap_pyfunction!(_below, m)?)?;
+    m.add_function(wrap_pyfunction!(_is_mapped, m)?)?;
     m.add_function(wrap_pyfunction!(flat::_flat, m)?)
 }

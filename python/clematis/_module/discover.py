@@ -47,8 +47,14 @@ class State:
 
     @value.setter
     def value(self, value: Any) -> None:
+        value = _core.asarray(value)
+        if _core._is_mapped(value):  # type: ignore[attr-defined]
+            raise TraceError(
+                f"vmap: state of {tuple(value.shape)} was set to the value of one example of many; call eval() before vmap,"
+                " or update state outside of the mapped function"
+            )
         # It outlives the call, so it cannot keep what a derivative would go back through.
-        self._value = detached(_core.asarray(value))
+        self._value = detached(value)
 
     def __repr__(self) -> str:
         return f"State({self._value!r})"

@@ -31,6 +31,24 @@ pub fn linear(x: &Tensor, w: &Tensor, b: Option<&Tensor>) -> Result<Tensor> {
     }
 }
 
+/// Rows of a table at indices that are in range.
+pub fn embedding(table: &Tensor, indices: &Tensor) -> Result<Tensor> {
+    ensure!(
+        table.rank() > 0,
+        Shape,
+        "embedding: a table {} has no rows",
+        table.spec()
+    );
+    ensure!(
+        indices.dtype().is_int(),
+        DType,
+        "embedding: indices are integers, not {}",
+        indices.spec()
+    );
+    let indices = ops::cast(indices, DType::INDEX).done()?;
+    ops::index::take_unchecked(table, &indices, 0)
+}
+
 /// softmax(q kᵀ scale) v; rows that a mask hides wholly give zeros.
 pub fn attention(
     q: &Tensor,
@@ -92,7 +110,8 @@ pub fn dropout(x: &Tensor, key: &Tensor, rate: f64) -> Result<Tensor> {
         return Ok(x.clone());
     }
     if rate == 1.0 {
-        return (x * 0.0).done();
+        // Not x times 0, which is NaN where x is infinite or NaN.
+        return ops::zeros_like(x).done();
     }
     let uniform = ops::bits::unit_uniform(key, DType::F32, x.shape())?;
     let keep = ops::greater_equal(&uniform, rate).done()?;

@@ -61,7 +61,9 @@ pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
     in_f32(logits, |logits| {
         let log = ops::composites::log_softmax(&logits, -1).done()?;
         let at = ops::expand_dims(labels, -1).done()?;
-        (-ops::squeeze(ops::take_along_axis(&log, &at, -1), -1)).done()
+        let at = ops::cast(at, DType::INDEX).done()?;
+        let picked = ops::index::take_along_unchecked(&log, &at, rank - 1)?;
+        (-ops::squeeze(picked, -1)).done()
     })
 }
 

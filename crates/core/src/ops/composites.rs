@@ -1,6 +1,6 @@
 //! Front functions of the composites.
 
-use super::{call, elementwise::promoted, with2};
+use super::{call, elementwise::promoted, require::require, with2};
 use crate::dim::Dim;
 use crate::dispatch::{apply, apply_one};
 use crate::dtype::{DType, Real};
@@ -10,6 +10,7 @@ use crate::expr::{Expr, IntoExpr};
 use crate::op::composite::ResizeMethod;
 use crate::op::{Composite, Pads, Takes};
 use crate::ops::linear::Padding;
+use crate::precondition::Precondition;
 use crate::shape::{Axes, IntoShape};
 use crate::tensor::Tensor;
 
@@ -89,8 +90,41 @@ pub fn log_softmax(x: impl IntoExpr, axis: i64) -> Expr {
 /// -log softmax at the label along the last axis, one per row.
 pub fn cross_entropy(logits: impl IntoExpr, labels: impl IntoExpr) -> Expr {
     with2(float(logits), labels, |logits, labels| {
+        let rank = logits.rank();
+        // A shape that does not fit is told of by the op itself.
+        let labels = match rank.checked_sub(1).map(|last| logits.shape().dims()[last]) {
+            Some(size) => class_numbers("cross_entropy", &labels, rank - 1, size)?,
+            None => labels,
+        };
         call(Composite::CrossEntropy {}, &[&logits, &labels]).done()
     })
+}
+
+/// Numbers of classes along an axis: an error where one is not from 0 to below its size. Negative ones do not count from the
+/// end, since -1 is what data has for no class.
+pub fn class_numbers(op: &'static str, labels: &Tensor, axis: usize, size: Dim) -> Result<Tensor> {
+    ensure!(
+        labels.dtype().is_int(),
+        DType,
+        "{op}: numbers of classes are integers, not {}",
+        labels.spec()
+    );
+    let Some(size) = size.value() else {
+        return Ok(labels.clone());
+    };
+    let rule = Precondition::Index {
+        op,
+        axis,
+        size,
+        wraps: false,
+    };
+    require(labels, rule)?;
+    // A program that is going to fail still needs a place to read at.
+    if size > 0 && !super::index::has_values(labels) {
+        let labels = super::elementwise::to_dtype(labels, DType::INDEX)?;
+        return super::clamp(&labels, 0, size - 1).done();
+    }
+    Ok(labels.clone())
 }
 
 fn with_optional(op: Composite, required: &[&Tensor], optional: &[Option<&Tensor>]) -> Expr {
@@ -113,6 +147,16 @@ fn with_optional(op: Composite, required: &[&Tensor], optional: &[Option<&Tensor
     call(op, &inputs)
 }
 
+/// An optional operand in the dtype of `x`. Beside a half it stays as it is, since that is computed in f32.
+fn beside(x: &Tensor, y: Option<&Tensor>) -> Result<Option<Tensor>> {
+    match y {
+        Some(y) if x.dtype() != y.dtype() && x.dtype().accumulator() == x.dtype() => {
+            super::elementwise::to_dtype(y, x.dtype()).map(Some)
+        }
+        _ => Ok(y.cloned()),
+    }
+}
+
 fn failed(e: crate::Error) -> Expr {
     Err(e).into_expr()
 }
@@ -125,6 +169,10 @@ pub fn layer_norm(
     axis: i64,
     epsilon: f64,
 ) -> Expr {
+    let (scale, bias) = match (beside(x, scale), beside(x, bias)) {
+        (Ok(scale), Ok(bias)) => (scale, bias),
+        (Err(e), _) | (_, Err(e)) => return failed(e),
+    };
     match x.shape().axis(axis, "layer_norm") {
         Ok(axis) => with_optional(
             Composite::LayerNorm {
@@ -132,7 +180,7 @@ pub fn layer_norm(
                 epsilon: Real(epsilon),
             },
             &[x],
-            &[scale, bias],
+            &[scale.as_ref(), bias.as_ref()],
         ),
         Err(e) => failed(e),
     }
@@ -140,6 +188,10 @@ pub fn layer_norm(
 
 /// Divided by the root mean square over the last axes from `axis` on, then scaled.
 pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: i64, epsilon: f64) -> Expr {
+    let scale = match beside(x, scale) {
+        Ok(scale) => scale,
+        Err(e) => return failed(e),
+    };
     match x.shape().axis(axis, "rms_norm") {
         Ok(axis) => with_optional(
             Composite::RmsNorm {
@@ -147,7 +199,7 @@ pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: i64, epsilon: f64) -> 
                 epsilon: Real(epsilon),
             },
             &[x],
-            &[scale],
+            &[scale.as_ref()],
         ),
         Err(e) => failed(e),
     }
@@ -162,6 +214,10 @@ pub fn group_norm(
     groups: usize,
     epsilon: f64,
 ) -> Expr {
+    let (scale, bias) = match (beside(x, scale), beside(x, bias)) {
+        (Ok(scale), Ok(bias)) => (scale, bias),
+        (Err(e), _) | (_, Err(e)) => return failed(e),
+    };
     match x.shape().axis(axis, "group_norm") {
         Ok(axis) => with_optional(
             Composite::GroupNorm {
@@ -170,7 +226,7 @@ pub fn group_norm(
                 epsilon: Real(epsilon),
             },
             &[x],
-            &[scale, bias],
+            &[scale.as_ref(), bias.as_ref()],
         ),
         Err(e) => failed(e),
     }
@@ -186,6 +242,10 @@ pub fn batch_norm(
     axis: i64,
     epsilon: f64,
 ) -> Expr {
+    let (scale, bias) = match (beside(x, scale), beside(x, bias)) {
+        (Ok(scale), Ok(bias)) => (scale, bias),
+        (Err(e), _) | (_, Err(e)) => return failed(e),
+    };
     match x.shape().axis(axis, "batch_norm") {
         Ok(axis) => with_optional(
             Composite::BatchNorm {
@@ -193,7 +253,7 @@ pub fn batch_norm(
                 epsilon: Real(epsilon),
             },
             &[x, mean, variance],
-            &[scale, bias],
+            &[scale.as_ref(), bias.as_ref()],
         ),
         Err(e) => failed(e),
     }
@@ -203,13 +263,23 @@ pub fn batch_norm(
 pub fn linear(x: impl IntoExpr, w: impl IntoExpr, b: Option<&Tensor>) -> Expr {
     with2(x, w, |x, w| {
         let (x, w) = promoted(x, w, Takes::Any)?;
-        with_optional(Composite::Linear {}, &[&x, &w], &[b]).done()
+        match b {
+            Some(b) if b.dtype() != x.dtype() || b.is_weak() => {
+                let all = super::elementwise::promote_all(&[&x, &w, b])?;
+                call(Composite::Linear {}, &all.iter().collect::<Vec<_>>()).done()
+            }
+            _ => with_optional(Composite::Linear {}, &[&x, &w], &[b]).done(),
+        }
     })
 }
 
 /// Rows of a table.
 pub fn embedding(table: impl IntoExpr, indices: impl IntoExpr) -> Expr {
     with2(table, indices, |table, indices| {
+        let indices = match table.shape().dims().first() {
+            Some(&rows) => super::index::held_in_range("embedding", &indices, 0, rows)?,
+            None => indices,
+        };
         call(Composite::Embedding {}, &[&table, &indices]).done()
     })
 }

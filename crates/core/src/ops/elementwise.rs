@@ -52,6 +52,21 @@ pub(crate) fn promoted(x: Tensor, y: Tensor, takes: Takes) -> Result<(Tensor, Te
     Ok((to_dtype(&x, dtype)?, to_dtype(&y, dtype)?))
 }
 
+/// All operands in the dtype that they meet in; plain numbers follow their neighbours.
+pub(crate) fn promote_all(xs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let mut strong = xs.iter().filter(|x| !x.is_weak()).map(|x| x.dtype());
+    let met = match strong.next() {
+        Some(first) => strong.fold(first, DType::promote),
+        None => xs
+            .iter()
+            .map(|x| x.dtype())
+            .fold(DType::Bool, DType::promote),
+    };
+    let numbers = xs.iter().filter(|x| x.is_weak());
+    let dtype = numbers.fold(met, |dtype, x| number_beside(x, dtype));
+    xs.iter().map(|x| to_dtype(x, dtype)).collect()
+}
+
 /// The element types for which the op alone gives the values that the function promises.
 pub fn unary_alone(op: Unary) -> Takes {
     match op {

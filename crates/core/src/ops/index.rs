@@ -1,15 +1,16 @@
 //! Reading and writing at indices.
 //!
-//! Indices count from the end when negative. While values are at hand an index out of range is an error; inside a
-//! traced function it is clipped, since nothing can be raised there.
+//! Indices count from the end when negative. An index out of range is an error: at once where values are at hand, else
+//! when the program runs that is being recorded.
 
-use super::{create::iota_like, elementwise::to_dtype, with2};
+use super::{create::iota_like, elementwise::to_dtype, require::require, with2};
 use crate::dim::Dim;
 use crate::dispatch::apply_one;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::{Expr, IntoExpr};
 use crate::op::{Composite, Dims, Gather, Op, OutOfRange, Scatter, ScatterKind, Slice};
+use crate::precondition::Precondition;
 use crate::shape::{Axes, Shape};
 use crate::tensor::{Repr, Tensor};
 use crate::{bail, ensure};
@@ -188,34 +189,60 @@ fn range_of(
     Ok((first.into(), (from + 1).into(), step))
 }
 
-/// Indices in range: negative ones moved to the front, and checked where their values are at hand.
-pub(crate) fn in_range(op: &str, indices: &Tensor, size: Dim) -> Result<Tensor> {
+/// Indices of an axis of this size, an error where one is out of range; negative ones moved to the front.
+pub fn in_range(op: &'static str, indices: &Tensor, axis: usize, size: Dim) -> Result<Tensor> {
     ensure!(
         indices.dtype().is_int(),
         DType,
         "{op}: indices are integers, not {}",
         indices.spec()
     );
-    let indices = super::materialize(&to_dtype(indices, DType::INDEX)?)?;
-    if let (Some(size), true) = (size.value(), has_values(&indices)) {
-        let host = indices.to_host()?;
-        for &i in host.bytes().as_slice::<i64>() {
-            ensure!(
-                (-size..size).contains(&i),
-                Index,
-                "{op}: index {i} is out of range for {size}"
-            );
-        }
-        if host.bytes().as_slice::<i64>().iter().all(|&i| i >= 0) {
-            return Ok(indices);
-        }
-    }
     let size = match size.value() {
-        Some(size) => size.into_expr(),
+        Some(size) => {
+            let rule = Precondition::Index {
+                op,
+                axis,
+                size,
+                wraps: true,
+            };
+            if has_values(indices) {
+                return moved_to_front(indices, rule, size);
+            }
+            // Of the operand as it was given: an input of the program is checked before it runs.
+            require(indices, rule)?;
+            size.into_expr()
+        }
         // A named size is counted when the program runs.
         None => super::sum(super::ones(Shape::from_dims([size]), DType::INDEX), 0),
     };
+    let indices = super::materialize(&to_dtype(indices, DType::INDEX)?)?;
     super::where_(super::less(&indices, 0), &indices + size, &indices).done()
+}
+
+/// The same where values are at hand: they are read once.
+fn moved_to_front(indices: &Tensor, rule: Precondition, size: i64) -> Result<Tensor> {
+    let indices = super::materialize(&to_dtype(indices, DType::INDEX)?)?;
+    let host = indices.to_host()?;
+    rule.check(&host)?;
+    if host.bytes().as_slice::<i64>().iter().all(|&i| i >= 0) {
+        return Ok(indices);
+    }
+    super::where_(super::less(&indices, 0), &indices + size, &indices).done()
+}
+
+/// The same for ops that have no meaning of their own for other indices: these stay inside also in a program that is going to
+/// fail.
+pub(crate) fn held_in_range(
+    op: &'static str,
+    indices: &Tensor,
+    axis: usize,
+    size: Dim,
+) -> Result<Tensor> {
+    let inside = in_range(op, indices, axis, size)?;
+    match size.value() {
+        Some(size) if size > 0 && !has_values(&inside) => super::clamp(&inside, 0, size - 1).done(),
+        _ => Ok(inside),
+    }
 }
 
 pub(crate) fn has_values(x: &Tensor) -> bool {
@@ -231,7 +258,7 @@ pub(crate) fn has_values(x: &Tensor) -> bool {
 pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     with2(x, indices, |x, indices| {
         let axis = x.shape().axis(axis, "take")?;
-        let indices = in_range("take", &indices, x.shape().dims()[axis])?;
+        let indices = in_range("take", &indices, axis, x.shape().dims()[axis])?;
         take_unchecked(&x, &indices, axis)
     })
 }
@@ -263,20 +290,25 @@ pub(crate) fn take_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Resul
 pub fn take_along_axis(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     with2(x, indices, |x, indices| {
         let axis = x.shape().axis(axis, "take_along_axis")?;
-        let indices = in_range("take_along_axis", &indices, x.shape().dims()[axis])?;
-        let others: Axes = (0..x.rank()).filter(|&a| a != axis).collect();
-        let vectors = super::expand_dims(&indices, -1).done()?;
-        let p = Gather {
-            offset_axes: Axes::default(),
-            collapsed: [axis].into(),
-            index_map: [axis].into(),
-            operand_batch: others.clone(),
-            index_batch: others,
-            slice_sizes: (0..x.rank()).map(|a| one_or_none(&x, a)).collect(),
-            mode: OutOfRange::Clip,
-        };
-        apply_one(&p.into(), &[&x, &vectors])
+        let indices = in_range("take_along_axis", &indices, axis, x.shape().dims()[axis])?;
+        take_along_unchecked(&x, &indices, axis)
     })
+}
+
+/// The same of indices that are in range.
+pub(crate) fn take_along_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Result<Tensor> {
+    let others: Axes = (0..x.rank()).filter(|&a| a != axis).collect();
+    let vectors = super::expand_dims(indices, -1).done()?;
+    let p = Gather {
+        offset_axes: Axes::default(),
+        collapsed: [axis].into(),
+        index_map: [axis].into(),
+        operand_batch: others.clone(),
+        index_batch: others,
+        slice_sizes: (0..x.rank()).map(|a| one_or_none(x, a)).collect(),
+        mode: OutOfRange::Clip,
+    };
+    apply_one(&p.into(), &[x, &vectors])
 }
 
 /// `x` with slices along an axis written, added, … at these indices.
@@ -290,7 +322,7 @@ pub fn put(
     with2(x, indices, |x, indices| {
         updates.into_expr().then(|updates| {
             let axis = x.shape().axis(axis, "put")?;
-            let indices = in_range("put", &indices, x.shape().dims()[axis])?;
+            let indices = in_range("put", &indices, axis, x.shape().dims()[axis])?;
             let rows = indices.rank();
             let window_axes: Axes = (0..x.rank() - 1)
                 .map(|i| if i < axis { i } else { i + rows })

@@ -126,12 +126,12 @@ pub fn vecdot(x: impl IntoExpr, y: impl IntoExpr, axis: i64) -> Expr {
 
 /// Sums of products by index letters: `einsum("bij,bjk->bik", &[&x, &y])`.
 pub fn einsum(equation: &str, xs: &[&Tensor]) -> Expr {
-    call(
-        Composite::Einsum {
-            equation: equation.into(),
-        },
-        xs,
-    )
+    let op = Composite::Einsum {
+        equation: equation.into(),
+    };
+    let all = super::elementwise::promote_all(xs);
+    all.and_then(|xs| call(op, &xs.iter().collect::<Vec<_>>()).done())
+        .into()
 }
 
 /// The general convolution: see `Conv`.

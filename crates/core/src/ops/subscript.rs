@@ -155,7 +155,7 @@ fn pick(x: &Tensor, parts: &[Subscript]) -> Result<Picked> {
     let mut arrays = Vec::with_capacity(places.len());
     for (slot, array) in places {
         let axis = axes[slot];
-        let array = in_range("index", &array, sliced.shape().dims()[axis])?;
+        let array = in_range("index", &array, axis, sliced.shape().dims()[axis])?;
         arrays.push((axis, array));
     }
     let refs: Vec<&Tensor> = arrays.iter().map(|(_, a)| a).collect();

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::expr::{Expr, IntoExpr};
 use crate::op::Composite;
 use crate::ops::{self, Ops, bits::unit_uniform};
+use crate::precondition::Precondition;
 use crate::shape::{IntoShape, Shape};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -246,7 +247,11 @@ pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: boo
         let population = weights.shape().known_size(last, "multinomial")?;
         let wide = weights.dtype().accumulator();
         let weights = weights.cast(wide).done()?;
-        check_weights(&weights)?;
+        let rule = |count| Precondition::Weights {
+            op: "multinomial",
+            count,
+        };
+        ops::require(&weights, rule(1))?;
         let logits = ops::log(&weights).done()?;
         if !replace {
             ensure!(
@@ -254,7 +259,7 @@ pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: boo
                 Value,
                 "multinomial: {count} of {population} without putting back"
             );
-            check_enough(&weights, population, count)?;
+            ops::require(&weights, rule(count))?;
             let noise = gumbel(key, logits.shape(), wide);
             let (_, places) = ops::top_k(&(&logits + noise).done()?, count)?;
             return Ok(places);
@@ -272,42 +277,6 @@ pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: boo
         let places = ops::searchsorted(&sums, &u, true).done()?;
         ops::minimum(places, population as i64 - 1).done()
     })
-}
-
-/// Without putting back, each draw needs a weight of its own; checked where values are at hand.
-fn check_enough(weights: &Tensor, population: usize, count: usize) -> Result<()> {
-    let Ok(host) = weights.to_host() else {
-        return Ok(());
-    };
-    for row in host.to_f64().chunks(population.max(1)) {
-        let some = row.iter().filter(|v| **v > 0.0).count();
-        ensure!(
-            count <= some,
-            Value,
-            "multinomial: {count} without putting back of {some} categories with a weight"
-        );
-    }
-    Ok(())
-}
-
-/// Weights must not be negative, and one of each row must be positive; checked where values are at hand.
-fn check_weights(weights: &Tensor) -> Result<()> {
-    let Ok(host) = weights.to_host() else {
-        return Ok(());
-    };
-    let values = host.to_f64();
-    let width = weights.shape().size(weights.rank() - 1).max(1);
-    for row in values.chunks(width) {
-        if let Some(bad) = row.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
-            bail!(Value, "multinomial: a weight of {bad}");
-        }
-        ensure!(
-            row.iter().sum::<f64>() > 0.0,
-            Value,
-            "multinomial: weights sum to 0"
-        );
-    }
-    Ok(())
 }
 
 /// 0 … n-1 in random order.
@@ -341,7 +310,7 @@ pub fn gamma(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: DTyp
         let wide = dtype.accumulator();
         let shape = shape_of(shape)?;
         let alpha = alpha.into_expr().done()?;
-        positive("gamma", "shape", &alpha)?;
+        positive("gamma", "a shape of", &alpha)?;
         let alpha = ops::broadcast_to(alpha.cast(wide), &shape).done()?;
         let log = log_gamma_draw(key, &shape, &alpha, wide)?;
         ops::exp(&log).cast(dtype).done()
@@ -349,21 +318,16 @@ pub fn gamma(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: DTyp
     draw().into()
 }
 
-/// Values where they are at hand; a plain number as it was given, not as an element type would round it.
-fn values(x: &Tensor) -> Vec<f64> {
-    match x.as_number() {
-        Some(v) => vec![v.as_f64()],
-        None => x.to_host().map(|host| host.to_f64()).unwrap_or_default(),
-    }
-}
-
-fn positive(op: &str, what: &str, x: &Tensor) -> Result<()> {
-    let wrong = |v: &f64| v.is_nan() || *v <= 0.0 || v.is_infinite();
-    match values(x).into_iter().find(wrong) {
-        Some(v) if v == f64::INFINITY => bail!(Value, "{op}: a {what} of {v} is not finite"),
-        Some(v) => bail!(Value, "{op}: a {what} of {v} is not positive"),
-        None => Ok(()),
-    }
+/// Positive and finite.
+fn positive(op: &'static str, what: &'static str, x: &Tensor) -> Result<()> {
+    let rule = Precondition::Within {
+        op,
+        what,
+        low: 0.0,
+        high: f64::MAX,
+        above: true,
+    };
+    ops::require(x, rule)
 }
 
 /// The logarithm of a gamma draw: small shapes give numbers that underflow.
@@ -431,8 +395,8 @@ pub fn beta(
         let shape = shape_of(shape)?;
         let (ka, kb) = key.split();
         let (a, b) = (a.into_expr().done()?, b.into_expr().done()?);
-        positive("beta", "parameter", &a)?;
-        positive("beta", "parameter", &b)?;
+        positive("beta", "a parameter of", &a)?;
+        positive("beta", "a parameter of", &b)?;
         let a = ops::broadcast_to(a.cast(wide), &shape).done()?;
         let b = ops::broadcast_to(b.cast(wide), &shape).done()?;
         let most = ops::maximum(&a, &b).done()?;
@@ -455,7 +419,7 @@ pub fn dirichlet(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: 
             Shape,
             "dirichlet: parameters need an axis"
         );
-        positive("dirichlet", "parameter", &alpha)?;
+        positive("dirichlet", "a parameter of", &alpha)?;
         let whole = shape_of(shape)?.join(alpha.shape());
         let alpha = ops::broadcast_to(alpha.cast(wide), &whole).done()?;
         let alpha = match alpha.shape().dims().last() {
@@ -480,14 +444,14 @@ pub fn poisson(key: &Key, shape: impl IntoShape, rate: impl IntoExpr, dtype: DTy
         } else {
             (DType::F32, f64::from(f32::MAX))
         };
-        match values(&rate)
-            .into_iter()
-            .find(|v| !(0.0..=most).contains(v))
-        {
-            Some(v) if v > most => bail!(Value, "poisson: a rate of {v} is not finite in {wide}"),
-            Some(v) => bail!(Value, "poisson: a rate of {v} is negative or no number"),
-            None => {}
-        }
+        let rule = Precondition::Within {
+            op: "poisson",
+            what: "a rate of",
+            low: 0.0,
+            high: most,
+            above: false,
+        };
+        ops::require(&rate, rule)?;
         let rate = ops::broadcast_to(rate.cast(wide), &shape).done()?;
         let (small_key, large_key) = key.split();
         let large = ops::greater_equal(&rate, 10.0).done()?;

@@ -38,7 +38,10 @@ pub fn cross_entropy_with_logits(
         let dtype = if met.is_inexact() { met } else { DType::FLOAT };
         let wide = ops::cast(&logits, dtype.accumulator()).done()?;
         let loss = match is_number {
-            true => ops::cross_entropy(ops::move_axis(&wide, at as i64, -1), &truth),
+            true => {
+                let truth = ops::class_numbers(op, &truth, at, logits.shape().dims()[at])?;
+                ops::cross_entropy(ops::move_axis(&wide, at as i64, -1), &truth)
+            }
             false => {
                 let truth = ops::cast(&truth, wide.dtype());
                 -ops::sum(truth * ops::log_softmax(&wide, at as i64), at as i64)

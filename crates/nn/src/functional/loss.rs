@@ -1,8 +1,9 @@
 //! Losses.
 
-use super::{common, float, real};
+use super::{common, float, has_values, real};
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::ops::{self, IntoAxes};
+use clematis_core::precondition::Precondition;
 use clematis_core::{DType, Result, Tensor, bail, ensure};
 
 /// What becomes of the single losses.
@@ -53,13 +54,35 @@ fn pair(op: &str, x: impl IntoExpr, y: impl IntoExpr) -> Result<(Tensor, Tensor,
     ))
 }
 
-/// Probabilities kept away from 0 and 1, whose logarithms have an end.
-fn clipped(op: &str, pred: &Tensor, epsilon: f64) -> Result<Tensor> {
+/// How far beyond 0 and 1 rounding may bring a probability: less than a unit in the last place of bfloat16 at 1.
+const ROUNDING: f64 = 4e-3;
+
+/// Probabilities kept away from 0 and 1, whose logarithms have an end. Where values are at hand, logits are refused.
+fn clipped(op: &'static str, pred: &Tensor, epsilon: f64) -> Result<Tensor> {
     ensure!(
         (0.0..=0.5).contains(&epsilon),
         Value,
         "{op}: an epsilon of {epsilon} is not between 0 and 0.5"
     );
+    if has_values(pred) {
+        let rule = Precondition::Within {
+            op,
+            what: "pred",
+            low: -ROUNDING,
+            high: 1.0 + ROUNDING,
+            above: false,
+        };
+        ops::require(pred, rule).map_err(|e| {
+            e.note(format!(
+                "pred is probabilities from 0 to 1; for logits there is {}",
+                if op.starts_with("binary") {
+                    "binary_cross_entropy_with_logits"
+                } else {
+                    "cross_entropy_with_logits"
+                }
+            ))
+        })?;
+    }
     ops::clamp(pred, epsilon, 1.0 - epsilon).done()
 }
 
@@ -71,13 +94,21 @@ pub fn cross_entropy(
     epsilon: f64,
     reduction: Reduction,
 ) -> Expr {
-    let build = || -> Result<Tensor> {
-        let (truth, pred, dtype) = pair("cross_entropy", truth, pred)?;
-        real("cross_entropy", &[&truth, &pred])?;
-        let pred = clipped("cross_entropy", &pred, epsilon)?;
-        ops::cast(-reduction.over(truth * ops::log(&pred), axis), dtype).done()
-    };
-    build().into()
+    entropy("cross_entropy", truth, pred, axis, epsilon, reduction).into()
+}
+
+fn entropy(
+    op: &'static str,
+    truth: impl IntoExpr,
+    pred: impl IntoExpr,
+    axis: i64,
+    epsilon: f64,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let (truth, pred, dtype) = pair(op, truth, pred)?;
+    real(op, &[&truth, &pred])?;
+    let pred = clipped(op, &pred, epsilon)?;
+    ops::cast(-reduction.over(truth * ops::log(&pred), axis), dtype).done()
 }
 
 /// The same where the truth is the number of a class.
@@ -109,9 +140,10 @@ pub fn sparse_cross_entropy(
             pred.spec()
         );
         let depth = pred.shape().dims()[at];
+        let truth = ops::class_numbers(op, &truth, at, depth)?;
         let hot = ops::one_hot(&truth, depth, pred.dtype());
         let hot = ops::move_axis(hot, -1, at as i64);
-        cross_entropy(hot, &pred, axis, epsilon, reduction).done()
+        entropy(op, hot, &pred, axis, epsilon, reduction)
     };
     build().into()
 }

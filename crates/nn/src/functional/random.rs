@@ -5,6 +5,7 @@
 
 use super::common;
 use clematis_core::expr::Expr;
+use clematis_core::precondition::Precondition;
 use clematis_core::random::{self, Key};
 use clematis_core::{Category, DType, Result, Shape, Tensor, bail, ensure, ops};
 
@@ -256,9 +257,14 @@ pub fn bernoulli(
     let build = || -> Result<Tensor> {
         let p = match (probs, logits) {
             (Some(p), None) => {
-                if let Some(v) = offender(p, |v| !(0.0..=1.0).contains(&v)) {
-                    bail!(Value, "bernoulli: a probability of {v}");
-                }
+                let rule = Precondition::Within {
+                    op: "bernoulli",
+                    what: "a probability of",
+                    low: 0.0,
+                    high: 1.0,
+                    above: false,
+                };
+                ops::require(p, rule)?;
                 p.clone()
             }
             (None, Some(logits)) => {
@@ -286,9 +292,14 @@ fn compute(xs: &[&Tensor]) -> DType {
 /// Gamma by shape and rate.
 pub fn gamma(key: &Key, shape: &Shape, alpha: &Tensor, rate: &Tensor, dtype: DType) -> Expr {
     let build = || -> Result<Tensor> {
-        if let Some(v) = offender(rate, |v| v.is_nan() || v <= 0.0 || v.is_infinite()) {
-            bail!(Value, "gamma: a rate of {v} is not positive and finite");
-        }
+        let rule = Precondition::Within {
+            op: "gamma",
+            what: "a rate of",
+            low: 0.0,
+            high: f64::MAX,
+            above: true,
+        };
+        ops::require(rate, rule)?;
         let wide = draw_dtype("gamma", dtype)?;
         let drawn = random::gamma(key, shape, alpha, wide);
         ops::cast(drawn / ops::cast(rate, wide), dtype).done()
