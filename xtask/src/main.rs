@@ -11,12 +11,14 @@ mod layers;
 mod lint;
 mod python;
 mod rows;
+mod sanitize;
 mod setup;
 mod shell;
 mod sizes;
 mod soak;
 mod source;
 mod suggest;
+mod targets;
 mod test;
 
 use std::process::ExitCode;
@@ -68,8 +70,13 @@ const VERBS: &[Verb] = &[
     },
     Verb {
         name: "test",
-        meaning: "everything CI runs: lint, every test and example in Rust and Python, the matrix; --all: all of it",
+        meaning: "everything CI runs: lint, every test and example in Rust and Python, the matrix; --all: all of it; --deep: Miri and sanitizers",
         run: test::run,
+    },
+    Verb {
+        name: "targets",
+        meaning: "check that the library compiles for Linux, macOS and Windows, on x86-64 and aarch64",
+        run: |args| none(args).and_then(|()| targets::run()),
     },
     Verb {
         name: "rows",

@@ -4,26 +4,31 @@ use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failure, Outcome, lint, python, rows, shell};
+use crate::{Failure, Outcome, lint, python, rows, sanitize, shell};
 
 pub fn run(args: &[String]) -> Outcome {
+    let mut total = Count::default();
+    let mut faults = Vec::new();
     let all = match args {
         [] => false,
         [flag] if flag == "--all" => true,
+        [flag] if flag == "--deep" => {
+            total += sanitized(&mut faults, true);
+            return end(total, &faults);
+        }
         [other, ..] => {
             return Err(Failure::Usage(format!(
-                "test takes `--all` or nothing, not `{other}`"
+                "test takes `--all`, `--deep` or nothing, not `{other}`"
             )));
         }
     };
-    let mut total = Count::default();
-    let mut faults = Vec::new();
 
     if let Err(failure) = lint::run() {
         total.failed += 1;
         faults.push(failure.message());
     }
     total += tests(&mut faults)?;
+    total += sanitized(&mut faults, false);
     for example in examples(&shell::root().join("crates"))? {
         match shell::run(Command::new(built(&example)?)) {
             Ok(()) => total.passed += 1,
@@ -42,7 +47,22 @@ pub fn run(args: &[String]) -> Outcome {
         }
     }
 
-    for fault in &faults {
+    end(total, &faults)
+}
+
+/// Miri and sanitizers, the short form or all of it; a step counts as one.
+fn sanitized(faults: &mut Vec<String>, deep: bool) -> Count {
+    let before = faults.len();
+    let passed = sanitize::run(deep, faults);
+    Count {
+        passed,
+        failed: faults.len() - before,
+    }
+}
+
+/// The faults, then one line that says how much passed.
+fn end(total: Count, faults: &[String]) -> Outcome {
+    for fault in faults {
         eprintln!("{fault}");
     }
     println!("{} passed, {} failed", total.passed, total.failed);

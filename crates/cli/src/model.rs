@@ -125,7 +125,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     let wrong = |e: std::io::Error| Error::new(format!("{}: {e}", path.display()));
     let (mut file, size) = file::open("read", path).map_err(Error::from_engine)?;
     let room = usize::try_from(size).unwrap_or(usize::MAX);
-    clematis::host::check_room("read", room).map_err(|e| in_file(path, &e))?;
+    clematis::limit::check_room("read", room).map_err(|e| in_file(path, &e))?;
     let (_, watched) = terminal::watched();
     let bar = (watched && size > 1 << 26).then(|| {
         let bar = ProgressBar::new(size);
@@ -144,7 +144,12 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     // No more than was said, as files of the kernel's and growing ones have it.
     while all.len() < room {
         let more = (room - all.len()).min(1 << 24) as u64;
-        if (&mut file).take(more).read_to_end(&mut all).map_err(wrong)? == 0 {
+        if (&mut file)
+            .take(more)
+            .read_to_end(&mut all)
+            .map_err(wrong)?
+            == 0
+        {
             break;
         }
         if let Some(bar) = &bar {

@@ -15,7 +15,7 @@ use clematis_core::{
     Composite, DType, Error, Executable, Op, Result, Role, Shape, Spec, Tensor, bail,
 };
 use clematis_native::buffer::concrete;
-use clematis_native::parallel::{self, Parts};
+use clematis_native::parallel::{self, Columns};
 use clematis_native::{Buffer, backend};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -382,7 +382,8 @@ impl Batch {
             let Some(bytes) = out.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
                 bail!(Internal, "compile: memory of a chain's result is shared");
             };
-            parts.push(Parts::new(bytes.as_mut_slice::<u8>()));
+            let each = bytes.len() / self.count().max(1);
+            parts.push(Columns::chunks(bytes.as_mut_slice::<u8>(), each));
         }
         let failed: Mutex<Option<Error>> = Mutex::new(None);
         let lock = || failed.lock().unwrap_or_else(|e| e.into_inner());
@@ -399,7 +400,7 @@ impl Batch {
                 let mut given = given.collect::<Result<Vec<Tensor>>>()?;
                 let made = self.body.run(&mut given)?;
                 let mut pairs = parts.iter().zip(&made);
-                pairs.try_for_each(|(all, x)| write(all, task, task, x))
+                pairs.try_for_each(|(all, x)| write(&mut all.take(task), 0, x))
             };
             if let Err(e) = run() {
                 lock().get_or_insert(e);

@@ -10,6 +10,7 @@ use crate::space::{Class, Space, value};
 use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::op::{Binary, Compare, ReduceKind, Unary};
 use clematis_core::{Composite, DType, Op, Result, Shape, Spec, bail};
+use clematis_native::kernel::rows::map1;
 use clematis_native::kernel::{binary, unary};
 use std::collections::HashMap;
 
@@ -22,17 +23,21 @@ type Row = fn(&mut [f32], &[f32]);
 /// What is done to operands, by their numbers among the values of the program.
 #[derive(Clone, Copy)]
 pub enum Code {
+    /// Gives floats.
+    Float(FloatCode),
+    /// Gives truth values.
+    Bool(BoolCode),
+}
+
+/// An instruction that gives floats.
+#[derive(Clone, Copy)]
+pub enum FloatCode {
     Unary(Row, u16),
-    Truth(fn(&mut [u8], &[f32]), u16),
     Binary(Binary, fn(&mut [f32], &[f32], &[f32]), u16, u16),
     /// The same with one number for each row, or for all elements; whether that comes first.
     ByRow(Binary, bool, ByRow, u16, u16),
     /// Two of those in one pass.
     Pair(Triple, u16, u16, u16),
-    Compare(fn(&mut [u8], &[f32], &[f32]), u16, u16),
-    Not(u16),
-    And(u16, u16),
-    Or(u16, u16),
     Select(u16, u16, u16),
     ToFloat(u16),
     /// `√x` of what is positive, 0 of anything else: what a select between both computes.
@@ -44,57 +49,93 @@ pub enum Code {
     Spread(u16),
 }
 
+/// An instruction that gives truth values.
+#[derive(Clone, Copy)]
+pub enum BoolCode {
+    Unary(fn(&mut [u8], &[f32]), u16),
+    Compare(fn(&mut [u8], &[f32], &[f32]), u16, u16),
+    Not(u16),
+    And(u16, u16),
+    Or(u16, u16),
+}
+
 impl Code {
     /// Whether truth values come out, not floats.
     pub(crate) fn gives_truth(&self) -> bool {
-        matches!(
-            self,
-            Code::Truth(..) | Code::Compare(..) | Code::Not(_) | Code::And(..) | Code::Or(..)
-        )
+        matches!(self, Code::Bool(_))
     }
 
     pub(crate) fn args(&self) -> Vec<u16> {
         match *self {
-            Code::Unary(_, a)
-            | Code::Truth(_, a)
-            | Code::Not(a)
-            | Code::ToFloat(a)
-            | Code::Root(a)
-            | Code::Sum(a)
-            | Code::Max(a)
-            | Code::Spread(a) => vec![a],
-            Code::Binary(_, _, a, b)
-            | Code::ByRow(_, _, _, a, b)
-            | Code::SumOfProducts(a, b)
-            | Code::Compare(_, a, b)
-            | Code::And(a, b)
-            | Code::Or(a, b) => vec![a, b],
-            Code::Select(a, b, c) | Code::Pair(_, a, b, c) => vec![a, b, c],
+            Code::Float(code) => match code {
+                FloatCode::Unary(_, a)
+                | FloatCode::ToFloat(a)
+                | FloatCode::Root(a)
+                | FloatCode::Sum(a)
+                | FloatCode::Max(a)
+                | FloatCode::Spread(a) => vec![a],
+                FloatCode::Binary(_, _, a, b)
+                | FloatCode::ByRow(_, _, _, a, b)
+                | FloatCode::SumOfProducts(a, b) => vec![a, b],
+                FloatCode::Select(a, b, c) | FloatCode::Pair(_, a, b, c) => vec![a, b, c],
+            },
+            Code::Bool(code) => match code {
+                BoolCode::Unary(_, a) | BoolCode::Not(a) => vec![a],
+                BoolCode::Compare(_, a, b) | BoolCode::And(a, b) | BoolCode::Or(a, b) => vec![a, b],
+            },
+        }
+    }
+
+    /// The same on other operands.
+    pub(crate) fn with_args(self, f: impl Fn(u16) -> u16) -> Code {
+        match self {
+            Code::Float(code) => Code::Float(match code {
+                FloatCode::Unary(row, a) => FloatCode::Unary(row, f(a)),
+                FloatCode::Binary(op, row, a, b) => FloatCode::Binary(op, row, f(a), f(b)),
+                FloatCode::ByRow(op, swapped, row, a, b) => {
+                    FloatCode::ByRow(op, swapped, row, f(a), f(b))
+                }
+                FloatCode::SumOfProducts(a, b) => FloatCode::SumOfProducts(f(a), f(b)),
+                FloatCode::Pair(row, a, b, c) => FloatCode::Pair(row, f(a), f(b), f(c)),
+                FloatCode::Select(a, b, c) => FloatCode::Select(f(a), f(b), f(c)),
+                FloatCode::ToFloat(a) => FloatCode::ToFloat(f(a)),
+                FloatCode::Root(a) => FloatCode::Root(f(a)),
+                FloatCode::Sum(a) => FloatCode::Sum(f(a)),
+                FloatCode::Max(a) => FloatCode::Max(f(a)),
+                FloatCode::Spread(a) => FloatCode::Spread(f(a)),
+            }),
+            Code::Bool(code) => Code::Bool(match code {
+                BoolCode::Unary(row, a) => BoolCode::Unary(row, f(a)),
+                BoolCode::Compare(row, a, b) => BoolCode::Compare(row, f(a), f(b)),
+                BoolCode::Not(a) => BoolCode::Not(f(a)),
+                BoolCode::And(a, b) => BoolCode::And(f(a), f(b)),
+                BoolCode::Or(a, b) => BoolCode::Or(f(a), f(b)),
+            }),
         }
     }
 }
 
-impl Code {
-    /// The same on other operands.
-    pub(crate) fn with_args(self, f: impl Fn(u16) -> u16) -> Code {
-        match self {
-            Code::Unary(row, a) => Code::Unary(row, f(a)),
-            Code::Truth(row, a) => Code::Truth(row, f(a)),
-            Code::Binary(op, row, a, b) => Code::Binary(op, row, f(a), f(b)),
-            Code::ByRow(op, swapped, row, a, b) => Code::ByRow(op, swapped, row, f(a), f(b)),
-            Code::SumOfProducts(a, b) => Code::SumOfProducts(f(a), f(b)),
-            Code::Pair(row, a, b, c) => Code::Pair(row, f(a), f(b), f(c)),
-            Code::Compare(row, a, b) => Code::Compare(row, f(a), f(b)),
-            Code::Not(a) => Code::Not(f(a)),
-            Code::And(a, b) => Code::And(f(a), f(b)),
-            Code::Or(a, b) => Code::Or(f(a), f(b)),
-            Code::Select(a, b, c) => Code::Select(f(a), f(b), f(c)),
-            Code::ToFloat(a) => Code::ToFloat(f(a)),
-            Code::Root(a) => Code::Root(f(a)),
-            Code::Sum(a) => Code::Sum(f(a)),
-            Code::Max(a) => Code::Max(f(a)),
-            Code::Spread(a) => Code::Spread(f(a)),
-        }
+impl From<FloatCode> for Code {
+    fn from(code: FloatCode) -> Self {
+        Code::Float(code)
+    }
+}
+
+impl From<BoolCode> for Code {
+    fn from(code: BoolCode) -> Self {
+        Code::Bool(code)
+    }
+}
+
+/// The number of a value or register; an error beyond what a program can number, which groups stay far below.
+pub(crate) fn number(at: usize) -> Result<u16> {
+    match u16::try_from(at) {
+        Ok(number) => Ok(number),
+        Err(_) => bail!(
+            Internal,
+            "compile: a group of more than {at} values, the most is {}",
+            u16::MAX
+        ),
     }
 }
 
@@ -247,11 +288,11 @@ pub fn lower(graph: &Graph, unit: &Unit, needed: &dyn Fn(usize) -> bool) -> Resu
         registers: [0, 0],
         ops,
     };
-    program.drop_dead();
-    program.shorten();
-    program.pair_up();
-    program.place_targets();
-    program.hand_out();
+    program.drop_dead()?;
+    program.shorten()?;
+    program.pair_up()?;
+    program.place_targets()?;
+    program.hand_out()?;
     Ok(program)
 }
 
@@ -291,14 +332,15 @@ impl Lowering<'_> {
         if by_rows { Class::Row } else { class }
     }
 
-    fn push(&mut self, truth: bool, class: Class) -> u16 {
+    fn push(&mut self, truth: bool, class: Class) -> Result<u16> {
+        let at = number(self.values.len())?;
         self.values.push(Value {
             truth,
             class,
             register: 0,
             sink: None,
         });
-        self.values.len() as u16 - 1
+        Ok(at)
     }
 
     fn source(&mut self, arg: &Arg, class: Class, node: &Node) -> Result<u16> {
@@ -314,7 +356,7 @@ impl Lowering<'_> {
             return Ok(at);
         }
         let spec = self.graph.arg_spec(arg);
-        let at = self.push(spec.dtype == DType::Bool, class);
+        let at = self.push(spec.dtype == DType::Bool, class)?;
         let shape = match class {
             Class::Full => self.space.shape.clone(),
             Class::Row if self.space.is_row(&spec.shape) => spec.shape.clone(),
@@ -334,7 +376,8 @@ impl Lowering<'_> {
         Ok(at)
     }
 
-    fn code(&mut self, code: Code, class: Class) -> u16 {
+    fn code(&mut self, code: impl Into<Code>, class: Class) -> Result<u16> {
+        let code = code.into();
         self.codes.push(code);
         self.push(code.gives_truth(), class)
     }
@@ -355,7 +398,7 @@ impl Lowering<'_> {
         if let Some(&spread) = self.spread.get(&at) {
             return Ok(spread);
         }
-        let spread = self.code(Code::Spread(at), Class::Full);
+        let spread = self.code(FloatCode::Spread(at), Class::Full)?;
         self.spread.insert(at, spread);
         Ok(spread)
     }
@@ -373,36 +416,38 @@ impl Lowering<'_> {
         let from_truth = self.values[a as usize].truth;
         if let Some(x) = self.positive_root(node) {
             let x = self.operand(&x, reads, node)?;
-            let made = self.code(Code::Root(x), class);
+            let made = self.code(FloatCode::Root(x), class)?;
             self.made.insert(out(node), made);
             return Ok(());
         }
-        let code = match &node.op {
-            Op::Unary(_) if from_truth => Code::Not(a),
-            Op::Unary(Unary::Square) => Code::Binary(Binary::Mul, square, a, a),
+        let code: Code = match &node.op {
+            Op::Unary(_) if from_truth => BoolCode::Not(a).into(),
+            Op::Unary(Unary::Square) => FloatCode::Binary(Binary::Mul, square, a, a).into(),
             Op::Unary(u) => match (unary::row(*u), unary::truth_row(*u)) {
-                (Some(row), _) => Code::Unary(row, a),
-                (_, Some(row)) => Code::Truth(row, a),
+                (Some(row), _) => FloatCode::Unary(row, a).into(),
+                (_, Some(row)) => BoolCode::Unary(row, a).into(),
                 _ => bail!(Internal, "compile: no kernel for {}", u.name()),
             },
-            Op::Binary(Binary::LogicalAnd | Binary::BitwiseAnd) if from_truth => Code::And(a, b),
-            Op::Binary(_) if from_truth => Code::Or(a, b),
+            Op::Binary(Binary::LogicalAnd | Binary::BitwiseAnd) if from_truth => {
+                BoolCode::And(a, b).into()
+            }
+            Op::Binary(_) if from_truth => BoolCode::Or(a, b).into(),
             Op::Binary(op) => match binary::row(*op) {
-                Some(row) => Code::Binary(*op, row, a, b),
+                Some(row) => FloatCode::Binary(*op, row, a, b).into(),
                 None => bail!(Internal, "compile: no kernel for {}", op.name()),
             },
-            Op::Compare(op) => Code::Compare(binary::compare_row(*op), a, b),
-            Op::Select => Code::Select(a, b, c),
-            Op::Cast(_) => Code::ToFloat(a),
-            Op::Call(op) => Code::Unary(activation(op)?, a),
-            Op::Reduce(p) if p.kind == ReduceKind::Max => Code::Max(a),
-            Op::Reduce(_) => Code::Sum(a),
+            Op::Compare(op) => BoolCode::Compare(binary::compare_row(*op), a, b).into(),
+            Op::Select => FloatCode::Select(a, b, c).into(),
+            Op::Cast(_) => FloatCode::ToFloat(a).into(),
+            Op::Call(op) => FloatCode::Unary(activation(op)?, a).into(),
+            Op::Reduce(p) if p.kind == ReduceKind::Max => FloatCode::Max(a).into(),
+            Op::Reduce(_) => FloatCode::Sum(a).into(),
             // The same elements under another shape; or each repeated along its row.
             Op::Reshape(_) | Op::Broadcast(_) if class == Class::Row => {
                 self.made.insert(out(node), a);
                 return Ok(());
             }
-            Op::Reshape(_) | Op::Broadcast(_) => Code::Spread(a),
+            Op::Reshape(_) | Op::Broadcast(_) => FloatCode::Spread(a).into(),
             other => bail!(Internal, "compile: {} in a group", other.name()),
         };
         let wanted = self.graph.values[out(node)].dtype;
@@ -413,7 +458,7 @@ impl Lowering<'_> {
                 node.op.name()
             );
         }
-        let made = self.code(code, class);
+        let made = self.code(code, class)?;
         self.made.insert(out(node), made);
         Ok(())
     }
@@ -453,9 +498,7 @@ impl Lowering<'_> {
 
 /// `x · x`, as an instruction that may be one of a pair.
 fn square(out: &mut [f32], x: &[f32], _: &[f32]) {
-    if let Some(row) = unary::row(Unary::Square) {
-        row(out, x);
-    }
+    map1(out, x, |x| x * x);
 }
 
 fn activation(c: &Composite) -> Result<Row> {

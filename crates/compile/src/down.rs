@@ -10,7 +10,7 @@ use clematis_core::graph::Graph;
 use clematis_core::op::ReduceKind;
 use clematis_core::{DType, Op, Spec};
 use clematis_native::kernel::reduce::{BUNCH, rows_of_piece};
-use clematis_native::multiversion;
+use clematis_native::kernel::rows::accumulate;
 
 /// Sizes of the last axis that are worth it: whole vectors, and few enough for sums of each task.
 const COLUMNS: std::ops::RangeInclusive<usize> = 16..=4096;
@@ -90,14 +90,6 @@ pub fn attach(graph: &Graph, mut units: Vec<Unit>) -> Vec<Unit> {
     units
 }
 
-multiversion! {
-    fn add(sums: &mut [f32], row: &[f32]) {
-        for (sum, &x) in sums.iter_mut().zip(row) {
-            *sum += x;
-        }
-    }
-}
-
 /// Elements that a task needs for sums of so many columns: those of all its rows, and of a bunch of them.
 pub(crate) fn room(columns: usize) -> usize {
     2 * columns
@@ -115,10 +107,10 @@ pub(crate) fn add_rows(room: &mut [f32], rows: &[f32], done: usize) {
     let (all, bunch) = room.split_at_mut(columns);
     for (at, row) in (done..).zip(rows.chunks_exact(columns)) {
         if at > 0 && at.is_multiple_of(BUNCH) {
-            add(all, bunch);
+            accumulate(all, bunch);
             bunch.fill(0.0);
         }
-        add(bunch, row);
+        accumulate(bunch, row);
     }
 }
 
@@ -127,10 +119,10 @@ pub(crate) fn collect(out: &mut [f32], rooms: &mut [f32]) {
     let columns = out.len();
     for (at, room) in rooms.chunks_exact_mut(room(columns)).enumerate() {
         let (all, bunch) = room.split_at_mut(columns);
-        add(all, bunch);
+        accumulate(all, bunch);
         match at {
             0 => out.copy_from_slice(all),
-            _ => add(out, all),
+            _ => accumulate(out, all),
         }
     }
 }

@@ -10,6 +10,10 @@ use crate::space::{Part, Space, part, value};
 use clematis_core::Op;
 use clematis_core::graph::Graph;
 
+/// The most nodes of a unit. A program numbers its values with 16 bits, and a node has at most seven: its result, and three
+/// operands that are read and repeated.
+const MOST: usize = 8192;
+
 /// Nodes that run together, in the order of the graph; one alone has no space.
 #[derive(Clone, Debug)]
 pub struct Unit {
@@ -155,6 +159,10 @@ impl Groups<'_> {
                 let Some(with) = with.filter(|_| !self.ended[m]) else {
                     continue;
                 };
+                let nodes = |&u: &usize| self.units[u].nodes.len();
+                if joined.iter().chain([&m]).map(nodes).sum::<usize>() >= MOST {
+                    continue;
+                }
                 let alike = space.as_ref().is_none_or(|s| s.shape == with.shape);
                 joined.push(m);
                 if !alike || !self.can_be_one(&joined, &makers) {

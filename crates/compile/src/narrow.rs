@@ -4,9 +4,11 @@
 use clematis_core::op::Dot;
 use clematis_core::{DType, Result, Shape, Spec, Tensor, ensure};
 use clematis_native::buffer::{concrete, contiguous};
+use clematis_native::kernel::rows::dot_block;
 use clematis_native::layout::View;
+use clematis_native::parallel::{self, Columns};
 use clematis_native::simd::{self, Level, NARROW};
-use clematis_native::{Buffer, backend, memory, multiversion, parallel};
+use clematis_native::{Buffer, backend, memory};
 
 /// Rows and columns of the result that stay in registers.
 const ROWS: usize = 4;
@@ -15,25 +17,6 @@ const COLUMNS: usize = 64;
 const FEW: usize = 48;
 /// Sums of a task: a hand-over takes as long as a tenth of one.
 const TASK: usize = 1 << 22;
-
-multiversion! {
-    /// `out[i][j] = Σ a[i][p] b[p][j]`, summed in the order of `p`.
-    fn block(out: &mut [[f32; COLUMNS]; ROWS], a: &[&[f32]; ROWS], b: &[f32], step: usize) {
-        let mut sums = [[0f32; COLUMNS]; ROWS];
-        let k = a[0].len();
-        let a: [&[f32]; ROWS] = std::array::from_fn(|i| &a[i][..k]);
-        for p in 0..k {
-            let Some(b) = b[p * step..].first_chunk::<COLUMNS>() else { break };
-            for i in 0..ROWS {
-                let x = a[i][p];
-                for j in 0..COLUMNS {
-                    sums[i][j] = x.mul_add(b[j], sums[i][j]);
-                }
-            }
-        }
-        *out = sums;
-    }
-}
 
 /// Rows and columns that stay in registers where the right operand is packed.
 const PACKED_ROWS: usize = NARROW.0;
@@ -135,16 +118,16 @@ pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>
     let mut bytes = memory::alloc("dot_general", out)?;
     // A task has whole blocks of columns, so the same sums are taken whoever takes them.
     let width = (TASK / (m * k)).max(COLUMNS).div_ceil(COLUMNS) * COLUMNS;
-    let parts = parallel::Parts::new(bytes.as_mut_slice::<f32>()).watched();
+    let columns = Columns::new(bytes.as_mut_slice::<f32>(), n, width);
     parallel::for_tasks(n.div_ceil(width), |task| {
-        let mut part = parts.task(task);
+        let mut part = columns.take(task);
         let mut sums = [[0f32; COLUMNS]; ROWS];
         for first in (0..m).step_by(ROWS) {
             let rows: [&[f32]; ROWS] = std::array::from_fn(|i| row(&a, (first + i).min(m - 1), k));
             for column in (task * width..n.min((task + 1) * width)).step_by(COLUMNS) {
-                block(&mut sums, &rows, &b.data[b.offset + column..], step);
+                dot_block(&mut sums, &rows, &b.data[b.offset + column..], step);
                 for (i, sums) in sums.iter().enumerate().take(m - first) {
-                    part.slice((first + i) * n + column, COLUMNS)
+                    part.slice(first + i, column - task * width, COLUMNS)
                         .copy_from_slice(sums);
                 }
             }

@@ -2,9 +2,10 @@
 //!
 //! Both round as they would by themselves, so the bits are those of two instructions.
 
-use crate::code::{Code, Program};
+use crate::code::{Code, FloatCode, Program};
+use clematis_core::Result;
 use clematis_core::op::Binary;
-use clematis_native::multiversion;
+use clematis_native::kernel::rows::{map1, map2, map3};
 
 /// A kernel of one row with three operands, of which some are one number for the whole row.
 #[derive(Clone, Copy)]
@@ -21,33 +22,15 @@ type Row3 = fn(&mut [f32], &[f32], &[f32], &[f32]);
 /// A kernel of one row with a number for the whole row.
 pub type ByRow = fn(&mut [f32], &[f32], f32);
 
-multiversion! {
-    fn each[F: Fn(f32, f32, f32) -> f32](out: &mut [f32], x: &[f32], y: &[f32], z: &[f32], f: F) {
-        for (((out, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {
-            *out = f(x, y, z);
-        }
-    }
-    fn each_of_two[F: Fn(f32, f32) -> f32](out: &mut [f32], x: &[f32], y: &[f32], f: F) {
-        for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-            *out = f(x, y);
-        }
-    }
-    fn each_of_one[F: Fn(f32) -> f32](out: &mut [f32], x: &[f32], f: F) {
-        for (out, &x) in out.iter_mut().zip(x) {
-            *out = f(x);
-        }
-    }
-}
-
 /// `x op y` with one `y` for the row, or `y op x` if swapped; `None` for anything but arithmetic.
 pub fn by_row(op: Binary, swapped: bool) -> Option<ByRow> {
     Some(match (op, swapped) {
-        (Binary::Add, _) => |out, x, y| each_of_one(out, x, |x| x + y),
-        (Binary::Mul, _) => |out, x, y| each_of_one(out, x, |x| x * y),
-        (Binary::Sub, false) => |out, x, y| each_of_one(out, x, |x| x - y),
-        (Binary::Sub, true) => |out, x, y| each_of_one(out, x, |x| y - x),
-        (Binary::Div, false) => |out, x, y| each_of_one(out, x, |x| x / y),
-        (Binary::Div, true) => |out, x, y| each_of_one(out, x, |x| y / x),
+        (Binary::Add, _) => |out, x, y| map1(out, x, |x| x + y),
+        (Binary::Mul, _) => |out, x, y| map1(out, x, |x| x * y),
+        (Binary::Sub, false) => |out, x, y| map1(out, x, |x| x - y),
+        (Binary::Sub, true) => |out, x, y| map1(out, x, |x| y - x),
+        (Binary::Div, false) => |out, x, y| map1(out, x, |x| x / y),
+        (Binary::Div, true) => |out, x, y| map1(out, x, |x| y / x),
         _ => return None,
     })
 }
@@ -59,15 +42,11 @@ fn row(first: Binary, then: Binary, swapped: bool, [y_row, z_row]: [bool; 2]) ->
         (|$x:ident, $y:ident, $z:ident| $body:expr) => {
             match (y_row, z_row) {
                 (false, false) => {
-                    Triple::Full(|out, x, y, z| each(out, x, y, z, |$x, $y, $z| $body))
+                    Triple::Full(|out, x, y, z| map3(out, x, y, z, |$x, $y, $z| $body))
                 }
-                (true, false) => {
-                    Triple::SecondRow(|out, x, $y, z| each_of_two(out, x, z, |$x, $z| $body))
-                }
-                (false, true) => {
-                    Triple::ThirdRow(|out, x, y, $z| each_of_two(out, x, y, |$x, $y| $body))
-                }
-                (true, true) => Triple::BothRows(|out, x, $y, $z| each_of_one(out, x, |$x| $body)),
+                (true, false) => Triple::SecondRow(|out, x, $y, z| map2(out, x, z, |$x, $z| $body)),
+                (false, true) => Triple::ThirdRow(|out, x, y, $z| map2(out, x, y, |$x, $y| $body)),
+                (true, true) => Triple::BothRows(|out, x, $y, $z| map1(out, x, |$x| $body)),
             }
         };
     }
@@ -111,10 +90,13 @@ impl Program {
         uses
     }
 
-    /// The instruction that makes a value.
-    fn maker(&self, value: u16) -> Option<Code> {
+    /// The instruction that makes a value, if that is a float.
+    fn maker(&self, value: u16) -> Option<FloatCode> {
         let at = (value as usize).checked_sub(self.sources.len())?;
-        self.codes.get(at).copied()
+        match self.codes.get(at)? {
+            Code::Float(code) => Some(*code),
+            Code::Bool(_) => None,
+        }
     }
 
     /// Whether a value is one float for all elements.
@@ -125,18 +107,21 @@ impl Program {
 
     /// Arithmetic with what is repeated along a row, or everywhere, takes the one number, and sums take what is summed without
     /// writing it.
-    pub(crate) fn shorten(&mut self) {
+    pub(crate) fn shorten(&mut self) -> Result<()> {
         let uses = self.uses();
         let long = self.space.columns() >= SHORTEST;
         let repeated = |value: u16| match self.maker(value) {
-            Some(Code::Spread(row)) if long => Some(row),
+            Some(FloatCode::Spread(row)) if long => Some(row),
             _ if self.is_number(value) => Some(value),
             _ => None,
         };
         let mut codes = self.codes.clone();
         for code in &mut codes {
+            let Code::Float(code) = code else {
+                continue;
+            };
             match *code {
-                Code::Binary(op, _, a, b) => {
+                FloatCode::Binary(op, _, a, b) => {
                     let either = matches!(op, Binary::Add | Binary::Mul);
                     let (other, row, swapped) = match (repeated(a), repeated(b)) {
                         (None, Some(row)) => (a, row, false),
@@ -144,33 +129,36 @@ impl Program {
                         _ => continue,
                     };
                     if let Some(kernel) = by_row(op, swapped) {
-                        *code = Code::ByRow(op, swapped, kernel, other, row);
+                        *code = FloatCode::ByRow(op, swapped, kernel, other, row);
                     }
                 }
-                Code::Sum(a) if uses[a as usize] == 1 => {
-                    if let Some(Code::Binary(Binary::Mul, _, x, y)) = self.maker(a) {
-                        *code = Code::SumOfProducts(x, y);
+                FloatCode::Sum(a) if uses[a as usize] == 1 => {
+                    if let Some(FloatCode::Binary(Binary::Mul, _, x, y)) = self.maker(a) {
+                        *code = FloatCode::SumOfProducts(x, y);
                     }
                 }
                 _ => {}
             }
         }
         self.codes = codes;
-        self.drop_dead();
+        self.drop_dead()
     }
 
     /// Joins an instruction with the one that alone reads its result.
-    pub(crate) fn pair_up(&mut self) {
+    pub(crate) fn pair_up(&mut self) -> Result<()> {
         let uses = self.uses();
         let first = self.sources.len();
         for i in 0..self.codes.len() {
             // What is joined first, the operand beside it, whether that comes first, and whether it is one for the row.
-            let (then, ways) = match self.codes[i] {
-                Code::Binary(then, _, a, b) => (
+            let Code::Float(code) = self.codes[i] else {
+                continue;
+            };
+            let (then, ways) = match code {
+                FloatCode::Binary(then, _, a, b) => (
                     then,
                     [Some((a, b, false, false)), Some((b, a, true, false))],
                 ),
-                Code::ByRow(then, swapped, _, a, row) => {
+                FloatCode::ByRow(then, swapped, _, a, row) => {
                     (then, [Some((a, row, swapped, true)), None])
                 }
                 _ => continue,
@@ -184,11 +172,11 @@ impl Program {
                         return None;
                     }
                     let (op, x, y, of_row) = match self.maker(inner)? {
-                        Code::Binary(op, _, x, y) => (op, x, y, false),
-                        Code::ByRow(op, false, _, x, y) => (op, x, y, true),
+                        FloatCode::Binary(op, _, x, y) => (op, x, y, false),
+                        FloatCode::ByRow(op, false, _, x, y) => (op, x, y, true),
                         _ => return None,
                     };
-                    Some(Code::Pair(
+                    Some(FloatCode::Pair(
                         row(op, then, swapped, [of_row, by_row])?,
                         x,
                         y,
@@ -196,10 +184,10 @@ impl Program {
                     ))
                 });
             if let Some(pair) = joined {
-                self.codes[i] = pair;
+                self.codes[i] = pair.into();
             }
         }
-        self.drop_dead();
+        self.drop_dead()
     }
 }
 

@@ -206,16 +206,16 @@ fn one(out: &mut [f32], [m, n, k]: [usize; 3], left: &Side<'_>, right: &Side<'_>
         });
     }
     // Columns of a task do not lie together: they are computed apart and copied.
-    let parts = parallel::Parts::new(out).watched();
+    let all = parallel::Columns::new(out, n, each);
     parallel::for_tasks(n.div_ceil(each), |task| {
         let first = task * each;
         let columns = each.min(n - first);
         let mut room = memory::Room::<f32>::new(m * columns);
         let (to, from) = ((&mut room[..], dense(columns)), (a, lhs(0)));
         simd::gemm([m, columns, k], to, from, (b, rhs(first)), false, 1);
-        let mut part = parts.task(task);
+        let mut part = all.take(task);
         for (i, row) in room.chunks_exact(columns).enumerate() {
-            part.slice(i * n + first, columns).copy_from_slice(row);
+            part.row(i).copy_from_slice(row);
         }
     });
 }

@@ -1,10 +1,11 @@
 //! The last steps of lowering: what is dead, where results go, and which register each value has.
 
-use crate::code::Program;
+use crate::code::{Program, number};
+use clematis_core::Result;
 
 impl Program {
     /// Leaves out instructions whose results nobody reads.
-    pub(crate) fn drop_dead(&mut self) {
+    pub(crate) fn drop_dead(&mut self) -> Result<()> {
         let first = self.sources.len();
         let mut needed = vec![false; self.values.len()];
         for target in &self.targets {
@@ -18,10 +19,10 @@ impl Program {
                 code.args().iter().for_each(|&a| needed[a as usize] = true);
             }
         }
-        let mut place: Vec<u16> = (0..first as u16).collect();
+        let mut place = (0..first).map(number).collect::<Result<Vec<u16>>>()?;
         let (mut codes, mut values) = (Vec::new(), self.values[..first].to_vec());
         for (i, code) in self.codes.iter().enumerate() {
-            place.push(values.len() as u16);
+            place.push(number(values.len())?);
             if needed[first + i] {
                 codes.push(code.with_args(|a| place[a as usize]));
                 values.push(self.values[first + i]);
@@ -34,26 +35,28 @@ impl Program {
             down.value = place[down.value as usize];
         }
         (self.codes, self.values) = (codes, values);
+        Ok(())
     }
 
     /// Results that go out are written where they go; a second target of one value, or one of a source, is a copy.
-    pub(crate) fn place_targets(&mut self) {
+    pub(crate) fn place_targets(&mut self) -> Result<()> {
         let mut counts = [0usize; 2];
         for target in &self.targets {
             let value = &mut self.values[target.value as usize];
             let place = &mut counts[usize::from(value.truth)];
             let made = target.value as usize >= self.sources.len();
             if made && value.sink.is_none() {
-                value.sink = Some(*place as u16);
+                value.sink = Some(number(*place)?);
             } else {
                 self.copies.push((*place, target.value));
             }
             *place += 1;
         }
+        Ok(())
     }
 
     /// Gives each value a register. Sources keep theirs: what is the same everywhere is filled in once.
-    pub(crate) fn hand_out(&mut self) {
+    pub(crate) fn hand_out(&mut self) -> Result<()> {
         let first = self.sources.len();
         let mut last = vec![0usize; self.values.len()];
         for (i, code) in self.codes.iter().enumerate() {
@@ -70,10 +73,10 @@ impl Program {
         let mut free: [Vec<u16>; 2] = Default::default();
         let fresh = |registers: &mut [usize; 2], truth: bool| {
             registers[usize::from(truth)] += 1;
-            registers[usize::from(truth)] as u16 - 1
+            number(registers[usize::from(truth)] - 1)
         };
         for value in &mut self.values[..first] {
-            value.register = fresh(&mut self.registers, value.truth);
+            value.register = fresh(&mut self.registers, value.truth)?;
         }
         for i in 0..self.codes.len() {
             let truth = self.values[first + i].truth;
@@ -81,7 +84,7 @@ impl Program {
             let register = match free[usize::from(truth)].pop() {
                 _ if goes_out => 0,
                 Some(register) => register,
-                None => fresh(&mut self.registers, truth),
+                None => fresh(&mut self.registers, truth)?,
             };
             self.values[first + i].register = register;
             let mut args = self.codes[i].args();
@@ -99,5 +102,6 @@ impl Program {
                 free[usize::from(truth)].push(register);
             }
         }
+        Ok(())
     }
 }

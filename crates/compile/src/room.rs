@@ -1,37 +1,17 @@
 //! The registers of a thread, and what instructions do with them.
 
-use crate::code::Code;
+use crate::code::{BoolCode, Code, FloatCode};
 use crate::down;
 use crate::pair::Triple;
 use crate::space::Class;
-use crate::tile::{Ahead, Feed, Ready, Sink};
+use crate::tile::{Ahead, Feed, Own, Owned, Ready};
 use clematis_native::kernel::map::Source;
 use clematis_native::kernel::reduce::{Max, Sum, fold_slice, sum_of_products};
+use clematis_native::kernel::rows::{bool_to_float, map2_bool, positive_root};
 use clematis_native::kernel::select::choose;
-use clematis_native::multiversion;
-use clematis_native::parallel::Part;
+use clematis_native::parallel::Column;
 use smallvec::SmallVec;
 use std::cell::RefCell;
-
-multiversion! {
-    fn to_float(out: &mut [f32], x: &[u8]) {
-        for (out, &x) in out.iter_mut().zip(x) {
-            *out = f32::from(x);
-        }
-    }
-    /// The root of what is positive, 0 of anything else.
-    fn positive_root(out: &mut [f32], x: &[f32]) {
-        for (out, &x) in out.iter_mut().zip(x) {
-            let root = x.sqrt();
-            *out = if x > 0.0 { root } else { 0.0 };
-        }
-    }
-    fn both[F: Fn(u8, u8) -> u8](out: &mut [u8], x: &[u8], y: &[u8], f: F) {
-        for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-            *out = f(x, y);
-        }
-    }
-}
 
 thread_local! {
     pub(crate) static ROOM: RefCell<Room> = const { RefCell::new(Room::new()) };
@@ -104,6 +84,12 @@ impl Span {
     }
 }
 
+/// Elements that a task owns, by their place in the whole.
+fn chunk<'a, T>(own: &'a mut Column<'_, T>, start: usize, count: usize) -> &'a mut [T] {
+    let first = own.first();
+    own.slice(0, start.saturating_sub(first), count)
+}
+
 impl Room {
     const fn new() -> Self {
         Room {
@@ -141,11 +127,12 @@ impl Room {
         }
     }
 
-    /// One tile of a task, which has a number among all and one in its program.
+    /// One tile of a task, the `piece`-th of its program.
     pub(crate) fn tile(
         &mut self,
         ready: &Ready<'_>,
-        (task, piece): (usize, usize),
+        own: &mut Owned<'_>,
+        piece: usize,
         from: usize,
         len: usize,
     ) {
@@ -168,52 +155,37 @@ impl Room {
                 Feed::Truths(Source::Strided(view)) => {
                     view.read(start, &mut self.truths[register][..count]);
                 }
-                Feed::Over(sink) => match &ready.sinks[*sink] {
-                    Sink::Floats(parts) => self.floats[register].floats_mut()[..count]
-                        .copy_from_slice(parts.task(task).slice(start, count)),
-                    Sink::Truths(parts) => self.truths[register][..count]
-                        .copy_from_slice(parts.task(task).slice(start, count)),
+                Feed::Over(sink) => match &mut own.sinks[*sink] {
+                    Own::Floats(own) => self.floats[register].floats_mut()[..count]
+                        .copy_from_slice(chunk(own, start, count)),
+                    Own::Truths(own) => {
+                        self.truths[register][..count].copy_from_slice(chunk(own, start, count))
+                    }
                 },
                 _ => {}
             }
         }
         // What was read from a sink is in registers now, so each sink may be written as soon as its value is there.
-        let mut float_parts: SmallVec<[Part<'_, f32>; 8]> = SmallVec::new();
-        let mut truth_parts: SmallVec<[Part<'_, u8>; 4]> = SmallVec::new();
-        for sink in &ready.sinks {
-            match sink {
-                Sink::Floats(parts) => float_parts.push(parts.task(task)),
-                Sink::Truths(parts) => truth_parts.push(parts.task(task)),
-            }
-        }
-        let mut float_parts = float_parts.iter_mut();
-        let mut truth_parts = truth_parts.iter_mut();
         let mut out = Out::default();
-        for target in &program.targets {
-            let value = program.values[target.value as usize];
-            let (start, count) = span.of(value.class);
-            match value.truth {
-                false => out
-                    .floats
-                    .extend(float_parts.next().map(|p| p.slice(start, count))),
-                true => out
-                    .truths
-                    .extend(truth_parts.next().map(|p| p.slice(start, count))),
+        for (target, own) in program.targets.iter().zip(&mut own.sinks) {
+            let (start, count) = span.of(program.values[target.value as usize].class);
+            match own {
+                Own::Floats(own) => out.floats.push(chunk(own, start, count)),
+                Own::Truths(own) => out.truths.push(chunk(own, start, count)),
             }
         }
         let first = program.sources.len();
         let ahead = Ahead::of(ready, (from, len));
         for (i, code) in program.codes.iter().enumerate() {
             if let Some(ahead) = &ahead {
-                ahead.ask(ready, task, i);
+                ahead.ask(ready, i);
             }
             self.step(ready, &mut out, code, first + i, span);
         }
-        for (down, parts) in program.downs.iter().zip(&ready.downs) {
+        for (down, own) in program.downs.iter().zip(&mut own.downs) {
             let rows = self.floats(ready, &out, down.value, span);
-            let room = down::room(columns);
             let done = span.row - piece * down::rows_of_task(&program.space);
-            down::add_rows(parts.task(task).slice(piece * room, room), rows, done);
+            down::add_rows(own.row(0), rows, done);
         }
         // Values that no instruction made go out as they came in.
         for (at, value) in program.copies.iter() {
@@ -269,23 +241,23 @@ impl Room {
         let register = value.register as usize;
         let (_, count) = span.of(value.class);
         // The place of the result is taken out while the operands are looked at.
-        match (value.truth, value.sink) {
-            (true, Some(sink)) => {
+        match (code, value.sink) {
+            (Code::Bool(code), Some(sink)) => {
                 let room = std::mem::take(&mut outs.truths[sink as usize]);
                 self.truth_code(ready, outs, code, room, span);
                 outs.truths[sink as usize] = room;
             }
-            (true, None) => {
+            (Code::Bool(code), None) => {
                 let mut room = std::mem::take(&mut self.truths[register]);
                 self.truth_code(ready, outs, code, &mut room[..count], span);
                 self.truths[register] = room;
             }
-            (false, Some(sink)) => {
+            (Code::Float(code), Some(sink)) => {
                 let room = std::mem::take(&mut outs.floats[sink as usize]);
                 self.float_code(ready, outs, code, room, span);
                 outs.floats[sink as usize] = room;
             }
-            (false, None) => {
+            (Code::Float(code), None) => {
                 let mut room = std::mem::take(&mut self.floats[register]);
                 self.float_code(ready, outs, code, &mut room.floats_mut()[..count], span);
                 self.floats[register] = room;
@@ -297,20 +269,18 @@ impl Room {
         &self,
         ready: &Ready<'_>,
         outs: &Out<'_>,
-        code: &Code,
+        code: &BoolCode,
         out: &mut [u8],
         span: Span,
     ) {
         let f = |at| self.floats(ready, outs, at, span);
         let t = |at| self.truths(ready, outs, at, span);
         match *code {
-            Code::Truth(row, a) => row(out, f(a)),
-            Code::Compare(row, a, b) => row(out, f(a), f(b)),
-            Code::Not(a) => both(out, t(a), t(a), |x, _| x ^ 1),
-            Code::And(a, b) => both(out, t(a), t(b), |x, y| x & y),
-            Code::Or(a, b) => both(out, t(a), t(b), |x, y| x | y),
-            // `Code::gives_truth` has chosen this function, and a plan is refused where a node wants something else.
-            _ => {}
+            BoolCode::Unary(row, a) => row(out, f(a)),
+            BoolCode::Compare(row, a, b) => row(out, f(a), f(b)),
+            BoolCode::Not(a) => map2_bool(out, t(a), t(a), |x, _| x ^ 1),
+            BoolCode::And(a, b) => map2_bool(out, t(a), t(b), |x, y| x & y),
+            BoolCode::Or(a, b) => map2_bool(out, t(a), t(b), |x, y| x | y),
         }
     }
 
@@ -318,7 +288,7 @@ impl Room {
         &self,
         ready: &Ready<'_>,
         outs: &Out<'_>,
-        code: &Code,
+        code: &FloatCode,
         out: &mut [f32],
         span: Span,
     ) {
@@ -327,66 +297,65 @@ impl Room {
         let rows = |at| f(at).chunks_exact(span.columns);
         let number = |at| ready.program.is_number(at);
         match *code {
-            Code::Unary(row, a) => row(out, f(a)),
-            Code::Binary(_, row, a, b) => row(out, f(a), f(b)),
-            Code::ByRow(_, _, row, a, b) if number(b) => row(out, f(a), f(b)[0]),
-            Code::ByRow(_, _, row, a, b) => {
+            FloatCode::Unary(row, a) => row(out, f(a)),
+            FloatCode::Binary(_, row, a, b) => row(out, f(a), f(b)),
+            FloatCode::ByRow(_, _, row, a, b) if number(b) => row(out, f(a), f(b)[0]),
+            FloatCode::ByRow(_, _, row, a, b) => {
                 for ((out, x), &y) in out.chunks_exact_mut(span.columns).zip(rows(a)).zip(f(b)) {
                     row(out, x, y);
                 }
             }
-            Code::Pair(Triple::SecondRow(row), a, b, c) if number(b) => {
+            FloatCode::Pair(Triple::SecondRow(row), a, b, c) if number(b) => {
                 row(out, f(a), f(b)[0], f(c));
             }
-            Code::Pair(Triple::ThirdRow(row), a, b, c) if number(c) => {
+            FloatCode::Pair(Triple::ThirdRow(row), a, b, c) if number(c) => {
                 row(out, f(a), f(b), f(c)[0]);
             }
-            Code::Pair(Triple::BothRows(row), a, b, c) if number(b) && number(c) => {
+            FloatCode::Pair(Triple::BothRows(row), a, b, c) if number(b) && number(c) => {
                 row(out, f(a), f(b)[0], f(c)[0]);
             }
-            Code::Pair(Triple::Full(row), a, b, c) => row(out, f(a), f(b), f(c)),
-            Code::Pair(Triple::SecondRow(row), a, b, c) => {
+            FloatCode::Pair(Triple::Full(row), a, b, c) => row(out, f(a), f(b), f(c)),
+            FloatCode::Pair(Triple::SecondRow(row), a, b, c) => {
                 let operands = rows(a).zip(f(b)).zip(rows(c));
                 for (out, ((x, &y), z)) in out.chunks_exact_mut(span.columns).zip(operands) {
                     row(out, x, y, z);
                 }
             }
-            Code::Pair(Triple::ThirdRow(row), a, b, c) => {
+            FloatCode::Pair(Triple::ThirdRow(row), a, b, c) => {
                 let operands = rows(a).zip(rows(b)).zip(f(c));
                 for (out, ((x, y), &z)) in out.chunks_exact_mut(span.columns).zip(operands) {
                     row(out, x, y, z);
                 }
             }
-            Code::Pair(Triple::BothRows(row), a, b, c) => {
+            FloatCode::Pair(Triple::BothRows(row), a, b, c) => {
                 let operands = rows(a).zip(f(b)).zip(f(c));
                 for (out, ((x, &y), &z)) in out.chunks_exact_mut(span.columns).zip(operands) {
                     row(out, x, y, z);
                 }
             }
-            Code::Select(c, a, b) => choose(out, t(c), f(a), f(b)),
-            Code::ToFloat(a) => to_float(out, t(a)),
-            Code::Root(a) => positive_root(out, f(a)),
-            Code::Sum(a) => {
+            FloatCode::Select(c, a, b) => choose(out, t(c), f(a), f(b)),
+            FloatCode::ToFloat(a) => bool_to_float(out, t(a)),
+            FloatCode::Root(a) => positive_root(out, f(a)),
+            FloatCode::Sum(a) => {
                 for (out, row) in out.iter_mut().zip(rows(a)) {
                     *out = fold_slice(row, Sum);
                 }
             }
-            Code::SumOfProducts(a, b) => {
+            FloatCode::SumOfProducts(a, b) => {
                 for (out, (x, y)) in out.iter_mut().zip(rows(a).zip(rows(b))) {
                     *out = sum_of_products(x, y);
                 }
             }
-            Code::Max(a) => {
+            FloatCode::Max(a) => {
                 for (out, row) in out.iter_mut().zip(rows(a)) {
                     *out = fold_slice(row, Max);
                 }
             }
-            Code::Spread(a) => {
+            FloatCode::Spread(a) => {
                 for (row, &x) in out.chunks_exact_mut(span.columns).zip(f(a)) {
                     row.fill(x);
                 }
             }
-            _ => {}
         }
     }
 }

@@ -12,7 +12,7 @@ use clematis_core::op::Dot;
 use clematis_core::{
     Executable, Op, Result, Spec, Support, Tensor, bail, dispatch, ensure, interrupt,
 };
-use clematis_native::parallel::Parts;
+use clematis_native::parallel::{self, Columns};
 use clematis_native::{Buffer, backend, memory, region};
 
 /// Bytes at once beyond which a plan asks beforehand whether there is room.
@@ -129,12 +129,19 @@ impl Slots<'_> {
                 let Some(bytes) = room.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
                     bail!(Internal, "compile: memory of %{} is shared", target.id);
                 };
-                sinks.push(match program.values[target.value as usize].truth {
-                    false => Sink::Floats(Parts::new(bytes.as_mut_slice())),
-                    true => Sink::Truths(Parts::new(bytes.as_mut_slice())),
+                let value = program.values[target.value as usize];
+                let share = tile::share(program, value.class);
+                sinks.push(match value.truth {
+                    false => Sink::Floats(Columns::chunks(bytes.as_mut_slice(), share)),
+                    true => Sink::Truths(Columns::chunks(bytes.as_mut_slice(), share)),
                 });
             }
-            let downs = sums.iter_mut().map(|(_, parts)| Parts::new(parts));
+            let downs = sums
+                .iter_mut()
+                .zip(&program.downs)
+                .map(|((_, parts), down)| {
+                    Columns::chunks(parts, down::room(down.spec.shape.count()))
+                });
             all.push(Ready {
                 program,
                 feeds,
@@ -296,7 +303,7 @@ impl Executable for Plan {
             values: vec![None; self.values.len()],
             inputs,
         };
-        for (step, dead) in &self.steps[..self.last] {
+        let step = |slots: &mut Slots<'_>, step: &Step| {
             interrupt::check()?;
             // What outlives the run lies outside of its region; groups see to it themselves.
             let escapes = match step {
@@ -305,13 +312,19 @@ impl Executable for Plan {
                 Step::Fused(_) => false,
             };
             match escapes {
-                true => region::outside(|| slots.run_step(step))?,
-                false => slots.run_step(step)?,
+                true => region::outside(|| slots.run_step(step)),
+                false => slots.run_step(step),
             }
-            for &v in dead {
-                slots.values[v] = None;
+        };
+        parallel::interruptible(|| {
+            for (next, dead) in &self.steps[..self.last] {
+                step(&mut slots, next)?;
+                for &v in dead {
+                    slots.values[v] = None;
+                }
             }
-        }
+            Ok(())
+        })?;
         let ends: Vec<&Program> = self.steps[self.last..]
             .iter()
             .filter_map(|(step, _)| match step {
@@ -319,7 +332,8 @@ impl Executable for Plan {
                 Step::Op(_) | Step::Scan(..) | Step::Batch(..) => None,
             })
             .collect();
-        slots.run_fused(&ends, true)?;
+        // Inputs are written over.
+        parallel::uninterruptible(|| slots.run_fused(&ends, true))?;
         let outputs = self.outputs.iter().map(|o| slots.look_up(o).cloned());
         outputs.collect()
     }

@@ -7,7 +7,7 @@ use crate::run::fresh;
 use clematis_core::op::Scan;
 use clematis_core::{Error, Executable, Result, Shape, Spec, Tensor, bail, ensure};
 use clematis_native::buffer::{concrete, contiguous, of};
-use clematis_native::parallel::{self, Parts};
+use clematis_native::parallel::{self, Column, Columns};
 use clematis_native::{Buffer, backend};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,14 +137,23 @@ impl Loop {
             outs.push(fresh(spec)?);
         }
         let mut parts = Vec::with_capacity(outs.len());
-        for out in &mut outs {
+        let blocks = self.rows.as_ref().map_or(1, |rows| rows.blocks);
+        for (i, out) in outs.iter_mut().enumerate() {
             let Some(bytes) = out.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
                 bail!(Internal, "scan: its memory is shared");
             };
-            parts.push(Parts::new(bytes.as_mut_slice::<u8>()));
+            // Carries are written once, all else at each step.
+            let times = match i + apart < self.carries {
+                true => 1,
+                false => self.length.max(1),
+            };
+            let row = bytes.len() / times;
+            parts.push(Columns::new(bytes.as_mut_slice::<u8>(), row, row / blocks));
         }
         let Some(rows) = &self.rows else {
-            let mut carry = self.steps(&given, None, &parts, (0, &AtomicBool::new(false)))?;
+            let mut own: Vec<_> = parts.iter().map(|all| all.take(0)).collect();
+            let mut carry = self.steps(&given, None, &mut own, &AtomicBool::new(false))?;
+            drop(own);
             drop(parts);
             carry.append(&mut outs);
             return Ok(carry);
@@ -155,10 +164,11 @@ impl Loop {
         parallel::for_tasks(rows.blocks, |task| {
             let run = || {
                 let first = (task * rows.rows, rows.rows);
-                let (carries, rest) = parts.split_at(self.carries);
-                let last = self.steps(&given, Some((rows, first)), rest, (task, &stopped))?;
-                for (all, x) in carries.iter().zip(&last) {
-                    write(all, task, task, x)?;
+                let mut own: Vec<_> = parts.iter().map(|all| all.take(task)).collect();
+                let (carries, rest) = own.split_at_mut(self.carries);
+                let last = self.steps(&given, Some((rows, first)), rest, &stopped)?;
+                for (own, x) in carries.iter_mut().zip(&last) {
+                    write(own, 0, x)?;
                 }
                 Ok(())
             };
@@ -180,8 +190,8 @@ impl Loop {
         &self,
         given: &Given<'_>,
         rows: Option<(&Rows, (usize, usize))>,
-        all: &[Parts<'_, u8>],
-        (task, stopped): (usize, &AtomicBool),
+        all: &mut [Column<'_, u8>],
+        stopped: &AtomicBool,
     ) -> Result<Vec<Tensor>> {
         let has_rows = |i: usize| rows.and_then(|(r, first)| r.inputs[i].then_some(first));
         let mut carry = Vec::with_capacity(self.carries);
@@ -191,7 +201,6 @@ impl Loop {
                 None => x.clone(),
             });
         }
-        let blocks = rows.map_or(1, |(r, _)| r.blocks);
         let fixed = self.consts + self.carries;
         let mut inputs = Vec::with_capacity(fixed + given.sequences.len());
         for step in 0..self.length {
@@ -212,8 +221,8 @@ impl Loop {
                 inputs.push(item(x, at, has_rows(fixed + i))?);
             }
             let mut out = self.body.run(&mut inputs)?;
-            for (row, all) in out.drain(self.carries..).zip(all) {
-                write(all, task, at * blocks + task, &row)?;
+            for (row, own) in out.drain(self.carries..).zip(&mut *all) {
+                write(own, at, &row)?;
             }
             carry = out;
         }
@@ -221,12 +230,21 @@ impl Loop {
     }
 }
 
-/// Puts the value of a step, or its block of rows, where it belongs.
-pub(crate) fn write(all: &Parts<'_, u8>, task: usize, at: usize, row: &Tensor) -> Result<()> {
+/// Puts the value of a step, or its block of rows, where it belongs: in row `at` of what the task owns.
+pub(crate) fn write(own: &mut Column<'_, u8>, at: usize, row: &Tensor) -> Result<()> {
     let from = contiguous("scan", &*of(row)?, row.spec())?;
     let size = row.spec().bytes();
     let start = from.layout().offset * row.dtype().size();
+    if size == 0 {
+        return Ok(());
+    }
+    ensure!(
+        own.width() == size,
+        Internal,
+        "scan: a step gives {size} bytes where there are {}",
+        own.width()
+    );
     let bytes = &from.bytes().as_slice::<u8>()[start..start + size];
-    all.task(task).slice(at * size, size).copy_from_slice(bytes);
+    own.row(at).copy_from_slice(bytes);
     Ok(())
 }

@@ -9,8 +9,9 @@ use crate::space::Class;
 use clematis_core::{Result, Tensor};
 use clematis_native::kernel::map::{self, Source};
 use clematis_native::layout::View;
-use clematis_native::parallel::{self, Parts};
-use clematis_native::simd::{prefetch_far, prefetch_written};
+use clematis_native::parallel::{self, Column, Columns};
+use clematis_native::simd::prefetch_far;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Elements of a tile.
@@ -59,9 +60,34 @@ impl<'a> Feed<'a> {
 /// Where a target's elements go.
 pub enum Sink<'a> {
     /// Floats.
-    Floats(Parts<'a, f32>),
+    Floats(Columns<'a, f32>),
     /// Truth values.
-    Truths(Parts<'a, u8>),
+    Truths(Columns<'a, u8>),
+}
+
+/// What a task writes of a target.
+pub(crate) enum Own<'a> {
+    Floats(Column<'a, f32>),
+    Truths(Column<'a, u8>),
+}
+
+/// What a task writes: of each target, and of each sum.
+pub(crate) struct Owned<'a> {
+    pub(crate) sinks: SmallVec<[Own<'a>; 8]>,
+    pub(crate) downs: SmallVec<[Column<'a, f32>; 2]>,
+}
+
+impl<'a> Owned<'a> {
+    fn of(ready: &'a Ready<'_>, piece: usize) -> Self {
+        let sinks = ready.sinks.iter().map(|sink| match sink {
+            Sink::Floats(all) => Own::Floats(all.take(piece)),
+            Sink::Truths(all) => Own::Truths(all.take(piece)),
+        });
+        Owned {
+            sinks: sinks.collect(),
+            downs: ready.downs.iter().map(|all| all.take(piece)).collect(),
+        }
+    }
 }
 
 /// A program with its memory.
@@ -73,7 +99,7 @@ pub struct Ready<'a> {
     /// One for each target.
     pub sinks: Vec<Sink<'a>>,
     /// One for each sum: as many rows as there are tasks.
-    pub downs: Vec<Parts<'a, f32>>,
+    pub downs: Vec<Columns<'a, f32>>,
 }
 
 /// Whether a view has the same elements for each row along the last axis.
@@ -114,6 +140,15 @@ pub fn tasks(program: &Program) -> usize {
     program.space.count().div_ceil(sizes(program).1)
 }
 
+/// Elements of a value of this class that a task has.
+pub(crate) fn share(program: &Program, class: Class) -> usize {
+    let (_, task) = sizes(program);
+    match class {
+        Class::Full => task,
+        Class::Row => task / program.space.columns().max(1),
+    }
+}
+
 /// Runs programs side by side.
 pub fn run(all: &[Ready<'_>]) {
     let mut tasks = Vec::new();
@@ -133,8 +168,10 @@ pub fn run(all: &[Ready<'_>]) {
                 room.prepare(ready, tile.min(ready.program.space.count()));
                 room.owner = Some((run, at));
             }
+            let piece = start / grain;
+            let mut own = Owned::of(ready, piece);
             for from in (start..end).step_by(tile) {
-                room.tile(ready, (task, start / grain), from, tile.min(end - from));
+                room.tile(ready, &mut own, piece, from, tile.min(end - from));
             }
         });
     });
@@ -171,7 +208,7 @@ impl Ahead {
     }
 
     /// Asks for the share of instruction `i`.
-    pub(crate) fn ask(&self, ready: &Ready<'_>, task: usize, i: usize) {
+    pub(crate) fn ask(&self, ready: &Ready<'_>, i: usize) {
         let program = ready.program;
         let start = (i * self.share).min(self.len);
         let len = self.share.min(self.len - start);
@@ -186,8 +223,8 @@ impl Ahead {
         }
         for (sink, target) in ready.sinks.iter().zip(&program.targets) {
             let class = program.values[target.value as usize].class;
-            if let (Sink::Floats(parts), Class::Full) = (sink, class) {
-                prefetch_written(parts.task(task).slice(start, len));
+            if let (Sink::Floats(all), Class::Full) = (sink, class) {
+                all.prefetch(start, len);
             }
         }
     }

@@ -245,7 +245,9 @@ fn name_sizes(graph: &Graph, words: &mut spell::Words) {
                     name = format!("{base}{n}");
                     n += 1;
                 }
-                words.sizes.insert(symbol.to_string(), names.distinct(&name));
+                words
+                    .sizes
+                    .insert(symbol.to_string(), names.distinct(&name));
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::tensor::Tensor;
 use crate::trace::{Closed, trace};
 use crate::tree::{self, Tree};
 use crate::{bail, ensure};
+use crate::{interrupt, limit};
 use smallvec::{SmallVec, smallvec};
 
 pub(crate) fn outs(mut list: Vec<Tensor>) -> Outs<Tensor> {
@@ -58,6 +59,7 @@ impl While {
         let (body, start) = rest.split_at(self.body_consts);
         let mut carry: Vec<Tensor> = start.iter().map(|&x| x.clone()).collect();
         loop {
+            interrupt::check()?;
             let args: Vec<&Tensor> = test.iter().copied().chain(&carry).collect();
             let go_on = match &self.test.call(&args)?[..] {
                 [t] => t.item()?.as_bool(),
@@ -84,9 +86,15 @@ impl Scan {
         let (consts, rest) = inputs.split_at(self.consts);
         let (start, sequences) = rest.split_at(self.carries);
         let mut carry: Vec<Tensor> = start.iter().map(|&x| x.clone()).collect();
-        let mut rows: Vec<Vec<Tensor>> =
-            vec![Vec::with_capacity(length); self.body.outputs.len() - self.carries];
+        let mut rows: Vec<Vec<Tensor>> = Vec::new();
+        for spec in self.body.output_specs().iter().skip(self.carries) {
+            // What all steps give is held at once, twice in the end.
+            let each = spec.bytes().max(size_of::<Tensor>());
+            limit::count::<u8>("scan", "steps", &[length, each])?;
+            rows.push(limit::list("scan", "steps", &[length])?);
+        }
         for step in 0..length {
+            interrupt::check()?;
             let at = if self.reverse {
                 length - 1 - step
             } else {

@@ -11,7 +11,7 @@ use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// One cache line: what all memory of the library is made of.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -53,28 +53,11 @@ unsafe impl Sync for Bytes {}
 /// Allocations from so many bytes on are held against the limit.
 const CHECKED: usize = 1 << 16;
 
-static LIMIT: OnceLock<fn(&str, usize) -> Result<()>> = OnceLock::new();
-
-/// Sets what decides whether so many bytes more may be allocated for host values: the engine that counts memory. Later
-/// calls change nothing.
-pub fn limit_by(check: fn(&str, usize) -> Result<()>) {
-    // Whoever came first counts.
-    let _ = LIMIT.set(check);
-}
-
-/// An error of `what` where so many bytes more are beyond the memory limit: to be asked before they are allocated.
-pub fn check_room(what: &str, bytes: usize) -> Result<()> {
-    match LIMIT.get() {
-        Some(check) => check(what, bytes),
-        None => Ok(()),
-    }
-}
-
 impl Bytes {
     /// This many zeros; an error where memory refuses.
     pub fn zeroed(len: usize) -> Result<Self> {
         if len >= CHECKED {
-            check_room("alloc", len)?;
+            crate::limit::check_room("alloc", len)?;
         }
         let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(size_of::<Line>()));
         match lines {

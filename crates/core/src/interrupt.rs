@@ -14,6 +14,19 @@ const PAUSE: Duration = Duration::from_millis(40);
 
 thread_local! {
     static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that this thread works for another one, which asks for it: its own checks find nothing. To ask may mean to wait for a
+/// lock that the other one holds.
+pub fn set_worker() {
+    IS_WORKER.set(true);
+}
+
+/// Whether anybody may ask for an end.
+#[inline]
+pub fn is_listening() -> bool {
+    ASK.get().is_some()
 }
 
 /// Says how a wish to end is asked for: with an error if there is one. The first to say so counts.
@@ -34,6 +47,7 @@ fn ask_at_times(ask: fn() -> Result<()>) -> Result<()> {
     let now = Instant::now();
     match LAST.get() {
         Some(last) if now.duration_since(last) < PAUSE => Ok(()),
+        _ if IS_WORKER.get() => Ok(()),
         _ => {
             LAST.set(Some(now));
             ask()

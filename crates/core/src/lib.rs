@@ -6,6 +6,8 @@
 //! knows its home.
 
 pub mod error;
+pub mod interrupt;
+pub mod limit;
 mod lex;
 pub mod dtype;
 pub mod dim;
@@ -27,7 +29,6 @@ pub mod expr;
 pub mod ops;
 pub mod tree;
 pub mod composite;
-pub mod interrupt;
 pub mod interpret;
 pub mod pass;
 pub mod control;

@@ -142,7 +142,8 @@ impl Shape {
         self.0
             .iter()
             .map(|d| d.value().map_or(0, |v| v as usize))
-            .product()
+            // A shape without elements may have sizes whose product is too large.
+            .fold(1, usize::wrapping_mul)
     }
 
     /// The number of elements, symbolic or not.
@@ -407,6 +408,7 @@ mod tests {
         assert!(Shape::new(&[usize::MAX, 2]).is_err());
         assert!(Shape::new(&[1usize << 40, 1 << 40]).is_err());
         assert_eq!(Shape::new(&[1usize << 40, 0]).unwrap().count(), 0);
+        assert_eq!(Shape::new(&[1usize << 62, 6, 0]).unwrap().count(), 0);
         assert!(Shape::new(&[1usize; 65]).is_err());
     }
 

@@ -15,7 +15,8 @@ mod tests;
 /// - Tuple fields are named by their index; an enum visits the fields of the variant at hand.
 /// - `#[tree(skip)]` on a field leaves it out: it is structure, not a tree.
 /// - `#[tree(rename = "w")]` on a field gives its place another name.
-/// - `#[tree(crate = "clematis")]` on the type says where `tree` and `Tensor` are found; the core by default.
+/// - `tree` and `Tensor` are found in `clematis_core` or `clematis`, whichever the crate depends on; `#[tree(crate = "path")]` on
+///   the type names another place.
 /// - A type parameter that a visited field mentions must be a tree itself.
 ///
 /// ```
@@ -180,7 +181,7 @@ fn name(field: &Field, own: TokenStream) -> Result<Option<TokenStream>> {
 
 /// Where the names of the core are found.
 fn root(input: &DeriveInput) -> Result<Path> {
-    let mut root: Path = syn::parse_quote!(::clematis_core);
+    let mut root = installed();
     for attribute in input.attrs.iter().filter(|a| a.path().is_ident("tree")) {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("crate") {
@@ -191,6 +192,26 @@ fn root(input: &DeriveInput) -> Result<Path> {
         })?;
     }
     Ok(root)
+}
+
+/// Where a crate that says nothing finds them: in the core, if it depends on that, else in `clematis`, which has all of it.
+fn installed() -> Path {
+    use proc_macro_crate::{FoundCrate, crate_name};
+    for name in ["clematis-core", "clematis"] {
+        match crate_name(name) {
+            // The crate itself: its tests and examples know it by its name as well, its own code by `#[tree(crate = …)]`.
+            Ok(FoundCrate::Itself) => {
+                let name = format_ident!("{}", name.replace('-', "_"));
+                return syn::parse_quote!(::#name);
+            }
+            Ok(FoundCrate::Name(name)) => {
+                let name = format_ident!("{name}");
+                return syn::parse_quote!(::#name);
+            }
+            Err(_) => {}
+        }
+    }
+    syn::parse_quote!(::clematis_core)
 }
 
 /// Whether a type names a parameter anywhere, at any depth.

@@ -111,7 +111,7 @@ pub(crate) const LARGE_PAGE: usize = 2 << 20;
 
 /// Asks for large pages under this room; a wish that the system may decline.
 pub(crate) fn in_large_pages(room: &mut [MaybeUninit<Line>]) {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     {
         let start = room.as_mut_ptr().cast::<u8>();
         let skip = start.align_offset(LARGE_PAGE);
@@ -121,7 +121,7 @@ pub(crate) fn in_large_pages(room: &mut [MaybeUninit<Line>]) {
             unsafe { libc::madvise(start.add(skip).cast(), len, libc::MADV_HUGEPAGE) };
         }
     }
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", not(miri))))]
     let _ = room;
 }
 

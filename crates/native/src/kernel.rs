@@ -1,22 +1,23 @@
 //! Kernels: from operands and a spec to a result.
 
 pub mod binary;
-pub mod cast;
-pub mod conv;
-pub mod create;
+pub(crate) mod cast;
+pub(crate) mod conv;
+pub(crate) mod create;
 pub mod dot;
-pub mod fft;
-pub mod gather;
-pub mod linalg;
+pub(crate) mod fft;
+pub(crate) mod gather;
+pub(crate) mod linalg;
 pub mod map;
-pub mod norm;
-pub mod norm_grad;
+pub(crate) mod norm;
+pub(crate) mod norm_grad;
 pub mod random;
 pub mod reduce;
-pub mod scan;
-pub mod scatter;
+pub mod rows;
+pub(crate) mod scan;
+pub(crate) mod scatter;
 pub mod select;
-pub mod shape;
-pub mod sort;
+pub(crate) mod shape;
+pub(crate) mod sort;
 pub mod unary;
-pub mod window;
+pub(crate) mod window;

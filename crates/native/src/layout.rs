@@ -25,7 +25,8 @@ pub fn dense_strides(sizes: &[usize]) -> Strides {
     let mut step = 1isize;
     for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
         *stride = step;
-        step *= size.max(1) as isize;
+        // A shape without elements may have sizes whose product is too large.
+        step = step.wrapping_mul(size.max(1) as isize);
     }
     strides
 }

@@ -3,7 +3,7 @@
 //! Owns kernels, memory, strides and threads. Knows nothing of derivatives, traces or other backends.
 
 pub mod buffer;
-pub mod call;
+pub(crate) mod call;
 pub mod element;
 pub mod kernel;
 pub mod layout;
@@ -41,8 +41,6 @@ pub static COMPILERS: [Compiler];
 
 /// The engine, as tensors know it.
 pub fn backend() -> &'static dyn Backend {
-    // Files are read into host values before they become tensors: both count against one limit.
-    clematis_core::host::limit_by(memory::check_host);
     &NATIVE
 }
 
@@ -69,7 +67,7 @@ impl Backend for Native {
     }
 
     fn execute(&self, op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
-        execute(op, inputs, out)
+        parallel::interruptible(|| execute(op, inputs, out))
     }
 
     fn compile(&self, graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
@@ -84,7 +82,7 @@ impl Backend for Native {
     }
 
     fn to_host(&self, x: &Tensor) -> Result<Host> {
-        buffer::of(x)?.to_host(x.spec())
+        parallel::interruptible(|| buffer::of(x)?.to_host(x.spec()))
     }
 }
 

@@ -4,13 +4,21 @@
 //! Small ones stay with their thread and cost a few nanoseconds; large ones go to one shelf, bounded, least recently
 //! used out first. While a compiled graph runs, its results lie in one range of addresses instead (`region`). What a block held stays in it: kernels write every element of their result.
 
+mod budget;
+
 use crate::region;
+use budget::Budget;
 use clematis_core::host::{Bytes, Line};
 use clematis_core::{DType, Result, Shape, Spec, bail};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What the budget is made of.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
+}
 
 const LINE: usize = size_of::<Line>();
 /// Blocks up to this many lines (8 KiB) stay with their thread.
@@ -26,9 +34,13 @@ const SHELF_MOST: usize = 1 << 30;
 const USUAL_CACHE: usize = 32 << 20;
 
 /// Bytes taken from the system, kept ones included.
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static TAKEN: Budget = Budget(AtomicUsize::new(0));
 /// 0 until asked for.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
+/// The variable of the environment that says the limit.
+const VARIABLE: &str = "CLEMATIS_MEMORY_LIMIT";
+/// What the environment says, if that is no number of bytes, and nobody has set the limit since.
+static MALFORMED: Mutex<Option<String>> = Mutex::new(None);
 
 thread_local! {
     static SMALL_BLOCKS: RefCell<[Vec<Vec<Line>>; SMALL_CLASSES]> = const { RefCell::new([const { Vec::new() }; SMALL_CLASSES]) };
@@ -37,69 +49,73 @@ thread_local! {
 /// The most bytes that tensors may take together; the machine's memory where `CLEMATIS_MEMORY_LIMIT` is no number, which
 /// allocations report.
 pub fn memory_limit() -> usize {
-    told_limit().unwrap_or_else(|_| physical())
-}
-
-/// The variable that sets the limit.
-const VARIABLE: &str = "CLEMATIS_MEMORY_LIMIT";
-
-/// The same, an error where the environment gives a limit that is no number of bytes.
-fn told_limit() -> Result<usize> {
     match LIMIT.load(Ordering::Relaxed) {
-        0 => {
-            let limit = match std::env::var_os(VARIABLE) {
-                Some(text) if !text.is_empty() => told(&text.to_string_lossy())?,
-                _ => physical(),
-            };
-            LIMIT.store(limit.max(1), Ordering::Relaxed);
-            Ok(limit.max(1))
-        }
-        limit => Ok(limit),
+        0 => find_limit(),
+        limit => limit,
     }
 }
 
-fn told(text: &str) -> Result<usize> {
-    match text.trim().parse::<usize>() {
-        Ok(bytes) if bytes > 0 => Ok(bytes),
-        _ => bail!(
+#[cold]
+fn find_limit() -> usize {
+    let asked = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
+    // Set to nothing is not set.
+    let asked = asked.filter(|text| !text.is_empty());
+    let (limit, malformed) = match asked.as_deref().map(parse_limit) {
+        None => (physical(), None),
+        Some(Some(bytes)) => (bytes, None),
+        Some(None) => (physical(), asked),
+    };
+    *malformed_limit() = malformed;
+    LIMIT.store(limit.max(1), Ordering::Relaxed);
+    limit.max(1)
+}
+
+/// The number of bytes that a text says.
+fn parse_limit(text: &str) -> Option<usize> {
+    text.trim().parse().ok().filter(|&bytes| bytes > 0)
+}
+
+fn malformed_limit() -> std::sync::MutexGuard<'static, Option<String>> {
+    MALFORMED.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The limit; an error where the environment asks for one that is no number of bytes.
+pub fn stated_limit() -> Result<usize> {
+    let limit = memory_limit();
+    if let Some(text) = &*malformed_limit() {
+        bail!(
             Value,
-            "memory limit: expected a positive number of bytes in {VARIABLE}, got {text:?}"
-        ),
+            "{VARIABLE}: expected a positive number of bytes, got {text:?}"
+        );
     }
+    Ok(limit)
+}
+
+#[linkme::distributed_slice(clematis_core::limit::LIMITS)]
+static STATED: clematis_core::limit::Limit = limit_and_used;
+
+/// The limit, and how many bytes of it are in use by what is more than kept for later.
+fn limit_and_used() -> Result<(usize, usize)> {
+    let limit = stated_limit()?;
+    let kept = shelf().bytes + region::idle_bytes();
+    Ok((limit, memory_used().saturating_sub(kept)))
 }
 
 /// Sets the most bytes that tensors may take together; what is there already stays.
 pub fn set_memory_limit(bytes: usize) {
+    *malformed_limit() = None;
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }
 
 /// Bytes that tensors and kept blocks hold now.
 pub fn memory_used() -> usize {
-    TAKEN.load(Ordering::Relaxed)
+    TAKEN.used()
 }
 
 /// An error where so many bytes more cannot be held at once, for programs that know beforehand what they take.
 pub fn check_room(what: &str, bytes: usize) -> Result<()> {
-    let kept = shelf().bytes + region::idle_bytes();
-    let (limit, used) = (told_limit()?, memory_used().saturating_sub(kept));
-    if bytes > limit.saturating_sub(used) {
-        bail!(
-            Value,
-            "{what}: takes {bytes} bytes at once, {used} of {limit} are in use; take smaller batches, or raise the limit"
-        );
-    }
-    Ok(())
-}
-
-/// An error where a host value of so many bytes cannot be held beside the tensors that there are.
-pub(crate) fn check_host(what: &str, bytes: usize) -> Result<()> {
-    let limit = told_limit()?;
-    let kept = shelf().bytes + region::idle_bytes();
-    let used = memory_used().saturating_sub(kept);
-    if bytes > limit.saturating_sub(used) {
-        bail!(Value, "{what}: takes {bytes} bytes, {used} of {limit} are in use");
-    }
-    Ok(())
+    clematis_core::limit::check_room(what, bytes)
+        .map_err(|e| e.note("take smaller batches, or raise the limit"))
 }
 
 /// The machine's memory, or the container's share of it; no limit where neither is told.
@@ -165,11 +181,11 @@ impl<T: bytemuck::Pod> Room<T> {
 
     /// So many elements that hold anything.
     pub fn any(len: usize) -> Self {
-        let size = len * size_of::<T>();
+        let size = len.saturating_mul(size_of::<T>());
         let kept = ROOM_BLOCKS.try_with(|blocks| {
             let mut blocks = blocks.borrow_mut();
             // The one that came last is the nearest; twice as large as needed is large enough for something else.
-            let fits = |block: &Bytes| (size..=2 * size).contains(&block.len());
+            let fits = |block: &Bytes| (size..=size.saturating_mul(2)).contains(&block.len());
             let at = blocks.iter().rposition(fits)?;
             Some(blocks.remove(at))
         });
@@ -261,7 +277,7 @@ fn alloc_more(op: &str, spec: &Spec) -> Result<Bytes> {
 
 /// An error where a result of this kind could never be held, for ops that put memory off.
 pub fn check(op: &str, spec: &Spec) -> Result<()> {
-    let limit = told_limit()?;
+    let limit = stated_limit()?;
     if spec.bytes() > limit {
         bail!(
             Value,
@@ -274,15 +290,11 @@ pub fn check(op: &str, spec: &Spec) -> Result<()> {
 
 /// Counts memory that a region takes, if the limit allows.
 pub(crate) fn count_more(bytes: usize) -> bool {
-    let fits = TAKEN.fetch_add(bytes, Ordering::Relaxed) + bytes <= memory_limit();
-    if !fits {
-        count_less(bytes);
-    }
-    fits
+    TAKEN.take(bytes, memory_limit())
 }
 
 pub(crate) fn count_less(bytes: usize) {
-    TAKEN.fetch_sub(bytes, Ordering::Relaxed);
+    TAKEN.give_back(bytes);
 }
 
 /// The most bytes that are kept for later.
@@ -293,15 +305,14 @@ pub(crate) fn most_kept() -> usize {
 #[cold]
 #[inline(never)]
 fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
-    let bytes = lines * LINE;
-    let limit = told_limit()?;
-    if TAKEN.fetch_add(bytes, Ordering::Relaxed) + bytes > limit {
+    let bytes = lines.saturating_mul(LINE);
+    let limit = stated_limit()?;
+    if !count_more(bytes) {
         // What is merely kept must not stand in the way of what is needed.
         shelf().clear();
         region::clear_idle();
-        let used = TAKEN.load(Ordering::Relaxed) - bytes;
-        if used + bytes > limit {
-            TAKEN.fetch_sub(bytes, Ordering::Relaxed);
+        if !count_more(bytes) {
+            let used = memory_used();
             bail!(
                 Value,
                 "{op}: {spec} takes {} bytes, {used} of {limit} are in use",
@@ -312,7 +323,7 @@ fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
     match zeroed(lines) {
         Ok(block) => Ok(Bytes::from_lines(block, spec.bytes()).with_home(recycle)),
         Err(()) => {
-            TAKEN.fetch_sub(bytes, Ordering::Relaxed);
+            TAKEN.give_back(bytes);
             bail!(
                 Value,
                 "{op}: the system has no {} bytes for {spec}; the limit is {limit}",
@@ -449,15 +460,6 @@ mod tests {
     use clematis_core::DType;
 
     #[test]
-    fn a_limit_that_is_no_number_of_bytes_is_an_error_that_names_it() {
-        assert_eq!(told(" 1024 ").unwrap(), 1024);
-        for wrong in ["10GB", "-1", "0", "1e9", "x\n"] {
-            let message = told(wrong).unwrap_err().to_string();
-            assert!(message.contains(&format!("{wrong:?}")), "{message}");
-        }
-    }
-
-    #[test]
     fn blocks_are_used_again() {
         let spec = Spec::of(DType::F32, [5000usize]).unwrap();
         let first = alloc("test", &spec).unwrap();
@@ -484,6 +486,14 @@ mod tests {
         assert!(text.contains("add") && text.contains("f64[1125899906842624]"));
         assert!(text.contains(&(8u64 << 50).to_string()), "{text}");
         assert!(check("full", &spec).is_err());
+    }
+
+    #[test]
+    fn a_limit_is_a_positive_number_of_bytes() {
+        assert_eq!(parse_limit(" 1000 "), Some(1000));
+        for text in ["", "0", "-1", "1e9", "2GB", "99999999999999999999999"] {
+            assert_eq!(parse_limit(text), None, "{text}");
+        }
     }
 
     #[test]

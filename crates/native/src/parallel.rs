@@ -11,11 +11,15 @@
 #![allow(unsafe_code)]
 
 use crate::pool;
+use clematis_core::{Error, Result, bail, interrupt};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::LocalKey;
 
 /// 0 means no limit.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
@@ -32,21 +36,6 @@ pub fn set_thread_limit(limit: Option<usize>) {
 thread_local! {
     /// Whether this thread works on a task that others work beside.
     static BESIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Sets it while a thread works, and whatever it was before when that ends, by a panic, too.
-struct Beside(bool);
-
-impl Beside {
-    fn begin() -> Self {
-        Beside(BESIDE.replace(true))
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        BESIDE.set(self.0);
-    }
 }
 
 /// How many threads a kernel may use: one inside of a task, since the others have tasks of their own.
@@ -75,6 +64,115 @@ pub fn for_tasks_with<W>(
     tasks_with(count, &make, &f);
 }
 
+/// What a kernel unwinds with when it is interrupted. The error waits in `PENDING` of the thread that asked.
+struct Interrupted;
+
+thread_local! {
+    /// Whether kernels of this thread ask for an end, since [`interruptible`] takes them back.
+    static ASKS: Cell<bool> = const { Cell::new(false) };
+    /// Why the kernel of this thread is interrupted.
+    static PENDING: Cell<Option<Error>> = const { Cell::new(None) };
+    /// On a worker: whether the job that it works for is interrupted.
+    static CANCELLED: Cell<Option<NonNull<AtomicBool>>> = const { Cell::new(None) };
+}
+
+/// Sets a thread's value while it lives, and whatever it was before when that ends, by a panic, too.
+struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
+
+impl<T: Copy> Restore<T> {
+    fn set(key: &'static LocalKey<Cell<T>>, value: T) -> Self {
+        Restore(key, key.replace(value))
+    }
+}
+
+impl<T: Copy> Drop for Restore<T> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
+
+/// Runs an op that ends early when the user asks for it (see [`clematis_core::interrupt`]): between two tasks of a kernel it
+/// unwinds up to here, so what is half written is dropped, and the error is returned.
+pub fn interruptible<R>(op: impl FnOnce() -> Result<R>) -> Result<R> {
+    // Without unwinding nothing could be taken back.
+    if ASKS.get() || !interrupt::is_listening() || cfg!(panic = "abort") {
+        return op();
+    }
+    let asks = Restore::set(&ASKS, true);
+    let done = catch_unwind(AssertUnwindSafe(op));
+    drop(asks);
+    match done {
+        Ok(done) => done,
+        Err(payload) if payload.is::<Interrupted>() => match PENDING.take() {
+            Some(e) => Err(e),
+            None => bail!(Internal, "native: interrupted without a reason"),
+        },
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+/// Runs what cannot be taken back, as when it writes over its inputs: nothing in it is interrupted.
+pub fn uninterruptible<R>(f: impl FnOnce() -> R) -> R {
+    let _asks = Restore::set(&ASKS, false);
+    f()
+}
+
+/// Whether the user asks for an end; notes why. Always `false` outside of [`interruptible`] and on workers.
+#[inline]
+fn is_asked_to_end() -> bool {
+    ASKS.get()
+        && match interrupt::check() {
+            Ok(()) => false,
+            Err(e) => {
+                PENDING.set(Some(e));
+                true
+            }
+        }
+}
+
+/// Ends the kernel if it is interrupted; for loops that are long within one task. Takes some 20 nanoseconds.
+#[inline]
+pub(crate) fn poll() {
+    let is_cancelled = |flag: NonNull<AtomicBool>| {
+        // SAFETY: it lies on the stack of `tasks_with`, which waits for this worker; the pointer goes before that ends.
+        unsafe { flag.as_ref() }.load(Ordering::Relaxed)
+    };
+    if is_asked_to_end() || CANCELLED.get().is_some_and(is_cancelled) {
+        resume_unwind(Box::new(Interrupted));
+    }
+}
+
+/// What ends a job before all its tasks are done.
+#[derive(Default)]
+struct Stop {
+    /// No more tasks are begun: one of them has panicked, or the job is interrupted.
+    stopped: AtomicBool,
+    /// Tasks end as soon as they can: nobody waits for what they give.
+    cancelled: AtomicBool,
+}
+
+impl Stop {
+    fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Stops the others when a thread unwinds.
+struct StopOnUnwind<'a>(&'a Stop);
+
+impl Drop for StopOnUnwind<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // The one who asks is the one who waits.
+            match ASKS.get() {
+                true => self.0.cancel(),
+                false => self.0.stopped.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+}
+
 /// The next task of a stretch, on lines of its own: threads that count side by side would wait for each other.
 #[repr(align(128))]
 struct Next(AtomicUsize);
@@ -85,7 +183,12 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
     if workers <= 1 {
         if count > 0 {
             let mut workspace = make();
-            (0..count).for_each(|task| f(&mut workspace, task));
+            for task in 0..count {
+                if task > 0 {
+                    poll();
+                }
+                f(&mut workspace, task);
+            }
         }
         return;
     }
@@ -94,8 +197,13 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
         .map(|w| Next(AtomicUsize::new(first(w))))
         .collect();
     let arrived = AtomicUsize::new(0);
+    let stop = Stop::default();
     let work = || {
-        let _beside = Beside::begin();
+        let _beside = Restore::set(&BESIDE, true);
+        let _stop = StopOnUnwind(&stop);
+        // The caller asks itself.
+        let cancelled = (!ASKS.get()).then_some(NonNull::from(&stop.cancelled));
+        let _cancelled = Restore::set(&CANCELLED, cancelled);
         let mut workspace = None;
         let own = arrived.fetch_add(1, Ordering::Relaxed);
         for worker in (0..workers).map(|i| (own + i) % workers) {
@@ -104,12 +212,26 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
                 if task >= first(worker + 1) {
                     break;
                 }
+                if stop.stopped.load(Ordering::Relaxed) {
+                    return;
+                }
                 f(workspace.get_or_insert_with(make), task);
+                if is_asked_to_end() {
+                    resume_unwind(Box::new(Interrupted));
+                }
             }
         }
     };
+    let waiting = || {
+        if is_asked_to_end() {
+            stop.cancel();
+        }
+    };
     // The caller takes tasks at once instead of waiting for others to wake up.
-    pool::run(workers - 1, &work);
+    pool::run(workers - 1, &work, &waiting);
+    if stop.cancelled.load(Ordering::Relaxed) {
+        resume_unwind(Box::new(Interrupted));
+    }
 }
 
 /// Runs `f` on consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.
@@ -138,15 +260,32 @@ fn chunks_mut<T: Send>(out: &mut [T], grain: usize, f: &(dyn Fn(usize, &mut [T])
     for_chunks(n, grain, |range| {
         let start = range.start;
         let task = start / grain.max(1);
-        f(start, parts.task(task).slice(start, range.len()));
+        // SAFETY: the ranges of `for_chunks` are disjoint, and each comes once.
+        let mut part = unsafe { parts.task(task) };
+        f(start, part.slice(start, range.len()));
     });
+}
+
+/// The promise that [`for_disjoint`] needs, for one call.
+pub(crate) struct Disjoint(());
+
+impl Disjoint {
+    /// Promises it.
+    ///
+    /// # Safety
+    /// In the call of [`for_disjoint`] that this is given to, no two tasks may ask for the same element.
+    pub unsafe fn promise() -> Self {
+        Disjoint(())
+    }
 }
 
 /// Runs `f(task, out)` where every task writes its own, possibly scattered, elements of `out`.
 ///
-/// No two tasks may touch the same element. Debug builds check that on results of up to a million elements, so a
-/// kernel's tests prove it.
-pub fn for_disjoint<T: Send, W>(
+/// Debug builds check the contract on results of up to a million elements, so a kernel's tests exercise it.
+///
+/// What tasks may ask for is what was promised for `_disjoint`.
+pub(crate) fn for_disjoint<T: Send, W>(
+    _disjoint: Disjoint,
     out: &mut [T],
     count: usize,
     make: impl Fn() -> W + Sync,
@@ -154,12 +293,137 @@ pub fn for_disjoint<T: Send, W>(
 ) {
     let parts = Parts::new(out).watched();
     for_tasks_with(count, make, |workspace, task| {
-        f(workspace, task, &mut parts.task(task));
+        // SAFETY: each task runs once, and tasks ask for different elements by the promise.
+        f(workspace, task, &mut unsafe { parts.task(task) });
     });
 }
 
+/// A matrix whose columns are divided among tasks: task `t` owns the columns from `t * width` on, `width` of them (fewer
+/// at the right edge), of every row. With one row these are consecutive chunks.
+///
+/// Disjoint by construction: [`Columns::take`] hands out each task's columns once at a time.
+pub struct Columns<'a, T> {
+    all: Parts<'a, T>,
+    row: usize,
+    width: usize,
+    /// One bit for each task whose columns are taken.
+    taken: SmallVec<[AtomicU64; 2]>,
+}
+
+impl<'a, T> Columns<'a, T> {
+    /// A slice as rows of `row` elements; each task owns `width` columns.
+    pub fn new(slice: &'a mut [T], row: usize, width: usize) -> Self {
+        let (row, width) = (row.max(1), width.max(1));
+        let words = row.div_ceil(width).div_ceil(64);
+        Columns {
+            all: Parts::new(slice),
+            row,
+            width,
+            taken: (0..words).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// A slice as consecutive chunks of `len` elements, one for each task.
+    pub fn chunks(slice: &'a mut [T], len: usize) -> Self {
+        let row = slice.len();
+        Columns::new(slice, row, len)
+    }
+
+    /// The columns of a task, which nobody else gets until they are dropped.
+    ///
+    /// # Panics
+    /// Where there is no such task, or its columns are taken.
+    pub fn take(&self, task: usize) -> Column<'_, T> {
+        if self.all.len == 0 {
+            // Nothing to own, however many tasks there are.
+            return Column {
+                all: self,
+                task,
+                first: 0,
+                width: 0,
+            };
+        }
+        let tasks = self.row.div_ceil(self.width);
+        assert!(task < tasks, "task {task} of {tasks}");
+        let first = task * self.width;
+        let bit = 1 << (task % 64);
+        let before = self.taken[task / 64].fetch_or(bit, Ordering::Acquire);
+        assert!(before & bit == 0, "the columns of task {task} are taken");
+        Column {
+            all: self,
+            task,
+            first,
+            width: self.width.min(self.row - first),
+        }
+    }
+
+    /// Prefetches elements that will be written, whoever owns them.
+    pub fn prefetch(&self, start: usize, len: usize) {
+        let end = start.saturating_add(len).min(self.all.len);
+        crate::simd::prefetch_range_written(self.all.start, start.min(end)..end);
+    }
+}
+
+/// The columns that a task owns, of all rows; see [`Columns`].
+pub struct Column<'a, T> {
+    all: &'a Columns<'a, T>,
+    task: usize,
+    first: usize,
+    width: usize,
+}
+
+impl<T> Column<'_, T> {
+    /// Where the columns begin in each row.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// How many there are.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The own elements of a row.
+    #[inline]
+    pub fn row(&mut self, row: usize) -> &mut [T] {
+        self.slice(row, 0, self.width)
+    }
+
+    /// `len` elements of a row, counted from the first column that is owned.
+    #[inline]
+    pub fn slice(&mut self, row: usize, start: usize, len: usize) -> &mut [T] {
+        let inside = start.checked_add(len).is_some_and(|end| end <= self.width);
+        assert!(inside, "elements {start}..+{len} are not the task's");
+        let Parts {
+            start: all,
+            len: most,
+            ..
+        } = &self.all.all;
+        let at = row.checked_mul(self.all.row);
+        let at = at.and_then(|at| at.checked_add(self.first + start));
+        let end = at.and_then(|at| at.checked_add(len));
+        assert!(
+            end.is_some_and(|end| end <= *most),
+            "row {row} is not there"
+        );
+        // SAFETY: in bounds, and inside of the columns of this task in a row, which are disjoint from those of every other
+        // task; the bit in `taken` is set, so there is no other `Column` of this task, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(all.add(at.unwrap_or(0)), len) }
+    }
+}
+
+impl<T> Drop for Column<'_, T> {
+    fn drop(&mut self) {
+        if self.width == 0 {
+            return;
+        }
+        let bit = 1 << (self.task % 64);
+        self.all.taken[self.task / 64].fetch_and(!bit, Ordering::Release);
+    }
+}
+
 /// A slice under distribution to tasks, each of which writes its own elements; no two may touch the same one.
-pub struct Parts<'a, T> {
+pub(crate) struct Parts<'a, T> {
     start: *mut T,
     len: usize,
     #[cfg(debug_assertions)]
@@ -167,9 +431,11 @@ pub struct Parts<'a, T> {
     slice: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: tasks on other threads reach elements of the slice only through `Part`, each its own, so
+// SAFETY: tasks on other threads reach elements of the slice only through `Part` and `Column`, each its own, so
 // sharing amounts to sending the elements.
 unsafe impl<T: Send> Sync for Parts<'_, T> {}
+// SAFETY: it stands for a `&mut [T]`.
+unsafe impl<T: Send> Send for Parts<'_, T> {}
 
 impl<'a, T> Parts<'a, T> {
     /// All of a slice.
@@ -196,17 +462,45 @@ impl<'a, T> Parts<'a, T> {
     }
 
     /// What one task sees of it.
-    pub fn task(&self, task: usize) -> Part<'_, T> {
-        Part { all: self, task }
+    ///
+    /// # Safety
+    /// Parts that live at the same time may not be asked for the same element.
+    pub unsafe fn task(&self, task: usize) -> Part<'_, T> {
+        Part {
+            start: self.start,
+            len: self.len,
+            #[cfg(debug_assertions)]
+            owners: &self.owners,
+            task,
+            slice: PhantomData,
+        }
     }
 }
 
 /// What one task sees of the shared output: elements by their index in the whole.
-pub struct Part<'a, T> {
-    all: &'a Parts<'a, T>,
+pub(crate) struct Part<'a, T> {
+    start: *mut T,
+    len: usize,
+    #[cfg(debug_assertions)]
+    owners: &'a [AtomicUsize],
     // Read by the debug check only.
     #[cfg_attr(not(debug_assertions), allow(dead_code))]
     task: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T> Part<'a, T> {
+    /// All of a slice for one task.
+    pub fn whole(slice: &'a mut [T]) -> Self {
+        Part {
+            start: slice.as_mut_ptr(),
+            len: slice.len(),
+            #[cfg(debug_assertions)]
+            owners: &[],
+            task: 0,
+            slice: PhantomData,
+        }
+    }
 }
 
 impl<T> Part<'_, T> {
@@ -215,35 +509,36 @@ impl<T> Part<'_, T> {
     pub fn slice(&mut self, start: usize, len: usize) -> &mut [T] {
         let end = start.checked_add(len);
         assert!(
-            end.is_some_and(|end| end <= self.all.len),
+            end.is_some_and(|end| end <= self.len),
             "a task writes outside its output"
         );
         #[cfg(debug_assertions)]
-        for owner in self.all.owners.iter().skip(start).take(len) {
+        for owner in self.owners.iter().skip(start).take(len) {
             let before = owner.swap(self.task + 1, Ordering::Relaxed);
             assert!(
                 before == 0 || before == self.task + 1,
                 "two tasks write one element"
             );
         }
-        // SAFETY: in bounds by the assertion; borrowed from a live `&mut [T]` by `Parts`; no other
-        // task holds these elements by the contract of `for_disjoint`, and this task holds no other
-        // borrow of them since `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.all.start.add(start), len) }
+        // SAFETY: in bounds by the assertion; borrowed from a live `&mut [T]`; no other task asks for these elements by
+        // the contract of `Parts::task`, and this task holds no other borrow of them since `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
     /// Rows of so many elements, evenly spaced, which must belong to this task.
     pub fn grid(&mut self, start: usize, rows: usize, width: usize, step: usize) -> Grid<'_, T> {
-        let last = start + rows.saturating_sub(1) * step;
         assert!(step >= width || rows < 2, "rows of a grid overlap");
-        self.slice(last, width);
+        let last = rows.saturating_sub(1).checked_mul(step);
+        let last = last.and_then(|last| last.checked_add(start));
+        // Beyond any output where the product or the sum is too large.
+        self.slice(last.unwrap_or(usize::MAX), width);
         #[cfg(debug_assertions)]
         for row in 0..rows {
             self.slice(start + row * step, width);
         }
         Grid {
             // In bounds, since the last row is.
-            start: self.all.start.wrapping_add(start),
+            start: self.start.wrapping_add(start),
             rows,
             width,
             step,
@@ -261,7 +556,7 @@ impl<T> Part<'_, T> {
 }
 
 /// Evenly spaced rows of a shared output that one task alone writes, for kernels that take pointers.
-pub struct Grid<'a, T> {
+pub(crate) struct Grid<'a, T> {
     start: *mut T,
     rows: usize,
     width: usize,
@@ -316,9 +611,12 @@ mod tests {
     fn scattered_writes_arrive() {
         let mut out = vec![0; 100];
         let make = || 5;
-        for_disjoint(&mut out, 10, make, |five, task, out| {
+        let write = |five: &mut usize, task: usize, out: &mut Part<'_, usize>| {
             (0..10).for_each(|i| out.set(i * 10 + task, task + *five));
-        });
+        };
+        // SAFETY: each task has a column of its own.
+        let disjoint = unsafe { Disjoint::promise() };
+        for_disjoint(disjoint, &mut out, 10, make, write);
         assert!((0..100).all(|i| out[i] == i % 10 + 5));
     }
 
@@ -326,7 +624,9 @@ mod tests {
     #[should_panic(expected = "two tasks write one element")]
     #[cfg(debug_assertions)]
     fn overlapping_tasks_are_caught_in_debug_builds() {
-        for_disjoint(&mut [0; 4], 2, || (), |(), _, out| out.set(3, 1));
+        // SAFETY: the second of two tasks is refused before it gets the element.
+        let disjoint = unsafe { Disjoint::promise() };
+        for_disjoint(disjoint, &mut [0; 4], 2, || (), |(), _, out| out.set(3, 1));
     }
 
     #[test]
@@ -334,20 +634,68 @@ mod tests {
     fn the_watch_has_a_bound() {
         let mut out = vec![0u8; WATCHED + 10];
         assert_eq!(Parts::new(&mut out).watched().owners.len(), WATCHED);
-        for_disjoint(
-            &mut out,
-            2,
-            || (),
-            |(), task, out| {
-                out.slice(task * (WATCHED + 5), 5).fill(7);
-            },
-        );
+        let write = |(): &mut (), task: usize, out: &mut Part<'_, u8>| {
+            out.slice(task * (WATCHED + 5), 5).fill(7);
+        };
+        // SAFETY: the tasks' elements are far apart.
+        let disjoint = unsafe { Disjoint::promise() };
+        for_disjoint(disjoint, &mut out, 2, || (), write);
         assert_eq!(out.iter().filter(|&&x| x == 7).count(), 10);
     }
 
     #[test]
     #[should_panic(expected = "outside its output")]
     fn a_write_beyond_the_end_is_caught() {
-        for_disjoint(&mut [0; 4], 1, || (), |(), _, out| out.set(4, 1));
+        Part::whole(&mut [0; 4]).set(4, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside its output")]
+    fn a_grid_whose_size_overflows_is_refused() {
+        Part::whole(&mut [0u8; 4]).grid(0, usize::MAX, 1, usize::MAX / 2);
+    }
+
+    #[test]
+    fn columns_cover_a_matrix_whatever_the_width() {
+        for (rows, row, width) in [(1, 10, 3), (4, 7, 2), (3, 5, 5), (2, 200, 1), (0, 4, 2)] {
+            let mut out = vec![0usize; rows * row];
+            let columns = Columns::new(&mut out, row, width);
+            for_tasks(row.div_ceil(width), |task| {
+                let mut own = columns.take(task);
+                for r in 0..rows {
+                    own.row(r).iter_mut().for_each(|x| *x += task + 1);
+                }
+            });
+            drop(columns);
+            let expected = |i: usize| i % row / width + 1;
+            assert!(out.iter().enumerate().all(|(i, &x)| x == expected(i)));
+        }
+    }
+
+    #[test]
+    fn columns_are_given_out_once_at_a_time_and_only_as_far_as_they_go() {
+        let mut out = [0u8; 10];
+        let columns = Columns::chunks(&mut out, 4);
+        let refused =
+            |f: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err();
+        let held = columns.take(1);
+        assert!(refused(&|| drop(columns.take(1))));
+        drop(held);
+        drop(columns.take(1));
+        assert!(refused(&|| drop(columns.take(3))));
+        assert!(refused(&|| drop(columns.take(usize::MAX))));
+        let mut last = columns.take(2);
+        assert_eq!((last.first(), last.width(), last.row(0).len()), (8, 2, 2));
+        drop(last);
+        assert!(refused(&|| assert_eq!(columns.take(2).slice(0, 1, 2), [])));
+        assert!(refused(&|| assert_eq!(
+            columns.take(0).slice(0, 2, usize::MAX),
+            []
+        )));
+        assert!(refused(&|| assert_eq!(columns.take(0).slice(1, 0, 4), [])));
+        assert!(refused(&|| assert_eq!(
+            columns.take(0).slice(usize::MAX, 0, 1),
+            []
+        )));
     }
 }

@@ -6,40 +6,42 @@
 //! queues, which took several times as long.
 #![allow(unsafe_code)]
 
+// By its path, since this file is a module of `clematis-models` as well.
+#[path = "pool/gate.rs"]
+mod gate;
+
+use gate::Gate;
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+/// What the gate is made of.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
+}
 
 /// Looks for work before a thread falls asleep: some 30 microseconds.
-const LOOKS: usize = 1500;
+const LOOKS: usize = if cfg!(miri) { 10 } else { 1500 };
 /// Looks for the end of a job before the caller lets others run.
-const PATIENCE: usize = 20_000;
+const PATIENCE: usize = if cfg!(miri) { 10 } else { 20_000 };
 
 /// A job's work. The caller waits until nobody is inside, so it may borrow from its stack.
 type Work = *const (dyn Fn() + Sync);
 
-/// Threads that may still join the job, and those inside: two halves of one word, so that both change together.
-const PLACE: u64 = 1 << 32;
-const INSIDE: u64 = PLACE - 1;
-
 struct Pool {
-    /// Held by the one whose job it is.
-    busy: AtomicBool,
-    state: AtomicU64,
+    gate: Gate,
     work: UnsafeCell<Option<Work>>,
-    asleep: AtomicUsize,
-    gate: Mutex<()>,
-    bell: Condvar,
     /// What a thread's work panicked with.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     /// Threads beside the caller.
     threads: usize,
 }
 
-// SAFETY: `work` is written by the holder of `busy` alone, before places are given and after everybody has left; it is
-// read by those alone who have taken a place.
+// SAFETY: `work` is written by the owner of the gate alone, before it is opened and after everybody has left; it is read by those
+// alone who are inside.
 unsafe impl Sync for Pool {}
 // SAFETY: as above; the pointer in it is followed by nobody but those inside.
 unsafe impl Send for Pool {}
@@ -73,7 +75,7 @@ pub fn default_threads() -> usize {
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 fn watch_for_forks() {
-    #[cfg(unix)]
+    #[cfg(all(unix, not(miri)))]
     {
         unsafe extern "C" fn in_child() {
             FORKED.store(true, Ordering::Relaxed);
@@ -87,12 +89,8 @@ fn pool() -> &'static Pool {
     static POOL: OnceLock<&'static Pool> = OnceLock::new();
     POOL.get_or_init(|| {
         let pool = Box::leak(Box::new(Pool {
-            busy: AtomicBool::new(false),
-            state: AtomicU64::new(0),
+            gate: Gate::default(),
             work: UnsafeCell::new(None),
-            asleep: AtomicUsize::new(0),
-            gate: Mutex::new(()),
-            bell: Condvar::new(),
             panic: Mutex::new(None),
             threads: default_threads() - 1,
         }));
@@ -106,70 +104,51 @@ fn pool() -> &'static Pool {
     })
 }
 
-/// Runs `work` on this thread and on up to `others` more; returns when all are done.
-pub fn run(others: usize, work: &(dyn Fn() + Sync)) {
+/// Runs `work` on this thread and on up to `others` more; returns when all are done. Calls `waiting` again and again while it waits
+/// for the others.
+pub fn run(others: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
     if others == 0 {
         return work();
     }
     let pool = pool();
     let alone = pool.threads == 0 || FORKED.load(Ordering::Relaxed);
-    if alone || pool.busy.swap(true, Ordering::Acquire) {
+    if alone || !pool.gate.claim() {
         return work();
     }
-    // SAFETY: only the lifetime changes; `finish` below waits for everybody before this function returns or unwinds.
+    // SAFETY: only the lifetime changes; `close` below waits for everybody before this function returns or unwinds.
     let erased = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), Work>(work) };
-    // SAFETY: `busy` is ours and nobody is inside.
+    // SAFETY: the gate is ours and nobody is inside.
     unsafe { *pool.work.get() = Some(erased) };
-    let places = others.min(pool.threads) as u64 * PLACE;
-    pool.state.store(places, Ordering::SeqCst);
-    if pool.asleep.load(Ordering::SeqCst) > 0 {
-        let _gate = lock(&pool.gate);
-        pool.bell.notify_all();
-    }
-    let own = catch_unwind(AssertUnwindSafe(work));
-    pool.finish();
+    pool.gate.open(others.min(pool.threads));
+    let mut own = catch_unwind(AssertUnwindSafe(work));
+    let mut looks = 0;
+    pool.gate.close(|| {
+        looks += 1;
+        if looks < PATIENCE {
+            std::hint::spin_loop();
+        } else {
+            // Others are still inside, whatever happens here.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(waiting)) {
+                if own.is_ok() {
+                    own = Err(panic);
+                }
+            }
+            std::thread::yield_now();
+        }
+    });
     let theirs = lock(&pool.panic).take();
-    pool.busy.store(false, Ordering::Release);
+    pool.gate.release();
     if let Some(panic) = own.err().or(theirs) {
         resume_unwind(panic);
     }
 }
 
 impl Pool {
-    /// Lets nobody in any more and waits until nobody is inside.
-    fn finish(&self) {
-        let mut looks = 0;
-        self.state.fetch_and(INSIDE, Ordering::AcqRel);
-        while self.state.load(Ordering::Acquire) != 0 {
-            looks += 1;
-            if looks < PATIENCE {
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
-        }
-    }
-
-    /// Takes a place, if there is one.
-    fn enter(&self) -> bool {
-        let mut state = self.state.load(Ordering::Acquire);
-        while state >= PLACE {
-            let next = state - PLACE + 1;
-            match self
-                .state
-                .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
-    }
-
     /// What a thread does all its life.
     fn serve(&self) {
+        clematis_core::interrupt::set_worker();
         loop {
-            if self.enter() {
+            if self.gate.enter() {
                 // SAFETY: a place was taken, so the job's owner waits until this thread has left.
                 let work = unsafe { (*self.work.get()).map(|work| &*work) };
                 if let Some(work) = work
@@ -177,27 +156,17 @@ impl Pool {
                 {
                     lock(&self.panic).get_or_insert(panic);
                 }
-                self.state.fetch_sub(1, Ordering::AcqRel);
+                self.gate.leave();
                 continue;
             }
             let comes = (0..LOOKS).any(|_| {
                 std::hint::spin_loop();
-                self.state.load(Ordering::Relaxed) >= PLACE
+                self.gate.is_open()
             });
             if !comes {
-                self.sleep();
+                self.gate.sleep();
             }
         }
-    }
-
-    fn sleep(&self) {
-        let mut gate = lock(&self.gate);
-        self.asleep.fetch_add(1, Ordering::SeqCst);
-        // Whoever gives places looks for sleepers afterwards: either it sees this one, or this one sees the places.
-        while self.state.load(Ordering::SeqCst) < PLACE {
-            gate = self.bell.wait(gate).unwrap_or_else(|e| e.into_inner());
-        }
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -211,9 +180,9 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    for _ in 0..2000 {
+                    for _ in 0..if cfg!(miri) { 20 } else { 2000 } {
                         let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
-                        run(3, &|| {
+                        let work = || {
                             loop {
                                 let task = next.fetch_add(1, Ordering::Relaxed);
                                 if task >= 20 {
@@ -221,7 +190,8 @@ mod tests {
                                 }
                                 sum.fetch_add(task, Ordering::Relaxed);
                             }
-                        });
+                        };
+                        run(3, &work, &|| ());
                         assert_eq!(sum.into_inner(), 190);
                     }
                 });
@@ -232,35 +202,36 @@ mod tests {
     #[test]
     fn a_job_inside_of_a_job_runs() {
         let count = AtomicUsize::new(0);
-        run(2, &|| {
-            run(2, &|| {
-                count.fetch_add(1, Ordering::Relaxed);
-            })
-        });
+        let inner = || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        run(2, &|| run(2, &inner, &|| ()), &|| ());
         assert!(count.into_inner() >= 1);
     }
 
     #[test]
     fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
-        for _ in 0..50 {
-            let caught = catch_unwind(|| run(2, &|| panic!("on purpose")));
+        for _ in 0..if cfg!(miri) { 3 } else { 50 } {
+            let caught = catch_unwind(|| run(2, &|| panic!("on purpose"), &|| ()));
             assert!(caught.is_err());
         }
         let count = AtomicUsize::new(0);
-        run(1, &|| {
+        let work = || {
             count.fetch_add(1, Ordering::Relaxed);
-        });
+        };
+        run(1, &work, &|| ());
         assert!(count.into_inner() >= 1);
     }
 
     #[test]
     fn threads_that_fell_asleep_are_woken() {
-        for _ in 0..20 {
+        for _ in 0..if cfg!(miri) { 3 } else { 20 } {
             let count = AtomicUsize::new(0);
-            run(1, &|| {
+            let work = || {
                 count.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(std::time::Duration::from_millis(2));
-            });
+            };
+            run(1, &work, &|| ());
             assert!(count.into_inner() >= 1);
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

@@ -8,6 +8,7 @@
 use clematis_core::host::{Bytes, Lender, Line};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::memory;
@@ -37,7 +38,7 @@ unsafe impl Sync for Region {}
 
 impl Region {
     /// A range of so many lines; `None` where the system has no such thing.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     fn new(lines: usize) -> Option<Arc<Self>> {
         let bytes = lines.checked_mul(LINE)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -60,7 +61,7 @@ impl Region {
         }))
     }
 
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", not(miri))))]
     fn new(_: usize) -> Option<Arc<Self>> {
         None
     }
@@ -115,7 +116,7 @@ impl Lender for Region {
 impl Drop for Region {
     fn drop(&mut self) {
         memory::count_less(self.touched_bytes());
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         // SAFETY: what `new` mapped; all parts have come back, since each holds this region.
         unsafe {
             libc::munmap(self.start.cast(), self.lines * LINE);
@@ -145,8 +146,13 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Region>>> = const { RefCell::new(None) };
 }
 
-/// While it lives, results that this thread makes lie in one region.
-pub struct Within(());
+/// While it lives, results that this thread makes lie in one region. It ends on the thread on which it began:
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>(_: T) {}
+/// send(clematis_native::region::Within::new(1));
+/// ```
+pub struct Within(PhantomData<*const ()>);
 
 impl Within {
     /// For a graph that holds so many bytes at once. `None` where this thread is within one already, or there is none to be had.
@@ -170,7 +176,7 @@ impl Within {
             }
         };
         CURRENT.with(|current| *current.borrow_mut() = Some(region));
-        Some(Within(()))
+        Some(Within(PhantomData))
     }
 }
 
@@ -217,7 +223,7 @@ pub fn outside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     use super::*;
 

@@ -117,6 +117,8 @@ fn find_level() -> Level {
 /// around the work on one element. `a * b + c` stays two roundings at every level; `mul_add` is one
 /// instruction from [`Level::Avx2`] on but a slow library call below it.
 ///
+/// The expansion contains `unsafe`, so the macro stays in this crate; other crates call `kernel::rows`.
+///
 /// ```text
 /// multiversion! {
 ///     /// `out[i] = f(x[i], y[i])`
@@ -128,7 +130,6 @@ fn find_level() -> Level {
 /// }
 /// zip(&mut out, &x, &y, |x, y| x + y);
 /// ```
-#[macro_export]
 macro_rules! multiversion {
     ($(
         $(#[$meta:meta])*
@@ -173,7 +174,7 @@ pub(crate) use multiversion;
 /// out. Call [`stream_done`] before another thread may read.
 pub(crate) fn stream<T: bytemuck::Pod>(to: &mut [T], from: &[T]) {
     let (to, from): (&mut [u8], &[u8]) = (bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from));
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     if to.len() == from.len() {
         if level() >= Level::Avx2 && to.as_ptr().align_offset(32) == 0 {
             // SAFETY: the slices are equally long, `to` begins on a multiple of 32, and this level has the feature.
@@ -187,7 +188,7 @@ pub(crate) fn stream<T: bytemuck::Pod>(to: &mut [T], from: &[T]) {
     to.copy_from_slice(from);
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 macro_rules! stream_by {
     ($(#[$feature:meta])? $name:ident, $vector:ident, $load:ident, $store:ident) => {
         /// # Safety
@@ -209,9 +210,9 @@ macro_rules! stream_by {
         }
     };
 }
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 stream_by!(stream_narrow, __m128i, _mm_loadu_si128, _mm_stream_si128);
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 stream_by!(
     #[target_feature(enable = "avx2")]
     stream_wide,
@@ -301,44 +302,50 @@ const AHEAD: usize = 128;
 
 /// Asks for elements that will be read soon.
 pub(crate) fn prefetch<T>(soon: &[T]) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     for line in 0..size_of_val(soon).div_ceil(64).min(AHEAD) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint, which reads nothing; the address is within the slice.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(soon.as_ptr().cast::<i8>().add(64 * line)) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (soon, AHEAD);
 }
 
 /// Asks for elements that will be read a while from now: they come as far as the second-level cache.
 pub fn prefetch_far<T>(later: &[T]) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     for line in 0..size_of_val(later).div_ceil(64) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a hint, which reads nothing; the address is within the slice.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(later.as_ptr().cast::<i8>().add(64 * line)) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = later;
 }
 
-/// Asks for elements that will be written.
-pub fn prefetch_written<T>(later: &mut [T]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in 0..size_of_val(later).div_ceil(64) {
+/// Prefetches elements that will be written.
+pub(crate) fn prefetch_written<T>(later: &mut [T]) {
+    prefetch_range_written(later.as_ptr(), 0..later.len());
+}
+
+/// Prefetches the elements `range` behind `start`, which will be written. A hint: the addresses need not be valid.
+pub(crate) fn prefetch_range_written<T>(start: *const T, range: std::ops::Range<usize>) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for line in 0..(range.len() * size_of::<T>()).div_ceil(64) {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: a hint, which writes nothing; the address is within the slice.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(later.as_ptr().cast::<i8>().add(64 * line)) };
+        let at = start.wrapping_add(range.start).cast::<i8>();
+        // SAFETY: a hint, which writes nothing whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.wrapping_add(64 * line)) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = later;
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (start, range);
 }
 
 /// Makes what was streamed visible to other threads.
 pub(crate) fn stream_done() {
     // SAFETY: a fence touches no memory, and the base set of the target has it.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }
@@ -367,6 +374,22 @@ impl Strides {
         let last = self.offset as i128 + rows.max(0) + cols.max(0);
         first >= 0 && last < len as i128
     }
+
+    /// Whether no two elements of an `m` by `n` matrix lie at one place, for matrices whose rows, or whose columns, do not
+    /// interlock; those that do are taken for overlapping.
+    pub(crate) fn is_injective(self, m: usize, n: usize) -> bool {
+        let reach =
+            |count: usize, stride: isize| stride.unsigned_abs() as u128 * (count as u128 - 1);
+        let apart = |stride: isize, count: usize, reach: u128| {
+            count < 2 || stride.unsigned_abs() as u128 > reach
+        };
+        if m == 0 || n == 0 {
+            return true;
+        }
+        let (rows, columns) = (reach(m, self.row), reach(n, self.col));
+        let by_rows = apart(self.row, m, columns) && apart(self.col, n, 0);
+        by_rows || apart(self.col, n, rows) && apart(self.row, m, 0)
+    }
 }
 
 /// Types for which the crate `gemm` has a kernel.
@@ -375,6 +398,13 @@ impl Gemm for f32 {}
 impl Gemm for f64 {}
 impl Gemm for num_complex::Complex<f32> {}
 impl Gemm for num_complex::Complex<f64> {}
+
+/// Products from which on a matrix product looks whether it is interrupted, and beyond which it is divided so that it looks often
+/// enough: some tenths of a second on one thread.
+const POLLED: usize = 1 << 22;
+const LONG: usize = 1 << 30;
+/// Rows or columns of a part are a multiple of this.
+const HALF: usize = 128;
 
 /// `dst (+)= lhs · rhs`, `m` by `k` times `k` by `n`, on so many threads.
 #[allow(clippy::too_many_arguments)]
@@ -386,9 +416,37 @@ pub fn gemm<T: Gemm>(
     accumulate: bool,
     threads: usize,
 ) {
-    assert!(dst.1.fit(m, n, dst.0.len()) && (m < 2 || dst.1.row != 0) && (n < 2 || dst.1.col != 0));
+    assert!(dst.1.fit(m, n, dst.0.len()) && dst.1.is_injective(m, n));
     assert!(lhs.1.fit(m, k, lhs.0.len()) && rhs.1.fit(k, n, rhs.0.len()));
     if m == 0 || n == 0 {
+        return;
+    }
+    let products = m.saturating_mul(n).saturating_mul(k);
+    if products > POLLED {
+        crate::parallel::poll();
+    }
+    // The sums of an element run in one order whatever rows or columns are computed with it.
+    if products > LONG && m.max(n) >= 2 * HALF {
+        let mut part = |first: [usize; 2], [m, n]: [usize; 2]| {
+            let from = |strides: Strides, i: usize, j: usize| {
+                let at = i as isize * strides.row + j as isize * strides.col;
+                let offset = strides.offset.wrapping_add_signed(at);
+                Strides { offset, ..strides }
+            };
+            let [i, j] = first;
+            let dst = (&mut *dst.0, from(dst.1, i, j));
+            let (lhs, rhs) = ((lhs.0, from(lhs.1, i, 0)), (rhs.0, from(rhs.1, 0, j)));
+            gemm([m, n, k], dst, lhs, rhs, accumulate, threads);
+        };
+        if m >= n {
+            let half = (m / 2).next_multiple_of(HALF);
+            part([0, 0], [half, n]);
+            part([half, 0], [m - half, n]);
+        } else {
+            let half = (n / 2).next_multiple_of(HALF);
+            part([0, 0], [m, half]);
+            part([0, half], [m, n - half]);
+        }
         return;
     }
     let parallelism = match threads {
@@ -397,7 +455,7 @@ pub fn gemm<T: Gemm>(
     };
     // SAFETY: every element that the three descriptions reach lies in its slice (asserted above; the
     // pointers are offset with `wrapping_add`, so an empty operand may have any offset), `dst` is
-    // borrowed mutably and so overlaps neither operand, and it repeats no element in a row or column.
+    // borrowed mutably and so overlaps neither operand, and no two of its elements lie at one place.
     unsafe {
         gemm::gemm(
             m,
@@ -461,6 +519,20 @@ mod tests {
         assert_eq!(total(&x), 999.0 * 1000.0 / 4.0);
         assert_eq!(largest(&y), Some(1.0));
         assert_eq!(largest::<i8>(&[]), None);
+    }
+
+    #[test]
+    fn a_result_whose_elements_coincide_is_refused() {
+        let strides = |row, col| Strides {
+            offset: 0,
+            row,
+            col,
+        };
+        assert!(strides(4, 1).is_injective(3, 4) && strides(1, 3).is_injective(3, 4));
+        assert!(strides(-4, -1).is_injective(3, 4) && strides(0, 0).is_injective(1, 1));
+        assert!(strides(0, 1).is_injective(1, 4) && strides(7, 7).is_injective(0, 4));
+        assert!(!strides(1, 1).is_injective(2, 2) && !strides(3, 1).is_injective(3, 4));
+        assert!(!strides(0, 1).is_injective(2, 2));
     }
 
     #[test]

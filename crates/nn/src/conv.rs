@@ -7,7 +7,7 @@ use crate::module::Module;
 use clematis_core::expr::Expr;
 use clematis_core::ops::Padding;
 use clematis_core::random::Key;
-use clematis_core::{Result, Shape, Tensor, ensure};
+use clematis_core::{Result, Tensor, ensure};
 use clematis_derive::Tree;
 
 /// A convolution over `N` spatial axes.
@@ -68,7 +68,7 @@ fn parameters(
     key: &Key,
 ) -> Result<(Tensor, Tensor)> {
     let [inputs, outputs] = channels;
-    let field: usize = size.iter().product();
+    let field = size.iter().fold(1, |n: usize, &m| n.saturating_mul(m));
     positive(
         layer,
         &[
@@ -87,15 +87,15 @@ fn parameters(
     }
     let shape: Vec<usize> = size.iter().chain(ends).copied().collect();
     let (w, _) = key.split();
-    let fans = (field * inputs / groups, field * outputs / groups);
-    let w = init::glorot_uniform(Shape::from_sizes(&shape), fans.0, fans.1, &w)?;
+    let fan = |channels: usize| field.saturating_mul(channels) / groups;
+    let w = init::glorot_uniform(shape, fan(inputs), fan(outputs), &w)?;
     let mut along = vec![1; size.len() + 2];
     along[if sliding.channels_first {
         1
     } else {
         size.len() + 1
     }] = outputs;
-    Ok((w, init::zeros(Shape::from_sizes(&along))?))
+    Ok((w, init::zeros(along)?))
 }
 
 fn biased(y: Expr, b: Option<&Tensor>) -> Result<Tensor> {

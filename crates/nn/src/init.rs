@@ -26,7 +26,11 @@ pub fn glorot_uniform(
     fan_out: usize,
     key: &Key,
 ) -> Result<Tensor> {
-    uniform(shape, root("glorot_uniform", 6.0, fan_in + fan_out)?, key)
+    uniform(
+        shape,
+        root("glorot_uniform", 6.0, fan_in.saturating_add(fan_out))?,
+        key,
+    )
 }
 
 /// Normal with a variance of 2 / (fan in + fan out).
@@ -36,7 +40,11 @@ pub fn glorot_normal(
     fan_out: usize,
     key: &Key,
 ) -> Result<Tensor> {
-    normal(shape, root("glorot_normal", 2.0, fan_in + fan_out)?, key)
+    normal(
+        shape,
+        root("glorot_normal", 2.0, fan_in.saturating_add(fan_out))?,
+        key,
+    )
 }
 
 /// Normal with a variance of 2 / fan in, which keeps the size of signals through rectifiers (He et al. 2015).

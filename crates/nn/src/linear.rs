@@ -70,7 +70,12 @@ impl Bilinear {
         )?;
         let (w, _) = key.split();
         Ok(Bilinear {
-            w: init::glorot_uniform([outputs, first, second], first * second, outputs, &w)?,
+            w: init::glorot_uniform(
+                [outputs, first, second],
+                first.saturating_mul(second),
+                outputs,
+                &w,
+            )?,
             b: Some(init::zeros([outputs])?),
         })
     }

@@ -7,6 +7,13 @@ use clematis_core::{Result, Tensor};
 pub trait Module: Tree {
     /// The function.
     fn forward(&self, x: &Tensor) -> Result<Tensor>;
+
+    /// The function while training, where it differs: `BatchNorm` normalises by the batch and moves its running statistics. A
+    /// module that holds others calls theirs. For the gradient of a loss that calls it, see
+    /// [`JitStep::with_state`](crate::JitStep::with_state).
+    fn forward_train(&mut self, x: &Tensor) -> Result<Tensor> {
+        self.forward(x)
+    }
 }
 
 /// How many numbers are trained.

@@ -248,4 +248,10 @@ impl Module for BatchNorm {
         let (epsilon, second) = (self.epsilon, self.channels_second);
         norm::batch_norm(x, mean, variance, bias, weight, false, epsilon, second).done()
     }
+
+    fn forward_train(&mut self, x: &Tensor) -> Result<Tensor> {
+        let moved = self.train(x)?;
+        self.keep(moved.mean, moved.variance);
+        Ok(moved.out)
+    }
 }

@@ -8,13 +8,14 @@ use clematis_core::{Result, Tensor};
 use clematis_derive::Tree;
 use std::fmt;
 
-/// A module that can be cloned behind a pointer; every module that is `Clone` is one.
-pub trait Layer: Module {
+/// A module that can be cloned behind a pointer and used by several threads; every module that is `Clone`, `Send` and `Sync`
+/// is one.
+pub trait Layer: Module + Send + Sync {
     /// A copy.
     fn copied(&self) -> Box<dyn Layer>;
 }
 
-impl<T: Module + Clone + 'static> Layer for T {
+impl<T: Module + Clone + Send + Sync + 'static> Layer for T {
     fn copied(&self) -> Box<dyn Layer> {
         Box::new(self.clone())
     }
@@ -66,7 +67,7 @@ impl Sequential {
     }
 
     /// With one more at the end.
-    pub fn then(mut self, module: impl Module + Clone + 'static) -> Self {
+    pub fn then(mut self, module: impl Module + Clone + Send + Sync + 'static) -> Self {
         self.submodules.push(Step(Box::new(module)));
         self
     }
@@ -76,6 +77,11 @@ impl Module for Sequential {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let mut steps = self.submodules.iter();
         steps.try_fold(x.clone(), |x, step| step.0.forward(&x))
+    }
+
+    fn forward_train(&mut self, x: &Tensor) -> Result<Tensor> {
+        let mut steps = self.submodules.iter_mut();
+        steps.try_fold(x.clone(), |x, step| step.0.forward_train(&x))
     }
 }
 

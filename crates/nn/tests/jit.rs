@@ -4,7 +4,7 @@ use clematis_core::autodiff::value_and_grad;
 use clematis_core::random::Key;
 use clematis_core::{Kind, Result, Tensor, ops, tree};
 use clematis_native as _;
-use clematis_nn::{Adam, JitStep, Linear, Module, Optimizer, Schedule};
+use clematis_nn::{Adam, BatchNorm, JitStep, Linear, Module, Optimizer, Schedule, Sequential};
 
 type Batch = (Tensor, Tensor);
 
@@ -62,5 +62,52 @@ fn a_count_that_would_be_kept_is_refused() -> Result<()> {
     });
     let e = step.call(&(net, batch)).err();
     assert_eq!(e.map(|e| e.kind()), Some(Kind::Trace));
+    Ok(())
+}
+
+#[test]
+fn a_program_moves_the_statistics_of_a_batch_norm_inside_a_sequential() -> Result<()> {
+    let batch = data()?;
+    let mut norm = BatchNorm::new(2)?;
+    let net = Sequential::new().then(norm.clone());
+    let mut net = net.then(Linear::new(2, 1, &Key::new(0))?);
+    let step = JitStep::with_state(optimizer(), |net: &mut Sequential, (x, y): &Batch| {
+        let off = (net.forward_train(x)? - y).done()?;
+        ops::mean(ops::square(off), ..).done()
+    });
+    let mut state = step.init(&net)?;
+    for _ in 0..3 {
+        step.step(&mut net, &mut state, &batch)?;
+        norm.forward_train(&batch.0)?;
+    }
+    let leaves = |tree: &dyn Fn() -> Vec<(String, tree::Role, Tensor)>| {
+        let states = tree()
+            .into_iter()
+            .filter(|(_, role, _)| *role == tree::Role::State);
+        states
+            .map(|(.., x)| x.to_vec::<f32>())
+            .collect::<Result<Vec<_>>>()
+    };
+    let (found, expected) = (
+        leaves(&|| tree::entries(&net))?,
+        leaves(&|| tree::entries(&norm))?,
+    );
+    assert_eq!(found, expected);
+    // Three times a tenth of the way from 0 to the mean of 2/3.
+    assert!(
+        (found[0][0] - (1.0 - 0.9f32.powi(3)) * 2.0 / 3.0).abs() < 1e-6,
+        "{found:?}"
+    );
+    assert_eq!(step.stats().made, 1);
+    Ok(())
+}
+
+#[test]
+fn a_sequential_goes_to_another_thread() -> Result<()> {
+    let net = Sequential::new().then(Linear::new(2, 1, &Key::new(0))?);
+    let (x, _) = data()?;
+    let here = net.forward(&x)?.to_vec::<f32>()?;
+    let there = std::thread::spawn(move || net.forward(&x)?.to_vec::<f32>());
+    assert_eq!(there.join().expect("the thread ends well")?, here);
     Ok(())
 }

@@ -329,7 +329,10 @@ impl<'a> Coder<'a> {
         let each = |list: &str| {
             let whole = match self.target.classes {
                 true => format!("self.{}", self.part(&unit.path, relative(&unit.path, list))),
-                false => format!("p[\"{}\"]", self.part(&unit.path, relative(&unit.path, list))),
+                false => format!(
+                    "p[\"{}\"]",
+                    self.part(&unit.path, relative(&unit.path, list))
+                ),
             };
             let word = list.rsplit('.').next().unwrap_or("layers");
             let one = word

@@ -5,6 +5,7 @@
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
+use crate::limit;
 use crate::op::composite::ResizeMethod;
 use crate::ops::{self, Ops};
 use crate::shape::Shape;
@@ -55,7 +56,7 @@ pub fn resize(
         );
         let (from, size) = (from as usize, size as usize);
         if method == ResizeMethod::Nearest {
-            let mut places: Vec<i64> = room(size)?;
+            let mut places: Vec<i64> = limit::list("resize", "places", &[size])?;
             places.extend((0..size).map(|i| nearest(i, from, size, align_corners)));
             let places = like(&y, || ops::from_slice(&places, [size]))?;
             y = ops::index::take_unchecked(&y, &places, axis)?;
@@ -73,17 +74,6 @@ pub fn resize(
     } else {
         y.cast(x.dtype()).done()
     }
-}
-
-/// An empty list with room for so many; an error where memory refuses.
-fn room<T>(count: usize) -> Result<Vec<T>> {
-    let mut list = Vec::new();
-    ensure!(
-        list.try_reserve_exact(count).is_ok(),
-        Value,
-        "resize: no memory for {count} weights"
-    );
-    Ok(list)
 }
 
 fn like(x: &Tensor, make: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
@@ -150,7 +140,7 @@ fn weights(
     } else {
         1.0
     }) * stretch;
-    let mut out = room(size.saturating_mul(from))?;
+    let mut out = limit::list("resize", "weights", &[size, from])?;
     out.resize(size * from, 0.0);
     for i in 0..size {
         let c = centre(i, from, size, align_corners);

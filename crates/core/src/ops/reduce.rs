@@ -288,24 +288,24 @@ pub fn median(x: impl IntoExpr, axis: i64) -> Expr {
 
 /// `n`-th differences along an axis.
 pub fn diff(x: impl IntoExpr, n: usize, axis: i64) -> Expr {
-    let mut x = x.into_expr();
-    for _ in 0..n {
-        x = x.then(|x| {
-            let at = x.shape().axis(axis, "diff")?;
+    x.into_expr().then(|mut x| {
+        let at = x.shape().axis(axis, "diff")?;
+        for _ in 0..n {
             let size = x.shape().dims()[at];
             if size == 0usize {
                 return Ok(x);
             }
+            crate::interrupt::check()?;
             let (a, b) = (
                 super::slice_axis(&x, axis, 1, size),
                 super::slice_axis(&x, axis, 0, size - Dim::number(1)),
             );
-            if x.dtype() == DType::Bool {
-                super::not_equal(a, b).done()
+            x = if x.dtype() == DType::Bool {
+                super::not_equal(a, b).done()?
             } else {
-                (a - b).done()
-            }
-        });
-    }
-    x
+                (a - b).done()?
+            };
+        }
+        Ok(x)
+    })
 }

@@ -9,7 +9,7 @@ use crate::expr::{Expr, IntoExpr, constant};
 use crate::op::CumulativeKind;
 use crate::shape::{Shape, normalize_axis};
 use crate::tensor::Tensor;
-use crate::{backend, bail, ensure};
+use crate::{backend, bail, ensure, limit};
 
 /// `x` held between bounds that may be left out and that broadcast.
 pub fn clip(x: impl IntoExpr, low: Option<&Tensor>, high: Option<&Tensor>) -> Expr {
@@ -236,14 +236,17 @@ pub fn repeat_each(x: impl IntoExpr, times: &Tensor, axis: Option<i64>) -> Expr 
             Some(axis) => (x, axis),
             None => (super::reshape(&x, [-1i64]).done()?, 0),
         };
-        let counts = times.to_host()?.to_f64();
-        ensure!(
-            counts.iter().all(|&n| n >= 0.0),
-            Value,
-            "repeat: a negative number of times"
-        );
-        if counts.len() == 1 {
-            return super::repeat(&x, counts[0] as usize, axis).done();
+        let host = times.to_host()?;
+        let mut counts: Vec<usize> = Vec::with_capacity(times.shape().count());
+        for i in 0..times.shape().count() {
+            let count = host.get(i)?.as_i128();
+            let Ok(count) = usize::try_from(count) else {
+                bail!(Value, "repeat: repeats are not negative, got {count}");
+            };
+            counts.push(count);
+        }
+        if let [count] = counts[..] {
+            return super::repeat(&x, count, axis).done();
         }
         let at = x.shape().axis(axis, "repeat")?;
         let n = x.shape().known_size(at, "repeat")?;
@@ -253,11 +256,11 @@ pub fn repeat_each(x: impl IntoExpr, times: &Tensor, axis: Option<i64>) -> Expr 
             "repeat: {} repeats for {n} elements",
             counts.len()
         );
-        let places: Vec<i64> = counts
-            .iter()
-            .enumerate()
-            .flat_map(|(i, &c)| std::iter::repeat_n(i as i64, c as usize))
-            .collect();
+        let total = counts.iter().fold(0, |n: usize, &c| n.saturating_add(c));
+        let mut places: Vec<i64> = limit::list("repeat", "repeated elements", &[total])?;
+        for (i, &count) in counts.iter().enumerate() {
+            places.extend(std::iter::repeat_n(i as i64, count));
+        }
         let make = || super::from_slice(&places, [places.len()]);
         let places = match x.backend() {
             Some(b) => backend::with(b, make)?,

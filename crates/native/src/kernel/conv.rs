@@ -34,6 +34,7 @@ mod tiled;
 mod wide;
 mod winograd;
 
+#[cfg(test)]
 pub use plain::conv_naive;
 use problem::Problem;
 
@@ -146,6 +147,7 @@ pub fn conv<T: Convolved>(
 
 /// The gradient of [`conv`] by `lhs`, written to `out` (a view shaped like `lhs`), from `grad` (a
 /// view shaped like the forward result) and the forward's filter and window.
+#[cfg(test)]
 pub fn conv_backward_input<T: Convolved>(
     out: (&mut [T], &View),
     grad: (&[T], &View),
@@ -158,6 +160,7 @@ pub fn conv_backward_input<T: Convolved>(
 
 /// The gradient of [`conv`] by `rhs`, written to `out` (a view shaped like `rhs`), from the forward's
 /// input, `grad` (a view shaped like the forward result) and the forward's window.
+#[cfg(test)]
 pub fn conv_backward_filter<T: Convolved>(
     out: (&mut [T], &View),
     lhs: (&[T], &View),
@@ -269,14 +272,18 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
         depthwise_filter::run(out, lhs, rhs, problem, &plan);
     } else if problem.is_depthwise() && !problem.is_wide() {
         depthwise::run(out, lhs, rhs, problem);
-    } else if problem.is_wide() && winograd::fits_filter::<T>(problem) {
-        winograd::run_filter(out, lhs, rhs, problem);
+    } else if let Some(axes) = problem
+        .is_wide()
+        .then(|| winograd::fits_filter::<T>(problem))
+        .flatten()
+    {
+        winograd::run_filter(out, lhs, rhs, problem, axes);
     } else if problem.is_wide() && phased::fits_filter::<T>(problem) {
         phased::run_filter(out, lhs, rhs, problem);
     } else if problem.is_wide() {
         wide::run(out, lhs, rhs, problem);
-    } else if winograd::fits::<T>(problem) {
-        winograd::run(out, lhs, rhs, problem);
+    } else if let Some(axes) = winograd::fits::<T>(problem) {
+        winograd::run(out, lhs, rhs, problem, axes);
     } else if phased::fits::<T>(problem) {
         phased::run(out, lhs, rhs, problem);
     } else if problem.has_holes() && problem.exchanged().is_wide() {

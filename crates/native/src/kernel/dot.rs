@@ -212,8 +212,8 @@ pub fn float_product(
     begun: bool,
     threads: usize,
 ) {
-    if panel::fits(shape) {
-        return panel::product(shape, dst, lhs, rhs, begun, threads);
+    if let Some(tiles) = panel::fitting(shape) {
+        return panel::product(tiles, shape, dst, lhs, rhs, begun, threads);
     }
     simd::gemm(shape, (dst, contiguous(shape[1])), lhs, rhs, begun, threads);
 }
@@ -260,10 +260,11 @@ macro_rules! dot_by_widening {
                         }
                         let rows = if threads > 1 { CONVERTED } else { mb };
                         let sums = &sums;
-                        parallel::for_disjoint(dst, mb.div_ceil(rows), || (), |(), task, dst| {
-                            for row in task * rows..mb.min((task + 1) * rows) {
-                                let start = (i + row) * n + j;
-                                Self::narrow(&sums[row * nb..(row + 1) * nb], dst.slice(start, nb));
+                        let dst = &mut dst[i * n..(i + mb) * n];
+                        parallel::for_chunks_mut(dst, rows * n, |start, dst| {
+                            let sums = sums[start / n * nb..].chunks_exact(nb);
+                            for (dst, sums) in dst.chunks_exact_mut(n).zip(sums) {
+                                Self::narrow(sums, &mut dst[j..j + nb]);
                             }
                         });
                     }

@@ -1,6 +1,7 @@
 //! Slices at index vectors.
 //!
 //! Owns the reading of gather and scatter parameters: where each slice begins in the operand and in the other one.
+#![allow(unsafe_code)]
 
 use super::map::Cost;
 use crate::buffer::{self, Buffer};
@@ -127,39 +128,47 @@ fn take<T: Stored>(
     let count = vectors.count();
     let per_task = (Cost::Medium.grain() / (outer * run)).max(1);
     let tasks = count.div_ceil(per_task);
-    parallel::for_disjoint(out, tasks, Vec::new, |room: &mut Vec<T>, task, out| {
-        let first = task * per_task;
-        let mut rows = Walk::new(&vectors.rows, [&row_places], [0], first);
-        for i in first..count.min(first + per_task) {
-            let start = vectors.start(i, rows.index(), &x.strides);
-            let from = x.offset as isize + start.unwrap_or(0);
-            let mut walk = Walk::new(
-                &slice[..last],
-                [&steps[..last], &slice_places[..last]],
-                [from, rows.at[0]],
-                0,
-            );
-            for _ in 0..outer {
-                let [from, to] = walk.at;
-                if place_step == 1 {
-                    let to = out.slice(to as usize, run);
-                    match start {
-                        Some(_) => read_run(x.data, from, step, to),
-                        None => to.fill(T::zeroed()),
+    // SAFETY: each index vector has results of its own, and one task has it.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
+    parallel::for_disjoint(
+        disjoint,
+        out,
+        tasks,
+        Vec::new,
+        |room: &mut Vec<T>, task, out| {
+            let first = task * per_task;
+            let mut rows = Walk::new(&vectors.rows, [&row_places], [0], first);
+            for i in first..count.min(first + per_task) {
+                let start = vectors.start(i, rows.index(), &x.strides);
+                let from = x.offset as isize + start.unwrap_or(0);
+                let mut walk = Walk::new(
+                    &slice[..last],
+                    [&steps[..last], &slice_places[..last]],
+                    [from, rows.at[0]],
+                    0,
+                );
+                for _ in 0..outer {
+                    let [from, to] = walk.at;
+                    if place_step == 1 {
+                        let to = out.slice(to as usize, run);
+                        match start {
+                            Some(_) => read_run(x.data, from, step, to),
+                            None => to.fill(T::zeroed()),
+                        }
+                    } else {
+                        room.clear();
+                        room.resize(run, T::zeroed());
+                        if start.is_some() {
+                            read_run(x.data, from, step, room);
+                        }
+                        for (j, &value) in room.iter().enumerate() {
+                            out.set((to + j as isize * place_step) as usize, value);
+                        }
                     }
-                } else {
-                    room.clear();
-                    room.resize(run, T::zeroed());
-                    if start.is_some() {
-                        read_run(x.data, from, step, room);
-                    }
-                    for (j, &value) in room.iter().enumerate() {
-                        out.set((to + j as isize * place_step) as usize, value);
-                    }
+                    walk.step();
                 }
-                walk.step();
+                rows.step();
             }
-            rows.step();
-        }
-    });
+        },
+    );
 }

@@ -201,13 +201,12 @@ pub enum Centre {
     Zero,
 }
 
-/// One row; whether its results are written past the caches.
+/// One row; whether its results are written past the caches. `affine`: a scale, and a bias.
 fn norm_row<W: Float>(
     past: bool,
     centre: Centre,
     epsilon: W,
-    weight: Option<&[W]>,
-    bias: Option<&[W]>,
+    affine: Option<(&[W], Option<&[W]>)>,
     out: &mut [W],
     x: &[W],
 ) {
@@ -217,15 +216,14 @@ fn norm_row<W: Float>(
         Centre::Zero => W::zero(),
     };
     let by = W::one() / (W::squares(x, mean) / count + epsilon).sqrt();
-    match (weight, bias) {
-        (None, None) => scale_shift(out, x, mean, by),
-        (Some(weight), None) => scale_shift_weigh(out, x, mean, by, weight),
-        (Some(weight), Some(bias)) if past => {
+    match affine {
+        None => scale_shift(out, x, mean, by),
+        Some((weight, None)) => scale_shift_weigh(out, x, mean, by, weight),
+        Some((weight, Some(bias))) if past => {
             let f = |x: W, weight: W, bias: W| (x - mean) * by * weight + bias;
             zip3_streamed(out, x, weight, bias, f);
         }
-        (Some(weight), Some(bias)) => scale_shift_all(out, x, mean, by, weight, bias),
-        (None, Some(_)) => {}
+        Some((weight, Some(bias))) => scale_shift_all(out, x, mean, by, weight, bias),
     }
 }
 
@@ -430,6 +428,7 @@ fn fused(
         ($t:ty) => {{
             let scale = scale.map(|s| parameter::<$t>(s, inner)).transpose()?;
             let bias = bias.map(|b| parameter::<$t>(b, inner)).transpose()?;
+            let affine = scale.as_deref().map(|scale| (scale, bias.as_deref()));
             let epsilon = <$t as Stored>::Wide::rounded(epsilon);
             let view = buffer.view::<$t>(x.shape());
             // Operand and result are more than stays in the caches.
@@ -441,15 +440,7 @@ fn fused(
                 |out, x| {
                     let rows = out.chunks_mut(length.max(1)).zip(x.chunks(length.max(1)));
                     for (out, x) in rows {
-                        norm_row(
-                            past,
-                            centre,
-                            epsilon,
-                            scale.as_deref(),
-                            bias.as_deref(),
-                            out,
-                            x,
-                        );
+                        norm_row(past, centre, epsilon, affine, out, x);
                     }
                 },
             );

@@ -5,7 +5,7 @@ use super::norm::{Float, parameter};
 use super::reduce::{fold_vector, halved};
 use crate::buffer::Buffer;
 use crate::element::Stored;
-use crate::parallel::Parts;
+use crate::parallel::Columns;
 use crate::simd::{multiversion, zip3_streamed};
 use crate::{memory, parallel, simd};
 use clematis_core::{DType, Result, Shape, Spec, Tensor, bail};
@@ -181,15 +181,16 @@ fn all<T: Stored<Wide: Float>>(
     let apart = length + APART;
     let mut held = vec![<T::Wide as num_traits::Zero>::zero(); parts * 2 * apart];
     {
-        let (to_x, held) = (Parts::new(to_x.as_mut_slice::<T>()), Parts::new(&mut held));
+        let to_x = Columns::chunks(to_x.as_mut_slice::<T>(), part * length);
+        let held = Columns::chunks(&mut held, 2 * apart);
         let make = || (Reader::<T>::new(), Reader::<T>::new(), Vec::new());
         parallel::for_tasks_with(parts, make, |(xs, cts, wide), task| {
-            let (mut to_x, mut held) = (to_x.task(task), held.task(task));
-            let (with, alone) = held.slice(task * 2 * apart, 2 * apart).split_at_mut(apart);
+            let (mut to_x, mut held) = (to_x.take(task), held.take(task));
+            let (with, alone) = held.row(0).split_at_mut(apart);
             let (with, alone) = (&mut with[..length], &mut alone[..length]);
             for at in (task * part..rows.min((task + 1) * part)).map(|row| row * length) {
                 let (x, ct) = (xs.row(&x, at, length), cts.row(&ct, at, length));
-                let out = to_x.slice(at, length);
+                let out = to_x.slice(0, at - task * part * length, length);
                 let both = [&mut *with, &mut *alone];
                 if T::DIRECT {
                     let out = bytemuck::cast_slice_mut(out);

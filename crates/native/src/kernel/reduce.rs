@@ -3,6 +3,7 @@
 //! The order in which elements are combined is fixed by sizes and strides, never by threads or vector width: a row is
 //! cut into pieces and those into chunks, a chunk is folded in a fixed number of lanes, and lanes, chunks and pieces
 //! are combined in pairs. Where memory runs along the axes that stay, whole rows are combined instead.
+#![allow(unsafe_code)]
 
 use super::binary::Ordered;
 use super::create;
@@ -436,7 +437,10 @@ fn columns<T: Stored>(
         // Several small blocks make one task.
         let per_task = (PIECE / (count * width.min(COLUMNS)).max(1)).max(1);
         let tasks = (outer * blocks).div_ceil(per_task);
+        // SAFETY: a block is some columns of one outer index, whose results no other block has, and one task has it.
+        let disjoint = unsafe { parallel::Disjoint::promise() };
         return parallel::for_disjoint(
+            disjoint,
             out,
             tasks,
             Vec::new,
@@ -464,7 +468,7 @@ fn columns<T: Stored>(
             (fold.into)(all, part);
         }
         let all = &all[..width];
-        parallel::for_disjoint(out, 1, || (), |(), _, out| write(out, to, all));
+        write(&mut parallel::Part::whole(out), to, all);
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Each lane along the axis is a chain, so lanes are what threads and vectors share out. Sums of f32 run in f64:
 //! a chain has no pairs to keep rounding small. Lanes that lie side by side in memory are taken in strips.
+#![allow(unsafe_code)]
 
 use super::binary::Ordered;
 use super::map::Cost;
@@ -67,7 +68,9 @@ impl<'a, T: Stored> Lanes<'a, T> {
             .next_multiple_of(STRIP);
         let tasks = self.count.div_ceil(per_task);
         let make = || (Vec::new(), Vec::new());
-        parallel::for_disjoint(out, tasks, make, |(strip, lane), task, out| {
+        // SAFETY: a task has some lanes, and lanes do not meet.
+        let disjoint = unsafe { parallel::Disjoint::promise() };
+        parallel::for_disjoint(disjoint, out, tasks, make, |(strip, lane), task, out| {
             let end = self.count.min((task + 1) * per_task);
             let mut first = task * per_task;
             let offsets = [self.view.offset as isize, 0];
@@ -113,6 +116,9 @@ impl<'a, T: Stored> Lanes<'a, T> {
     }
 }
 
+/// Elements of a lane after which it looks whether it is interrupted.
+const POLLED: usize = 1 << 20;
+
 /// A chain over a lane.
 fn chain<T: Stored, S: Copy>(
     lane: &mut [T],
@@ -121,10 +127,21 @@ fn chain<T: Stored, S: Copy>(
     step: impl Fn(S, T) -> (S, T),
 ) {
     let mut advance = |x: &mut T| (state, *x) = step(state, *x);
+    // A long lane looks at times whether it is interrupted.
     if reverse {
-        lane.iter_mut().rev().for_each(&mut advance);
+        for lane in lane.rchunks_mut(POLLED) {
+            lane.iter_mut().rev().for_each(&mut advance);
+            if lane.len() == POLLED {
+                parallel::poll();
+            }
+        }
     } else {
-        lane.iter_mut().for_each(&mut advance);
+        for lane in lane.chunks_mut(POLLED) {
+            lane.iter_mut().for_each(&mut advance);
+            if lane.len() == POLLED {
+                parallel::poll();
+            }
+        }
     }
 }
 

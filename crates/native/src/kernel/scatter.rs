@@ -1,6 +1,7 @@
 //! Slices written at index vectors, one after the other.
 //!
 //! Where two slices meet, the later one acts on what the earlier one left, so threads share out columns, never slices.
+#![allow(unsafe_code)]
 
 use super::binary::Ordered;
 use super::gather::{Vectors, split};
@@ -13,6 +14,8 @@ use clematis_core::op::{Scatter, ScatterKind};
 use clematis_core::{DType, Result, Spec, Tensor};
 use num_complex::Complex;
 
+/// Slices after which a task looks whether it is interrupted.
+const POLLED: usize = 1 << 12;
 /// Elements from which on threads pay.
 const LEAST: usize = 1 << 16;
 /// Columns per task.
@@ -146,7 +149,10 @@ fn write<T: Stored>(
         COLUMNS
     };
     let tasks = run.div_ceil(columns);
+    // SAFETY: a task has some columns of the last axis, along which no slice moves.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         out,
         tasks,
         || (),
@@ -155,6 +161,9 @@ fn write<T: Stored>(
             let width = columns.min(run - first);
             let mut rows = Walk::new(&vectors.rows, [&row_steps], [updates.offset as isize], 0);
             for i in 0..count {
+                if i % POLLED == POLLED - 1 {
+                    parallel::poll();
+                }
                 let start = vectors.start(i, rows.index(), &places);
                 if let Some(start) = start {
                     let offsets = [rows.at[0], start];

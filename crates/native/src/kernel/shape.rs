@@ -1,4 +1,5 @@
 //! Ops that move elements without computing. Most move none: they are views.
+#![allow(unsafe_code)]
 
 use super::create::fill_slice;
 use super::map::Cost;
@@ -136,29 +137,37 @@ pub fn paste<T: Stored>(view: &View<'_, T>, out: &mut [T], offset: isize, stride
     let rows: usize = outer.iter().product();
     let per_task = (Cost::Light.grain() / row).max(1);
     let tasks = rows.div_ceil(per_task);
-    parallel::for_disjoint(out, tasks, Vec::new, |room: &mut Vec<T>, task, out| {
-        let first = task * per_task;
-        let starts = [view.offset as isize, offset];
-        let mut walk = Walk::new(outer, [&from[..last], &to[..last]], starts, first);
-        for _ in first..rows.min(first + per_task) {
-            let [source, target] = walk.at;
-            if step_to == 1 {
-                read_run(
-                    view.data,
-                    source,
-                    step_from,
-                    out.slice(target as usize, row),
-                );
-            } else {
-                room.resize(row, T::zeroed());
-                read_run(view.data, source, step_from, room);
-                for (i, &value) in room.iter().enumerate() {
-                    out.set((target + i as isize * step_to) as usize, value);
+    // SAFETY: the rows of a view are pasted to different places, and one task has each.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
+    parallel::for_disjoint(
+        disjoint,
+        out,
+        tasks,
+        Vec::new,
+        |room: &mut Vec<T>, task, out| {
+            let first = task * per_task;
+            let starts = [view.offset as isize, offset];
+            let mut walk = Walk::new(outer, [&from[..last], &to[..last]], starts, first);
+            for _ in first..rows.min(first + per_task) {
+                let [source, target] = walk.at;
+                if step_to == 1 {
+                    read_run(
+                        view.data,
+                        source,
+                        step_from,
+                        out.slice(target as usize, row),
+                    );
+                } else {
+                    room.resize(row, T::zeroed());
+                    read_run(view.data, source, step_from, room);
+                    for (i, &value) in room.iter().enumerate() {
+                        out.set((target + i as isize * step_to) as usize, value);
+                    }
                 }
+                walk.step();
             }
-            walk.step();
-        }
-    });
+        },
+    );
 }
 
 /// Puts a value around and between the elements; negative padding crops.

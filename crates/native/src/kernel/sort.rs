@@ -2,6 +2,7 @@
 //!
 //! Elements are compared as unsigned keys: integers shifted, floats by their bits, -0 as 0 and NaN above everything.
 //! A key and a place sort together, so the order is stable and payloads follow by place.
+#![allow(unsafe_code)]
 
 use super::map::Cost;
 use crate::buffer::{self, Buffer};
@@ -103,6 +104,20 @@ impl Lanes {
     }
 }
 
+/// Lanes up to this long are sorted in a few hundredths of a second.
+const UNPOLLED: usize = 1 << 20;
+
+/// Looks at times whether the op is interrupted.
+fn polled() -> impl FnMut() {
+    let mut calls = 0u32;
+    move || {
+        calls = calls.wrapping_add(1);
+        if calls.is_multiple_of(1 << 20) {
+            parallel::poll();
+        }
+    }
+}
+
 /// The order of lane `i`: keys of the first operands, then place.
 fn order(
     inputs: &[(&Tensor, &Buffer)],
@@ -126,10 +141,20 @@ fn order(
     let mut order: Vec<u32> = (0..n as u32).collect();
     if let [keys] = &all[..] {
         let mut pairs: Vec<(u64, u32)> = keys.iter().copied().zip(order).collect();
-        pairs.sort_unstable();
+        if n <= UNPOLLED {
+            pairs.sort_unstable();
+        } else {
+            let mut polled = polled();
+            pairs.sort_unstable_by(|a, b| {
+                polled();
+                a.cmp(b)
+            });
+        }
         return Ok(pairs.into_iter().map(|(_, place)| place).collect());
     }
+    let mut polled = polled();
     order.sort_by(|&a, &b| {
+        polled();
         all.iter()
             .map(|keys| keys[a as usize].cmp(&keys[b as usize]))
             .find(|o| o.is_ne())
@@ -184,7 +209,9 @@ pub fn sort(p: &Sort, inputs: &[&Tensor], out: &[Spec]) -> Result<Vec<Buffer>> {
             by_size!(x.dtype(), T => {
                 let view = buffer.view::<T>(x.shape());
                 let tasks = here.div_ceil(per_task);
-                parallel::for_disjoint(result.as_mut_slice::<T>(), tasks, || (), |(), task, out| {
+                // SAFETY: a task has some lanes, and lanes do not meet.
+                let disjoint = unsafe { parallel::Disjoint::promise() };
+                parallel::for_disjoint(disjoint, result.as_mut_slice::<T>(), tasks, || (), |(), task, out| {
                     let own = task * per_task..here.min((task + 1) * per_task);
                     for (lane, order) in own.clone().zip(&orders[own]) {
                         let (at, step) = lanes.start(&view, p.axis, first + lane);

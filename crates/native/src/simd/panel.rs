@@ -10,27 +10,44 @@ use super::{Level, level};
 use crate::parallel::Grid;
 use half::bf16;
 
-/// What a tile may hold: so many rows, of one or the other height, and columns.
+/// What a tile may hold: so many rows, of one or the other height, and columns. Whoever has one got it from
+/// [`panel_shape`], so the processor has what its tiles need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PanelShape {
     pub tall: usize,
     pub short: usize,
     pub columns: usize,
+    features: Features,
+}
+
+/// The instruction sets that have tiles of this kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Features {
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
 }
 
 /// The tiles of this machine; `None` where it has no multiplication and addition in one.
 pub(crate) fn panel_shape() -> Option<PanelShape> {
     // Sums, columns and one splat together just fill the 16 or 32 registers.
-    let (tall, short, columns) = match level() {
-        Level::Avx512 => (14, 12, 32),
-        Level::Avx2 => (6, 4, 16),
-        Level::Base => return None,
-    };
-    Some(PanelShape {
-        tall,
-        short,
-        columns,
-    })
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (tall, short, columns, features) = match level() {
+            Level::Avx512 => (14, 12, 32, Features::Avx512),
+            Level::Avx2 => (6, 4, 16, Features::Avx2),
+            Level::Base => return None,
+        };
+        Some(PanelShape {
+            tall,
+            short,
+            columns,
+            features,
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    None
 }
 
 /// Evenly spaced rows: element `p` of row `i` is `data[start + i·apart + p·step]`.
@@ -45,18 +62,16 @@ pub(crate) struct Rows<'a> {
 /// Steps of the contraction by which a panel's lines are asked for ahead: it comes from the second cache.
 const AHEAD: usize = 8;
 
-/// `out[i][j] (+)= Σ_p rows[i][p] · panel[p][j]` over `depth` steps, in one sum, for a height and as many columns as
-/// [`panel_shape`] tells. `begun`: the result holds sums to add to.
+/// `out[i][j] (+)= Σ_p rows[i][p] · panel[p][j]` over `depth` steps, in one sum, for one of the heights and as many columns as
+/// the shape has. `begun`: the result holds sums to add to.
 pub(crate) fn panel_tile(
+    shape: PanelShape,
     height: usize,
     rows: Rows<'_>,
     (panel, depth): (&[f32], usize),
     out: &mut Grid<'_, f32>,
     begun: bool,
 ) {
-    let Some(shape) = panel_shape() else {
-        return;
-    };
     assert!(depth > 0 && (height == shape.tall || height == shape.short));
     assert!(out.rows() == height && out.width() == shape.columns);
     assert!(panel.len() >= depth * shape.columns);
@@ -72,22 +87,20 @@ pub(crate) fn panel_tile(
         out_step: out.step(),
         begun,
     };
-    // SAFETY: all reads and writes lie in what was compared above, the grid is this caller's alone, and `level` names only
-    // features that the processor has.
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: all reads and writes lie in what was compared above, the grid is this caller's alone, and the processor has the
+    // features of a shape.
     unsafe {
-        match (level(), height == shape.tall) {
-            #[cfg(target_arch = "x86_64")]
-            (Level::Avx512, true) => x86::avx512::<14, 5>(job),
-            #[cfg(target_arch = "x86_64")]
-            (Level::Avx512, false) => x86::avx512::<12, 4>(job),
-            #[cfg(target_arch = "x86_64")]
-            (Level::Avx2, true) => x86::avx2::<6>(job),
-            #[cfg(target_arch = "x86_64")]
-            (Level::Avx2, false) => x86::avx2::<4>(job),
-            // There is no shape without these features.
-            _ => {}
+        match (shape.features, height == shape.tall) {
+            (Features::Avx512, true) => x86::avx512::<14, 5>(job),
+            (Features::Avx512, false) => x86::avx512::<12, 4>(job),
+            (Features::Avx2, true) => x86::avx2::<6>(job),
+            (Features::Avx2, false) => x86::avx2::<4>(job),
         }
     }
+    // There is no shape.
+    #[cfg(not(target_arch = "x86_64"))]
+    match (shape.features, job) {}
 }
 
 /// The same in pointers; `apart` in bytes.
@@ -165,13 +178,13 @@ unsafe fn body<V: Vector<Element = f32>, const ROWS: usize, const POINTERS: usiz
 /// Asks for a line that will be needed.
 #[inline(always)]
 pub(crate) fn hint<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a hint reads nothing, whatever the address.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = at;
 }
 
@@ -296,7 +309,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Parts;
+    use crate::parallel::Part;
 
     #[test]
     fn squares_are_turned() {
@@ -329,10 +342,9 @@ mod tests {
                         apart,
                         step,
                     };
-                    let parts = Parts::new(&mut out);
-                    let mut part = parts.task(0);
+                    let mut part = Part::whole(&mut out);
                     let mut grid = part.grid(0, height, shape.columns, out_step);
-                    panel_tile(height, rows, (&panel, depth), &mut grid, begun);
+                    panel_tile(shape, height, rows, (&panel, depth), &mut grid, begun);
                     for i in 0..height {
                         for j in 0..out_step {
                             let products = (0..depth).map(|p| {

@@ -211,7 +211,7 @@ pub(super) const PER_POINTER: usize = 3;
 #[inline(always)]
 pub(super) fn opaque<T>(pointer: &mut *const T) {
     // SAFETY: no instruction at all, which says that it may have changed the pointer and has not.
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     unsafe {
         std::arch::asm!(
             "/* {0} */",
@@ -219,7 +219,7 @@ pub(super) fn opaque<T>(pointer: &mut *const T) {
             options(nomem, nostack, preserves_flags)
         );
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
     let _ = pointer;
 }
 

@@ -2,7 +2,7 @@
 
 use super::{float, pool};
 use clematis_core::expr::Expr;
-use clematis_core::{Result, Shape, Tensor, ensure, ops};
+use clematis_core::{Result, Shape, Tensor, ensure, limit, ops};
 
 /// What becomes of the places of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,14 +73,20 @@ fn largest(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Ten
         return ops::max(ops::reshape(x, &parts), axis + 1).done();
     }
     // Windows of different lengths: the shorter ones have their last place twice.
-    let windows: Vec<(usize, usize)> = (0..size)
-        .map(|place| (place * own / size, ((place + 1) * own).div_ceil(size)))
-        .collect();
-    let longest = windows.iter().map(|(a, b)| b - a).max().unwrap_or(1);
-    let at: Vec<i32> = windows
-        .iter()
-        .flat_map(|&(start, end)| (0..longest).map(move |i| (start + i).min(end - 1) as i32))
-        .collect();
+    limit::count::<u8>(op, "places of windows", &[own, size])?;
+    ensure!(
+        i32::try_from(own).is_ok(),
+        Shape,
+        "{op}: axis {axis} of {} has more places than {}",
+        x.spec(),
+        i32::MAX
+    );
+    let window = |place: usize| (place * own / size, ((place + 1) * own).div_ceil(size));
+    let longest = (0..size).map(window).map(|(a, b)| b - a).max().unwrap_or(1);
+    let mut at: Vec<i32> = limit::list(op, "places of windows", &[size, longest])?;
+    for (start, end) in (0..size).map(window) {
+        at.extend((start..start + longest).map(|i| i.min(end - 1) as i32));
+    }
     let make = || ops::from_slice(&at, Shape::from_sizes(&[size * longest]));
     let at = match x.backend() {
         Some(home) => clematis_core::backend::with(home, make)?,

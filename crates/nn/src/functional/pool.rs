@@ -4,7 +4,7 @@ use super::{float, words};
 use clematis_core::expr::Expr;
 use clematis_core::op::{Pads, Window, WindowKind};
 use clematis_core::ops::{self, Padding};
-use clematis_core::{Axes, Composite, Dim, Result, Shape, Tensor, ensure};
+use clematis_core::{Axes, Composite, Dim, Result, Shape, Tensor, ensure, limit};
 
 /// How a window slides over spatial axes.
 #[derive(Clone, Debug)]
@@ -220,7 +220,8 @@ fn to_size(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Ten
         return ops::mean(ops::reshape(x, &parts), axis + 1).done();
     }
     // Windows of different lengths: a product with their weights.
-    let mut weights = vec![0.0; own * size];
+    let mut weights = limit::list(op, "weights", &[own, size])?;
+    weights.resize(own * size, 0.0);
     for place in 0..size {
         let (start, end) = (place * own / size, ((place + 1) * own).div_ceil(size));
         for at in start..end {

@@ -1,9 +1,9 @@
 //! A whole training step as one program.
 
 use super::{Optimizer, State};
-use clematis_core::autodiff::value_and_grad;
+use clematis_core::autodiff::value_and_grad_aux;
 use clematis_core::jit::{Jitted, Stats, jit};
-use clematis_core::tree::Tree;
+use clematis_core::tree::{self, Role, Tree};
 use clematis_core::{Result, Tensor};
 use std::sync::Arc;
 
@@ -29,12 +29,29 @@ where
         optimizer: O,
         loss: impl Fn(&M, &B) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Self {
+        JitStep::with_state(optimizer, move |model: &mut M, batch: &B| {
+            loss(model, batch)
+        })
+    }
+
+    /// The same for a loss that moves the [`State`](tree::State) of the model, as
+    /// [`Module::forward_train`](crate::Module::forward_train) does.
+    pub fn with_state(
+        optimizer: O,
+        loss: impl Fn(&mut M, &B) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Self {
         let optimizer = Arc::new(optimizer);
         let own = optimizer.clone();
         let program = jit(move |(model, state, numbers, batch): &Taken<M, B>| {
-            let (value, slopes) = value_and_grad(|model: &M| loss(model, batch))(model)?;
+            let run = |model: &M| {
+                let mut moved = model.clone();
+                let value = loss(&mut moved, batch)?;
+                Ok((value, kept(&moved)))
+            };
+            let ((value, moved), gradient) = value_and_grad_aux(run)(model)?;
             let (mut model, mut state) = (model.clone(), state.clone());
-            own.step_by(&mut model, &slopes, &mut state, Some(numbers))?;
+            own.step_by(&mut model, &gradient, &mut state, Some(numbers))?;
+            keep(&mut model, moved);
             Ok((model, state, value))
         });
         JitStep { optimizer, program }
@@ -60,4 +77,23 @@ where
     pub fn stats(&self) -> Stats {
         self.program.stats()
     }
+}
+
+/// The tensors of a model that are kept and not trained.
+fn kept(model: &impl Tree) -> Vec<Tensor> {
+    let entries = tree::entries(model).into_iter();
+    let states = entries.filter(|(_, role, _)| *role == Role::State);
+    states.map(|(.., x)| x).collect()
+}
+
+/// Puts others in their places.
+fn keep(model: &mut impl Tree, states: Vec<Tensor>) {
+    let mut states = states.into_iter();
+    model.visit_mut(&mut tree::Path::default(), &mut |_, role, x| {
+        if role == Role::State
+            && let Some(state) = states.next()
+        {
+            *x = state;
+        }
+    });
 }

@@ -6,6 +6,7 @@
 //! (`winograd`), which have one phase and overlap otherwise, so that blocks and results are cut in other ways there.
 //!
 //! Rounding errors are about those of the definition. An infinite element may give NaN where the definition gives an infinity.
+#![allow(unsafe_code)]
 
 mod filter;
 mod form;
@@ -122,7 +123,9 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         };
         let zeros = vec![T::Sum::default(); problem.f];
         let tasks = patches.rows().div_ceil(cut.rows_of_task);
-        parallel::for_disjoint(out, tasks, make, |workspace, task, out| {
+        // SAFETY: a task has rows of patches, whose results no other patch has.
+        let disjoint = unsafe { parallel::Disjoint::promise() };
+        parallel::for_disjoint(disjoint, out, tasks, make, |workspace, task, out| {
             let first = task * cut.rows_of_task;
             let rows = first..patches.rows().min(first + cut.rows_of_task);
             let Workspace {

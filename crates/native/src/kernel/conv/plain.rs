@@ -1,7 +1,10 @@
 //! Convolution by its definition, one element at a time, for any type of element and sum.
+#![allow(unsafe_code)]
 
 use super::problem::Dim;
-use super::{List, PARALLEL, Problem, View, Window};
+use super::{List, PARALLEL, Problem};
+#[cfg(test)]
+use super::{View, Window};
 use crate::parallel;
 
 /// The reads of one output place along one axis: offsets in `lhs` and `rhs`.
@@ -42,7 +45,10 @@ pub(super) fn run<T, S>(
     } else {
         (PARALLEL / 4).div_ceil(row)
     };
+    // SAFETY: a row is one group, batch and feature, whose results no other row has, and one task has it.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         out,
         rows.div_ceil(rows_per_task),
         || (),
@@ -90,6 +96,7 @@ pub(super) fn run<T, S>(
 }
 
 /// [`super::conv`] by its definition with sums in f64: slow, and what the tests compare with.
+#[cfg(test)]
 pub fn conv_naive<T: Copy + Send + Sync>(
     out: (&mut [T], &View),
     lhs: (&[T], &View),

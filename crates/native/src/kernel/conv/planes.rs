@@ -3,6 +3,7 @@
 //! A channel of an image is a plane. Its input is copied with a border of zeros, after which every tap is the same
 //! plane shifted: rows need no ends of their own, and one long loop does the work of many short ones. Planes too large
 //! for the nearest cache are cut into strips along their first axis.
+#![allow(unsafe_code)]
 
 use super::problem::{Dim, Side};
 use super::slab::{self, Channels, Span};
@@ -239,7 +240,10 @@ pub(super) fn run<T: Real>(
             Room::<T::Sum>::new(most),
         )
     };
+    // SAFETY: a unit has a strip of one plane, and one task has it.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         out,
         units.div_ceil(each),
         make,
@@ -296,7 +300,10 @@ pub(super) fn gradient<T: Real>(
     // A task does not cross from one part to the next: its channels follow each other.
     let blocks = groups.div_ceil(each);
     let make = || (Room::<T::Sum>::new(planes.copy_size()), Vec::new());
+    // SAFETY: a task has some channels of one part.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         &mut sums,
         parts * blocks,
         make,

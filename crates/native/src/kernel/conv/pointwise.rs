@@ -1,5 +1,6 @@
 //! Convolution with a window of one element: a matrix product with nothing to move. One per image over arrays that have their
 //! features before the places, one for all places where features are innermost.
+#![allow(unsafe_code)]
 
 use super::problem::{Dim, Side};
 use super::{Axis, Problem};
@@ -160,7 +161,10 @@ pub(super) fn run<T: Gemm>(
             };
             let start = |b: usize| (problem.out.offset + b as isize * problem.out.outer) as usize;
             if b >= MANY_IMAGES && problem.products() >= super::PARALLEL {
+                // SAFETY: a task has one image.
+                let disjoint = unsafe { parallel::Disjoint::promise() };
                 return parallel::for_disjoint(
+                    disjoint,
                     out,
                     b,
                     || (),

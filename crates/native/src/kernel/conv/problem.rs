@@ -142,6 +142,7 @@ impl Problem {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn backward_input(out: &View, grad: &View, rhs: &View, window: &Window) -> Self {
         let g = Groups::new(grad, out, rhs, window);
         let mut filter = side(rhs, g.filter_group, rhs.inner.stride, rhs.outer.stride);
@@ -176,6 +177,7 @@ impl Problem {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn backward_filter(out: &View, lhs: &View, grad: &View, window: &Window) -> Self {
         let g = Groups::new(grad, lhs, out, window);
         let dims = window.steps.iter().enumerate().map(|(i, step)| Dim {

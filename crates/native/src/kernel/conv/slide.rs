@@ -2,6 +2,7 @@
 //!
 //! Owns the division into tasks and what is read in the padding; the loops are in `simd`. Other windows, types and machines are
 //! left to `depthwise`, `planes` and `depthwise_filter`.
+#![allow(unsafe_code)]
 
 use super::depthwise::gather_taps;
 use super::depthwise_filter::store;
@@ -118,7 +119,10 @@ fn channels_last(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem, [
         false => STRIPS.div_ceil(b).min(y.out.size / 2),
     };
     let length = x.out.size * groups;
+    // SAFETY: a task has some rows of one image, all of them whole.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         out,
         b * strips,
         || vec![0.0; length],
@@ -156,7 +160,10 @@ fn channels_first(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem, 
         true => units,
         false => (units * (PARALLEL / 8)).div_ceil(products).max(1),
     };
+    // SAFETY: a unit has some rows of one plane, all of them whole, and one task has it.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         out,
         units.div_ceil(each),
         || (),

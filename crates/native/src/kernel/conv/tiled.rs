@@ -6,6 +6,7 @@
 //! of places is copied that way. A row is then an offset, a tap is an offset, and their sum is where
 //! the register tile reads, so nothing is unfolded. Lines of places along which a part of the window lies in the padding are
 //! tiles of their own, which leave that part out (`places`); results whose features lie apart are turned from tiles (`stage`).
+#![allow(unsafe_code)]
 
 use super::cut::Cut;
 use super::places::{Combo, Grid, PlaceTile, Places};
@@ -275,7 +276,9 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             stage: Vec::new(),
         };
         let tasks = groups.len() * boxes * plan.parts;
-        parallel::for_disjoint(out, tasks, make, |workspace, task, out| {
+        // SAFETY: a task has a box of places of one group and some panels of its features.
+        let disjoint = unsafe { parallel::Disjoint::promise() };
+        parallel::for_disjoint(disjoint, out, tasks, make, |workspace, task, out| {
             let (part, rest) = (task % plan.parts, task / plan.parts);
             let (index, group) = (rest % boxes, groups.start + rest / boxes);
             // The panels of this group and part that the round holds.

@@ -5,13 +5,14 @@
 //! and images). Input and filter are copied chunk by chunk with images and output features innermost;
 //! the sums of all tiles are kept while the chunks pass by. Each of a fixed number of tasks sums its share of the
 //! chunks, so what a thread has copied it reads itself; where the result is large, tasks have tiles instead of chunks.
+#![allow(unsafe_code)]
 
 use super::problem::{Dim, Side};
 use super::slab::{self, Channels, Span};
 use super::sum;
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
 use crate::memory::Room;
-use crate::parallel::{self, Part, Parts};
+use crate::parallel::{self, Columns, Part};
 use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, even_step, fitting_shape};
 
 /// Groups from which on each is one task.
@@ -454,11 +455,11 @@ impl Plan<'_> {
     ) {
         let len = self.tiles() * self.shape.rows * self.shape.columns;
         let tasks = sums.len() / len;
-        let all = Parts::new(sums);
+        let all = Columns::chunks(sums, len);
         let make = || Room::<T::Sum>::any(self.left + self.right);
         parallel::for_tasks_with(tasks, make, |copy, task| {
-            let mut part = all.task(task);
-            let sums = part.slice(task * len, len);
+            let mut part = all.take(task);
+            let sums = part.row(0);
             let first = task * chunks / tasks;
             for index in first..(task + 1) * chunks / tasks {
                 self.fill(copy, lhs, rhs, group, index);
@@ -477,7 +478,9 @@ impl Plan<'_> {
             let work = |(): &mut (), task, out: &mut Part<'_, T>| {
                 self.store_across(sums, task, group, out);
             };
-            return parallel::for_disjoint(out, tasks, || (), work);
+            // SAFETY: a task has some rows of a panel of columns, each of which has results of its own.
+            let disjoint = unsafe { parallel::Disjoint::promise() };
+            return parallel::for_disjoint(disjoint, out, tasks, || (), work);
         }
         let share = count.div_ceil(TASKS.0) * tile;
         let work = |(): &mut (), task: usize, out: &mut Part<'_, T>| {
@@ -489,7 +492,9 @@ impl Plan<'_> {
                 out,
             );
         };
-        parallel::for_disjoint(out, sums.len().div_ceil(share), || (), work);
+        // SAFETY: a tile has results of its own, and one task has it.
+        let disjoint = unsafe { parallel::Disjoint::promise() };
+        parallel::for_disjoint(disjoint, out, sums.len().div_ceil(share), || (), work);
     }
 }
 
@@ -510,7 +515,9 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         };
         let tasks = if small { 1 } else { problem.groups };
         let each = problem.groups / tasks;
-        return parallel::for_disjoint(out, tasks, make, |(copy, sums), task, out| {
+        // SAFETY: a task has groups of its own, whose results no other group has.
+        let disjoint = unsafe { parallel::Disjoint::promise() };
+        return parallel::for_disjoint(disjoint, out, tasks, make, |(copy, sums), task, out| {
             for group in task * each..(task + 1) * each {
                 for first in (0..plan.tiles()).step_by(per_round) {
                     let sums = &mut sums[..per_round.min(plan.tiles() - first) * tile];

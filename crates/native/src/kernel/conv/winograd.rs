@@ -11,6 +11,7 @@
 //!
 //! Rounding errors are about those of the definition, since all factors are 1 or 1/2 and fewer numbers are summed. An
 //! infinite element may give NaN where the definition gives an infinity.
+#![allow(unsafe_code)]
 
 mod filter;
 mod patches;
@@ -75,25 +76,25 @@ pub(super) fn are_vectors(left: usize, right: usize, shape: TileShape) -> bool {
     left.is_multiple_of(LANES) && right.is_multiple_of(LANES) && shape.columns >= LANES
 }
 
-/// Whether a problem is of that kind, and large enough.
-pub(super) fn fits<T: Real>(problem: &Problem) -> bool {
+/// The axes of a problem of that kind that is large enough.
+pub(super) fn fits<T: Real>(problem: &Problem) -> Option<[Dim; 3]> {
     let Problem { f, o, b, .. } = *problem;
-    let Some([depth, down, across]) = axes(problem) else {
-        return false;
-    };
+    let axes = axes(problem)?;
+    let [depth, down, across] = axes;
     let plain = |dim: &Dim| is_plain(dim) && dim.rhs.size == 3 && dim.out.size >= SIDE;
     let (taps, patches) = (
         depth.rhs.size,
         Patches::new(b, down.out.size, across.out.size),
     );
-    is_plain(&depth)
+    let fits = is_plain(&depth)
         && plain(&down)
         && plain(&across)
         && are_vectors(f, o, T::Sum::tile_shape(o, f))
         && f * o * taps <= FILTER
         && (taps == 1 || patches.across * PLANES * f * taps <= 2 * RING)
         && patches.count() * depth.out.size >= SERVED
-        && problem.products() >= PARALLEL
+        && problem.products() >= PARALLEL;
+    fits.then_some(axes)
 }
 
 /// What the tasks of one group share.
@@ -116,11 +117,8 @@ struct Workspace<S> {
     stage: Vec<S>,
 }
 
-/// Solves `problem`, which [`fits`].
-pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
-    let Some(axes) = axes(problem) else {
-        return;
-    };
+/// Solves `problem`, of which [`fits`] gave the axes.
+pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem, axes: [Dim; 3]) {
     let [depth, down, across] = axes;
     let taps = depth.rhs.size;
     let shape = T::Sum::tile_shape(problem.o, usize::MAX);
@@ -176,7 +174,9 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         };
         let zeros = vec![T::Sum::default(); problem.f];
         let tasks = patches.rows().div_ceil(rows) * pieces;
-        parallel::for_disjoint(out, tasks, make, |workspace, task, out| {
+        // SAFETY: a task has rows of patches at some places along the depth, whose results no other task has.
+        let disjoint = unsafe { parallel::Disjoint::promise() };
+        parallel::for_disjoint(disjoint, out, tasks, make, |workspace, task, out| {
             let (first, z) = (task / pieces * rows, task % pieces * deep);
             let rows = first..patches.rows().min(first + rows);
             let places = z..depth.out.size.min(z + deep);

@@ -6,7 +6,7 @@ use half::bf16;
 
 use super::shifted;
 use crate::memory::Room;
-use crate::parallel;
+use crate::parallel::{self, Columns};
 use crate::simd::{BRAIN, Pair, PairRows, Strides, TURNED, brain_tile, multiversion, turn_pairs};
 
 /// Elements along the contraction that are packed at once, and columns: 4 MiB of pairs.
@@ -223,26 +223,30 @@ pub(super) fn product(
             };
             // A tile each, so that threads finish together.
             let rows = if threads > 1 { BRAIN.0 } else { m };
-            let kept = parallel::Parts::new(&mut sums);
+            let kept = Columns::chunks(&mut sums, rows.div_ceil(BRAIN.0) * panels);
+            let out = Columns::chunks(dst, rows * n);
             let make = || Room::<Pair>::any(ABREAST * pairs);
-            parallel::for_disjoint(dst, m.div_ceil(rows), make, |room, task, dst| {
+            parallel::for_tasks_with(m.div_ceil(rows), make, |room, task| {
+                let mut dst = out.take(task);
+                // Sums of earlier parts are kept where there are any.
+                let mut kept = (k > DEPTH).then(|| kept.take(task));
                 for first in (task * rows..m.min((task + 1) * rows)).step_by(BRAIN.0) {
                     let count = BRAIN.0.min(m - first);
                     let left = work.left.rows(room, first, count);
-                    let mut part = kept.task(task);
                     let mut own = [[0f32; BRAIN.1]; BRAIN.0];
                     for panel in 0..panels {
-                        let tile = match k > DEPTH {
-                            true => &mut part.slice(first / BRAIN.0 * panels + panel, 1)[0],
-                            false => &mut own,
+                        let at = (first - task * rows) / BRAIN.0 * panels + panel;
+                        let tile = match &mut kept {
+                            Some(kept) => &mut kept.slice(0, at, 1)[0],
+                            None => &mut own,
                         };
                         work.tile(tile, left, panel);
                         if ends {
                             for (i, sums) in tile.iter().take(count).enumerate() {
                                 let at = panel * BRAIN.1;
                                 let width = BRAIN.1.min(work.columns - at);
-                                let start = (first + i) * n + j + at;
-                                round(dst.slice(start, width), sums);
+                                let start = (first - task * rows + i) * n + j + at;
+                                round(dst.slice(0, start, width), sums);
                             }
                         }
                     }

@@ -3,6 +3,7 @@
 //!
 //! Each task has a rectangle of the result and packs its own panels, since what another processor has packed comes from far
 //! away. An element is summed in the same order whatever rectangle it lies in, so the number of tasks shows in no bit.
+#![allow(unsafe_code)]
 
 use crate::memory::Room;
 use crate::parallel::{self, Part, Parts};
@@ -35,14 +36,21 @@ const AHEAD: usize = 4;
 /// Lines of the left operand that are asked for with each tile, at most: more would hold up the tile's own reads.
 const ASKED: usize = 16;
 
-/// Whether a product is worth tiles of this kind, and the machine has them.
-pub fn fits([m, n, k]: [usize; 3]) -> bool {
+/// The tiles for a product that is worth them, where the machine has them.
+pub fn fitting([m, n, k]: [usize; 3]) -> Option<PanelShape> {
     let large = m.saturating_mul(n).saturating_mul(k) >= FEWEST;
-    large && m >= 8 && n >= 16 && k >= 16 && panel_shape().is_some()
+    let fits = large && m >= 8 && n >= 16 && k >= 16;
+    fits.then(panel_shape).flatten()
 }
 
-/// `dst (+)= lhs · rhs`, contiguous `dst`, on so many threads; only where [`fits`] says so.
+/// Whether there are such tiles.
+pub fn fits(shape: [usize; 3]) -> bool {
+    fitting(shape).is_some()
+}
+
+/// `dst (+)= lhs · rhs`, contiguous `dst`, on so many threads, by the tiles that [`fitting`] gave.
 pub fn product(
+    shape: PanelShape,
     [m, n, k]: [usize; 3],
     dst: &mut [f32],
     (left, lhs): (&[f32], Strides),
@@ -51,9 +59,6 @@ pub fn product(
     threads: usize,
 ) {
     assert!(dst.len() == m * n && lhs.fit(m, k, left.len()) && rhs.fit(k, n, right.len()));
-    let Some(shape) = panel_shape() else {
-        return;
-    };
     let work = Work {
         shape,
         left,
@@ -75,7 +80,9 @@ pub fn product(
     parallel::for_tasks(down * across, |task| {
         let (i, j) = (task / across * rows, task % across * columns);
         let (height, width) = (rows.min(m - i), columns.min(n - j));
-        work.rectangle(&mut parts.task(task), (i, height), (j, width));
+        // SAFETY: rectangles do not overlap, and a task has one.
+        let mut part = unsafe { parts.task(task) };
+        work.rectangle(&mut part, (i, height), (j, width));
     });
 }
 
@@ -88,13 +95,13 @@ fn divide(m: usize, n: usize, wanted: usize) -> (usize, usize) {
 }
 
 /// How many tall and short tiles cover so many rows, and how many rows are left over.
-fn heights(rows: usize, shape: PanelShape) -> (usize, usize, usize) {
-    for rest in 0..shape.tall.min(rows + 1) {
+fn heights(rows: usize, tall: usize, short: usize) -> (usize, usize, usize) {
+    for rest in 0..tall.min(rows + 1) {
         let whole = rows - rest;
-        for tall in (0..=whole / shape.tall).rev().take(shape.short) {
-            let others = whole - tall * shape.tall;
-            if others.is_multiple_of(shape.short) {
-                return (tall, others / shape.short, rest);
+        for talls in (0..=whole / tall).rev().take(short) {
+            let others = whole - talls * tall;
+            if others.is_multiple_of(short) {
+                return (talls, others / short, rest);
             }
         }
     }
@@ -126,7 +133,7 @@ impl Work<'_> {
         let mut packed = Room::<f32>::any(COLUMNS * DEPTH);
         let mut copied = Room::<f32>::any(STRIP * COPY);
         let mut tile = [0f32; TILE];
-        let (talls, shorts, rest) = heights(rows, self.shape);
+        let (talls, shorts, rest) = heights(rows, tall, short);
         let counts = [
             (talls, tall),
             (shorts, short),
@@ -182,6 +189,7 @@ impl Work<'_> {
             tall,
             short,
             columns: width,
+            ..
         } = self.shape;
         let whole = height == tall || height == short;
         for (at, panel) in packed
@@ -194,15 +202,14 @@ impl Work<'_> {
             let start = i * self.n + j + first;
             if whole && first + width <= columns {
                 let mut grid = out.grid(start, height, width, self.n);
-                panel_tile(height, left, (panel, depth), &mut grid, begun);
+                panel_tile(self.shape, height, left, (panel, depth), &mut grid, begun);
                 continue;
             }
             // A tile that sticks out is computed apart.
             let full = if whole { height } else { tall };
-            let own = Parts::new(tile);
-            let mut own = own.task(0);
+            let mut own = Part::whole(tile);
             let mut grid = own.grid(0, full, width, width);
-            panel_tile(full, left, (panel, depth), &mut grid, false);
+            panel_tile(self.shape, full, left, (panel, depth), &mut grid, false);
             let sums = own.slice(0, full * width);
             for (r, sums) in sums.chunks_exact(width).take(height).enumerate() {
                 let to = out.slice(start + r * self.n, width.min(columns - first));
@@ -451,7 +458,16 @@ mod tests {
         };
         for threads in [1, 3] {
             let mut out: Vec<f32> = (0..m * n).map(|i| (i % 5) as f32).collect();
-            product([m, n, k], &mut out, (&a, lhs), (&b, rhs), begun, threads);
+            let tiles = panel_shape().unwrap();
+            product(
+                tiles,
+                [m, n, k],
+                &mut out,
+                (&a, lhs),
+                (&b, rhs),
+                begun,
+                threads,
+            );
             for i in (0..m).step_by(3) {
                 for j in 0..n {
                     let at = |p: usize| {
@@ -502,16 +518,11 @@ mod tests {
 
     #[test]
     fn tiles_cover_all_rows() {
-        let shape = PanelShape {
-            tall: 14,
-            short: 12,
-            columns: 32,
-        };
         for rows in 1..400 {
-            let (tall, short, rest) = heights(rows, shape);
+            let (tall, short, rest) = heights(rows, 14, 12);
             assert_eq!(tall * 14 + short * 12 + rest, rows);
             assert!(rest < 14);
         }
-        assert_eq!(heights(1024, shape).2, 0);
+        assert_eq!(heights(1024, 14, 12).2, 0);
     }
 }

@@ -1,4 +1,5 @@
 //! Folding the windows of a [`Nest`], vectors at a time.
+#![allow(unsafe_code)]
 
 use super::nest::{Job, Nest};
 use crate::parallel::{self, Part};
@@ -55,34 +56,42 @@ impl Nest {
             true => units,
             false => (units * (parallel / 8)).div_ceil(work).max(1),
         };
-        parallel::for_disjoint(out, units.div_ceil(each), Vec::new, |buffer, task, out| {
-            let (mut unit, end) = (task * each, units.min((task + 1) * each));
-            while unit < end {
-                let (read, write, tap) = self.position(unit / rows);
-                let first = unit % rows;
-                let count = (rows - first).min(end - unit);
-                unit += count;
-                let jobs = self.rows[first].start..self.rows[first + count - 1].end;
-                let jobs = &self.jobs[jobs];
-                let start = jobs.first().map_or(0, |job| job.write + write) as usize;
-                if let Some(length) = self.row_length {
-                    let out = out.slice(start, count * length);
-                    let work = Work {
-                        x,
-                        nest: self,
-                        jobs,
-                        taps,
-                        read,
-                        tap,
-                    };
-                    F::run(out, &work);
-                } else {
-                    for job in jobs {
-                        self.run_job::<F>(buffer, job, (read, write, tap), x, taps, out);
+        // SAFETY: a unit is one position with some of its jobs, each of which has results of its own, and one task has it.
+        let disjoint = unsafe { parallel::Disjoint::promise() };
+        parallel::for_disjoint(
+            disjoint,
+            out,
+            units.div_ceil(each),
+            Vec::new,
+            |buffer, task, out| {
+                let (mut unit, end) = (task * each, units.min((task + 1) * each));
+                while unit < end {
+                    let (read, write, tap) = self.position(unit / rows);
+                    let first = unit % rows;
+                    let count = (rows - first).min(end - unit);
+                    unit += count;
+                    let jobs = self.rows[first].start..self.rows[first + count - 1].end;
+                    let jobs = &self.jobs[jobs];
+                    let start = jobs.first().map_or(0, |job| job.write + write) as usize;
+                    if let Some(length) = self.row_length {
+                        let out = out.slice(start, count * length);
+                        let work = Work {
+                            x,
+                            nest: self,
+                            jobs,
+                            taps,
+                            read,
+                            tap,
+                        };
+                        F::run(out, &work);
+                    } else {
+                        for job in jobs {
+                            self.run_job::<F>(buffer, job, (read, write, tap), x, taps, out);
+                        }
                     }
                 }
-            }
-        });
+            },
+        );
     }
 
     /// Folds a job whose places may lie apart in the result, with other tasks' elements in between.

@@ -1,4 +1,5 @@
 //! The element that a window selects, and its place in other arrays.
+#![allow(unsafe_code)]
 
 use super::nest::{Job, Nest};
 use super::{PARALLEL, Pooled, Reduction, WindowAxis, nest};
@@ -144,7 +145,10 @@ pub fn window_scatter<T: Pooled>(
     // Windows may overlap, but not across positions of the free axes: those are the tasks.
     let positions = nest.positions();
     let each = share(&nest);
+    // SAFETY: windows overlap within a position only, and one task has it.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         out,
         positions.div_ceil(each),
         || (),
@@ -189,7 +193,10 @@ pub fn window_gather<T: Pooled>(
     let mut nest = nest(input.1, out.1, axes);
     nest.order_reads();
     let (positions, each) = (nest.positions(), share(&nest));
+    // SAFETY: each window has a result of its own, and one task has its position.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         out.0,
         positions.div_ceil(each),
         || (),
@@ -306,7 +313,10 @@ pub fn window_scatter_elsewhere<T: Pooled>(
     nest.order_reads();
     out.fill(T::ZERO);
     let (positions, each) = (nest.positions(), share(&nest));
+    // SAFETY: windows overlap within a position only, and one task has it.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         out,
         positions.div_ceil(each),
         || (),
@@ -340,7 +350,10 @@ pub fn window_gather_elsewhere<T: Pooled>(
     let mut nest = nest(input.1, 0, axes);
     nest.order_reads();
     let (positions, each) = (nest.positions(), share(&nest));
+    // SAFETY: each window has a result of its own, and one task has its position.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
+        disjoint,
         out,
         positions.div_ceil(each),
         || (),

@@ -3,6 +3,7 @@
 //! window of four by four over every other place has four phases of two by two taps, which meet the same gradients.
 //!
 //! A fixed number of tasks sum their share of the patches, so results do not depend on the number of threads.
+#![allow(unsafe_code)]
 
 use super::super::problem::Dim;
 use super::super::sum;
@@ -11,7 +12,7 @@ use super::patches::{Patches, Reader, every};
 use super::transform::{self, STEP, TAPS};
 use super::{GAP, LANES, PACKED, PARALLEL, PLANES, Problem, Real, SIDE, are_vectors};
 use crate::memory::Room;
-use crate::parallel::{self, Part, Parts};
+use crate::parallel::{self, Columns, Part};
 use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, fitting_shape};
 
 /// Tasks to aim at, and to have at least.
@@ -145,11 +146,11 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
                 planes.map(|plane| Room::any(PLANES * plane)),
             )
         };
-        let all = Parts::new(&mut sums);
+        let all = Columns::chunks(&mut sums, APART * len);
         let tasks = shares * APART;
         parallel::for_tasks_with(tasks, make, |(copies, [left, right]), task| {
-            let mut part = all.task(task);
-            let sums = part.slice(task * APART * len, APART * len);
+            let mut part = all.take(task);
+            let sums = part.row(0);
             let (begin, inputs) = (task / APART * share, inputs(task % APART));
             let end = patches.rows().min(begin + share);
             if begin >= end {
@@ -276,5 +277,7 @@ fn store<T: Real>(out: &mut [T], sums: &[T::Sum], roles: Roles, problem: &Proble
             }
         }
     };
-    parallel::for_disjoint(out, row_tiles, || (), write);
+    // SAFETY: a task has a tile of rows, whose results no other tile has.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
+    parallel::for_disjoint(disjoint, out, row_tiles, || (), write);
 }

@@ -3,6 +3,7 @@
 //! Taps along the depth of volumes have sixteen sums each: an image's gradients meet as many of the inputs' images.
 //!
 //! A fixed number of tasks sum their share of the patches, so results do not depend on the number of threads.
+#![allow(unsafe_code)]
 
 use super::super::problem::Dim;
 use super::super::sum;
@@ -10,7 +11,7 @@ use super::patches::{Patches, Reader};
 use super::transform::{self, LANES, PLANES, SIDE, STEP};
 use super::{DEEP, List, PACKED, PARALLEL, Problem, Real, are_vectors, axes, is_plain, met};
 use crate::memory::Room;
-use crate::parallel::{self, Part, Parts};
+use crate::parallel::{self, Columns, Part};
 use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, fitting_shape};
 use std::ops::Range;
 
@@ -65,14 +66,13 @@ impl Roles {
     }
 }
 
-/// Whether a problem is the gradient of such a filter, and large enough.
-pub(in super::super) fn fits<T: Real>(problem: &Problem) -> bool {
-    let Some([depth, down, across]) = axes(problem) else {
-        return false;
-    };
+/// The axes of a problem that is the gradient of such a filter, and large enough.
+pub(in super::super) fn fits<T: Real>(problem: &Problem) -> Option<[Dim; 3]> {
+    let axes = axes(problem)?;
+    let [depth, down, across] = axes;
     let roles = Roles::new::<T::Sum>(problem, depth.out.size);
     let patches = Patches::new(problem.f, down.rhs.size, across.rhs.size);
-    is_plain(&depth)
+    let fits = is_plain(&depth)
         && is_plain(&down)
         && is_plain(&across)
         && down.out.size == 3
@@ -81,14 +81,19 @@ pub(in super::super) fn fits<T: Real>(problem: &Problem) -> bool {
         && are_vectors(problem.b, problem.o, roles.shape)
         && roles.sums_len() * TASKS.1 <= PACKED
         && patches.count() * depth.rhs.size >= SERVED
-        && problem.products() >= PARALLEL
+        && problem.products() >= PARALLEL;
+    fits.then_some(axes)
 }
 
-/// Solves `problem`, which [`fits`].
-pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
-    let Some([depth, down, across]) = axes(problem) else {
-        return;
-    };
+/// Solves `problem`, of which [`fits`] gave the axes.
+pub(in super::super) fn run<T: Real>(
+    out: &mut [T],
+    lhs: &[T],
+    rhs: &[T],
+    problem: &Problem,
+    axes: [Dim; 3],
+) {
+    let [depth, down, across] = axes;
     let taps = depth.out.size;
     let roles = Roles::new::<T::Sum>(problem, taps);
     let patches = Patches::new(problem.f, down.rhs.size, across.rhs.size);
@@ -149,10 +154,10 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
             inputs: Room::any(PLANES * work.planes()[0]),
             grads: Room::any(PLANES * work.planes()[1]),
         };
-        let all = Parts::new(&mut sums);
+        let all = Columns::chunks(&mut sums, len);
         parallel::for_tasks_with(tasks, make, |workspace, task| {
-            let mut part = all.task(task);
-            let sums = part.slice(task * len, len);
+            let mut part = all.take(task);
+            let sums = part.row(0);
             let (first, z) = (task / pieces * share, task % pieces * deep);
             let places = z..depth.rhs.size.min(z + deep);
             let end = patches.rows().min(first + share);
@@ -169,7 +174,7 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
             }
         });
         sum::collect(&mut sums, len);
-        store(out, &sums[..len], roles, problem, group);
+        store(out, &sums[..len], roles, problem, group, axes);
     }
 }
 
@@ -306,11 +311,15 @@ impl<T: Real> Work<'_, T> {
 }
 
 /// Writes the taps' gradients.
-fn store<T: Real>(out: &mut [T], sums: &[T::Sum], roles: Roles, problem: &Problem, group: usize) {
-    let Some([depth, down, across]) = axes(problem).map(|axes| axes.map(|dim| dim.out.stride))
-    else {
-        return;
-    };
+fn store<T: Real>(
+    out: &mut [T],
+    sums: &[T::Sum],
+    roles: Roles,
+    problem: &Problem,
+    group: usize,
+    axes: [Dim; 3],
+) {
+    let [depth, down, across] = axes.map(|dim| dim.out.stride);
     let TileShape { rows, columns } = roles.shape;
     let (row_tiles, plane) = (roles.row_tiles(), sums.len() / PLANES);
     let side = problem.out;
@@ -347,5 +356,7 @@ fn store<T: Real>(out: &mut [T], sums: &[T::Sum], roles: Roles, problem: &Proble
             }
         }
     };
-    parallel::for_disjoint(out, roles.taps * row_tiles, || (), write);
+    // SAFETY: a task has a tile of rows of one tap along the depth, whose results no other task has.
+    let disjoint = unsafe { parallel::Disjoint::promise() };
+    parallel::for_disjoint(disjoint, out, roles.taps * row_tiles, || (), write);
 }
