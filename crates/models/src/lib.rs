@@ -3,8 +3,11 @@
 //! machines in every interleaving.
 #![cfg(test)]
 
+// Kernels use more of them than tests do.
+#[allow(dead_code)]
 #[path = "../../native/src/parallel.rs"]
 mod parallel;
+#[allow(dead_code)]
 #[path = "../../native/src/pool.rs"]
 mod pool;
 

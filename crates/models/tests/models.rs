@@ -16,6 +16,7 @@ mod budget;
 #[path = "../../core/src/jit/cache.rs"]
 #[allow(dead_code)]
 mod cache;
+#[allow(dead_code)]
 #[path = "../../native/src/pool/gate.rs"]
 mod gate;
 

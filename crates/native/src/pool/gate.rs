@@ -25,7 +25,10 @@ pub(crate) struct Gate {
 impl Gate {
     /// Whether the caller owns the gate now; nobody does if somebody else owns it.
     pub(crate) fn claim(&self) -> bool {
-        !self.busy.swap(true, Ordering::Acquire)
+        let claimed = self
+            .busy
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok()
     }
 
     /// Gives it up.
