@@ -511,3 +511,15 @@ fn activation(c: &Composite) -> Result<Row> {
         other => bail!(Internal, "compile: {} in a group", other.name()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_beyond_what_a_program_can_number_are_refused() {
+        assert_eq!(number(65535).expect("the last one"), u16::MAX);
+        let e = number(65536).expect_err("one too many");
+        assert!(e.to_string().contains("65536"), "{e}");
+    }
+}

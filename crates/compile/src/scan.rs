@@ -173,9 +173,10 @@ impl Loop {
                 Ok(())
             };
             if let Err(e) = run() {
-                stopped.store(true, Ordering::Relaxed);
+                // Before the others are told to end: what they end with is no reason.
                 let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
                 failed.get_or_insert(e);
+                stopped.store(true, Ordering::Relaxed);
             }
         });
         drop(parts);

@@ -4,8 +4,11 @@
 #![cfg(test)]
 #![allow(dead_code)] // the engine uses the rest
 
+// Kernels use more of them than tests do.
+#[allow(dead_code)]
 #[path = "../../native/src/parallel.rs"]
 mod parallel;
+#[allow(dead_code)]
 #[path = "../../native/src/pool.rs"]
 mod pool;
 

@@ -7,7 +7,7 @@ use loom::thread;
 
 /// The primitives that the modules name, here those of the model checker.
 mod sync {
-    pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
     pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
 }
 
@@ -16,6 +16,7 @@ mod budget;
 #[path = "../../core/src/jit/cache.rs"]
 #[allow(dead_code)]
 mod cache;
+#[allow(dead_code)]
 #[path = "../../native/src/pool/gate.rs"]
 mod gate;
 

@@ -301,7 +301,12 @@ pub(crate) fn for_disjoint<T: Send, W>(
 /// A matrix whose columns are divided among tasks: task `t` owns the columns from `t * width` on, `width` of them (fewer
 /// at the right edge), of every row. With one row these are consecutive chunks.
 ///
-/// Disjoint by construction: [`Columns::take`] hands out each task's columns once at a time.
+/// Disjoint by construction: [`Columns::take`] hands out each task's columns once at a time. What is disjoint by promise alone
+/// stays inside of this crate:
+///
+/// ```compile_fail,E0603
+/// use clematis_native::parallel::Parts;
+/// ```
 pub struct Columns<'a, T> {
     all: Parts<'a, T>,
     row: usize,

@@ -96,3 +96,16 @@ fn layers_of_absurd_sizes_are_refused() {
     refused("Embedding", || Embedding::new(1 << 40, 8, &key));
     refused("Conv2d", || Conv2d::new(ABSURD, 8, [usize::MAX, 3], &key));
 }
+
+#[test]
+fn rows_that_no_memory_holds_are_refused() {
+    // Repeated elements take no memory, however many they are.
+    let row = ops::broadcast_to(x(&[1]), [1usize << 45]).done().unwrap();
+    let refused = |what: &str, run: &dyn Fn() -> Result<()>| {
+        let text = refused(what, run);
+        assert!(text.contains("35184372088832 elements of a"), "{text}");
+    };
+    refused("top_k", &|| ops::top_k(&row, 3).map(|_| ()));
+    refused("argmax", &|| ops::argmax(&row, Some(0)).done().map(|_| ()));
+    refused("logsumexp", &|| ops::logsumexp(&row, ..).done().map(|_| ()));
+}

@@ -8,7 +8,7 @@ use crate::layout::dense_strides;
 use crate::memory;
 use clematis_core::host::types::{BF16, C64, C128, F16};
 use clematis_core::op::{Window, WindowGather, WindowKind, WindowScatter};
-use clematis_core::{DType, Result, Scalar, Spec, Tensor, bail};
+use clematis_core::{DType, Result, Scalar, Spec, Tensor, bail, ensure, limit};
 
 /// Runs an expression with `E` standing for a number type: bool has no windows, complex types have no order.
 macro_rules! by_number {
@@ -64,12 +64,25 @@ fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &[usize]) -> Ve
         .collect()
 }
 
+/// An error where the elements of a window, which are listed, take more memory than there may be.
+fn check_window(op: &str, p: &Window) -> Result<()> {
+    let count = limit::count::<(isize, usize)>(op, "elements of a window", &p.size)?;
+    ensure!(
+        u32::try_from(count).is_ok(),
+        Unsupported,
+        "{op}: {count} elements of a window, the most is {}",
+        u32::MAX
+    );
+    Ok(())
+}
+
 /// Runs a reduction over windows.
 pub fn reduce(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
     // A window that fits nowhere may be larger than any plan for it.
     if out.shape.count() == 0 {
         return Ok(Buffer::new(memory::alloc(op, out)?));
     }
+    check_window(op, p)?;
     fn typed<E: Plain + Pooled>(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
         let buffer = buffer::of(x)?;
         let view = buffer.view::<E::Stored>(x.shape());
@@ -109,6 +122,7 @@ fn select<E: Plain + Pooled>(
     if windows.contains(&0) {
         return crate::kernel::create::fill(op, Scalar::ZERO, out);
     }
+    check_window(op, p)?;
     let (input, other) = (buffer::of(x)?, buffer::of(y)?);
     let input = input.view::<E::Stored>(x.shape());
     let other = other.view::<E::Stored>(y.shape());

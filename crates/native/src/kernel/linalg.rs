@@ -26,11 +26,11 @@ pub use svd::svd;
 pub use triangular::{Side, Transform, Triangle, triangular_solve};
 
 use crate::math::complex;
+use crate::parallel;
 use faer::traits::{ComplexField, RealField};
 use faer::{Mat, Par};
 use num_complex::Complex;
 use num_traits::Float;
-use rayon::prelude::*;
 use std::fmt;
 
 /// Why a matrix could not be worked on.
@@ -227,12 +227,17 @@ fn over_batch<I: Send>(
         .saturating_mul(rows.min(columns))
         .saturating_mul(items.len());
     if items.len() > 1 && work >= WORTH_DIVIDING {
-        let results: Vec<_> = items
-            .into_par_iter()
-            .enumerate()
-            .map(|(batch, item)| f(batch, item, Par::Seq))
-            .collect();
-        return results.into_iter().collect();
+        let each = (WORTH_DIVIDING / 8 * items.len()).div_ceil(work);
+        let slots = items.into_iter().map(|item| (Some(item), Ok(())));
+        let mut slots: Vec<_> = slots.collect();
+        parallel::for_chunks_mut(&mut slots, each, |first, slots| {
+            for (batch, (item, done)) in (first..).zip(slots) {
+                if let Some(item) = item.take() {
+                    *done = f(batch, item, Par::Seq);
+                }
+            }
+        });
+        return slots.into_iter().map(|(_, done)| done).collect();
     }
     let par = if size >= LARGE {
         Par::rayon(0)

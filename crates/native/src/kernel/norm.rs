@@ -13,7 +13,7 @@ use crate::math::{double, single};
 use crate::simd::{multiversion, zip3_streamed};
 use crate::{memory, parallel, simd};
 use clematis_core::op::Binary;
-use clematis_core::{DType, Result, Shape, Spec, Tensor, bail};
+use clematis_core::{DType, Result, Shape, Spec, Tensor, bail, limit};
 use half::{bf16, f16};
 use num_traits::Zero;
 
@@ -334,7 +334,9 @@ pub fn log_sum_exp(op: &str, x: &Tensor, gone: &[usize], out: &Spec) -> Result<B
     folded.sort_unstable();
     axes.extend(&folded);
     let sizes = x.shape().sizes();
-    let length: usize = folded.iter().map(|&a| sizes[a]).product();
+    let lengths: Vec<usize> = folded.iter().map(|&a| sizes[a]).collect();
+    // A row may be longer than any memory: elements that are repeated take none.
+    let length = limit::count::<[f64; 3]>(op, "elements of a row", &lengths)?;
     let mut bytes = memory::alloc(op, out)?;
     fn run<T: Stored<Wide: Float>>(x: &View<'_, T>, out: &mut [T], length: usize) {
         let x = x.merged();

@@ -14,7 +14,7 @@ use crate::math::double;
 use crate::simd::multiversion;
 use crate::{memory, parallel};
 use clematis_core::op::{ArgReduce, Cumulative, CumulativeKind, Extreme};
-use clematis_core::{DType, Result, Spec, Tensor, bail};
+use clematis_core::{DType, Result, Spec, Tensor, bail, limit};
 use half::{bf16, f16};
 use num_complex::Complex;
 
@@ -313,6 +313,12 @@ fn first<W: PartialEq + Copy>(lane: &[W], best: W) -> usize {
 /// Where the extreme of each lane stands first; NaN is beyond every number.
 pub fn arg_reduce(p: &ArgReduce, x: &Tensor, out: &Spec) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
+    // A lane may be longer than any memory: elements that are repeated take none.
+    limit::count::<Complex<f64>>(
+        p.kind.name(),
+        "elements of a lane",
+        &[x.shape().size(p.axis)],
+    )?;
     let mut bytes = memory::alloc(p.kind.name(), out)?;
     let places = bytes.as_mut_slice::<i64>();
     by_real!(x.dtype(), T => {

@@ -10,7 +10,7 @@ use crate::element::{by_size, f16_to_f32};
 use crate::layout::{View, Walk, dense_strides, read_run};
 use crate::{memory, parallel};
 use clematis_core::op::Sort;
-use clematis_core::{DType, Result, Spec, Tensor, bail};
+use clematis_core::{DType, Result, Spec, Tensor, bail, limit};
 use half::{bf16, f16};
 
 /// NaN, behind every number in both directions.
@@ -237,6 +237,8 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let k = out[0].shape.size(axis);
     let lanes = Lanes::new(&sizes, axis);
     let n = lanes.length;
+    // A lane may be longer than any memory: elements that are repeated take none.
+    limit::count::<(u64, i64)>("top_k", "elements of a lane", &[n])?;
     let mut values = memory::alloc("top_k", &out[0])?;
     let mut places = memory::alloc("top_k", &out[1])?;
     if k == 0 || lanes.count() == 0 {

@@ -3,7 +3,9 @@
 //! The owner claims the gate, opens it for some others, works, closes it and waits until nobody is inside, then releases it.
 //! `super::sync` names the primitives, so that a model checker can put its own in their place.
 
-use super::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
+use super::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, fence,
+};
 
 /// Threads that may still join the job, and those inside: two halves of one word, so that both change together.
 const PLACE: u64 = 1 << 32;
@@ -23,7 +25,10 @@ pub(crate) struct Gate {
 impl Gate {
     /// Whether the caller owns the gate now; nobody does if somebody else owns it.
     pub(crate) fn claim(&self) -> bool {
-        !self.busy.swap(true, Ordering::Acquire)
+        let claimed = self
+            .busy
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok()
     }
 
     /// Gives it up.
@@ -33,8 +38,10 @@ impl Gate {
 
     /// Lets so many in. For the owner.
     pub(crate) fn open(&self, places: usize) {
-        self.state.store(places as u64 * PLACE, Ordering::SeqCst);
-        if self.asleep.load(Ordering::SeqCst) > 0 {
+        self.state.store(places as u64 * PLACE, Ordering::Release);
+        // Of this fence and the one in `sleep`, one comes first: either this thread sees the sleeper, or that sees the places.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) > 0 {
             let _gate = self.lock();
             self.bell.notify_all();
         }
@@ -77,12 +84,12 @@ impl Gate {
     /// Sleeps until there is a place.
     pub(crate) fn sleep(&self) {
         let mut gate = self.lock();
-        self.asleep.fetch_add(1, Ordering::SeqCst);
-        // Whoever gives places looks for sleepers afterwards: either it sees this one, or this one sees the places.
-        while self.state.load(Ordering::SeqCst) < PLACE {
+        self.asleep.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        while self.state.load(Ordering::Acquire) < PLACE {
             gate = self.bell.wait(gate).unwrap_or_else(|e| e.into_inner());
         }
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        self.asleep.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {

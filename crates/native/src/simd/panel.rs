@@ -1,6 +1,8 @@
 //! Register tiles of matrix products: some rows of the left operand, as they lie or were copied, times a packed panel of
 //! columns of the right one.
 #![allow(unsafe_code)]
+// Other processors have no such tiles.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 // Loops are counted, as in `tile`.
 #![allow(clippy::needless_range_loop)]
 

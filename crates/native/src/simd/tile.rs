@@ -1,5 +1,7 @@
 //! Sums of products that stay in registers: what convolutions and products of few rows are made of.
 #![allow(unsafe_code)]
+// Other processors have no such tiles.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 // Loops are counted: an iterator that some build does not inline is a call inside of the innermost loop, which took three times as long.
 #![allow(clippy::needless_range_loop)]
 

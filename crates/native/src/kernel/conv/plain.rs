@@ -65,6 +65,9 @@ pub(super) fn run<T, S>(
                 let (lhs_start, rhs_start) =
                     (start(&problem.lhs, b_i, 0), start(&problem.rhs, o_i, 0));
                 for place in 0..places {
+                    if place % POLLED == POLLED - 1 {
+                        parallel::poll();
+                    }
                     let mut at = start(&problem.out, b_i, o_i);
                     // Every pair of reads, built up axis by axis.
                     let mut reads: Vec<(isize, isize)> = vec![(lhs_start, rhs_start)];
@@ -94,6 +97,9 @@ pub(super) fn run<T, S>(
         },
     );
 }
+
+/// Places after which a task looks whether it is interrupted.
+const POLLED: usize = 64;
 
 /// [`super::conv`] by its definition with sums in f64: slow, and what the tests compare with.
 #[cfg(test)]

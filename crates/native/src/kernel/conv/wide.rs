@@ -462,6 +462,7 @@ impl Plan<'_> {
             let sums = part.row(0);
             let first = task * chunks / tasks;
             for index in first..(task + 1) * chunks / tasks {
+                parallel::poll();
                 self.fill(copy, lhs, rhs, group, index);
                 let chunk = self.chunk(copy, lhs, rhs, group, index);
                 self.add::<T>(sums, 0, chunk, &self.segments(index), index > first);
@@ -522,6 +523,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
                 for first in (0..plan.tiles()).step_by(per_round) {
                     let sums = &mut sums[..per_round.min(plan.tiles() - first) * tile];
                     for index in 0..chunks {
+                        parallel::poll();
                         plan.fill(copy, lhs, rhs, group, index);
                         let chunk = plan.chunk(copy, lhs, rhs, group, index);
                         plan.add::<T>(sums, first, chunk, &plan.segments(index), index > 0);

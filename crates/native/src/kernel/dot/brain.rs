@@ -231,6 +231,8 @@ pub(super) fn product(
                 // Sums of earlier parts are kept where there are any.
                 let mut kept = (k > DEPTH).then(|| kept.take(task));
                 for first in (task * rows..m.min((task + 1) * rows)).step_by(BRAIN.0) {
+                    // A task may be the whole product.
+                    parallel::poll();
                     let count = BRAIN.0.min(m - first);
                     let left = work.left.rows(room, first, count);
                     let mut own = [[0f32; BRAIN.1]; BRAIN.0];

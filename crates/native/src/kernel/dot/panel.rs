@@ -150,6 +150,8 @@ impl Work<'_> {
                 for (count, height) in counts {
                     let strip = if self.is_beside(height) { STRIP } else { 1 };
                     for first in (0..count).step_by(strip) {
+                        // A task may be the whole product.
+                        parallel::poll();
                         let some = strip.min(count - first);
                         let lies = self.lies_well(height);
                         let mut ahead = Ahead::default();

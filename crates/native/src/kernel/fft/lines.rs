@@ -1,7 +1,8 @@
 //! Walking an array line by line along one axis.
 
 use super::FftError;
-use rayon::prelude::*;
+use crate::parallel::{self, Columns};
+use std::sync::Mutex;
 
 /// An array seen from one axis: `outer` blocks of `length` rows of `inner` elements.
 #[derive(Clone, Copy, Debug)]
@@ -54,18 +55,21 @@ where
     if inner == 1 {
         let lines = |f: &mut F, lines: &mut [T]| lines.chunks_exact_mut(length).for_each(f);
         if divide && outer > 1 {
-            let size = length * per_task(length);
-            data.par_chunks_mut(size).for_each_init(&worker, lines);
+            in_chunks(data, length * per_task(length), &worker, |f, _, chunk| {
+                lines(f, chunk)
+            });
         } else {
             lines(&mut worker(), data);
         }
         return;
     }
     let block = length * inner;
-    if divide && outer >= rayon::current_num_threads() {
-        data.par_chunks_mut(block).for_each_init(
+    if divide && outer >= parallel::threads() {
+        in_chunks(
+            data,
+            block,
             || (worker(), vec![T::default(); length * TILE]),
-            |(f, buffer), block| {
+            |(f, buffer), _, block| {
                 for start in (0..inner).step_by(TILE) {
                     let width = TILE.min(inner - start);
                     let buffer = &mut buffer[..length * width];
@@ -78,11 +82,7 @@ where
         return;
     }
     // Few blocks: the threads share the lines of one, a group of tiles at a time.
-    let tiles = if divide {
-        4 * rayon::current_num_threads()
-    } else {
-        1
-    };
+    let tiles = if divide { 4 * parallel::threads() } else { 1 };
     let mut buffer = vec![T::default(); length * (TILE * tiles).min(inner)];
     for block in data.chunks_exact_mut(block) {
         for start in (0..inner).step_by(TILE * tiles) {
@@ -95,23 +95,55 @@ where
                 continue;
             }
             let shared: &[T] = block;
-            buffer
-                .par_chunks_mut(length * TILE)
-                .enumerate()
-                .for_each_init(&worker, |f, (i, tile)| {
-                    gather(shared, tile, inner, start + i * TILE);
-                    tile.chunks_exact_mut(length).for_each(f);
-                });
+            in_chunks(buffer, length * TILE, &worker, |f, i, tile| {
+                gather(shared, tile, inner, start + i * TILE);
+                tile.chunks_exact_mut(length).for_each(f);
+            });
             let buffer: &[T] = buffer;
-            block
-                .par_chunks_mut(inner)
-                .enumerate()
-                .for_each(|(row, target)| {
+            let rows = per_task(inner);
+            parallel::for_chunks_mut(block, rows * inner, |at, targets| {
+                for (row, target) in (at / inner..).zip(targets.chunks_exact_mut(inner)) {
                     for (column, x) in target[start..start + width].iter_mut().enumerate() {
                         *x = buffer[column * length + row];
                     }
-                });
+                }
+            });
         }
+    }
+}
+
+/// Runs `f(workspace, i, chunk)` on chunks of `len` elements, each a task.
+fn in_chunks<T: Send, S>(
+    data: &mut [T],
+    len: usize,
+    start: impl Fn() -> S + Sync,
+    f: impl Fn(&mut S, usize, &mut [T]) + Sync,
+) {
+    let tasks = data.len().div_ceil(len);
+    let chunks = Columns::chunks(data, len);
+    parallel::for_tasks_with(tasks, start, |state, task| {
+        f(state, task, chunks.take(task).row(0));
+    });
+}
+
+/// [`in_chunks`] of a result beside those of an input, for what may fail.
+fn in_pairs<A: Sync, B: Send, S>(
+    (input, from): (&[A], usize),
+    (output, to): (&mut [B], usize),
+    start: impl Fn() -> S + Sync,
+    f: impl Fn(&mut S, (&[A], &mut [B])) -> Result<(), FftError> + Sync,
+) -> Result<(), FftError> {
+    let failed = Mutex::new(None);
+    let lock = || failed.lock().unwrap_or_else(|e| e.into_inner());
+    in_chunks(output, to, start, |state, i, output| {
+        let input = &input[i * from..input.len().min((i + 1) * from)];
+        if let Err(e) = f(state, (input, output)) {
+            lock().get_or_insert(e);
+        }
+    });
+    match lock().take() {
+        Some(e) => Err(e),
+        None => Ok(()),
     }
 }
 
@@ -168,11 +200,7 @@ where
             return lines(&mut start(), (input, output));
         }
         let count = per_task(to);
-        return input
-            .par_chunks(from * count)
-            .zip(output.par_chunks_mut(to * count))
-            .map_init(start, lines)
-            .collect();
+        return in_pairs((input, from * count), (output, to * count), start, lines);
     }
     let start = || {
         (
@@ -199,11 +227,7 @@ where
     };
     let (from_block, to_block) = (from * inner, to * inner);
     if divide {
-        return input
-            .par_chunks(from_block)
-            .zip(output.par_chunks_mut(to_block))
-            .map_init(start, blocks)
-            .collect();
+        return in_pairs((input, from_block), (output, to_block), start, blocks);
     }
     let mut state = start();
     input
