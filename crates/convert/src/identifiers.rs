@@ -132,7 +132,12 @@ impl Identifiers {
         let mut count = 1;
         while self.contains(&own) {
             count += 1;
-            own = format!("{name}_{count}");
+            // Not an underscore and a number: frameworks number names so themselves.
+            let mark = match name.ends_with(|c: char| c.is_ascii_digit() || c == '_') {
+                true => "x",
+                false => "",
+            };
+            own = format!("{name}{mark}{count}");
         }
         self.taken.insert(own.clone());
         own

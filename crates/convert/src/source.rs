@@ -162,6 +162,7 @@ fn finished(
     words: &spell::Words,
     request: &Request,
 ) -> Answer {
+    let inputs = coder.entry_inputs().join(", ");
     let weights = coder.stored;
     let functions = style::functions(to, &code);
     let code = format!("{functions}{code}");
@@ -193,7 +194,7 @@ fn finished(
             to,
             &entry,
             &examples.join(", "),
-            &request.arguments.join(", "),
+            &inputs,
             stateful,
         ),
         false => String::new(),

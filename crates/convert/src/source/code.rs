@@ -57,6 +57,8 @@ pub struct Coder<'a> {
     pub(super) at: HashMap<String, usize>,
     /// The attributes of each part, and what each stands for.
     pub(super) attributes: RefCell<Attributes>,
+    /// The outermost class or function.
+    entry: Option<usize>,
     /// Values for the file.
     pub stored: Vec<Stored>,
     /// A part whose calls differ, which has to be opened.
@@ -129,6 +131,7 @@ impl<'a> Coder<'a> {
             layers: BTreeMap::new(),
             at: HashMap::new(),
             attributes: RefCell::default(),
+            entry: None,
             stored: Vec::new(),
             differs: None,
         }
@@ -138,6 +141,7 @@ impl<'a> Coder<'a> {
     pub fn write(&mut self, root: &Unit, name: &str) -> Result<(String, String)> {
         self.survey(root);
         let (kind, _) = self.unit(root, Some(name))?;
+        self.entry = Some(kind);
         self.store(root);
         self.settle();
         let mut text = String::new();
@@ -148,6 +152,11 @@ impl<'a> Coder<'a> {
             text.push_str(&self.definition(i, i == kind));
         }
         Ok((text, self.kinds[kind].name.clone()))
+    }
+
+    /// What the outermost class or function takes.
+    pub fn entry_inputs(&self) -> &[String] {
+        self.entry.and_then(|i| self.kinds.get(i)).map_or(&[], |k| &k.inputs)
     }
 
     /// The names that no value of a function may have.

@@ -3,6 +3,8 @@
 //! Code is made as logical lines; one that is too long is broken inside its last bracket, first as one indented line,
 //! then with an item on each line and a comma behind the last.
 
+use crate::identifiers::is_keyword;
+
 /// How wide a line may be.
 pub const WIDTH: usize = 88;
 
@@ -42,11 +44,33 @@ fn place(line: &str, indent: usize, out: &mut String) {
         place(&body[..at], indent + 4, out);
         place(&body[at + 1..], indent + 4, out);
     } else {
+        // Behind the one item of a group or an index a comma would make a tuple.
+        let is_call = head
+            .strip_suffix('(')
+            .is_some_and(|h| h.ends_with(is_operand))
+            && !ends_with_keyword(&head[..open]);
+        let is_list = head.ends_with(['[', '{']) && !head[..open].ends_with(is_operand);
+        let comma = items.len() > 1 || body.ends_with(',') || is_call || is_list;
         for item in items {
-            place(&format!("{item},"), indent + 4, out);
+            place(
+                &format!("{item}{}", if comma { "," } else { "" }),
+                indent + 4,
+                out,
+            );
         }
     }
     out.push_str(&format!("{pad}{tail}\n"));
+}
+
+/// Whether a character ends what can be called or indexed.
+fn is_operand(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | ')' | ']')
+}
+
+/// Whether a text ends in a word after which a bracket is a group: `return (`.
+fn ends_with_keyword(text: &str) -> bool {
+    let word = text.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
+    word.is_some_and(is_keyword)
 }
 
 /// The bracket that closes last and the one that opens it.
@@ -97,4 +121,23 @@ pub fn items(body: &str) -> Vec<&str> {
         found.push(last);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_group_gets_no_comma_and_a_long_call_does() {
+        let sum = vec!["value_with_a_long_name"; 6].join(" + ");
+        let text = laid_out(&format!("y = ({sum}) * x"), 4);
+        assert!(text.contains("(\n") && !text.contains(",\n"), "{text}");
+        let text = laid_out(&format!("y = x[{sum}] * x"), 4);
+        assert!(!text.contains(",\n"), "{text}");
+        let text = laid_out(&format!("return ({sum})"), 4);
+        assert!(!text.contains(",\n"), "{text}");
+        for call in [format!("y = f({sum})"), format!("y = ({sum},)"), format!("y = [{sum}]")] {
+            assert!(laid_out(&call, 4).contains(",\n"), "{call}");
+        }
+    }
 }
