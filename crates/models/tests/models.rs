@@ -1,5 +1,5 @@
 //! Every interleaving of the state machines that threads of the engine share, as far as a few preemptions go.
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used)]
+#![allow(missing_docs, unsafe_code, clippy::unwrap_used, dead_code)]
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
