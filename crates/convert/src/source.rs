@@ -190,13 +190,7 @@ fn finished(
     let stateful = weights.iter().any(|w| w.name.contains("_ema"));
     let needed = !weights.is_empty();
     let loader = match needed {
-        true => style::loader(
-            to,
-            &entry,
-            &examples.join(", "),
-            &inputs,
-            stateful,
-        ),
+        true => style::loader(to, &entry, &examples.join(", "), &inputs, stateful),
         false => String::new(),
     };
     let imports = style::imports(to, &format!("{code}\n{loader}"), needed);

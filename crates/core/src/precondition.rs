@@ -179,6 +179,9 @@ impl Precondition {
                 let fine = if above { least > low } else { least >= low };
                 if !(fine && most <= high) {
                     let wrong = wrong(fine);
+                    if low == f64::MIN && high == f64::MAX {
+                        bail!(Value, "{op}: {what} {wrong} is not finite");
+                    }
                     match (low == 0.0 && high >= f64::from(f32::MAX), above) {
                         (true, true) => {
                             bail!(Value, "{op}: {what} {wrong} is not positive and finite")

@@ -69,7 +69,7 @@ def _wide(x):
     return x.astype(_F32) if _is_half(x.dtype) else x
 
 
-neg, positive, abs, square, reciprocal = np.negative, np.positive, np.absolute, np.square, np.reciprocal
+neg, positive, abs, square = np.negative, np.positive, np.absolute, np.square
 sqrt, cbrt, exp, exp2, expm1 = np.sqrt, np.cbrt, np.exp, np.exp2, np.expm1
 log, log2, log10, log1p = np.log, np.log2, np.log10, np.log1p
 sin, cos, tan, asin, acos, atan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
@@ -84,8 +84,13 @@ def sign(x):
     return np.add(np.sign(x), 0) if x.dtype is _BF16 else np.sign(x)
 
 
+def reciprocal(x):
+    # Of a complex 0 numpy's own is NaN, unlike its quotient.
+    return np.divide(1, x) if x.dtype.kind == "c" else np.reciprocal(x)
+
+
 def rsqrt(x):
-    return np.reciprocal(np.sqrt(_wide(x))).astype(x.dtype)
+    return reciprocal(np.sqrt(_wide(x))).astype(x.dtype)
 
 
 def round(x):

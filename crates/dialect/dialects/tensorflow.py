@@ -112,7 +112,7 @@ exp2 = wide(special.exp2)
 log2 = wide(special.log2)
 log10 = wide(special.log10)
 cbrt = wide(special.cbrt)
-reciprocal = math.reciprocal
+reciprocal = special.reciprocal
 erf = wide(special.erf)
 erfc = wide(math.erfc)
 erfinv = wide(special.erfinv)
@@ -211,7 +211,7 @@ def _first_of_equals(f):
 
 
 maximum, minimum = _first_of_equals(math.maximum), _first_of_equals(math.minimum)
-div = math.real_div
+div = special.div
 atan2 = wide(math.atan2)
 hypot = wide(special.hypot)
 logaddexp = wide(special.logaddexp)

@@ -198,6 +198,8 @@ def fmod(x, y):
 
 
 def pow(x, y):
+    if x.dtype.is_complex:
+        return special.complex_power(x, y)
     return special.integer_power(x, y) if x.dtype in _SIGNED else torch.pow(x, y)
 
 

@@ -132,6 +132,15 @@ def float_fmod(x, y):
     return torch.fmod(x * scale, y * scale) / scale
 
 
+def complex_power(x, y):
+    # Of a base of 0 torch takes the logarithm.
+    y = y if isinstance(y, torch.Tensor) else x.new_full((), y)
+    of_zero = torch.where(y == 0, 1.0, torch.where(y.real > 0, 0.0, math.nan)).to(y.real.dtype)
+    of_zero = torch.complex(of_zero, torch.where(torch.isnan(of_zero), of_zero, 0.0))
+    base = torch.where(x == 0, torch.ones_like(x), x)
+    return torch.where(x == 0, of_zero, torch.pow(base, y))
+
+
 def integer_power(x, y):
     dtype = x.dtype
     if dtype is torch.uint64:

@@ -156,7 +156,9 @@ impl<'a> Coder<'a> {
 
     /// What the outermost class or function takes.
     pub fn entry_inputs(&self) -> &[String] {
-        self.entry.and_then(|i| self.kinds.get(i)).map_or(&[], |k| &k.inputs)
+        self.entry
+            .and_then(|i| self.kinds.get(i))
+            .map_or(&[], |k| &k.inputs)
     }
 
     /// The names that no value of a function may have.

@@ -247,7 +247,7 @@ pub fn lu(
     }
     let (packed, order) = (y[0], y[2]);
     let order = ops::expand_dims(order.cast(crate::dtype::DType::I64), -1);
-    let rows = ops::take_along_axis(da, ops::broadcast_to(order, da.shape()), -2);
+    let rows = ops::take_along_known(da, ops::broadcast_to(order, da.shape()), -2);
     let unit = TriangularSolve {
         left: true,
         lower: true,

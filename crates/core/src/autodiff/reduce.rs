@@ -190,7 +190,7 @@ pub fn cumulative_extreme(
     // NaN sets no record: an element with none before it stands for itself.
     let at = ops::where_(ops::equal(&at, none), &places, &at).done()?;
     Ok(vec![Some(
-        ops::take_along_axis(dx, &at, p.axis as i64).done()?,
+        ops::take_along_known(dx, &at, p.axis as i64).done()?,
     )])
 }
 
@@ -242,7 +242,7 @@ pub fn sort(
     dx.iter()
         .map(|d| {
             d.as_ref()
-                .map(|d| ops::take_along_axis(d, &order, p.axis as i64).done())
+                .map(|d| ops::take_along_known(d, &order, p.axis as i64).done())
                 .transpose()
         })
         .collect()
@@ -256,7 +256,7 @@ pub fn top_k(
 ) -> Result<Vec<Option<Tensor>>> {
     let picked = dx[0]
         .as_ref()
-        .map(|d| ops::take_along_axis(d, y[1], -1).done())
+        .map(|d| ops::take_along_known(d, y[1], -1).done())
         .transpose()?;
     Ok(vec![picked, None])
 }

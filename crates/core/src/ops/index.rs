@@ -263,6 +263,22 @@ pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     })
 }
 
+/// The same of indices that are in range by the way they were made, which nothing checks: others are clipped.
+pub fn take_known(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
+    with2(x, indices, |x, indices| {
+        let axis = x.shape().axis(axis, "take")?;
+        take_unchecked(&x, &to_dtype(&indices, DType::INDEX)?, axis)
+    })
+}
+
+/// `take_along_axis` of such indices.
+pub fn take_along_known(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
+    with2(x, indices, |x, indices| {
+        let axis = x.shape().axis(axis, "take_along_axis")?;
+        take_along_unchecked(&x, &to_dtype(&indices, DType::INDEX)?, axis)
+    })
+}
+
 /// One element of an axis, or none of an empty one.
 pub(crate) fn one_or_none(x: &Tensor, axis: usize) -> Dim {
     Dim::number(i64::from(x.shape().dims()[axis] != 0usize))

@@ -1,6 +1,6 @@
 //! Linear algebra and Fourier transforms on the last axes.
 
-use super::{call1, elementwise::promoted, linear::matmul, with2};
+use super::{call1, elementwise::promoted, linear::matmul, require::require, with2};
 use crate::dim::Dim;
 use crate::dispatch::{apply, apply_one};
 use crate::dtype::DType;
@@ -9,16 +9,45 @@ use crate::expr::{Expr, IntoExpr};
 use crate::op::{
     Cholesky, Composite, Eig, Eigh, Fft, FftKind, Op, Qr, Svd, Takes, Transposed, TriangularSolve,
 };
+use crate::precondition::Precondition;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
+/// Refuses a matrix with an element that is not finite: what a factorisation makes of it differs from library to library.
+fn finite(op: &'static str, x: &Tensor) -> Result<()> {
+    if !x.dtype().is_inexact() {
+        return Ok(());
+    }
+    let rule = Precondition::Within {
+        op,
+        what: "an element of",
+        low: f64::MIN,
+        high: f64::MAX,
+        above: false,
+    };
+    if !x.dtype().is_complex() {
+        return require(x, rule);
+    }
+    require(&super::real(x).done()?, rule)?;
+    require(&super::imag(x).done()?, rule)
+}
+
+fn of_finite(op: impl Into<Op>, x: impl IntoExpr) -> Expr {
+    x.into_expr().then(|x| {
+        let op = op.into();
+        finite(op.name(), &x)?;
+        apply_one(&op, &[&x])
+    })
+}
+
 /// The triangular factor of a positive definite matrix.
 pub fn cholesky(x: impl IntoExpr, upper: bool) -> Expr {
-    call1(Cholesky { upper }, x)
+    of_finite(Cholesky { upper }, x)
 }
 
 fn two(op: Op, x: &Tensor) -> Result<(Tensor, Tensor)> {
+    finite(op.name(), x)?;
     let outs = apply(&op, &[x])?.into_vec();
     match <[Tensor; 2]>::try_from(outs) {
         Ok([a, b]) => Ok((a, b)),
@@ -27,6 +56,11 @@ fn two(op: Op, x: &Tensor) -> Result<(Tensor, Tensor)> {
 }
 
 fn three(op: Op, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+    finite(op.name(), x)?;
+    triple(op, x)
+}
+
+fn triple(op: Op, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let outs = apply(&op, &[x])?.into_vec();
     match <[Tensor; 3]>::try_from(outs) {
         Ok([a, b, c]) => Ok((a, b, c)),
@@ -53,7 +87,7 @@ pub fn svd(x: &Tensor, complete: bool) -> Result<(Tensor, Tensor, Tensor)> {
 
 /// Falling singular values.
 pub fn svdvals(x: impl IntoExpr) -> Expr {
-    call1(
+    of_finite(
         Svd {
             complete: false,
             vectors: false,
@@ -69,7 +103,7 @@ pub fn eigh(x: &Tensor) -> Result<(Tensor, Tensor)> {
 
 /// Rising eigenvalues of a Hermitian matrix.
 pub fn eigvalsh(x: impl IntoExpr) -> Expr {
-    call1(Eigh { vectors: false }, x)
+    of_finite(Eigh { vectors: false }, x)
 }
 
 /// Eigenvalues and eigenvectors of any square matrix.
@@ -79,7 +113,7 @@ pub fn eig(x: &Tensor) -> Result<(Tensor, Tensor)> {
 
 /// Eigenvalues of any square matrix.
 pub fn eigvals(x: impl IntoExpr) -> Expr {
-    call1(Eig { vectors: false }, x)
+    of_finite(Eig { vectors: false }, x)
 }
 
 /// Packed factors, pivots and the permutation of the rows.
@@ -127,14 +161,15 @@ pub fn solve(a: impl IntoExpr, b: impl IntoExpr) -> Expr {
             let column = super::expand_dims(&b, -1).done()?;
             return super::squeeze(solve(&a, &column), -1).done();
         }
+        finite("solve", &a)?;
         let (a, b) = match_batch("solve", &a, &b)?;
         apply_one(&Composite::Solve {}.into(), &[&a, &b])
     })
 }
 
 pub(crate) fn solve_body(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let (packed, _, order) = lu(a)?;
-    let rows = super::take_along_axis(
+    let (packed, _, order) = triple(Op::Lu, a)?;
+    let rows = super::take_along_known(
         b,
         super::broadcast_to(
             super::expand_dims(&super::cast(&order, DType::INDEX).done()?, -1),
@@ -158,7 +193,7 @@ pub(crate) fn solve_body(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// The inverse.
 pub fn inv(x: impl IntoExpr) -> Expr {
-    call1(Composite::Inv {}, x)
+    of_finite(Composite::Inv {}, x)
 }
 
 /// A batch of unit matrices like a square matrix.

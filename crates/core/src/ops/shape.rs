@@ -401,6 +401,8 @@ pub fn tile(x: impl IntoExpr, times: &[usize]) -> Expr {
         let mut wide = Vec::new();
         let mut out = Vec::new();
         for (&size, &n) in sizes.iter().zip(&times) {
+            // Nothing stays nothing however often it is repeated.
+            let n = if size == 0usize { n.min(1) } else { n };
             wide.extend([Dim::from(n), size]);
             out.push(size * Dim::from(n));
         }

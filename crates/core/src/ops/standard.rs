@@ -266,7 +266,7 @@ pub fn repeat_each(x: impl IntoExpr, times: &Tensor, axis: Option<i64>) -> Expr 
             Some(b) => backend::with(b, make)?,
             None => make()?,
         };
-        super::take(&x, &places, axis).done()
+        super::take_known(&x, &places, axis).done()
     })
 }
 

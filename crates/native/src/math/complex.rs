@@ -100,7 +100,7 @@ functions! {
     atanh = inverse::atanh;
     /// `z / |z|`, and 0 for 0.
     sign = elementary::sign;
-    /// `1 / z`; NaN for 0, as every framework has it.
+    /// `1 / z`; of 0 an infinite real part, as every quotient by 0 has its parts.
     reciprocal = elementary::reciprocal;
     /// `z²`.
     square = elementary::square;

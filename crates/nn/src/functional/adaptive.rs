@@ -92,7 +92,7 @@ fn largest(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Ten
         Some(home) => clematis_core::backend::with(home, make)?,
         None => make()?,
     };
-    let spread = ops::take(x, &at, axis as i64).done()?;
+    let spread = ops::take_known(x, &at, axis as i64).done()?;
     let parts = spread.shape().with(axis, size).insert(axis + 1, longest);
     ops::max(ops::reshape(&spread, &parts), axis + 1).done()
 }

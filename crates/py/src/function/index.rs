@@ -9,7 +9,7 @@ use pyo3::types::{PyModule, PyTuple};
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Slices along an axis at these indices.
+/// Slices along an axis at these indices. Negative ones count from the end; one out of range is an `AxisError`, also in programs.
 #[pyfunction]
 #[pyo3(signature = (x, indices, /, *, axis=None))]
 fn take<'py>(x: &Object<'py>, indices: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
@@ -152,7 +152,7 @@ pub fn named<'py>(py: Python<'py>, name: &str, parts: Object<'py>) -> PyResult<O
     class.call1(parts.cast::<PyTuple>()?)
 }
 
-/// 1 at the index along a new last axis, 0 elsewhere.
+/// 1 at the index along a new last axis, 0 elsewhere; zeros for an index out of range.
 #[pyfunction]
 #[pyo3(signature = (indices, depth, /, *, dtype=None))]
 fn one_hot<'py>(

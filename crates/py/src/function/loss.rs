@@ -33,13 +33,16 @@ macro_rules! entropies {
 }
 entropies! {
     /// The cross-entropy of probabilities: -true log(pred), summed over the axis of classes, or as `reduction` says. `pred` is
-    /// kept within [epsilon, 1 - epsilon], so that logarithms have an end.
+    /// kept within [epsilon, 1 - epsilon], so that logarithms have an end. Eager calls refuse a `pred` below -0.004 or above 1.004:
+    /// for logits there is `cross_entropy_with_logits`.
     cross_entropy;
-    /// The cross-entropy of probabilities where `true` holds the number of the class: -log(pred) there.
+    /// The cross-entropy of probabilities where `true` holds the number of the class: -log(pred) there. A number below 0, or of no
+    /// class, is an `AxisError`; logits are refused as by `cross_entropy`.
     sparse_cross_entropy;
 }
 
-/// The cross-entropy of two cases: -(true log(pred) + (1 - true) log(1 - pred)) of each element.
+/// The cross-entropy of two cases: -(true log(pred) + (1 - true) log(1 - pred)) of each element. Eager calls refuse a `pred` that
+/// is no probability: for logits there is `binary_cross_entropy_with_logits`.
 #[pyfunction]
 #[pyo3(signature = (r#true, pred, /, *, epsilon=1e-7, reduction="none"))]
 fn binary_cross_entropy<'py>(

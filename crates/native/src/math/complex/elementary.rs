@@ -284,6 +284,10 @@ pub(super) fn divide(z: Complex64, w: Complex64) -> Complex64 {
         let (x, y) = (unit(x), unit(y));
         return c(0.0 * (a * x + b * y), 0.0 * (b * x - a * y));
     }
+    if x == 0.0 && y == 0.0 {
+        // As NumPy and torch have it: each part over a zero without a sign.
+        return c(a / 0.0, b / 0.0);
+    }
     // Smith: divide through by the larger part of w.
     if x.abs() >= y.abs() {
         let ratio = y / x;
