@@ -1,4 +1,5 @@
 //! Every interleaving of the state machines that threads of the engine share, as far as a few preemptions go.
+#![cfg(not(miri))]
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used)]
 
 use loom::cell::UnsafeCell;
