@@ -26,7 +26,7 @@ static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// Elements of a result that debug builds watch.
 #[cfg(debug_assertions)]
-const WATCHED: usize = 1 << 20;
+const WATCHED: usize = if cfg!(miri) { 1 << 8 } else { 1 << 20 };
 
 /// Limits kernels to so many threads; `None` lifts the limit.
 pub fn set_thread_limit(limit: Option<usize>) {
