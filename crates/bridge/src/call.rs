@@ -22,6 +22,9 @@ unsafe extern "C" {
         nargsf: usize,
         kwnames: *mut PyObject,
     ) -> *mut PyObject;
+
+    /// Whether this thread holds the interpreter; exported by every CPython, if not part of the stable interface.
+    fn PyGILState_Check() -> c_int;
 }
 
 /// Says that the slot before the first argument may be written to, which saves bound methods a copy.
@@ -95,6 +98,30 @@ pub fn raise_soon(py: Python<'_>, exception: PyErr) {
 pub fn is_python_thread() -> bool {
     // SAFETY: asks for a pointer that the thread keeps, which may be done at any time.
     unsafe { !pyo3::ffi::PyGILState_GetThisThreadState().is_null() }
+}
+
+/// Whether this is an interpreter beside the main one: what is static here would be shared between them.
+pub fn is_second_interpreter() -> bool {
+    // SAFETY: an interpreter is attached, as whenever a module is imported.
+    unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) != 0 }
+}
+
+/// Runs long work without holding the interpreter, if this thread holds it.
+pub fn released(work: &mut dyn FnMut()) {
+    struct Alone<'a>(&'a mut dyn FnMut());
+    // SAFETY: it does not leave the thread; that nothing of Python is used meanwhile is what its giver says.
+    unsafe impl Send for Alone<'_> {}
+    // SAFETY: the function may be called at any time by a thread that Python knows.
+    if !is_python_thread() || unsafe { PyGILState_Check() } == 0 {
+        return work();
+    }
+    let alone = Alone(work);
+    Python::attach(|py| {
+        py.detach(move || {
+            let Alone(work) = { alone };
+            work();
+        });
+    });
 }
 
 /// Whether an object has one owner.

@@ -22,12 +22,16 @@ impl fmt::Display for Raised {
 impl std::error::Error for Raised {}
 
 /// Packages whose exceptions are failures of a framework. Exceptions of other classes come from the caller's own code.
-const PACKAGES: [&str; 12] = [
+const PACKAGES: [&str; 16] = [
     "builtins",
     "numpy",
     "ml_dtypes",
+    "scipy",
     "torch",
     "torchgen",
+    "functorch",
+    "sympy",
+    "triton",
     "jax",
     "jaxlib",
     "opt_einsum",

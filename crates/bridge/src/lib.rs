@@ -12,5 +12,5 @@ mod load;
 pub mod peek;
 pub mod plain;
 
-pub use call::is_python_thread;
+pub use call::{is_python_thread, is_second_interpreter, released};
 pub use framework::{Compiler, Framework, install, register, set_compiler};

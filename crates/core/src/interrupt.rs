@@ -54,3 +54,67 @@ fn ask_at_times(ask: fn() -> Result<()>) -> Result<()> {
         }
     }
 }
+
+/// Runs work while whoever called lets go of what others wait for.
+pub type Release = fn(&mut dyn FnMut());
+
+static RELEASE: OnceLock<Release> = OnceLock::new();
+
+/// Says how a caller lets others go on during long work, as Python lets its other threads run; the first to say so counts.
+pub fn release_by(release: Release) {
+    let _ = RELEASE.set(release);
+}
+
+/// Runs long work that touches nothing of the caller's but what it borrows.
+pub fn released<R>(work: impl FnOnce() -> R) -> R {
+    let Some(release) = RELEASE.get() else {
+        return work();
+    };
+    // Whichever way it is called, it runs once.
+    let mut state = Released::Waits(work);
+    release(&mut || state.run());
+    state.run();
+    match state {
+        Released::Done(out) => out,
+        Released::Waits(work) => work(),
+        Released::Runs => unreachable!("work ended without a result and without a panic"),
+    }
+}
+
+enum Released<F, R> {
+    Waits(F),
+    Runs,
+    Done(R),
+}
+
+impl<F: FnOnce() -> R, R> Released<F, R> {
+    fn run(&mut self) {
+        match std::mem::replace(self, Released::Runs) {
+            Released::Waits(work) => *self = Released::Done(work()),
+            other => *self = other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn released_work_runs_once() {
+        assert_eq!(released(|| 7), 7);
+        release_by(|work| {
+            work();
+            work();
+        });
+        let mut count = 0;
+        assert_eq!(
+            released(|| {
+                count += 1;
+                8
+            }),
+            8
+        );
+        assert_eq!(count, 1);
+    }
+}

@@ -1,6 +1,6 @@
 //! Every interleaving of the state machines that threads of the engine share, as far as a few preemptions go.
 #![cfg(not(miri))]
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used)]
+#![allow(missing_docs, unsafe_code, clippy::unwrap_used, dead_code)]
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

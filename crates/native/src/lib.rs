@@ -22,6 +22,7 @@ use clematis_core::backend::{Executable, LINKED};
 use clematis_core::tensor::Data;
 use clematis_core::{
     Backend, Composite, Device, Graph, Host, Op, Outs, Result, Spec, Support, Tensor, bail,
+    interrupt,
 };
 
 /// The engine.
@@ -104,8 +105,36 @@ fn composite_support(c: &Composite) -> Support {
     }
 }
 
-/// Every op to its kernel. `infer` has checked number, dtypes and shapes of the operands.
+/// Every op to its kernel; what takes long lets the caller's other threads go on.
 fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
+    match takes_long(op, x, out) {
+        true => interrupt::released(|| run(op, x, out)),
+        false => run(op, x, out),
+    }
+}
+
+/// Elements of an operand or a result from which on an op counts as long: by what is done for each of them.
+fn takes_long(op: &Op, x: &[&Tensor], out: &[Spec]) -> bool {
+    let least: usize = match op {
+        Op::Reshape(_) | Op::Transpose(_) | Op::Broadcast(_) | Op::Slice(_) | Op::StopGradient => {
+            return false;
+        }
+        Op::Cholesky(_)
+        | Op::Qr(_)
+        | Op::Svd(_)
+        | Op::Eigh(_)
+        | Op::Eig(_)
+        | Op::Lu
+        | Op::TriangularSolve(_) => 1 << 10,
+        Op::Dot(_) | Op::Conv(_) => 1 << 12,
+        _ => 1 << 15,
+    };
+    let is_large = |spec: &Spec| !spec.shape.is_symbolic() && spec.shape.count() > least;
+    out.iter().any(is_large) || x.iter().any(|x| is_large(x.spec()))
+}
+
+/// Every op to its kernel. `infer` has checked number, dtypes and shapes of the operands.
+fn run(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
     use call::linalg;
     use kernel::{binary, cast, create, gather, reduce, scan, scatter, select, shape, sort, unary};
     let one = match op {

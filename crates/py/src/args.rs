@@ -1,6 +1,7 @@
 //! Python arguments that are no operands: axes, shapes, devices.
 
-use crate::error::{OrRaise, exception};
+use crate::error::{OrRaise, exception, instead};
+use clematis_bridge::error::unless_failed;
 use clematis_core::{Backend, Kind, Shape, Tensor, backend};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyList, PyTuple};
@@ -35,7 +36,8 @@ pub fn integers(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<Vec<i64>
         if i.cast_exact::<PyInt>().is_ok() {
             return whole(i);
         }
-        whole(&i.call_method0("__index__").map_err(|_| wrong())?)
+        let index = i.call_method0("__index__");
+        whole(&index.map_err(|e| instead(i.py(), e, wrong))?)
     };
     // Sequences first: asking one for its index costs an exception.
     if let Ok(tuple) = x.cast::<PyTuple>() {
@@ -47,10 +49,10 @@ pub fn integers(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<Vec<i64>
     if x.cast::<PyInt>().is_ok() && x.cast::<PyBool>().is_err() {
         return Ok(vec![whole(x)?]);
     }
-    if let Ok(i) = x.call_method0("__index__") {
+    if let Some(i) = unless_failed(x.py(), x.call_method0("__index__"))? {
         return Ok(vec![whole(&i)?]);
     }
-    let items = x.try_iter().map_err(|_| wrong())?;
+    let items = x.try_iter().map_err(|e| instead(x.py(), e, wrong))?;
     items.map(|i| one(&i?)).collect()
 }
 
@@ -109,7 +111,7 @@ pub fn count(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<usize> {
     };
     let index = x
         .call_method0("__index__")
-        .map_err(|_| wrong(Kind::DType))?;
+        .map_err(|e| instead(x.py(), e, || wrong(Kind::DType)))?;
     match index.extract::<usize>() {
         Ok(n) if n <= MOST => Ok(n),
         _ => Err(wrong(Kind::Value)),
@@ -120,11 +122,13 @@ pub fn count(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<usize> {
 /// arithmetic with rows and columns cannot overflow then.
 pub fn diagonal(x: &Bound<'_, PyAny>) -> PyResult<i64> {
     const BEYOND: i64 = 1 << 40;
-    let index = x.call_method0("__index__").map_err(|_| {
-        exception(
-            Kind::DType,
-            format!("a diagonal has a whole number, not {x}"),
-        )
+    let index = x.call_method0("__index__").map_err(|e| {
+        instead(x.py(), e, || {
+            exception(
+                Kind::DType,
+                format!("a diagonal has a whole number, not {x}"),
+            )
+        })
     })?;
     match index.extract::<i64>() {
         Ok(k) => Ok(k.clamp(-BEYOND, BEYOND)),

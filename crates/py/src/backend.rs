@@ -3,13 +3,14 @@
 use crate::args::find;
 use crate::error::OrRaise;
 use clematis_bridge::Framework;
-use clematis_bridge::error::unless_error;
+use clematis_bridge::error::{own, unless_error};
 use clematis_bridge::is_python_thread;
 use clematis_core::Backend;
 use clematis_core::backend as core;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
@@ -93,8 +94,63 @@ fn variable(py: Python<'_>) -> PyResult<&(Py<PyAny>, Py<PyAny>)> {
     })
 }
 
+/// A backend and how many of the core's scopes were open when its scope was opened.
+type Found = Option<(&'static dyn Backend, usize)>;
+
+thread_local! {
+    /// What was found before the interpreter was let go: to ask again would mean to wait for it.
+    static KNOWN: Cell<Option<Found>> = const { Cell::new(None) };
+}
+
+/// Sets what is known for as long as it lives.
+struct Knowing(Option<Found>);
+
+impl Knowing {
+    fn new(known: Option<Found>) -> Self {
+        Knowing(KNOWN.replace(known))
+    }
+}
+
+impl Drop for Knowing {
+    fn drop(&mut self) {
+        KNOWN.set(self.0);
+    }
+}
+
+/// Runs what computes without holding the interpreter, so that other threads of Python run meanwhile.
+pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> R {
+    let found = innermost();
+    py.detach(|| {
+        let _knowing = Knowing::new(Some(found));
+        f()
+    })
+}
+
+/// The same for the engine, which knows nothing of Python.
+pub fn released(work: &mut dyn FnMut()) {
+    let found = innermost();
+    clematis_bridge::released(&mut || {
+        let _knowing = Knowing::new(Some(found));
+        work();
+    });
+}
+
+/// Runs handlers of signals, which may open scopes of their own, if the interpreter is there.
+pub fn check_signals() -> clematis_core::Result<()> {
+    // Threads that only compute for others would wait for one that waits for them.
+    if !is_python_thread() {
+        return Ok(());
+    }
+    let _knowing = Knowing::new(None);
+    let asked = Python::try_attach(|py| py.check_signals().map_err(|e| own(py, e)));
+    asked.unwrap_or(Ok(()))
+}
+
 /// The scope that is open in this thread or task, for the core.
-fn innermost() -> Option<(&'static dyn Backend, usize)> {
+fn innermost() -> Found {
+    if let Some(known) = KNOWN.get() {
+        return known;
+    }
     // Threads that Python does not know have no context, and must not wait for Python.
     if !IS_USED.load(Ordering::Relaxed) || !is_python_thread() {
         return None;
@@ -130,6 +186,8 @@ impl Scope {
 
     fn __enter__(slf: &Bound<'_, Self>) -> PyResult<Py<Self>> {
         let py = slf.py();
+        // Python runs again inside of what let go of it.
+        KNOWN.set(None);
         let (variable, get) = variable(py)?;
         let open = Open {
             home: find(&slf.get().name)?,

@@ -14,11 +14,14 @@ use crate::spread;
 use crate::tensor::object::{is_tensor, plain_tensors};
 use clematis_bridge::plain::{self, Argument};
 use clematis_core::Kind;
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{
+    PyOverflowError, PyStopIteration, PyTypeError, PyUnicodeDecodeError, PyUnicodeEncodeError,
+    PyValueError,
+};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCFunction, PyModule, PyString, PyTuple};
+use pyo3::types::{PyCFunction, PyModule, PyString, PyTuple, PyType};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -42,7 +45,30 @@ struct Behind {
     plain: Option<usize>,
     /// The op that it is on each element.
     elementwise: Option<&'static Elementwise>,
+    /// Whether it calls functions of the caller's, whose exceptions are not ours to change.
+    takes_functions: bool,
 }
+
+/// Functions that call functions of the caller's.
+const TAKE_FUNCTIONS: [&str; 17] = [
+    "grad",
+    "value_and_grad",
+    "jac",
+    "hessian",
+    "vjp",
+    "jvp",
+    "linearize",
+    "vmap",
+    "map",
+    "cond",
+    "switch",
+    "while_loop",
+    "scan",
+    "custom_vjp",
+    "_custom_gradient",
+    "multi_head_attention",
+    "checkpoint",
+];
 
 /// The exception that says: an operand is a nest. Null until one is met.
 static NEST: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
@@ -147,6 +173,7 @@ fn add_with(
             owner,
             object: function.into_ptr(),
             plain: plain::NAMES.into_iter().position(|own| own == name),
+            takes_functions: TAKE_FUNCTIONS.contains(&name.as_str()),
             elementwise: elementwise::named(&name).map(|e| &*Box::leak(Box::new(e))),
         });
         let made = ffi::PyCFunction_NewEx(method, state_holder.as_ptr(), module.as_ptr());
@@ -230,7 +257,7 @@ unsafe fn called(
             Ok(Some(out)) => return out.into_ptr(),
             Err(e) => {
                 e.restore(Python::assume_attached());
-                name_the_call((*behind).object);
+                name_the_call(&*behind);
                 return std::ptr::null_mut();
             }
         }
@@ -240,7 +267,7 @@ unsafe fn called(
         }
         let nest = NEST.load(Ordering::Acquire);
         if nest.is_null() || ffi::PyErr_ExceptionMatches(nest) == 0 {
-            name_the_call((*behind).object);
+            name_the_call(&*behind);
             return out;
         }
         // An exception of this class says nothing but that: see `spread::nest_error`.
@@ -249,39 +276,63 @@ unsafe fn called(
     }
 }
 
-/// Names the function that was called where a message names an op inside of it, which users did not write.
+/// Makes what was raised one of our exceptions where our reading of the arguments raised it, and names the function that was
+/// called where a message names an op inside of it, which users did not write.
 #[cold]
-unsafe fn name_the_call(function: *mut PyObject) {
+unsafe fn name_the_call(behind: &Behind) {
     // SAFETY: an exception is set and Python is attached, as in `call`; the function lives for ever.
     unsafe {
         let py = Python::assume_attached();
         let Some(raised) = PyErr::take(py) else {
             return;
         };
-        let function = Bound::ref_from_ptr(py, &function);
-        if raised.is_instance_of::<PyOverflowError>(py)
-            && let Ok(ours) = too_large(&raised, function)
-        {
-            ours.restore(py);
-            return;
+        let function = Bound::ref_from_ptr(py, &behind.object);
+        // An exception that cannot be read stays as it is: it is what matters.
+        let made = match behind.takes_functions {
+            true => None,
+            false => ours(&raised, function).unwrap_or_default(),
+        };
+        if made.is_none() {
+            let _ = renamed(&raised, function);
         }
-        // A message that cannot be read stays as it is: the exception itself is what matters.
-        let _ = renamed(&raised, function);
-        raised.restore(py);
+        made.unwrap_or(raised).restore(py);
     }
 }
 
-/// An integer beyond the type that an argument is read as is a bad value of ours, not a failure of Python's.
-fn too_large(raised: &PyErr, function: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+/// The exception of ours that stands for one of Python's which the reading of arguments raised: an integer that fits nowhere,
+/// a text that is none, an argument of another type.
+///
+/// What a function of the caller's raised has a traceback, and is not touched.
+fn ours(raised: &PyErr, function: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
     let py = function.py();
-    let name: String = function.getattr("__name__")?.extract()?;
+    if raised.traceback(py).is_some() {
+        return Ok(None);
+    }
+    let class = raised.get_type(py);
+    let is = |kinds: &[Bound<'_, PyType>]| kinds.iter().any(|kind| class.is(kind));
     let text = raised.value(py).to_string();
-    let ours = exception(
-        Kind::Value,
-        format!("{name}: an integer argument is out of range: {text}"),
-    );
-    ours.set_cause(py, Some(raised.clone_ref(py)));
-    Ok(ours)
+    let kind = if is(&[
+        py.get_type::<PyOverflowError>(),
+        py.get_type::<PyStopIteration>(),
+        py.get_type::<PyUnicodeEncodeError>(),
+        py.get_type::<PyUnicodeDecodeError>(),
+        py.get_type::<PyValueError>(),
+    ]) {
+        Kind::Value
+    } else if is(&[py.get_type::<PyTypeError>()]) && text.starts_with("argument '") {
+        Kind::DType
+    } else {
+        return Ok(None);
+    };
+    let name: String = function.getattr("__name__")?.extract()?;
+    let text = if text.is_empty() {
+        class.name()?.to_string()
+    } else {
+        text
+    };
+    let made = exception(kind, format!("{name}: {text}"));
+    made.set_cause(py, Some(raised.clone_ref(py)));
+    Ok(Some(made))
 }
 
 fn renamed(raised: &PyErr, function: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -312,7 +363,11 @@ unsafe extern "C" fn bare_call(
     // SAFETY: as in `call`.
     unsafe {
         let behind = ffi::PyModule_GetState(slf).cast::<Behind>();
-        ((*behind).call)((*behind).owner, args, count, names)
+        let out = ((*behind).call)((*behind).owner, args, count, names);
+        if out.is_null() {
+            name_the_call(&*behind);
+        }
+        out
     }
 }
 

@@ -385,6 +385,60 @@ fn share_halves(
     Ok(Some(shared).filter(|t| t.spec() == x.spec()))
 }
 
+/// Writes one tensor of the engine into the memory of another one of the same type and shape, which all that share it see.
+pub fn overwrite(op: &str, place: &Tensor, value: &Tensor) -> PyResult<()> {
+    let (to, size) = (buffer::concrete(place).or_raise()?, place.dtype().size());
+    let sizes = place.shape().sizes();
+    let strides = to.layout().strides(&sizes);
+    if strides.iter().zip(&sizes).any(|(&s, &n)| s == 0 && n > 1) {
+        return Err(exception(
+            Kind::Value,
+            format!(
+                "{op}: out is {}, of which several elements are one in memory, so it cannot be written to\n  \
+                 note: give a copy of it as out",
+                place.spec()
+            ),
+        ));
+    }
+    // In row-major order, and in memory of its own where it is a view of what is written to.
+    let from = buffer::of(value).or_raise()?;
+    let from = match std::sync::Arc::ptr_eq(from.bytes(), to.bytes()) {
+        true => buffer::copy(op, &from, value.spec()),
+        false => buffer::contiguous(op, &from, value.spec()),
+    };
+    let from = from.or_raise()?;
+    let (from, start) = (from.start(size), to.start(size).cast_mut());
+    let mut at = vec![0usize; sizes.len()];
+    let inner = match (sizes.last(), strides.last()) {
+        (Some(&n), Some(&1)) => n,
+        _ => 1,
+    };
+    let count = place.shape().count();
+    let mut done = 0;
+    while done < count {
+        let offset: isize = at
+            .iter()
+            .zip(&strides)
+            .map(|(&i, &s)| i as isize * s as isize)
+            .sum();
+        // SAFETY: each place within the shape lies in the tensor's memory, as does each run of `inner` elements that follow each
+        // other; the source is another block. The memory is that which `__dlpack__` gives others to write to.
+        unsafe {
+            let to = start.offset(offset * size as isize);
+            std::ptr::copy_nonoverlapping(from.add(done * size), to, inner * size);
+        }
+        done += inner;
+        for axis in (0..at.len()).rev() {
+            at[axis] += if axis + 1 == at.len() { inner } else { 1 };
+            if at[axis] < sizes[axis] {
+                break;
+            }
+            at[axis] = 0;
+        }
+    }
+    Ok(())
+}
+
 /// The same memory on another backend; `None` where it cannot be shared.
 pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<Option<Tensor>> {
     let Some(from) = x.backend() else {
@@ -462,7 +516,8 @@ impl PyTensor {
                 "__dlpack__: the elements are in main memory, not on device {device:?}"
             )));
         }
-        if let Some(x) = array::of(&self.tensor) {
+        let own = self.get(py);
+        if let Some(x) = array::of(&own) {
             // A framework's array exports itself.
             let keywords = PyDict::new(py);
             if max_version.is_some() {
@@ -471,10 +526,7 @@ impl PyTensor {
             if copy.is_some() {
                 keywords.set_item("copy", copy)?;
             }
-            let home = self
-                .tensor
-                .backend()
-                .and_then(|b| Framework::find(b.name()));
+            let home = own.backend().and_then(|b| Framework::find(b.name()));
             let plain = match home {
                 Some(home) => home.exported(py, x),
                 None => Ok(x.bind(py).clone()),
@@ -483,17 +535,18 @@ impl PyTensor {
             return match unless_failed(py, exported)? {
                 Some(capsule) => Ok(capsule.unbind()),
                 None => {
-                    let x = on_engine(py, &self.tensor)?;
+                    let x = on_engine(py, &own)?;
                     capsule(py, &x, max_version, copy)
                 }
             };
         }
-        capsule(py, self.tensor.lowest(), max_version, copy)
+        capsule(py, own.lowest(), max_version, copy)
     }
 
     /// The device of the capsule.
     fn __dlpack_device__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        if let Some(x) = array::of(&self.tensor)
+        let own = self.get(py);
+        if let Some(x) = array::of(&own)
             && let Some(device) = unless_failed(py, x.bind(py).call_method0("__dlpack_device__"))?
         {
             return Ok(device.cast_into()?);

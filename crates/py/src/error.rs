@@ -2,6 +2,7 @@
 
 use clematis_bridge::error::Raised;
 use clematis_core::{Error, Kind};
+use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -71,4 +72,14 @@ impl<T> OrRaise<T> for clematis_core::Result<T> {
 #[cold]
 pub fn exception(kind: Kind, message: impl Into<String>) -> PyErr {
     raise(Error::new(kind, message))
+}
+
+/// Another exception in the place of one that says that an argument is of no use: a wrong type, or a value that does not fit.
+/// What the caller's own code raised, and Ctrl-C, stays.
+pub fn instead(py: Python<'_>, raised: PyErr, made: impl FnOnce() -> PyErr) -> PyErr {
+    let is_refusal = raised.is_instance_of::<PyTypeError>(py)
+        || raised.is_instance_of::<PyAttributeError>(py)
+        || raised.is_instance_of::<PyOverflowError>(py)
+        || raised.is_instance_of::<PyValueError>(py);
+    if is_refusal { made() } else { raised }
 }

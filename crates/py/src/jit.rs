@@ -48,7 +48,7 @@ impl Lift {
     /// Whether a tensor belongs to this recording.
     fn owns(&self, x: &Object<'_>) -> bool {
         match x.cast::<PyTensor>() {
-            Ok(x) => match x.borrow().tensor.repr() {
+            Ok(x) => match PyTensor::of(x).repr() {
                 Repr::Traced { trace, .. } => Arc::ptr_eq(trace, &self.trace),
                 _ => false,
             },
@@ -59,7 +59,7 @@ impl Lift {
     /// The number of a tensor among the values of this recording; None if it is none of them.
     fn number(&self, x: &Object<'_>) -> Option<u32> {
         let x = x.cast::<PyTensor>().ok()?;
-        self.trace.id_of(&x.borrow().tensor).map(|id| id.0)
+        self.trace.id_of(&PyTensor::of(x)).map(|id| id.0)
     }
 }
 
@@ -111,7 +111,7 @@ impl PyProgram {
         let mut keys = Vec::new();
         for (i, x) in values.iter().enumerate() {
             if let Ok(x) = x.cast::<PyTensor>() {
-                tensors.push(x.borrow().tensor.clone());
+                tensors.push(PyTensor::of(x));
             } else if let Ok(key) = x.cast::<PyKey>() {
                 keys.push((i, key.get().0.clone()));
                 tensors.push(Tensor::number(0));
@@ -164,7 +164,7 @@ impl PyProgram {
         let results = if foreign {
             self.program.run(&mut tensors)
         } else {
-            py.detach(|| self.program.run(&mut tensors))
+            crate::backend::detached(py, || self.program.run(&mut tensors))
         };
         if !taken.is_empty() {
             // Else the next line of Python would raise it, before what was taken out is replaced.
@@ -233,19 +233,16 @@ fn take_out(values: &Bound<'_, PyList>, places: &[usize]) -> PyResult<Vec<usize>
         let Ok(x) = x.cast::<PyTensor>() else {
             continue;
         };
-        let mut own = x.try_borrow_mut()?;
-        let Repr::Concrete { backend, .. } = own.tensor.repr() else {
-            continue;
-        };
-        if !OVERWRITING.contains(&backend.name()) {
-            continue;
+        match PyTensor::of(x).repr() {
+            Repr::Concrete { backend, .. } if OVERWRITING.contains(&backend.name()) => {}
+            _ => continue,
         }
         // Whoever looks meanwhile finds nothing that fits anywhere.
         let nothing = match &nothing {
             Some(nothing) => nothing,
             None => nothing.insert(empty().or_raise()?),
         };
-        drop(std::mem::replace(&mut own.tensor, nothing.clone()));
+        PyTensor::set(x, nothing.clone());
         taken.push(at);
     }
     taken.sort_unstable();
@@ -263,25 +260,20 @@ fn empty() -> clematis_core::Result<Tensor> {
 fn put_back(values: &Bound<'_, PyList>, taken: &[usize], tensors: &[Tensor]) -> PyResult<()> {
     for &at in taken {
         let x = values.get_item(at)?;
-        x.cast::<PyTensor>()?.try_borrow_mut()?.tensor = tensors[at].clone();
+        PyTensor::set(x.cast::<PyTensor>()?, tensors[at].clone());
     }
     Ok(())
 }
 
 /// Puts results into the objects that they were taken out of.
 fn put_in(values: &Bound<'_, PyList>, updates: &[Option<usize>], outs: &[Tensor]) -> PyResult<()> {
-    let mut done = Ok(());
     for (at, out) in updates.iter().zip(outs) {
         if let Some(at) = at {
             let x = values.get_item(*at)?;
-            // All that can be is put in its place, whatever keeps one of them from it.
-            match x.cast::<PyTensor>()?.try_borrow_mut() {
-                Ok(mut own) => own.tensor = out.clone(),
-                Err(e) => done = Err(e.into()),
-            }
+            PyTensor::set(x.cast::<PyTensor>()?, out.clone());
         }
     }
-    done
+    Ok(())
 }
 
 /// Whether something is recorded on this thread: a program, the body of a loop.
@@ -314,7 +306,7 @@ fn _below<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
 /// Puts a result into a tensor that a program changes.
 #[pyfunction]
 fn _put(x: &Bound<'_, PyTensor>, value: &Bound<'_, PyTensor>) -> PyResult<()> {
-    let new = value.borrow().tensor.clone();
+    let new = PyTensor::of(value);
     PyTensor::replace(x, "jit", new)
 }
 
@@ -332,23 +324,12 @@ fn _key_of(words: &Object<'_>) -> PyResult<PyKey> {
     }
 }
 
-/// Ctrl-C, which Python notes and leaves to be asked for; also by those who let go of the interpreter meanwhile.
-fn asked_to_end() -> clematis_core::Result<()> {
-    // Threads that only compute for others would wait for one that waits for them.
-    if !clematis_bridge::is_python_thread() {
-        return Ok(());
-    }
-    let asked = Python::try_attach(|py| {
-        py.check_signals()
-            .map_err(|e| clematis_bridge::error::own(py, e))
-    });
-    asked.unwrap_or(Ok(()))
-}
-
 /// Adds the classes and functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     clematis_bridge::set_compiler(compile::compile);
-    interrupt::listen(asked_to_end);
+    // Ctrl-C, which Python notes and leaves to be asked for.
+    interrupt::listen(crate::backend::check_signals);
+    interrupt::release_by(crate::backend::released);
     m.add_class::<PyProgram>()?;
     m.add_function(wrap_pyfunction!(_record, m)?)?;
     m.add_function(wrap_pyfunction!(_is_recording, m)?)?;

@@ -53,9 +53,14 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
         network, neural, optimise, pool, random, reduce, shape,
     };
     let py = m.py();
+    if clematis_bridge::is_second_interpreter() {
+        return Err(pyo3::exceptions::PyImportError::new_err(
+            "clematis: cannot be imported in a second interpreter of a process; use threads or processes",
+        ));
+    }
     panics::install(m)?;
     clematis_bridge::install().or_raise()?;
-    m.add_class::<tensor::PyTensor>()?;
+    tensor::object::install(m)?;
     m.add_class::<dtype::PyDType>()?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     create::install(m)?;

@@ -2,6 +2,7 @@
 //!
 //! Owns the rule of kinds: tensors in, tensors out; a framework's arrays in, the same framework's arrays out.
 
+use crate::backend::detached;
 use crate::error::{OrRaise, exception};
 use crate::nest;
 use crate::panics::Running;
@@ -71,7 +72,7 @@ fn integer(x: &Bound<'_, PyAny>) -> PyResult<Scalar> {
 pub fn try_operand(x: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
     if let Ok(t) = x.cast::<PyTensor>() {
         return Ok(Some(Operand {
-            tensor: t.borrow().tensor.clone(),
+            tensor: PyTensor::of(t),
             raw: false,
         }));
     }
@@ -180,7 +181,7 @@ fn traced(
         let Ok(x) = x.cast::<PyTensor>() else {
             return Ok(None);
         };
-        let x = x.try_borrow()?.tensor.clone();
+        let x = PyTensor::of(x);
         if !is_direct(&x, takes) || held.first().is_some_and(|y| y.dtype() != x.dtype()) {
             return Ok(None);
         }
@@ -247,12 +248,13 @@ impl<'py> Call<'py> {
     }
 
     /// Looks at an operand that is yet to be taken, in case that a list comes before it.
-    pub fn look(&mut self, x: &Bound<'py, PyAny>) {
+    pub fn look(&mut self, x: &Bound<'py, PyAny>) -> PyResult<()> {
         let home = match x.cast::<PyTensor>() {
-            Ok(x) => x.try_borrow().ok().and_then(|x| x.tensor.backend()),
-            Err(_) => array::home(x).ok().flatten().and_then(|f| f.as_backend()),
+            Ok(x) => PyTensor::of(x).backend(),
+            Err(_) => array::home(x).or_raise()?.and_then(|f| f.as_backend()),
         };
         self.beside = self.beside.or(home);
+        Ok(())
     }
 
     /// Takes an operand that may be left out.
@@ -283,7 +285,7 @@ impl<'py> Call<'py> {
             None => f(),
         };
         if self.size > LARGE && home.is_none_or(|h| h.name() == "native") {
-            self.py.detach(inside)
+            detached(self.py, inside)
         } else {
             inside()
         }

@@ -4,7 +4,8 @@ use crate::callable;
 use crate::error::{OrRaise, exception};
 use crate::operand::try_operand;
 use crate::tensor::PyTensor;
-use clematis_bridge::{array, error::failed};
+use clematis_bridge::error::{failed, unless_failed};
+use clematis_bridge::{Framework, array};
 use clematis_core::{Kind, Repr, Tensor, backend, ops};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -440,11 +441,12 @@ fn rebuilt<'py>(
             return Ok(out.into_any());
         }
         // A class of its own may be made in another way: then a copy gets other parts.
-        return class.call1((&out,)).or_else(|_| {
-            let copy = py.import("copy")?.call_method1("copy", (nest,))?;
-            copy.call_method1("update", (out,))?;
-            Ok(copy)
-        });
+        if let Some(made) = unless_failed(py, class.call1((&out,)))? {
+            return Ok(made);
+        }
+        let copy = py.import("copy")?.call_method1("copy", (nest,))?;
+        copy.call_method1("update", (out,))?;
+        return Ok(copy);
     }
     if nest.is_instance_of::<PyList>() {
         return Ok(PyList::new(py, parts)?.into_any());
@@ -501,7 +503,7 @@ fn put(name: &str, result: &Object<'_>, out: &Object<'_>) -> PyResult<()> {
     };
     let value = value.tensor;
     let place = match out.cast::<PyTensor>() {
-        Ok(own) => own.try_borrow()?.tensor.clone(),
+        Ok(own) => PyTensor::of(own),
         Err(_) => match array::tensor(out).or_raise()? {
             Some(place) => place,
             None => {
@@ -513,13 +515,25 @@ fn put(name: &str, result: &Object<'_>, out: &Object<'_>) -> PyResult<()> {
         },
     };
     let value = fitting(name, value, &place)?;
-    if let Ok(own) = out.cast::<PyTensor>() {
-        // The old one goes when nobody writes any more: its end may run Python.
-        let old = std::mem::replace(&mut own.try_borrow_mut()?.tensor, value);
-        drop(old);
-        return Ok(());
+    let Ok(own) = out.cast::<PyTensor>() else {
+        return write(name, &value, out);
+    };
+    let (py, home) = (out.py(), place.backend());
+    if let Some(framework) = home.and_then(|home| Framework::find(home.name())) {
+        let (assign, array) = (assign(py, framework)?, array::of(&place));
+        if let (Some(assign), Some(array), Some(new)) = (assign, array, array::of(&value)) {
+            return assign
+                .call1((array, new))
+                .map(|_| ())
+                .map_err(|e| failed(py, &format!("{name}: out"), e))
+                .or_raise();
+        }
+    } else if let Repr::Concrete { .. } = place.repr() {
+        return crate::dlpack::overwrite(name, &place, &value);
     }
-    write(name, &value, out)
+    // Arrays that never change: the tensor gets another one.
+    PyTensor::set(own, value);
+    Ok(())
 }
 
 /// A value of the element type and shape that it is to be put in the place of.
@@ -571,16 +585,18 @@ fn fitting(name: &str, value: Tensor, place: &Tensor) -> PyResult<Tensor> {
     }
 }
 
+/// A framework's function that writes one of its arrays into another, if they can be written to.
+fn assign<'py>(py: Python<'py>, framework: &Framework) -> PyResult<Option<Object<'py>>> {
+    let module = &framework.loaded(py).or_raise()?.module;
+    module.bind(py).getattr_opt("assign")
+}
+
 /// Writes into a framework's own array.
 fn write(name: &str, value: &Tensor, out: &Object<'_>) -> PyResult<()> {
     let py = out.py();
     let home = array::home(out).or_raise()?;
     let written = match (home, array::of(value)) {
-        (Some(framework), Some(x)) => {
-            let module = &framework.loaded(py).or_raise()?.module;
-            let assign = module.bind(py).getattr_opt("assign")?;
-            assign.map(|assign| assign.call1((out, x)))
-        }
+        (Some(framework), Some(x)) => assign(py, framework)?.map(|assign| assign.call1((out, x))),
         _ => None,
     };
     match written {

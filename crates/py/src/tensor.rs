@@ -23,23 +23,47 @@ use pyo3::types::{PyComplex, PyString, PyTuple};
 ///     >>> x = cm.asarray([1.0, 2.0])
 ///     >>> x.shape, x.dtype, x.backend
 ///     ((2,), clematis.float32, 'native')
-#[pyclass(name = "Tensor", module = "clematis")]
+#[pyclass(frozen, name = "Tensor", module = "clematis")]
 pub struct PyTensor {
     /// The core's tensor; replaced by `x += y` and `x[i] = y`.
-    pub tensor: Tensor,
+    slot: object::Slot,
 }
 
 impl PyTensor {
+    /// What Python is to see of a tensor.
+    pub fn new(tensor: Tensor) -> Self {
+        PyTensor {
+            slot: object::Slot::new(tensor),
+        }
+    }
+
     /// As a Python object.
     #[inline]
     pub fn bound(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
-        object::bound(py, tensor)
+        Bound::new(py, PyTensor::new(tensor))
+    }
+
+    /// What it holds now.
+    #[inline]
+    pub fn get(&self, py: Python<'_>) -> Tensor {
+        self.slot.get(py)
+    }
+
+    /// What an object holds now.
+    #[inline]
+    pub fn of(x: &Bound<'_, Self>) -> Tensor {
+        x.get().get(x.py())
+    }
+
+    /// Puts another value in its place.
+    pub fn set(x: &Bound<'_, Self>, new: Tensor) {
+        x.get().slot.set(x.py(), new);
     }
 
     /// Puts another value in its place, of the same type and shape.
     pub fn replace(slf: &Bound<'_, Self>, op: &str, new: Tensor) -> PyResult<()> {
-        let mut own = slf.try_borrow_mut()?;
-        let (old, spec) = (own.tensor.spec(), new.spec());
+        let own = PyTensor::of(slf);
+        let (old, spec) = (own.spec(), new.spec());
         if old.dtype != spec.dtype {
             return Err(exception(
                 Kind::DType,
@@ -52,16 +76,13 @@ impl PyTensor {
                 format!("{op}: {old} cannot hold the result, which is {spec}"),
             ));
         }
-        // The old one goes when nobody writes any more: its end may run Python.
-        let old = std::mem::replace(&mut own.tensor, new);
-        drop(own);
-        drop(old);
+        PyTensor::set(slf, new);
         Ok(())
     }
 
     /// The only value, for Python's conversions.
-    fn single(&self, what: &str) -> PyResult<Scalar> {
-        let x = &self.tensor;
+    fn single(&self, py: Python<'_>, what: &str) -> PyResult<Scalar> {
+        let x = &self.get(py);
         if x.shape().count_dim() != 1usize {
             return Err(exception(
                 Kind::Shape,
@@ -108,15 +129,15 @@ impl PyTensor {
 
     /// The type of the elements.
     #[getter]
-    fn dtype(&self) -> PyDType {
-        PyDType(self.tensor.dtype())
+    fn dtype(&self, py: Python<'_>) -> PyDType {
+        PyDType(self.get(py).dtype())
     }
 
     /// The sizes; a named size shows its name.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let sizes = self
-            .tensor
+            .get(py)
             .shape()
             .dims()
             .iter()
@@ -130,32 +151,32 @@ impl PyTensor {
 
     /// How many axes.
     #[getter]
-    fn ndim(&self) -> usize {
-        self.tensor.rank()
+    fn ndim(&self, py: Python<'_>) -> usize {
+        self.get(py).rank()
     }
 
     /// How many elements.
     #[getter]
-    fn size(&self) -> PyResult<usize> {
-        self.tensor.shape().known_count("size").or_raise()
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.get(py).shape().known_count("size").or_raise()
     }
 
     /// Bytes of one element.
     #[getter]
-    fn itemsize(&self) -> usize {
-        self.tensor.dtype().size()
+    fn itemsize(&self, py: Python<'_>) -> usize {
+        self.get(py).dtype().size()
     }
 
     /// Bytes of all elements.
     #[getter]
-    fn nbytes(&self) -> PyResult<usize> {
-        Ok(self.size()? * self.itemsize())
+    fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.size(py)? * self.itemsize(py))
     }
 
     /// The name of the backend that it lives on.
     #[getter]
-    fn backend(&self) -> Option<&'static str> {
-        self.tensor.backend().map(|b| b.name())
+    fn backend(&self, py: Python<'_>) -> Option<&'static str> {
+        self.get(py).backend().map(|b| b.name())
     }
 
     /// Any function of the library as a method, the tensor in the place of its first array: `x.conv2d(w, 1, "SAME")`.
@@ -166,35 +187,36 @@ impl PyTensor {
         crate::spread::method(slf.as_any(), name)
     }
 
-    fn __repr__(&self) -> String {
-        shown(&self.tensor)
+    fn __repr__(&self, py: Python<'_>) -> String {
+        shown(&self.get(py))
     }
 
-    fn __len__(&self) -> PyResult<usize> {
-        if self.tensor.rank() == 0 {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let x = self.get(py);
+        if x.rank() == 0 {
             return Err(pyo3::exceptions::PyTypeError::new_err(
                 "len: a tensor without axes has no length",
             ));
         }
-        self.tensor.shape().known_size(0, "len").or_raise()
+        x.shape().known_size(0, "len").or_raise()
     }
 
-    fn __bool__(&self) -> PyResult<bool> {
-        Ok(self.single("bool(x)")?.as_bool())
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.single(py, "bool(x)")?.as_bool())
     }
 
-    fn __float__(&self) -> PyResult<f64> {
-        if self.tensor.dtype().is_complex() {
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        if self.get(py).dtype().is_complex() {
             return Err(complex_refused("float(x)"));
         }
-        Ok(self.single("float(x)")?.as_f64())
+        Ok(self.single(py, "float(x)")?.as_f64())
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.tensor.dtype().is_complex() {
+        if self.get(py).dtype().is_complex() {
             return Err(complex_refused("int(x)"));
         }
-        let value = self.single("int(x)")?;
+        let value = self.single(py, "int(x)")?;
         match value {
             // Python's own conversion refuses NaN and infinities in its own words.
             Scalar::Float(v) => v.0.into_bound_py_any(py)?.call_method0("__int__"),
@@ -203,19 +225,19 @@ impl PyTensor {
     }
 
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyComplex>> {
-        let (re, im) = self.single("complex(x)")?.as_complex();
+        let (re, im) = self.single(py, "complex(x)")?.as_complex();
         Ok(PyComplex::from_doubles(py, re, im))
     }
 
-    fn __index__(&self) -> PyResult<i128> {
-        let dtype = self.tensor.dtype();
-        if !dtype.is_int() || self.tensor.rank() != 0 {
+    fn __index__(&self, py: Python<'_>) -> PyResult<i128> {
+        let x = self.get(py);
+        if !x.dtype().is_int() || x.rank() != 0 {
             return Err(pyo3::exceptions::PyTypeError::new_err(format!(
                 "index: only an integer without axes can be an index, not {}",
-                self.tensor.spec()
+                x.spec()
             )));
         }
-        Ok(self.single("index(x)")?.as_i128())
+        Ok(self.single(py, "index(x)")?.as_i128())
     }
 
     /// One element is formatted as its Python number; several have no format of their own.
@@ -223,7 +245,7 @@ impl PyTensor {
         if spec.is_empty() {
             return Ok(slf.as_any().str()?.into_any());
         }
-        let x = slf.try_borrow()?.tensor.clone();
+        let x = PyTensor::of(slf);
         if x.shape().count_dim() != 1usize {
             return Err(pyo3::exceptions::PyTypeError::new_err(format!(
                 "format: expected a tensor of one element for the format {spec:?}, got {}",
@@ -260,7 +282,7 @@ impl PyTensor {
 
     /// The only value as a Python number.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python_number(py, self.single("item")?, self.tensor.dtype())
+        python_number(py, self.single(py, "item")?, self.get(py).dtype())
     }
 }
 

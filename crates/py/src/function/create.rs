@@ -32,7 +32,7 @@ pub fn asarray<'py>(
     // The same object, so that what is written into one is seen in the other, as where memory is shared.
     if copy != Some(true)
         && let Ok(t) = obj.cast::<PyTensor>()
-        && want.is_none_or(|d| t.borrow().tensor.dtype() == d)
+        && want.is_none_or(|d| PyTensor::of(t).dtype() == d)
     {
         return Ok(obj.clone());
     }
@@ -69,15 +69,10 @@ fn from_object(
     copy: Option<bool>,
 ) -> PyResult<Option<Tensor>> {
     if let Ok(t) = obj.cast::<PyTensor>() {
-        let t = t.borrow().tensor.clone();
         return Ok(Some(if copy == Some(true) {
-            obj.call_method0("copy")?
-                .cast::<PyTensor>()?
-                .borrow()
-                .tensor
-                .clone()
+            PyTensor::of(obj.call_method0("copy")?.cast::<PyTensor>()?)
         } else {
-            t
+            PyTensor::of(t)
         }));
     }
     if let Some(v) = number(obj)? {
@@ -156,7 +151,7 @@ fn from_dlpack_object(py: Python<'_>, x: &Object<'_>, copy: Option<bool>) -> PyR
     if let Ok(t) = x.cast::<PyTensor>()
         && copy != Some(true)
     {
-        return Ok(t.borrow().tensor.clone());
+        return Ok(PyTensor::of(t));
     }
     let home = backend::current().or_raise()?;
     let keywords = [("max_version", (1u32, 0u32))].into_py_dict(py)?;

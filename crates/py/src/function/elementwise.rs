@@ -42,7 +42,7 @@ macro_rules! binary {
             fn $name<'py>(x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let op = Binary::$variant;
                 let mut call = Call::new(x1.py(), stringify!($name));
-                call.look(x2);
+                call.look(x2)?;
                 let (x, y) = (call.take(x1)?, call.take(x2)?);
                 call.one(|| ops::binary(op, x, y))
             }
@@ -68,7 +68,7 @@ macro_rules! compare {
             fn $name<'py>(x1: &Bound<'py, PyAny>, x2: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let op = Compare::$variant;
                 let mut call = Call::new(x1.py(), stringify!($name));
-                call.look(x2);
+                call.look(x2)?;
                 let (x, y) = (call.take(x1)?, call.take(x2)?);
                 call.one(|| ops::compare(op, x, y))
             }
@@ -138,8 +138,8 @@ fn where_<'py>(
     x2: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut call = Call::new(x1.py(), "where");
-    call.look(x1);
-    call.look(x2);
+    call.look(x1)?;
+    call.look(x2)?;
     let condition = call.take(condition)?;
     let (x, y) = (call.take(x1)?, call.take(x2)?);
     call.one(|| ops::where_(condition, x, y))

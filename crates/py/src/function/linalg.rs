@@ -16,7 +16,7 @@ type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 #[pyo3(signature = (x1, x2, /))]
 fn matmul<'py>(x1: &Object<'py>, x2: &Object<'py>) -> PyResult<Object<'py>> {
     let mut call = Call::new(x1.py(), "matmul");
-    call.look(x2);
+    call.look(x2)?;
     let (x, y) = (call.take(x1)?, call.take(x2)?);
     call.one(|| ops::matmul(x, y))
 }

@@ -175,7 +175,7 @@ fn _optim_step<'py>(
         let (grad, _) = array(&entry.get_item(2)?, "the gradient of", &path)?;
         let (group, last): (usize, _) = (entry.get_item(4)?.extract()?, entry.get_item(5)?);
         let (count, numbers) = match last.cast::<PyTensor>() {
-            Ok(vector) => (0, Some(vector.borrow().tensor.clone())),
+            Ok(vector) => (0, Some(PyTensor::of(vector))),
             Err(_) => (last.extract::<u64>()?, None),
         };
         let known = entry.get_item(3)?;
@@ -222,7 +222,7 @@ fn _optim_step<'py>(
     let is_large = |x: &Tensor| !x.shape().is_symbolic() && x.shape().count() > LARGE;
     let alone = all.iter().all(|leaf| is_native(&leaf.param));
     let out = if alone && all.iter().any(|leaf| is_large(&leaf.param)) {
-        py.detach(compute)
+        crate::backend::detached(py, compute)
     } else {
         compute()
     };
@@ -249,7 +249,7 @@ fn on<R: Send>(
     };
     let is_large = |x: &Tensor| !x.shape().is_symbolic() && x.shape().count() > LARGE;
     if tensors.iter().any(is_large) && home.is_none_or(|h| h.name() == "native") {
-        py.detach(inside).or_raise()
+        crate::backend::detached(py, inside).or_raise()
     } else {
         inside().or_raise()
     }

@@ -8,7 +8,7 @@ use crate::error::OrRaise;
 use crate::transform::Object;
 use clematis_bridge::Framework;
 use clematis_bridge::array::Foreign;
-use clematis_bridge::error::failed;
+use clematis_bridge::error::{failed, own, unless_failed};
 use clematis_convert::lower::without_held;
 use clematis_core::{Error, Executable, Graph, Result, Spec, Tensor, backend, bail};
 use pyo3::prelude::*;
@@ -45,9 +45,20 @@ pub fn compile(
     let graph = clematis_compile::lighter(&graph).ok()?;
     let outs = graph.output_specs();
     Python::attach(|py| {
-        let prepared = prepared(py, framework, graph).ok()??;
-        let program = Lowered::new(framework, &prepared, outs, held).ok()?;
-        Some(Ok(Box::new(program) as Box<dyn Executable>))
+        let made = || -> PyResult<Option<Lowered>> {
+            let Some(prepared) = prepared(py, framework, graph)? else {
+                return Ok(None);
+            };
+            Lowered::new(framework, &prepared, outs, held).map(Some)
+        };
+        match unless_failed(py, made()) {
+            Ok(program) => {
+                let program = program.flatten()?;
+                Some(Ok(Box::new(program) as Box<dyn Executable>))
+            }
+            // Ctrl-C while a compiler ran.
+            Err(e) => Some(Err(own(py, e))),
+        }
     })
 }
 

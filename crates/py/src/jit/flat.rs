@@ -7,6 +7,7 @@ use crate::tensor::PyTensor;
 use crate::transform::Object;
 use crate::tree::field_names;
 use clematis_bridge::array;
+use clematis_bridge::error::unless_failed;
 use clematis_core::jit::has_values;
 use clematis_core::{Kind, Scalar, Tensor};
 use pyo3::intern;
@@ -52,8 +53,8 @@ impl<'py> Flat<'py> {
         self.kept.push(x.clone());
     }
 
-    fn other(&mut self, x: &Object<'py>) {
-        if x.hash().is_ok() {
+    fn other(&mut self, x: &Object<'py>) -> PyResult<()> {
+        if unless_failed(x.py(), x.hash())?.is_some() {
             self.bytes.push(b'o');
             // Equal things of different classes, as 1 and True, are not the same.
             self.objects.push(x.get_type().into_any());
@@ -62,6 +63,7 @@ impl<'py> Flat<'py> {
             self.bytes.push(b'a');
             self.by_address(x);
         }
+        Ok(())
     }
 
     fn number(&mut self, x: &Object<'py>) -> PyResult<bool> {
@@ -98,7 +100,7 @@ impl<'py> Flat<'py> {
             return Err(exception(Kind::Value, message));
         }
         if let Ok(t) = x.cast::<PyTensor>() {
-            let t = t.try_borrow()?.tensor.clone();
+            let t = PyTensor::of(t);
             self.tensor(x, &t, b'T');
         } else if x.is_none() {
             self.bytes.push(b'N');
@@ -156,7 +158,7 @@ impl<'py> Flat<'py> {
         let py = x.py();
         let class = x.get_type();
         if x.is_instance_of::<PyType>() {
-            self.other(x);
+            self.other(x)?;
         } else if class.hasattr(intern!(py, "__jit_held__"))? {
             // What it holds is looked at when it is used.
             self.bytes.push(b'h');
@@ -178,7 +180,7 @@ impl<'py> Flat<'py> {
                 self.add(&value, depth + 1)?;
             }
         } else {
-            self.other(x);
+            self.other(x)?;
         }
         Ok(())
     }

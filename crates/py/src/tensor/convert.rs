@@ -32,17 +32,14 @@ impl PyTensor {
     /// The framework's own array, without a copy; the tensor itself on the built-in engine.
     #[getter]
     fn native<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let own = slf.try_borrow()?;
-        if let Repr::Traced { .. } = own.tensor.repr() {
+        let own = PyTensor::of(slf);
+        if let Repr::Traced { .. } = own.repr() {
             return Err(exception(
                 Kind::Trace,
-                format!(
-                    "native: {} has no array while it is traced",
-                    own.tensor.spec()
-                ),
+                format!("native: {} has no array while it is traced", own.spec()),
             ));
         }
-        Ok(match array::of(&own.tensor) {
+        Ok(match array::of(&own) {
             Some(x) => x.bind(slf.py()).clone(),
             None => slf.clone().into_any(),
         })
@@ -54,23 +51,22 @@ impl PyTensor {
             Ok(name) => name,
             Err(_) => {
                 let dtype = dtype::dtype(target)?.0;
-                let tensor = ops::cast(&self.tensor, dtype).done().or_raise()?;
-                return Ok(PyTensor { tensor });
+                let tensor = ops::cast(self.get(py), dtype).done().or_raise()?;
+                return Ok(PyTensor::new(tensor));
             }
         };
         if let Ok(dtype) = name.parse::<DType>() {
-            let tensor = ops::cast(&self.tensor, dtype).done().or_raise()?;
-            return Ok(PyTensor { tensor });
+            let tensor = ops::cast(self.get(py), dtype).done().or_raise()?;
+            return Ok(PyTensor::new(tensor));
         }
         let to = backend::find(&name).or_raise()?;
-        Ok(PyTensor {
-            tensor: moved(py, &self.tensor, to)?,
-        })
+        Ok(PyTensor::new(moved(py, &self.get(py), to)?))
     }
 
     /// The values as a NumPy array; without a copy where memory allows.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let lowest = self.tensor.lowest();
+        let own = self.get(py);
+        let lowest = own.lowest();
         if let Repr::Traced { .. } = lowest.repr() {
             return Err(exception(
                 Kind::Trace,
@@ -92,13 +88,14 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         // tensorflow would take the values of `array * tensor` for constants; refused here, it asks for our operator.
-        if let Repr::Traced { .. } = self.tensor.repr() {
+        let own = self.get(py);
+        if let Repr::Traced { .. } = own.repr() {
             return Err(exception(
                 Kind::Trace,
                 format!(
                     "asarray: {} is being differentiated or traced, which other libraries do not see; \
                      x.numpy() gives its values alone",
-                    self.tensor.spec()
+                    own.spec()
                 ),
             ));
         }
@@ -112,36 +109,36 @@ impl PyTensor {
 
     /// The values as nested lists of Python numbers.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let host = self.tensor.to_host().or_raise()?;
-        let sizes = self.tensor.shape().sizes();
+        let own = self.get(py);
+        let host = own.to_host().or_raise()?;
+        let sizes = own.shape().sizes();
         nested(py, &host, &sizes, 0).map(|(list, _)| list)
     }
 
-    fn __copy__(&self) -> PyTensor {
-        PyTensor {
-            tensor: self.tensor.clone(),
-        }
+    fn __copy__(&self, py: Python<'_>) -> PyTensor {
+        PyTensor::new(self.get(py))
     }
 
-    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        copied(&self.tensor)
+    fn __deepcopy__(&self, memo: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        copied(&self.get(memo.py()))
     }
 
     /// A tensor of its own memory with the same values.
-    fn copy(&self) -> PyResult<PyTensor> {
-        copied(&self.tensor)
+    fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        copied(&self.get(py))
     }
 
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let host = self.tensor.to_host().or_raise()?;
+        let own = self.get(py);
+        let host = own.to_host().or_raise()?;
         let restore = py.import("clematis._clematis")?.getattr("_restore")?;
-        let home = self.tensor.backend().map_or("native", |b| b.name());
+        let home = own.backend().map_or("native", |b| b.name());
         let bytes = PyBytes::new(py, host.bytes().as_slice::<u8>());
-        let shape = PyTuple::new(py, self.tensor.shape().sizes())?;
-        let arguments = (home, self.tensor.dtype().long_name(), shape, bytes);
+        let shape = PyTuple::new(py, own.shape().sizes())?;
+        let arguments = (home, own.dtype().long_name(), shape, bytes);
         Ok((restore, arguments.into_pyobject(py)?))
     }
 
@@ -167,11 +164,11 @@ impl PyTensor {
     /// Where it lies: `"cpu"`, or `"gpu:0"`.
     #[getter]
     fn device(&self, py: Python<'_>) -> PyResult<String> {
-        let framework = self
-            .tensor
+        let own = self.get(py);
+        let framework = own
             .backend()
             .and_then(|b| clematis_bridge::Framework::find(b.name()));
-        match (framework, array::of(&self.tensor)) {
+        match (framework, array::of(&own)) {
             (Some(f), Some(x)) => f.device(py, x).or_raise(),
             _ => Ok("cpu".into()),
         }
@@ -190,7 +187,7 @@ impl PyTensor {
                 "to_device: streams are a framework's affair; move its own array",
             ));
         }
-        let own = slf.try_borrow()?.device(slf.py())?;
+        let own = slf.get().device(slf.py())?;
         if device == own {
             return Ok(slf.clone().unbind());
         }
@@ -231,7 +228,7 @@ fn copied(x: &Tensor) -> PyResult<PyTensor> {
         .backend()
         .filter(|_| !matches!(x.repr(), Repr::Traced { .. }))
     else {
-        return Ok(PyTensor { tensor: x.clone() });
+        return Ok(PyTensor::new(x.clone()));
     };
     let host = x.to_host().or_raise()?;
     let mut bytes = Bytes::zeroed(host.bytes().len()).or_raise()?;
@@ -240,7 +237,7 @@ fn copied(x: &Tensor) -> PyResult<PyTensor> {
         .copy_from_slice(host.bytes().as_slice());
     let host = Host::new(x.spec().clone(), bytes).or_raise()?;
     let tensor = backend::with(home, || ops::from_host(host)).or_raise()?;
-    Ok(PyTensor { tensor })
+    Ok(PyTensor::new(tensor))
 }
 
 fn nested<'py>(
@@ -285,7 +282,5 @@ pub fn _restore(
     let native = clematis_native::backend();
     let home = backend::find(home).unwrap_or(native);
     let tensor = backend::with(native, || ops::from_host(host)).or_raise()?;
-    Ok(PyTensor {
-        tensor: moved(py, &tensor, home)?,
-    })
+    Ok(PyTensor::new(moved(py, &tensor, home)?))
 }

@@ -1,8 +1,4 @@
-//! The shortest ways into a tensor's Python object and out of it.
-//!
-//! PyO3 counts borrows with atomic instructions and makes objects by way of the base class, which is a third of what an op
-//! on four numbers costs. Here an object's content is read where it lies. That it lies there is tried when the module is
-//! loaded; if not, nothing is read here and PyO3 does everything.
+//! What a tensor's Python object holds, and the shortest ways to it: small calls read it where it lies.
 #![allow(unsafe_code)]
 
 use super::PyTensor;
@@ -12,81 +8,66 @@ use clematis_bridge::array::Foreign;
 use clematis_bridge::plain::{Argument, Names, ReadyElementwise, elementwise_spec};
 use clematis_core::op::Takes;
 use clematis_core::{Backend, Op, Outs, Repr, Result, Tensor, backend};
-use pyo3::ffi::{self, PyTypeObject};
+use pyo3::ffi::PyTypeObject;
 use pyo3::prelude::*;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// An object of our class, as PyO3 lays it out.
-#[repr(C)]
-struct Object {
-    head: ffi::PyObject,
-    content: PyTensor,
-    borrows: usize,
+/// A tensor that those read and replace who hold the interpreter, which is one thread at a time.
+pub struct Slot(UnsafeCell<Tensor>);
+
+// SAFETY: every method asks for a proof that the interpreter is held, and the module says that it needs its lock; Pythons without
+// one do not load modules of the stable interface.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    /// Holds a tensor.
+    pub fn new(tensor: Tensor) -> Self {
+        Slot(UnsafeCell::new(tensor))
+    }
+
+    /// What it holds now.
+    #[inline]
+    pub fn get(&self, _: Python<'_>) -> Tensor {
+        // SAFETY: the interpreter is held, and to clone runs no Python.
+        unsafe { &*self.0.get() }.clone()
+    }
+
+    /// Puts another tensor in its place.
+    pub fn set(&self, _: Python<'_>, new: Tensor) {
+        // SAFETY: the interpreter is held. Nobody reads: references into it do not outlive what runs no Python.
+        let old = unsafe { std::mem::replace(&mut *self.0.get(), new) };
+        // Its end may run Python, when the new one is in its place.
+        drop(old);
+    }
 }
 
-/// Our class, once objects are known to be laid out so.
+/// Our class, which has no subclasses.
 static CLASS: AtomicPtr<PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
-static TRIED: AtomicBool = AtomicBool::new(false);
 
-/// Finds out whether objects lie as expected.
-#[cold]
-fn attempt(made: &Bound<'_, PyTensor>) {
-    TRIED.store(true, Ordering::Relaxed);
-    let size = made.get_type().getattr("__basicsize__");
-    let size = size.and_then(|size| size.extract::<usize>());
-    let content = made
-        .try_borrow()
-        .map(|own| std::ptr::from_ref(&*own) as usize);
-    let (Ok(size), Ok(content)) = (size, content) else {
-        return;
-    };
-    let at = content.wrapping_sub(made.as_ptr() as usize);
-    if size != size_of::<Object>() || at != std::mem::offset_of!(Object, content) {
-        return;
-    }
-    // SAFETY: the object is as long as ours, by its class; nobody has borrowed it.
-    let borrows = unsafe { (*made.as_ptr().cast::<Object>()).borrows };
-    if borrows == 0 {
-        CLASS.store(made.get_type_ptr(), Ordering::Release);
-    }
+/// Keeps the class, by which `is_tensor` tells tensors.
+pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyTensor>()?;
+    let class = m.py().get_type::<PyTensor>();
+    CLASS.store(class.into_ptr().cast(), Ordering::Release);
+    Ok(())
 }
 
-/// A tensor as a Python object.
-#[inline]
-pub fn bound(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
-    let class = CLASS.load(Ordering::Acquire);
-    if class.is_null() {
-        let made = Bound::new(py, PyTensor { tensor })?;
-        if !TRIED.load(Ordering::Relaxed) {
-            attempt(&made);
-        }
-        return Ok(made);
-    }
-    // SAFETY: memory of our class, all zeros behind its head: nobody has borrowed it. What it holds is written before
-    // anybody else can see it.
-    unsafe {
-        let made = ffi::PyType_GenericAlloc(class, 0);
-        let made = Bound::from_owned_ptr_or_err(py, made)?;
-        (&raw mut (*made.as_ptr().cast::<Object>()).content).write(PyTensor { tensor });
-        Ok(made.cast_into_unchecked())
-    }
-}
-
-/// Whether it is a tensor that can be read here.
+/// Whether it is a tensor.
 #[inline]
 pub fn is_tensor(x: &Bound<'_, PyAny>) -> bool {
     x.get_type_ptr() == CLASS.load(Ordering::Acquire)
 }
 
-/// What it holds, if it is a tensor that can be read here.
+/// What it holds, if it is a tensor.
 ///
 /// # Safety
 ///
 /// Not to be used any more once Python may have run: `x += y` puts another in its place.
 #[inline]
 unsafe fn inside<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
-    // SAFETY: objects of the class lie like this, as was tried; the interpreter is attached, so that nobody writes.
-    is_tensor(x).then(|| unsafe { &(*x.as_ptr().cast::<Object>()).content.tensor })
+    // SAFETY: the class is ours; the interpreter is attached, so that nobody writes.
+    is_tensor(x).then(|| unsafe { &*x.cast_unchecked::<PyTensor>().get().slot.0.get() })
 }
 
 /// The framework's array in a tensor that can be read here.
@@ -125,7 +106,7 @@ pub fn plain_tensors<'py>(
         .plain_tensors(py, place, arrays, names, given)
         .or_raise()?
     {
-        Some(out) => Ok(Some(bound(py, out)?.into_any())),
+        Some(out) => Ok(Some(PyTensor::bound(py, out)?.into_any())),
         None => Ok(None),
     }
 }
@@ -216,6 +197,10 @@ fn one(op: &Op, takes: Takes, inputs: &[&Tensor], large: usize) -> Option<Result
     }
     // What `apply` does once it knows all this.
     let spec = elementwise_spec(op, inputs)?;
+    // Long work lets other threads run, which may replace the inputs.
+    if spec.shape.count() > large {
+        return None;
+    }
     match home.execute(op, inputs, std::slice::from_ref(&spec)) {
         Ok(Outs::One(data)) => Some(Ok(Tensor::concrete(spec, *home, data))),
         Ok(Outs::Many(_)) => None,

@@ -20,7 +20,7 @@ fn at_home(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Expr + Send) -> PyRes
         return if x.shape().is_symbolic() || x.shape().count() <= LARGE {
             f().done().or_raise()
         } else {
-            py.detach(|| f().done()).or_raise()
+            crate::backend::detached(py, || f().done()).or_raise()
         };
     }
     backend::with(home, || f().done()).or_raise()
@@ -37,9 +37,9 @@ fn pair<'py>(
     f: impl FnOnce(Tensor, Tensor) -> Expr + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    let x = slf.try_borrow()?.tensor.clone();
+    let x = PyTensor::of(slf);
     let (y, raw) = match other.cast::<PyTensor>() {
-        Ok(y) => (y.try_borrow()?.tensor.clone(), false),
+        Ok(y) => (PyTensor::of(y), false),
         Err(_) => match beside(other)? {
             Some(Operand { tensor, raw }) => (tensor, raw),
             None => return Ok(not_implemented(py)),
@@ -70,7 +70,7 @@ fn in_place(
     op: &'static str,
     f: impl FnOnce(Tensor, Tensor) -> Expr + Send,
 ) -> PyResult<()> {
-    let x = slf.try_borrow()?.tensor.clone();
+    let x = PyTensor::of(slf);
     let Some(y) = beside(other)? else {
         let class = other.get_type();
         return Err(pyo3::exceptions::PyTypeError::new_err(format!(
@@ -88,7 +88,7 @@ fn single<'py>(slf: &Bound<'py, PyTensor>, op: Unary) -> PyResult<Bound<'py, PyA
     if let Some(out) = direct(&Op::Unary(op), ops::unary_alone(op), &[slf.as_any()])? {
         return Ok(out);
     }
-    let x = slf.try_borrow()?.tensor.clone();
+    let x = PyTensor::of(slf);
     let home = x.clone();
     let out = at_home(py, &home, || ops::unary(op, x))?;
     Ok(PyTensor::bound(py, out)?.into_any())
@@ -236,7 +236,7 @@ impl PyTensor {
     }
 
     fn __contains__(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let x = slf.try_borrow()?.tensor.clone();
+        let x = PyTensor::of(slf);
         let Some(y) = beside(value)? else {
             return Ok(false);
         };

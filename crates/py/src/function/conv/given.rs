@@ -1,7 +1,7 @@
 //! What convolutions are given, read from Python.
 
 use crate::args::integers;
-use crate::error::{OrRaise, exception};
+use crate::error::{OrRaise, exception, instead};
 use crate::operand::Call;
 use clematis_core::ops::Padding;
 use clematis_core::{Axes, Kind};
@@ -62,18 +62,18 @@ pub fn padding(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Padding> {
     };
     let legal = |n: i64| if n >= 0 { Ok(n) } else { Err(wrong()) };
     if x.cast::<PyInt>().is_ok() || x.hasattr("__index__")? && x.try_iter().is_err() {
-        let n = integers(op, "padding", x).map_err(|_| wrong())?;
+        let n = integers(op, "padding", x).map_err(|e| instead(x.py(), e, wrong))?;
         let n = legal(n.first().copied().ok_or_else(wrong)?)?;
         return Ok(Padding::Each(vec![(n, n); spatial]));
     }
     let mut pairs = Vec::with_capacity(spatial);
-    for pair in x.try_iter().map_err(|_| wrong())? {
+    for pair in x.try_iter().map_err(|e| instead(x.py(), e, wrong))? {
         let pair = pair?;
         // A number alone is no pair, whatever number of axes there are.
         if pair.try_iter().is_err() {
             return Err(wrong());
         }
-        match integers(op, "padding", &pair).map_err(|_| wrong())?[..] {
+        match integers(op, "padding", &pair).map_err(|e| instead(x.py(), e, wrong))?[..] {
             [low, high] => pairs.push((legal(low)?, legal(high)?)),
             _ => return Err(wrong()),
         }

@@ -47,7 +47,7 @@ impl PyKey {
     /// The two words that it is made of, as a tensor u32[2].
     fn words(&self) -> PyResult<PyTensor> {
         let tensor = self.0.words().done().or_raise()?;
-        Ok(PyTensor { tensor })
+        Ok(PyTensor::new(tensor))
     }
 
     fn __eq__(&self, other: &PyKey) -> PyResult<bool> {

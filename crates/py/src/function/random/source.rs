@@ -1,7 +1,7 @@
 //! Where draws come from, and where they are made.
 
 use super::key::PyKey;
-use crate::error::{OrRaise, exception};
+use crate::error::{OrRaise, exception, instead};
 use crate::operand::{Call, LARGE};
 use crate::tensor::moved;
 use clematis_core::expr::Expr;
@@ -29,7 +29,7 @@ pub fn seed_number(op: &str, seed: &Object<'_>) -> PyResult<u64> {
     }
     let index = seed
         .call_method0("__index__")
-        .map_err(|_| wrong(Kind::DType))?;
+        .map_err(|e| instead(seed.py(), e, || wrong(Kind::DType)))?;
     match index.extract::<i64>() {
         Ok(n) if n >= 0 => Ok(n as u64),
         _ => Err(wrong(Kind::Value)),
@@ -92,6 +92,11 @@ pub fn drawn(
         .map(|x| x.shape())
         .chain([shape])
         .any(|s| s.count() > LARGE);
-    let out = if large { py.detach(draw) } else { draw() }.or_raise()?;
+    let out = if large {
+        crate::backend::detached(py, draw)
+    } else {
+        draw()
+    }
+    .or_raise()?;
     moved(py, &out, home)
 }
