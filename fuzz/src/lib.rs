@@ -87,7 +87,11 @@ fn file(name: &str, data: &[u8]) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let shared = PathBuf::from("/dev/shm");
-        let base = if shared.is_dir() { shared } else { std::env::temp_dir() };
+        let base = if shared.is_dir() {
+            shared
+        } else {
+            std::env::temp_dir()
+        };
         let folder = base.join(format!("clematis-fuzz-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for inputs");
         folder

@@ -9,14 +9,7 @@ use std::process::Command;
 use crate::{Failure, Outcome, shell};
 
 /// The targets, as in `fuzz/src/lib.rs`.
-const TARGETS: [&str; 6] = [
-    "safetensors",
-    "model",
-    "onnx",
-    "graph",
-    "npy",
-    "manifest",
-];
+const TARGETS: [&str; 6] = ["safetensors", "model", "onnx", "graph", "npy", "manifest"];
 
 const USAGE: &str = "fuzz [--hours N] [--target NAME]";
 

@@ -94,7 +94,8 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// A line or two for a person.
 fn described(key: &str, value: &Json) -> String {
-    let text = |x: &Json| literal::terminal(&x.as_str().map_or_else(|| x.to_string(), String::from));
+    let text =
+        |x: &Json| literal::terminal(&x.as_str().map_or_else(|| x.to_string(), String::from));
     match value {
         Json::Object(map) => {
             let parts: Vec<String> = map

@@ -144,7 +144,12 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     // No more than was said, as files of the kernel's and growing ones have it.
     while all.len() < room {
         let more = (room - all.len()).min(1 << 24) as u64;
-        if (&mut file).take(more).read_to_end(&mut all).map_err(wrong)? == 0 {
+        if (&mut file)
+            .take(more)
+            .read_to_end(&mut all)
+            .map_err(wrong)?
+            == 0
+        {
             break;
         }
         if let Some(bar) = &bar {

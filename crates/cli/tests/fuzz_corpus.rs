@@ -92,7 +92,10 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
         .collect();
     files.sort();
     assert!(!files.is_empty(), "no file in the corpus of {target}");
-    files.iter().map(|path| std::fs::read(path).unwrap()).collect()
+    files
+        .iter()
+        .map(|path| std::fs::read(path).unwrap())
+        .collect()
 }
 
 fn survives(target: &str, data: &[u8]) {

@@ -147,9 +147,7 @@ impl Identifiers {
     pub fn allocate_all(&mut self, texts: &[&str], fallback: &str) -> Vec<String> {
         let mut found: Vec<Option<String>> = texts
             .iter()
-            .map(|text| {
-                (is_identifier(text) && !self.contains(text)).then(|| self.distinct(text))
-            })
+            .map(|text| (is_identifier(text) && !self.contains(text)).then(|| self.distinct(text)))
             .collect();
         for (text, name) in texts.iter().zip(&mut found) {
             if name.is_none() {
@@ -330,9 +328,16 @@ mod tests {
         let distinct: HashSet<&String> = found.iter().collect();
         assert_eq!(distinct.len(), wishes.len(), "{found:?}");
         assert!(found.iter().all(|name| is_identifier(name)), "{found:?}");
-        assert!(!found.iter().any(|x| ["ops", "v1", "float"].contains(&x.as_str())));
+        assert!(
+            !found
+                .iter()
+                .any(|x| ["ops", "v1", "float"].contains(&x.as_str()))
+        );
         // What can stay as it is stays.
-        assert_eq!((&*found[1], &*found[3], &*found[16]), ("_fc", "a_b", "a_b_2"));
+        assert_eq!(
+            (&*found[1], &*found[3], &*found[16]),
+            ("_fc", "a_b", "a_b_2")
+        );
     }
 
     #[test]

@@ -85,7 +85,10 @@ mod tests {
     fn literals_fit_on_one_line_and_end_where_they_should() {
         assert_eq!(python_string("a\"b\\c"), r#""a\x22b\\c""#);
         assert_eq!(python_string("\0").as_str(), r#""\x00""#);
-        assert_eq!(python_string("\u{0}12\u{a0}\u{2028}\u{1f600}"), r#""\x0012\xa0\u2028\U0001f600""#);
+        assert_eq!(
+            python_string("\u{0}12\u{a0}\u{2028}\u{1f600}"),
+            r#""\x0012\xa0\u2028\U0001f600""#
+        );
         assert_eq!(python_string("'''\n"), r#""'''\n""#);
         assert_eq!(escaped("\"\"\"\nimport os\n"), r"\x22\x22\x22\nimport os\n");
     }
@@ -94,6 +97,9 @@ mod tests {
     fn terminals_see_no_control_characters() {
         assert_eq!(terminal("a\u{1b}[31mb\u{202e}é"), "a\\u{1b}[31mb\\u{202e}é");
         assert_eq!(terminal("plain name_1.w"), "plain name_1.w");
-        assert_eq!(json("[\"\u{7f}\u{202e}\u{e0001}\"]"), "[\"\\u007f\\u202e\\udb40\\udc01\"]");
+        assert_eq!(
+            json("[\"\u{7f}\u{202e}\u{e0001}\"]"),
+            "[\"\\u007f\\u202e\\udb40\\udc01\"]"
+        );
     }
 }

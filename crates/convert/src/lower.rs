@@ -112,9 +112,7 @@ impl Printer<'_> {
                 if let Some(symbol) = dim.as_symbol()
                     && !self.sizes.contains_key(&*symbol)
                 {
-                    let name = self
-                        .names
-                        .allocate(symbol.trim_start_matches('_'), "size");
+                    let name = self.names.allocate(symbol.trim_start_matches('_'), "size");
                     let line = format!("{name} = ops.size(v{}, {axis})", input.value.0);
                     text.push_str(&self.line(&line));
                     self.sizes.insert(symbol.to_string(), name);

@@ -145,7 +145,7 @@ fn answer(request: &Request) -> Result<Answer> {
             division.open(path);
             continue;
         }
-        return Ok(finished(to, &program, coder, code, entry, &words, request));
+        return Ok(finished(to, &program, coder, code, entry, &words));
     }
     bail!(
         Internal,
@@ -160,7 +160,6 @@ fn finished(
     code: String,
     entry: String,
     words: &spell::Words,
-    request: &Request,
 ) -> Answer {
     let inputs = coder.entry_inputs().join(", ");
     let weights = coder.stored;
@@ -190,13 +189,7 @@ fn finished(
     let stateful = weights.iter().any(|w| w.name.contains("_ema"));
     let needed = !weights.is_empty();
     let loader = match needed {
-        true => style::loader(
-            to,
-            &entry,
-            &examples.join(", "),
-            &inputs,
-            stateful,
-        ),
+        true => style::loader(to, &entry, &examples.join(", "), &inputs, stateful),
         false => String::new(),
     };
     let imports = style::imports(to, &format!("{code}\n{loader}"), needed);
@@ -246,7 +239,9 @@ fn name_sizes(graph: &Graph, words: &mut spell::Words) {
                     name = format!("{base}{n}");
                     n += 1;
                 }
-                words.sizes.insert(symbol.to_string(), names.distinct(&name));
+                words
+                    .sizes
+                    .insert(symbol.to_string(), names.distinct(&name));
             }
         }
     }

@@ -314,7 +314,9 @@ fn bounded(poly: Polynomial) -> Result<Polynomial> {
     if guard.as_ref().is_some_and(is_full) {
         return Err(Error::new(
             Kind::Value,
-            format!("size: expected at most {MOST} distinct expressions in one process, got another"),
+            format!(
+                "size: expected at most {MOST} distinct expressions in one process, got another"
+            ),
         )
         .note("use the same names for sizes in different models"));
     }

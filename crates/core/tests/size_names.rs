@@ -15,4 +15,3 @@ fn ever_new_names_of_sizes_end_in_an_error_and_known_ones_go_on() {
     let message = Dim::parse("2*other+1").unwrap_err().to_string();
     assert!(message.contains("at most 65536"), "{message}");
 }
-

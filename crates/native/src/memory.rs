@@ -97,7 +97,10 @@ pub(crate) fn check_host(what: &str, bytes: usize) -> Result<()> {
     let kept = shelf().bytes + region::idle_bytes();
     let used = memory_used().saturating_sub(kept);
     if bytes > limit.saturating_sub(used) {
-        bail!(Value, "{what}: takes {bytes} bytes, {used} of {limit} are in use");
+        bail!(
+            Value,
+            "{what}: takes {bytes} bytes, {used} of {limit} are in use"
+        );
     }
     Ok(())
 }

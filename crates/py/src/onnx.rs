@@ -23,7 +23,10 @@ fn bytes(model: &Object<'_>) -> PyResult<(Vec<u8>, Option<PathBuf>)> {
         return Ok((bytes.as_bytes().to_vec(), None));
     }
     let path: PathBuf = model.extract()?;
-    let read = model.py().detach(|| file::read("from_onnx", &path)).or_raise()?;
+    let read = model
+        .py()
+        .detach(|| file::read("from_onnx", &path))
+        .or_raise()?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
         _ => PathBuf::from("."),

@@ -61,7 +61,9 @@ pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
     let held: Vec<String> = graph.inputs.iter().enumerate().filter_map(inner).collect();
     let calls = |letter: &str, known: &[String], count: usize| -> Vec<String> {
         let plain = |i: usize| format!("{letter}{i}");
-        (0..count).map(|i| known.get(i).cloned().unwrap_or_else(|| plain(i))).collect()
+        (0..count)
+            .map(|i| known.get(i).cloned().unwrap_or_else(|| plain(i)))
+            .collect()
     };
     let given = (0..graph.inputs.len()).filter(|i| !names.values.contains_key(i));
     let given = calls("x", &names.inputs, given.count());

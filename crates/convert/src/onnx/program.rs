@@ -4,8 +4,8 @@ use super::proto::{
     Attribute, Function, Graph, Model, Node, Size, Tensor, Value, ValueInfo, version,
 };
 use super::tensor;
-use crate::identifiers::{Identifiers, TreePaths};
 use crate::foreign::{ForeignSpec, Input, Node as Step, Output, Program};
+use crate::identifiers::{Identifiers, TreePaths};
 use clematis_core::host::Host;
 use clematis_core::{Category, DType, Result, bail};
 use serde_json::{Map, Value as Json, json};
@@ -248,10 +248,17 @@ fn distinct(graph: &Graph<'_>) -> Result<()> {
     let inputs: Vec<&str> = graph.inputs.iter().map(|x| x.name).collect();
     let outputs: Vec<&str> = graph.outputs.iter().map(|x| x.name).collect();
     let held: Vec<&str> = graph.initializers.iter().map(|x| x.name).collect();
-    for (what, names) in [("inputs", inputs), ("outputs", outputs), ("initializers", held)] {
+    for (what, names) in [
+        ("inputs", inputs),
+        ("outputs", outputs),
+        ("initializers", held),
+    ] {
         let mut seen = HashSet::new();
         if let Some(name) = names.iter().find(|name| !seen.insert(**name)) {
-            bail!(Convert, "onnx: expected {what} with distinct names, got `{name}` twice");
+            bail!(
+                Convert,
+                "onnx: expected {what} with distinct names, got `{name}` twice"
+            );
         }
     }
     Ok(())
@@ -541,7 +548,13 @@ impl Builder<'_> {
                 x.name
             ),
         };
-        kwargs.insert(x.name.to_string(), json);
+        if kwargs.insert(x.name.to_string(), json).is_some() {
+            bail!(
+                Convert,
+                "onnx: expected attributes with distinct names, got `{}` twice",
+                x.name
+            );
+        }
         Ok(())
     }
 

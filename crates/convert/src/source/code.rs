@@ -156,7 +156,9 @@ impl<'a> Coder<'a> {
 
     /// What the outermost class or function takes.
     pub fn entry_inputs(&self) -> &[String] {
-        self.entry.and_then(|i| self.kinds.get(i)).map_or(&[], |k| &k.inputs)
+        self.entry
+            .and_then(|i| self.kinds.get(i))
+            .map_or(&[], |k| &k.inputs)
     }
 
     /// The names that no value of a function may have.
@@ -338,7 +340,10 @@ impl<'a> Coder<'a> {
         let each = |list: &str| {
             let whole = match self.target.classes {
                 true => format!("self.{}", self.part(&unit.path, relative(&unit.path, list))),
-                false => format!("p[\"{}\"]", self.part(&unit.path, relative(&unit.path, list))),
+                false => format!(
+                    "p[\"{}\"]",
+                    self.part(&unit.path, relative(&unit.path, list))
+                ),
             };
             let word = list.rsplit('.').next().unwrap_or("layers");
             let one = word

@@ -20,10 +20,7 @@ impl Coder<'_> {
             && above != around
         {
             let name = rest.rsplit_once('.').map_or(rest, |p| p.0);
-            return (
-                self.part(around, name),
-                list.iter().position(|p| p == path),
-            );
+            return (self.part(around, name), list.iter().position(|p| p == path));
         }
         (self.part(around, rest), None)
     }

@@ -2,9 +2,9 @@
 
 use super::expr::{ATOM, Expr, hole, place};
 use super::idiom;
+use super::program::{Operand, Program, Step};
 use crate::identifiers::renamed;
 use crate::literal::python_string;
-use super::program::{Operand, Program, Step};
 use clematis_core::attr::Attr;
 use clematis_core::op::{Composite, Op};
 use clematis_core::{DType, Dim, Result, Scalar};

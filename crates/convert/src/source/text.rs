@@ -69,7 +69,9 @@ fn is_operand(c: char) -> bool {
 
 /// Whether a text ends in a word after which a bracket is a group: `return (`.
 fn ends_with_keyword(text: &str) -> bool {
-    let word = text.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
+    let word = text
+        .rsplit(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .next();
     word.is_some_and(is_keyword)
 }
 
@@ -136,7 +138,11 @@ mod tests {
         assert!(!text.contains(",\n"), "{text}");
         let text = laid_out(&format!("return ({sum})"), 4);
         assert!(!text.contains(",\n"), "{text}");
-        for call in [format!("y = f({sum})"), format!("y = ({sum},)"), format!("y = [{sum}]")] {
+        for call in [
+            format!("y = f({sum})"),
+            format!("y = ({sum},)"),
+            format!("y = [{sum}]"),
+        ] {
             assert!(laid_out(&call, 4).contains(",\n"), "{call}");
         }
     }

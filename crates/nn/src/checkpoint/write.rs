@@ -1,10 +1,10 @@
 //! Writing a checkpoint, one tensor in memory at a time.
 
-use crate::file;
 use super::draft::{Draft, places};
 use super::header::{FRONT, LONGEST, check_structure};
 use super::nest::Nest;
 use super::sum::Sum;
+use crate::file;
 use clematis_core::{Error, Kind, Result, Spec, Tensor, ensure};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;

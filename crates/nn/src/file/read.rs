@@ -26,7 +26,10 @@ pub fn open(what: &str, path: &Path) -> Result<(File, u64)> {
 pub fn read(what: &str, path: &Path) -> Result<Vec<u8>> {
     let (file, size) = open(what, path)?;
     let too_large = || {
-        let words = format!("{what}: {}: {size} bytes do not fit into memory", path.display());
+        let words = format!(
+            "{what}: {}: {size} bytes do not fit into memory",
+            path.display()
+        );
         Error::new(Kind::Io, words)
     };
     let bytes = usize::try_from(size).map_err(|_| too_large())?;

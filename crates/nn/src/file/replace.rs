@@ -143,7 +143,12 @@ fn sync(folder: &Path) -> io::Result<()> {
     }
     match File::open(folder).and_then(|f| f.sync_all()) {
         // Some file systems have nothing to sync there.
-        Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+            ) =>
+        {
             Ok(())
         }
         other => other,
@@ -336,8 +341,7 @@ mod tests {
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        write("save", &link, b"new")
-        .unwrap();
+        write("save", &link, b"new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&file).unwrap(), b"new");
     }
@@ -434,7 +438,10 @@ mod tests {
         });
         assert!(no.is_err());
         assert!(names(folder.path()).is_empty());
-        new_folder("convert", &path, |draft| write("convert", &draft.join("a"), b"a")).unwrap();
+        new_folder("convert", &path, |draft| {
+            write("convert", &draft.join("a"), b"a")
+        })
+        .unwrap();
         assert_eq!(names(&path), ["a"]);
         assert_eq!(names(folder.path()), ["new"]);
     }
