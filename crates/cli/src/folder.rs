@@ -1,7 +1,7 @@
 //! A folder that a verb writes to: it is tried first, and files appear in it whole or not at all.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clematis::nn::file;
@@ -55,15 +55,12 @@ impl Folder {
     /// Reads a file; one that is not there has no text.
     pub fn read(&self, name: &str) -> Result<String> {
         let path = self.at(name);
-        match fs::read(&path) {
-            // A kill may have cut a character in two.
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
-            Err(error) => Err(Error::new(format!(
-                "{}: cannot be read: {error}",
-                path.display()
-            ))),
+        if !path.exists() {
+            return Ok(String::new());
         }
+        let bytes = file::read("read", &path).map_err(Error::from_engine)?;
+        // A kill may have cut a character in two.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Adds to the end of a file, in one piece.

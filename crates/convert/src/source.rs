@@ -145,7 +145,7 @@ fn answer(request: &Request) -> Result<Answer> {
             division.open(path);
             continue;
         }
-        return Ok(finished(to, &program, coder, code, entry, &words, request));
+        return Ok(finished(to, &program, coder, code, entry, &words));
     }
     bail!(
         Internal,
@@ -160,7 +160,6 @@ fn finished(
     code: String,
     entry: String,
     words: &spell::Words,
-    request: &Request,
 ) -> Answer {
     let inputs = coder.entry_inputs().join(", ");
     let weights = coder.stored;

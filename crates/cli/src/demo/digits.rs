@@ -6,6 +6,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use clematis::nn::file;
 use flate2::read::MultiGzDecoder;
 
 use crate::error::{Error, Result};
@@ -34,8 +35,9 @@ impl Digits {
 
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        let file = std::fs::File::open(path)
-            .map_err(|error| Error::new(format!("{name}: cannot be opened: {error}")))?;
+        let (file, _) = file::open("read", path).map_err(|error| {
+            Error::new(format!("{name}: cannot be opened: {}", error.message()))
+        })?;
         Self::parse(file, &name)
     }
 

@@ -548,7 +548,13 @@ impl Builder<'_> {
                 x.name
             ),
         };
-        kwargs.insert(x.name.to_string(), json);
+        if kwargs.insert(x.name.to_string(), json).is_some() {
+            bail!(
+                Convert,
+                "onnx: expected attributes with distinct names, got `{}` twice",
+                x.name
+            );
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use super::proto::Tensor;
 use super::wire::{Message, number};
 use clematis_core::host::{Bytes, Host};
 use clematis_core::{DType, Error, Kind, Result, Shape, Spec, bail};
+use clematis_nn::file;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 
@@ -305,8 +306,7 @@ fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -
             real.display()
         );
     }
-    let mut file = std::fs::File::open(&real).map_err(failed)?;
-    let about = file.metadata().map_err(failed)?;
+    let (mut file, size) = file::open("onnx", &real)?;
     let (offset, bytes) = (number("offset")?.unwrap_or(0), wanted as u64);
     if let Some(told) = number("length")?
         && told != bytes
@@ -317,17 +317,13 @@ fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -
             x.name
         );
     }
-    if !about.is_file()
-        || offset
-            .checked_add(bytes)
-            .is_none_or(|end| end > about.len())
-    {
+    if offset.checked_add(bytes).is_none_or(|end| end > size) {
         bail!(
             Convert,
             "onnx: tensor `{}` is {bytes} bytes at {offset} of `{}`, which has {}",
             x.name,
             path.display(),
-            about.len()
+            size
         );
     }
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;

@@ -113,7 +113,6 @@ impl Coder<'_> {
         // Arguments that calls need become attributes, beside those for parts and values.
         let mut used = reserved(&self.words.helpers.borrow());
         used.reserve(kind.inputs.iter().cloned());
-        used.reserve(self.target.taken.iter().copied());
         let made = kind.instances.iter().flat_map(|x| &x.made);
         used.reserve(made.map(|m| match m {
             Made::One(name, _) | Made::Several(name, _) => name.clone(),
@@ -135,7 +134,7 @@ impl Coder<'_> {
             };
             let mut own = label.clone();
             let mut n = 2;
-            while used.contains(&own) {
+            while used.contains(&own) || self.target.has_attribute(&own) {
                 own = format!("{label}{n}");
                 n += 1;
             }

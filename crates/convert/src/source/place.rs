@@ -45,8 +45,7 @@ impl Coder<'_> {
         if word.starts_with(|c: char| c.is_ascii_digit()) {
             word = format!("layer_{word}");
         }
-        let is_taken =
-            self.target.taken.contains(&word.as_str()) || is_keyword(&word) || word.is_empty();
+        let is_taken = self.target.has_attribute(&word) || is_keyword(&word) || word.is_empty();
         let word = match (is_taken, word.as_str()) {
             (true, "layers") => "blocks".into(),
             (true, _) => format!("{word}_"),

@@ -137,6 +137,17 @@ const fn target(
     }
 }
 
+impl Target {
+    /// Whether modules of the framework have an attribute of this name themselves.
+    pub fn has_attribute(&self, word: &str) -> bool {
+        let lines = include_str!("tables/attributes.txt").lines();
+        let mut own = lines.filter_map(|line| line.strip_prefix(self.name)?.strip_prefix(' '));
+        self.classes
+            && (self.taken.contains(&word)
+                || own.any(|words| words.split(' ').any(|known| known == word)))
+    }
+}
+
 /// A layer as a target has it.
 pub struct Made {
     /// How it is made, or the function that computes it.

@@ -294,8 +294,11 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
             true => phased::run_filter(out, rhs, lhs, &exchanged),
             false => wide::run(out, rhs, lhs, &exchanged),
         }
-    } else {
+    } else if tiled::fits(problem) {
         tiled::run(out, lhs, rhs, problem);
+    } else {
+        let add = |sum: T::Sum, a: T, b: T| sum + a.widen() * b.widen();
+        plain::run(out, lhs, rhs, problem, T::Sum::default(), add, T::narrow);
     }
 }
 

@@ -43,7 +43,8 @@ impl Drop for Temporary {
 }
 
 fn failed(what: &str, path: &Path, e: io::Error) -> Error {
-    Error::new(Kind::Io, format!("{what}: {}: {e}", path.display())).with_source(e)
+    let words = format!("{what}: {}: cannot be written: {e}", path.display());
+    Error::new(Kind::Io, words).with_source(e)
 }
 
 /// The folder that a path stands in.

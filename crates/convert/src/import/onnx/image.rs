@@ -3,6 +3,7 @@
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
 use super::{NAMED, floats, numbers, out, sizes, t, version};
+use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Tensor, bail, ops};
 
 pub const RULES: &[(&str, Rule)] = &[
@@ -187,7 +188,8 @@ fn resized(
             Some(to) => to[i].value(),
             None => Some((n as f64 * scales[i]).floor() as i64),
         };
-        let Some(size) = size.filter(|&s| (0..1 << 24).contains(&s) && n > 0 && n < 1 << 24) else {
+        let Some(size) = size.filter(|&s| (0..=MOST_TAPS).contains(&s) && n > 0 && n < 1 << 24)
+        else {
             bail!(
                 Convert,
                 "convert: `Resize` of an axis of size {n} by {}",
@@ -226,17 +228,53 @@ fn repeated(x: &Tensor, axis: usize, scale: f64, how: &How<'_>) -> Result<Tensor
     ops::repeat(x, scale as usize, axis as i64).done()
 }
 
-/// For each place of the result the places that it is made of, with weights; and which lie outside of the region.
-#[allow(clippy::type_complexity)] // a list of lists of pairs
+/// For each place of a result the places that it is made of, with weights, one after the other.
+#[derive(Default)]
+struct Taps {
+    all: Vec<(i64, f64)>,
+    /// Where each place's taps end.
+    ends: Vec<usize>,
+    /// The most taps of one place.
+    most: usize,
+}
+
+impl Taps {
+    fn push(&mut self, row: &[(i64, f64)]) {
+        self.all.extend_from_slice(row);
+        self.ends.push(self.all.len());
+        self.most = self.most.max(row.len());
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &[(i64, f64)]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, &end)| &self.all[start..end])
+    }
+}
+
+/// Taps in all; they are kept in the program, whatever the size of the file.
+const MOST_TAPS: i64 = 1 << 20;
+/// Elements of a matrix of weights where taking few places would do as well, and at most.
+const MATRIX: usize = 1 << 20;
+const LARGEST_MATRIX: usize = 1 << 22;
+/// Up to so many taps are taken one by one.
+const FEW_TAPS: usize = 16;
+
+/// The taps of a result; and which places lie outside of the region.
 fn taps(
     n: i64,
     size: i64,
     scale: f64,
     how: &How<'_>,
     region: Option<(f64, f64)>,
-) -> Result<(Vec<Vec<(i64, f64)>>, Vec<bool>)> {
+) -> Result<(Taps, Vec<bool>)> {
     let (from, whole) = (n as f64, n as f64 * scale);
-    let mut rows = Vec::new();
+    let mut rows = Taps::default();
     let mut outside = Vec::new();
     for i in 0..size {
         let i = i as f64;
@@ -269,10 +307,10 @@ fn taps(
         };
         let weights = coefficients(ratio, scale, how)?;
         let count = weights.len() as i64;
-        if count.saturating_mul(size) > 1 << 24 {
+        if count.saturating_mul(size) > MOST_TAPS {
             bail!(
                 Unsupported,
-                "convert: `Resize` from {n} to {size} places, each made of {count}"
+                "convert: `Resize`: expected at most {MOST_TAPS} taps, got {size} places with {count} each"
             );
         }
         let first = at.ceil() as i64 - count / 2;
@@ -295,7 +333,7 @@ fn taps(
         for tap in &mut row {
             tap.0 = tap.0.clamp(0, n - 1);
         }
-        rows.push(row);
+        rows.push(&row);
     }
     Ok((rows, outside))
 }
@@ -369,36 +407,57 @@ fn coefficients(ratio: f64, scale: f64, how: &How<'_>) -> Result<Vec<f64>> {
     })
 }
 
+/// The sum of the first taps of all places, of the second ones, and so on.
+fn taken(x: &Tensor, axis: usize, rows: &Taps) -> Result<Tensor> {
+    let mut shape = vec![1usize; x.rank()];
+    shape[axis] = rows.len();
+    let mut sum: Option<Expr> = None;
+    for k in 0..rows.most {
+        let (places, weights): (Vec<i64>, Vec<f64>) = rows
+            .rows()
+            .map(|row| row.get(k).copied().unwrap_or((0, 0.0)))
+            .unzip();
+        let weights = ops::from_slice(&weights, shape.as_slice())?;
+        let weights = ops::cast(weights, x.dtype());
+        let places = ops::from_slice(&places, [places.len()])?;
+        let part = ops::take(x, places, axis as i64) * weights;
+        sum = Some(match sum {
+            Some(sum) => sum + part,
+            None => part,
+        });
+    }
+    match sum {
+        Some(sum) => sum.done(),
+        None => bail!(Convert, "convert: `Resize` to no places"),
+    }
+}
+
 /// A product with the matrix of weights along an axis; single places are taken.
-fn weighed(
-    x: &Tensor,
-    axis: usize,
-    from: usize,
-    rows: &[Vec<(i64, f64)>],
-    nearest: bool,
-) -> Result<Tensor> {
+fn weighed(x: &Tensor, axis: usize, from: usize, rows: &Taps, nearest: bool) -> Result<Tensor> {
     if nearest {
-        let best = |row: &Vec<(i64, f64)>| row.iter().find(|t| t.1 == 1.0).map_or(0, |t| t.0);
-        let places: Vec<i64> = rows.iter().map(best).collect();
+        let best = |row: &[(i64, f64)]| row.iter().find(|t| t.1 == 1.0).map_or(0, |t| t.0);
+        let places: Vec<i64> = rows.rows().map(best).collect();
         return ops::take(x, ops::from_slice(&places, [places.len()])?, axis as i64).done();
     }
-    if rows.len().saturating_mul(from) > 1 << 24 {
+    let size = rows.len().saturating_mul(from);
+    if size > MATRIX && rows.most <= FEW_TAPS {
+        return taken(x, axis, rows);
+    }
+    if size > LARGEST_MATRIX {
         bail!(
             Unsupported,
-            "convert: `Resize` from {from} to {} places",
+            "convert: `Resize`: expected a matrix of at most {LARGEST_MATRIX} weights, got {from} by {}",
             rows.len()
         );
     }
-    let mut matrix = vec![0f64; rows.len() * from];
-    for (i, row) in rows.iter().enumerate() {
+    let count = rows.len();
+    let mut matrix = vec![0f64; count * from];
+    for (i, row) in rows.rows().enumerate() {
         for (at, weight) in row {
-            matrix[i * from + *at as usize] += weight;
+            matrix[*at as usize * count + i] += weight;
         }
     }
-    let matrix = ops::cast(ops::from_slice(&matrix, [rows.len(), from])?, x.dtype()).done()?;
-    let last = ops::matmul(
-        ops::move_axis(x, axis as i64, -1),
-        ops::matrix_transpose(matrix),
-    );
+    let matrix = ops::cast(ops::from_slice(&matrix, [from, count])?, x.dtype()).done()?;
+    let last = ops::matmul(ops::move_axis(x, axis as i64, -1), matrix);
     ops::move_axis(last, -1, axis as i64).done()
 }

@@ -157,6 +157,16 @@ fn layer(a: &Args<'_>, gates: usize) -> Result<Slot> {
             r.spec()
         );
     }
+    let width = r.shape().dims()[2];
+    let told = a.int(NAMED, "hidden_size", width.value().unwrap_or(0))?;
+    if width.value().is_some_and(|width| width != told) {
+        bail!(
+            Convert,
+            "convert: `{}`: expected a hidden_size of {width}, as R is {}, got {told}",
+            a.node.op,
+            r.spec()
+        );
+    }
     let directions = match a.text(NAMED, "direction", "forward")? {
         "forward" => vec![false],
         "reverse" => vec![true],

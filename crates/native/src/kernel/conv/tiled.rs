@@ -22,6 +22,19 @@ use std::ops::Range;
 /// are divided, so their number shows in no bit; more of them would copy more of what lies around their boxes.
 const TASKS: usize = 4;
 
+/// How much more than a window's elements may be copied for each place.
+const SPREAD: usize = 8;
+
+/// Whether the input under one place is no more than what tasks hold, or than its window reads: of a window that is dilated
+/// by thousands nearly all that lies under it is not read.
+pub fn fits(problem: &Problem) -> bool {
+    let dims = problem.dims.iter().map(Cut::spatial);
+    let reach = dims.fold(problem.f, |n, cut| n.saturating_mul(cut.reach(1)));
+    let (_, taps) = problem.places();
+    let read = taps.saturating_mul(problem.f);
+    reach <= SLAB || reach <= read.saturating_mul(SPREAD)
+}
+
 /// Everything about the division that the tasks share.
 struct Plan<'a> {
     problem: &'a Problem,

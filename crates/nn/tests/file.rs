@@ -1,0 +1,131 @@
+//! Files stay whole through kills, full disks, folders that cannot be written to, and writers beside each other.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // every line of a test may fail it
+
+use clematis_nn::file;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Bytes of each version: enough for a kill to fall into.
+const SIZE: usize = 1 << 20;
+const CHILD: &str = "CLEMATIS_FILE_TEST";
+
+fn version(n: u8) -> Vec<u8> {
+    vec![n; SIZE]
+}
+
+/// The file is one whole version.
+fn is_whole(path: &Path) -> u8 {
+    let bytes = fs::read(path).unwrap();
+    assert_eq!(bytes.len(), SIZE);
+    assert!(bytes.iter().all(|b| *b == bytes[0]), "two versions in one");
+    bytes[0]
+}
+
+/// This test again in a process of its own, which writes to a path: through a shell, after these words of it.
+fn writer(path: &Path, before: &str) -> Command {
+    let own = std::env::current_exe().unwrap();
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!(
+        "{before} exec \"$0\" --exact writes_until_it_is_killed"
+    ));
+    shell.arg(own).env(CHILD, path);
+    shell.stdout(Stdio::null()).stderr(Stdio::null());
+    shell
+}
+
+// Does nothing unless it is started by the tests below.
+#[test]
+fn writes_until_it_is_killed() {
+    let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else {
+        return;
+    };
+    for n in (0..=u8::MAX).cycle() {
+        if let Err(e) = file::write("save", &path, &version(n)) {
+            fs::write(path.with_extension("error"), e.to_string()).unwrap_or_default();
+            return;
+        }
+    }
+}
+
+#[test]
+fn kills_leave_the_old_file_or_the_new_one() {
+    let kills: u64 = std::env::var("CLEMATIS_KILLS").map_or(50, |n| n.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    file::write("save", &path, &version(0)).unwrap();
+    let mut seen = std::collections::HashSet::new();
+    for i in 0..kills {
+        let mut child = writer(&path, "").spawn().unwrap();
+        // From before the first write to somewhere in the middle of one.
+        std::thread::sleep(Duration::from_micros(i * 7919 % 40_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        seen.insert(is_whole(&path));
+    }
+    assert!(seen.len() > 1, "no kill came after a write");
+    // What is left behind are temporary files alone, which the next save of this name removes once they are old.
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if name != "x" {
+            assert!(name.starts_with(".x.") && name.ends_with(".tmp"), "{name}");
+            let left = fs::File::options().write(true).open(entry.path()).unwrap();
+            let hour = std::time::SystemTime::now() - Duration::from_secs(3600);
+            left.set_modified(hour).unwrap();
+        }
+    }
+    file::write("save", &path, &version(1)).unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_file_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    file::write("save", &path, &version(7)).unwrap();
+    // No file may have more than half of what is written, and the signal that says so is ignored, as in Python.
+    let limit = format!("trap '' XFSZ; ulimit -f {};", SIZE / 1024);
+    let done = writer(&path, &limit).status().unwrap();
+    assert!(done.success());
+    let error = fs::read_to_string(path.with_extension("error")).unwrap();
+    assert!(
+        error.contains("save: ") && error.contains("/x: "),
+        "{error}"
+    );
+    fs::remove_file(path.with_extension("error")).unwrap();
+    assert_eq!(is_whole(&path), 7);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_stays_as_it_was() {
+    // Not even root writes there.
+    for place in ["/sys/clematis", "/proc/clematis", "/no/such/folder/x"] {
+        let error = file::write("save", Path::new(place), b"x").unwrap_err();
+        assert!(
+            error.to_string().starts_with(&format!("save: {place}: ")),
+            "{error}"
+        );
+        assert!(file::check_writable("save", Path::new(place)).is_err());
+    }
+}
+
+#[test]
+fn processes_that_write_beside_each_other_leave_a_whole_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    file::write("save", &path, &version(0)).unwrap();
+    let mut children: Vec<_> = (0..3).map(|_| writer(&path, "").spawn().unwrap()).collect();
+    for _ in 0..100 {
+        is_whole(&path);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    for child in &mut children {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    is_whole(&path);
+}
