@@ -6,14 +6,11 @@
 //! still pickles by its name.
 #![allow(unsafe_code)]
 
-use crate::error::exception;
 use crate::function::elementwise;
 use crate::operand::{Elementwise, direct};
 use crate::spread;
 use crate::tensor::object::{is_tensor, plain_tensors};
 use clematis_bridge::plain::{self, Argument};
-use clematis_core::Kind;
-use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -238,29 +235,10 @@ unsafe fn name_the_call(function: *mut PyObject) {
             return;
         };
         let function = Bound::ref_from_ptr(py, &function);
-        if raised.is_instance_of::<PyOverflowError>(py)
-            && let Ok(ours) = too_large(&raised, function)
-        {
-            ours.restore(py);
-            return;
-        }
         // A message that cannot be read stays as it is: the exception itself is what matters.
         let _ = renamed(&raised, function);
         raised.restore(py);
     }
-}
-
-/// An integer beyond the type that an argument is read as is a bad value of ours, not a failure of Python's.
-fn too_large(raised: &PyErr, function: &Bound<'_, PyAny>) -> PyResult<PyErr> {
-    let py = function.py();
-    let name: String = function.getattr("__name__")?.extract()?;
-    let text = raised.value(py).to_string();
-    let ours = exception(
-        Kind::Value,
-        format!("{name}: an integer argument is out of range: {text}"),
-    );
-    ours.set_cause(py, Some(raised.clone_ref(py)));
-    Ok(ours)
 }
 
 fn renamed(raised: &PyErr, function: &Bound<'_, PyAny>) -> PyResult<()> {
