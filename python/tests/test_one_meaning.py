@@ -267,14 +267,3 @@ def test_sizes_beyond_memory_are_refused_also_where_there_is_no_element(backend)
     for f in (lambda: cm.zeros((0, 2**62)), lambda: cm.broadcast_to(cm.zeros((0, 1)), (0, 2**62))):
         with pytest.raises(cm.ShapeError, match="more elements than can be numbered"):
             f()
-
-
-def test_an_integer_beyond_64_bits_is_a_bad_argument(backend):
-    x = cm.ones((2, 2))
-    for f in (
-        lambda: cm.embedding(x, cm.asarray([0]), padding_idx=2**64),
-        lambda: cm.cumulative_max(x, axis=2**63),
-        lambda: cm.fft.fft(x, n=2**64),
-    ):
-        with pytest.raises(cm.ClematisError):
-            f()

@@ -342,9 +342,15 @@ def signatures(all_: dict[str, Any]) -> dict[str, list[tuple[str, str, bool]]]:
 
 def work(first: int, last: int, step: int, seed: int, backends: list[str], only: str) -> None:
     warnings.simplefilter("ignore")
+    # Libraries in C write to the standard output, too.
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     import torch._dynamo  # noqa: F401  before tensorflow
 
     import clematis as cm
+
+    def tell(**what: Any) -> None:
+        print(json.dumps(what), file=channel, flush=True)
 
     all_ = functions(cm)
     if only:
@@ -359,14 +365,14 @@ def work(first: int, last: int, step: int, seed: int, backends: list[str], only:
         call = drawn(number, seed, names, known)
         found = {}
         for backend in backends:
-            print(json.dumps({"begin": number, "name": call["name"], "backend": backend}), flush=True)
+            tell(begin=number, name=call["name"], backend=backend)
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 found[backend] = outcome(call, backend, cm, all_)
         kinds = [next(iter(found[b])) for b in backends]
         findings = judged(call, found)
-        print(json.dumps({"done": number, "kinds": kinds, "findings": findings, "call": call if findings else None}), flush=True)
-    print(json.dumps({"end": True}), flush=True)
+        tell(done=number, kinds=kinds, findings=findings, call=call if findings else None)
+    tell(end=True)
 
 
 def run(calls: int, seed: int, backends: list[str], workers: int, patience: float, seconds: float, only: str = "") -> dict[str, Any]:

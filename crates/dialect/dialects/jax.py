@@ -788,7 +788,8 @@ random_bits = op(special.random_bits)
 @op
 def dropout(x, key, *, rate):
     if rate in (0, 1):
-        return x if rate == 0 else x * 0
+        # Not x times 0, which is NaN where x is infinite.
+        return x if rate == 0 else jnp.zeros_like(x)
     drawn = (special.random_bits(key, dtype=DTYPES["u32"], shape=x.shape) >> 8).astype(F32) * np.float32(2.0**-24)
     keep = drawn >= np.float32(rate)
     return wide(lambda x: jnp.where(keep, x * (1 / (1 - rate)), jnp.zeros_like(x)))(x)

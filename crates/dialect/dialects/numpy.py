@@ -69,7 +69,8 @@ def _wide(x):
     return x.astype(_F32) if _is_half(x.dtype) else x
 
 
-neg, positive, abs, square = np.negative, np.positive, np.absolute, np.square
+neg, positive, abs, square, reciprocal, rsqrt = (
+    np.negative, np.positive, np.absolute, np.square, special.reciprocal, special.rsqrt)
 sqrt, cbrt, exp, exp2, expm1 = np.sqrt, np.cbrt, np.exp, np.exp2, np.expm1
 log, log2, log10, log1p = np.log, np.log2, np.log10, np.log1p
 sin, cos, tan, asin, acos, atan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
@@ -82,15 +83,6 @@ isnan, isinf, isfinite, bitwise_not, logical_not = np.isnan, np.isinf, np.isfini
 def sign(x):
     # bf16 keeps -0, which adding 0 makes 0.
     return np.add(np.sign(x), 0) if x.dtype is _BF16 else np.sign(x)
-
-
-def reciprocal(x):
-    # Of a complex 0 numpy's own is NaN, unlike its quotient.
-    return np.divide(1, x) if x.dtype.kind == "c" else np.reciprocal(x)
-
-
-def rsqrt(x):
-    return reciprocal(np.sqrt(_wide(x))).astype(x.dtype)
 
 
 def round(x):

@@ -33,6 +33,18 @@ _FACTORIALS = np.array([math.factorial(n) for n in range(171)], _F64)
 _FAR = 8
 
 
+def reciprocal(x):
+    if x.dtype.kind != "c":
+        return np.reciprocal(x)
+    # Of a complex 0 numpy's own is NaN, unlike its quotient.
+    with np.errstate(**_QUIET):
+        return np.divide(1, x)
+
+
+def rsqrt(x):
+    return reciprocal(np.sqrt(x.astype(np.float32) if is_half(x.dtype) else x)).astype(x.dtype)
+
+
 def _in_f64(f):
     """f on f64 arrays, for every float dtype."""
     @functools.wraps(f)

@@ -17,7 +17,8 @@ from tensorflow.python.ops import gen_linalg_ops as linalg
 from tensorflow.python.ops import gen_math_ops as math
 from tensorflow.python.ops import gen_nn_ops as nn
 
-from clematis._dialects import tensorflow_control as control, tensorflow_kernels as kernels, tensorflow_special as special
+from clematis._dialects import tensorflow_complex as of_complex, tensorflow_control as control
+from clematis._dialects import tensorflow_kernels as kernels, tensorflow_special as special
 from clematis._dialects.tensorflow_special import BOOL, F32, F64, FLOATS, HALVES, I64, UNSIGNED, const, index, order, wide, zero_of
 
 VERSION = tf.__version__
@@ -109,10 +110,10 @@ atanh = wide(math.atanh)
 expm1 = wide(math.expm1)
 log1p = wide(math.log1p)
 exp2 = wide(special.exp2)
-log2 = wide(special.log2)
-log10 = wide(special.log10)
+log2 = wide(of_complex.log2)
+log10 = wide(of_complex.log10)
 cbrt = wide(special.cbrt)
-reciprocal = special.reciprocal
+reciprocal = of_complex.reciprocal
 erf = wide(special.erf)
 erfc = wide(math.erfc)
 erfinv = wide(special.erfinv)
@@ -211,7 +212,7 @@ def _first_of_equals(f):
 
 
 maximum, minimum = _first_of_equals(math.maximum), _first_of_equals(math.minimum)
-div = special.div
+div = of_complex.div
 atan2 = wide(math.atan2)
 hypot = wide(special.hypot)
 logaddexp = wide(special.logaddexp)
@@ -220,7 +221,7 @@ complex = wide(special.complex, False)
 fmod = special.fmod
 remainder = special.remainder
 floor_divide = special.floor_divide
-pow = special.pow
+pow = of_complex.pow
 
 
 def copysign(x, y):

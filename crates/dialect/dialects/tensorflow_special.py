@@ -113,48 +113,6 @@ def exp2(x):
     return math.exp(x * _number(np.log(2), x)) if x.dtype.is_complex else math._pow(_number(2, x), x)
 
 
-def _log_by(x, base):
-    y = math.log(x)
-    if not x.dtype.is_complex:
-        return y * _number(1 / np.log(base), x)
-    # Part by part: infinity times 0 would be NaN.
-    real, imag = tf.math.real(y), tf.math.imag(y)
-    factor = _number(1 / np.log(base), real)
-    return tf.complex(real * factor, imag * factor)
-
-
-def log2(x):
-    return _log_by(x, 2)
-
-
-def log10(x):
-    return _log_by(x, 10)
-
-
-def div(x, y):
-    out = math.real_div(x, y)
-    if not out.dtype.is_complex:
-        return out
-    # Of a quotient by 0 tensorflow's parts are all NaN.
-    x, y = tf.convert_to_tensor(x, out.dtype), tf.convert_to_tensor(y, out.dtype)
-    zero = _number(0.0, tf.math.real(x))
-    return math.select_v2(y == 0, tf.complex(tf.math.real(x) / zero, tf.math.imag(x) / zero), out)
-
-
-def reciprocal(x):
-    return div(array.ones_like(x), x) if x.dtype.is_complex else math.reciprocal(x)
-
-
-def _complex_power(x, y):
-    # Of a base of 0 tensorflow takes the logarithm.
-    real = tf.math.real(y)
-    one, zero, nan = _number(1.0, real), _number(0.0, real), _number(float("nan"), real)
-    of_zero = math.select_v2(y == 0, one, math.select_v2(real > 0, zero, nan))
-    of_zero = tf.complex(of_zero, math.select_v2(math.is_nan(of_zero), of_zero, zero))
-    base = math.select_v2(x == 0, array.ones_like(x), x)
-    return math.select_v2(x == 0, of_zero, math._pow(base, y))
-
-
 def cbrt(x):
     y = math._pow(math._abs(x), _number(1 / 3, x))
     fine = math.is_finite(y) & (x != 0)
@@ -287,8 +245,6 @@ def pow(x, y):
     dtype = x.dtype if isinstance(x, tf.Tensor) else y.dtype
     if dtype in FLOATS:
         return math._pow(x, y)
-    if dtype.is_complex:
-        return _complex_power(tf.convert_to_tensor(x, dtype), tf.convert_to_tensor(y, dtype))
     x, y = tf.convert_to_tensor(x, dtype), tf.convert_to_tensor(y, dtype)
     if dtype is U64:
         a, b = tf.bitcast(x, I64), tf.bitcast(y, I64)

@@ -62,6 +62,7 @@ pub const DIALECTS: &[Dialect] = &[
         package: "tensorflow",
         parts: &[
             file!("tensorflow_special"),
+            file!("tensorflow_complex"),
             file!("tensorflow_kernels"),
             file!("tensorflow_control"),
         ],

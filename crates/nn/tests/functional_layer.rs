@@ -301,3 +301,36 @@ fn a_hidden_row_has_no_slope_towards_queries_and_keys() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn dropout_of_everything_gives_zeros_and_zero_gradients() -> Result<()> {
+    let x = tensor(&[1., f32::INFINITY, f32::NAN, -2.], &[4]);
+    let all = clematis_nn::Dropout { rate: 1.0 };
+    let key = Key::new(3);
+    near(&all.forward(&x, Some(&key))?, &[0.; 4]);
+    let sum = |x: &Tensor| {
+        all.forward(x, Some(&key))
+            .and_then(|y| ops::sum(y, ..).done())
+    };
+    let dx = autodiff::grad(sum)(&x)?;
+    near(&dx, &[0.; 4]);
+    Ok(())
+}
+
+#[test]
+fn logits_and_numbers_of_no_class_are_refused_by_losses() -> Result<()> {
+    let logits = tensor(&[1., 2., 3., 3., -1., 1.], &[2, 3]);
+    let classes = |list: [i64; 2]| ops::from_slice(&list, [2]);
+    let sparse = |truth: &Tensor, pred: &Tensor| {
+        loss::sparse_cross_entropy(truth, pred, -1, 1e-7, Reduction::Sum).done()
+    };
+    let e = sparse(&classes([0, 2])?, &logits).expect_err("logits");
+    assert_eq!(e.kind(), Kind::Value, "{e}");
+    let pred = ops::softmax(&logits, -1).done()?;
+    sparse(&classes([0, 2])?, &pred)?;
+    for bad in [[0, 3], [-1, 0]] {
+        let e = sparse(&classes(bad)?, &pred).expect_err("no class");
+        assert_eq!(e.kind(), Kind::Index, "{e}");
+    }
+    Ok(())
+}

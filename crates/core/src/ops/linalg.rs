@@ -35,7 +35,7 @@ fn finite(op: &'static str, x: &Tensor) -> Result<()> {
 
 fn of_finite(op: impl Into<Op>, x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
-        let op = op.into();
+        let op: Op = op.into();
         finite(op.name(), &x)?;
         apply_one(&op, &[&x])
     })
