@@ -128,10 +128,10 @@ pub fn run(others: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
             std::hint::spin_loop();
         } else {
             // Others are still inside, whatever happens here.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(waiting)) {
-                if own.is_ok() {
-                    own = Err(panic);
-                }
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(waiting))
+                && own.is_ok()
+            {
+                own = Err(panic);
             }
             std::thread::yield_now();
         }

@@ -402,7 +402,7 @@ impl Gemm for num_complex::Complex<f64> {}
 /// Products from which on a matrix product looks whether it is interrupted, and beyond which it is divided so that it looks often
 /// enough: some tenths of a second on one thread.
 const POLLED: usize = 1 << 22;
-const LONG: usize = 1 << 29;
+const LONG: usize = 1 << 28;
 /// Rows or columns of a part are a multiple of this.
 const HALF: usize = 128;
 
