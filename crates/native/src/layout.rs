@@ -25,8 +25,8 @@ pub fn dense_strides(sizes: &[usize]) -> Strides {
     let mut step = 1isize;
     for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
         *stride = step;
-        // A shape without elements may have sizes whose product is too large.
-        step = step.wrapping_mul(size.max(1) as isize);
+        // Beside an axis without elements others may be of any size; no stride is then used.
+        step = step.saturating_mul(size.max(1) as isize);
     }
     strides
 }
@@ -397,6 +397,13 @@ pub fn read_run<T: Copy>(data: &[T], from: isize, step: isize, out: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beside_an_axis_without_elements_others_may_be_of_any_size() {
+        let sizes = [1 << 40, 1 << 40, 0];
+        assert_eq!(dense_strides(&sizes).len(), 3);
+        assert!(is_dense(&sizes, &dense_strides(&sizes)));
+    }
 
     #[test]
     fn axes_merge_where_memory_runs_on() {
