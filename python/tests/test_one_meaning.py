@@ -224,15 +224,35 @@ def test_numbers_of_lars_and_lamb_are_not_rounded_to_float32(backend):
     w, g = rng.normal(size=5), rng.normal(size=5)
     lr, decay = 0.1, 0.3
     got = cm.lars_update(cm.asarray(w), cm.asarray(g), lr).numpy()
-    np.testing.assert_allclose(got, w - g / np.linalg.norm(g) * np.linalg.norm(w) * lr, rtol=1e-13)
+    direction = g / (np.linalg.norm(g) + 1e-12)
+    np.testing.assert_allclose(got, w - direction * np.linalg.norm(w) * lr, rtol=1e-13)
     got = cm.lars_update(cm.asarray(w), cm.asarray(g), lr, decay_lambda=decay).numpy()
-    np.testing.assert_allclose(got, w - g / np.linalg.norm(g) * (lr / decay), rtol=1e-13)
+    np.testing.assert_allclose(got, w - direction * (lr / decay), rtol=1e-13)
     m, v, t = np.zeros(5), np.zeros(5), 3
     m1, v1 = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
     delta = m1 * (np.sqrt(1 - 0.999**t) / (1 - 0.9**t + 1e-7)) / (np.sqrt(v1) + 1e-7)
     got = cm.lamb_update(cm.asarray(w), cm.asarray(g), lr, cm.asarray(m), cm.asarray(v), t)[0].numpy()
     ratio = min(np.linalg.norm(w) / (np.linalg.norm(delta) + 1e-12), 10.0)
     np.testing.assert_allclose(got, w - delta * ratio * lr, rtol=1e-12)
+
+
+def test_steps_of_optimisers_in_float64_are_not_rounded_to_float32(backend):
+    rng = np.random.default_rng(0)
+    w, g = rng.normal(size=5), rng.normal(size=5)
+    lr, decay, trust = 0.1, 0.01, 0.7
+    own, length = np.linalg.norm(w), np.linalg.norm(g)
+    lars = w - (g + w * decay) * (own * trust / (length + own * decay) * lr)
+    mean, square = (1 - 0.9) * g, (1 - 0.999) * g * g
+    adam = w - lr / (1 - 0.9) * mean / (np.sqrt(square) / np.sqrt(1 - 0.999) + 1e-8)
+    for make, want in (
+        (lambda: cm.optim.LARS(lr, decay_lambda=decay, trust=trust), lars),
+        (lambda: cm.optim.Adam(lr, beta1=0.9, beta2=0.999, epsilon=1e-8), adam),
+    ):
+        for compiled in (False, True):
+            optimizer = make()
+            step = lambda v, g, optimizer=optimizer: optimizer.step(v, {"w": g})
+            f = cm.jit(step, compiler=False) if compiled else step
+            np.testing.assert_allclose(f({"w": cm.asarray(w)}, cm.asarray(g))["w"].numpy(), want, rtol=1e-13)
 
 
 def test_complex_division_by_zero_and_powers_of_zero_are_the_same_everywhere(backend):
