@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import abuse
 from conftest import BACKENDS
 
-CALLS, SEED = 400, 20
+CALLS, SEED = 250, 20
 
 
 def test_random_calls_end_alike_on_every_backend():

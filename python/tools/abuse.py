@@ -332,7 +332,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> str | None:
         for x, y in parts:
             x, y = x.astype("float64"), y.astype("float64")
             with np.errstate(all="ignore"):
-                near = np.abs(x - y) <= tolerance(a.dtype) * (np.abs(x) + min(scale, 1e30)) + 1e-37
+                near = np.abs(x - y) <= tolerance(a.dtype) * (np.abs(x) + min(scale, 1e30) + 1e-3)
             close &= near | (x == y) | (np.isnan(x) & np.isnan(y))
         wrong = np.argwhere(~close)
     if not len(wrong):
