@@ -8,8 +8,8 @@ from ._base import Layer, choice
 
 
 def _share(layer: Any, prob: float) -> float:
-    if not 0 <= prob < 1:
-        raise ArgumentError(f"{type(layer).__name__}: prob is at least 0 and less than 1, not {prob}")
+    if not 0 <= prob <= 1:
+        raise ArgumentError(f"{type(layer).__name__}: prob is from 0 to 1, not {prob}")
     return prob
 
 
