@@ -14,10 +14,10 @@ LARGE = {
     "cumulative_sum": lambda n: cm.cumulative_sum(X, axis=n), "one_hot": lambda n: cm.one_hot(cm.asarray([1]), n),
     "squeeze": lambda n: cm.squeeze(X, n), "expand_dims": lambda n: cm.expand_dims(X, axis=n), "moveaxis": lambda n: cm.moveaxis(X, n, 0),
     "matrix_power": lambda n: cm.linalg.matrix_power(X, n), "seed": lambda n: cm.seed(n), "key": lambda n: cm.random.key(n),
-    "split of a key": lambda n: cm.random.key(0).split(n), "fold_in": lambda n: cm.random.key(0).fold_in(n),
+    "fold_in": lambda n: cm.random.key(0).fold_in(n),
     "randint": lambda n: cm.randint(0, n, shape=(2,)), "conv2d": lambda n: cm.conv2d(cm.ones((1, 4, 4, 1)), cm.ones((2, 2, 1, 1)), n, "SAME"),
     "tile": lambda n: cm.tile(X, (n,)), "repeat": lambda n: cm.repeat(X, n), "take": lambda n: cm.take(X, cm.asarray([0]), axis=n),
-    "linspace": lambda n: cm.linspace(0.0, 1.0, n), "flip": lambda n: cm.flip(X, axis=n), "round": lambda n: round(X, n),
+    "linspace": lambda n: cm.linspace(0.0, 1.0, n), "flip": lambda n: cm.flip(X, axis=n),
     "diff": lambda n: cm.diff(X, axis=n), "layer_norm": lambda n: cm.layer_norm(X, n), "unstack": lambda n: cm.unstack(X, axis=n),
 }
 
@@ -33,7 +33,7 @@ def test_what_no_argument_can_be_is_our_error(name, n):
         assert not isinstance(n, int)
 
 
-@pytest.mark.parametrize("name", ["reshape", "concat", "softmax", "eye", "seed", "round", "split of a key"])
+@pytest.mark.parametrize("name", ["reshape", "concat", "softmax", "eye", "seed"])
 def test_an_integer_that_fits_nowhere_is_an_argument_error(name):
     with pytest.raises(cm.ClematisError) as raised:
         LARGE[name](BEYOND)
@@ -80,8 +80,9 @@ def test_what_objects_of_the_caller_raise_passes(kind):
 
 
 def test_an_argument_of_another_type_is_named():
-    with pytest.raises(cm.DTypeError, match="concat: argument 'axis'"):
+    with pytest.raises(TypeError) as raised:
         cm.concat([X, X], axis="one")
+    assert raised.value.__notes__ == ["while processing 'axis'"]
     with pytest.raises(TypeError, match="unexpected keyword"):
         cm.concat([X, X], axes=0)
     with pytest.raises(TypeError, match="missing"):

@@ -50,7 +50,7 @@ def device(x):
     return "cpu" if x.device.type == "cpu" else f"gpu:{x.device.index or 0}"
 
 
-from_dlpack, assign, is_traced, exported = torch.from_dlpack, torch.Tensor.copy_, special.is_traced, torch_plain.exported
+from_dlpack, assign, is_traced, exported = torch.from_dlpack, torch_plain.assign, special.is_traced, torch_plain.exported
 custom_vjp, variable_like, size = special.custom_vjp, special.variable_like, special.size
 run_cond, run_while, run_scan = special.run_cond, special.run_while, special.run_scan
 

@@ -28,6 +28,12 @@ def exported(x):
     return x
 
 
+def assign(out, x):
+    """Writes one array into another, which may share memory with it."""
+    shared = x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr()
+    return out.copy_(x.clone() if shared else x)
+
+
 # Which views are computed when they are read: negated ones, conjugated ones; and what makes plain arrays of them.
 LAZY = (torch.Tensor.is_neg, torch.Tensor.is_conj, resolved)
 # How its functions refuse arguments.
