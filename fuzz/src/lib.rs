@@ -12,8 +12,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The functions by name.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+/// What is fed with bytes.
+pub type Target = fn(&[u8]);
+
+/// The targets by name.
+pub const TARGETS: [(&str, Target); 6] = [
     ("safetensors", safetensors),
     ("model", clematis_model),
     ("onnx", onnx),

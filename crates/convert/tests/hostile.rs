@@ -162,9 +162,12 @@ fn names_that_stand_twice_are_refused() {
     };
     let one = std::slice::from_ref(&relu);
     twice(&graph(one, &[], &[x.clone(), x.clone()], &["y"]), "inputs");
-    twice(&graph(one, &[], &[x.clone()], &["y", "y"]), "outputs");
     twice(
-        &graph(one, &[w.clone(), w], &[x.clone()], &["y"]),
+        &graph(one, &[], std::slice::from_ref(&x), &["y", "y"]),
+        "outputs",
+    );
+    twice(
+        &graph(one, &[w.clone(), w], std::slice::from_ref(&x), &["y"]),
         "initializers",
     );
     let mut node = call("Transpose", "", &["x"], &["y"]);

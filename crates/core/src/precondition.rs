@@ -241,7 +241,7 @@ mod tests {
             wrong(&[-4, 7]),
             Err("take: index -4 is out of range for 3 (axis 1)".into())
         );
-        assert_eq!(wrong(&[i64::MIN, i64::MAX]).is_err(), true);
+        assert!(wrong(&[i64::MIN, i64::MAX]).is_err());
         assert_eq!(wrong(&[]), Ok(()));
     }
 

@@ -17,7 +17,7 @@ from tensorflow.python.ops import gen_linalg_ops as linalg
 from tensorflow.python.ops import gen_math_ops as math
 from tensorflow.python.ops import gen_nn_ops as nn
 
-from clematis._dialects import tensorflow_complex as of_complex, tensorflow_control as control
+from clematis._dialects import tensorflow_complex as of_complex, tensorflow_control as control, tensorflow_indexing as indexing
 from clematis._dialects import tensorflow_kernels as kernels, tensorflow_special as special
 from clematis._dialects.tensorflow_special import BOOL, F32, F64, FLOATS, HALVES, I64, UNSIGNED, const, index, order, wide, zero_of
 
@@ -356,12 +356,12 @@ def dynamic_update_slice(x, update, start):
     return array.reshape(math.select_v2(here, moved, x), const(tuple(x.shape)))
 
 
-gather = special.gather
-scatter = special.scatter
-scatter_add = special.scatter_add
-scatter_mul = special.scatter_mul
-scatter_min = special.scatter_min
-scatter_max = special.scatter_max
+gather = indexing.gather
+scatter = indexing.scatter
+scatter_add = indexing.scatter_add
+scatter_mul = indexing.scatter_mul
+scatter_min = indexing.scatter_min
+scatter_max = indexing.scatter_max
 
 
 def nonzero(x, *, size):

@@ -588,13 +588,7 @@ def ifft(x, *, axes, length):
     return torch.fft.ifftn(x, dim=axes)
 
 
-def rfft(x, *, axes, length):
-    if x.numel() == 0:
-        # MKL refuses transforms of nothing in torch 2.10 and 2.11.
-        shape = list(x.shape)
-        shape[axes[-1]] = shape[axes[-1]] // 2 + 1
-        return x.new_zeros(shape, dtype=x.dtype.to_complex())
-    return torch.fft.rfftn(x, dim=axes)
+rfft = special.rfft
 
 
 def irfft(x, *, axes, length):

@@ -63,6 +63,7 @@ pub const DIALECTS: &[Dialect] = &[
         parts: &[
             file!("tensorflow_special"),
             file!("tensorflow_complex"),
+            file!("tensorflow_indexing"),
             file!("tensorflow_kernels"),
             file!("tensorflow_control"),
         ],

@@ -18,7 +18,7 @@ fn refused<T>(what: &str, run: impl FnOnce() -> Result<T>) -> String {
     clematis_native::set_memory_limit(1 << 30);
     let at = std::time::Instant::now();
     let Err(e) = run() else {
-        panic!("{what} was not refused");
+        unreachable!("{what} was not refused");
     };
     assert!(at.elapsed().as_secs() < 2, "{what} took {:?}", at.elapsed());
     assert!(matches!(e.kind(), Kind::Value | Kind::Shape), "{what}: {e}");
@@ -40,15 +40,15 @@ fn pooling_to_an_absurd_size_is_refused() {
 #[test]
 fn repetitions_beyond_memory_are_refused() {
     let times = ops::tensor([1i64, ABSURD as i64]).unwrap();
-    let text = refused("repeat", || ops::repeat_each(&x(&[2]), &times, None).done());
+    let text = refused("repeat", || ops::repeat_each(x(&[2]), &times, None).done());
     assert!(
         text.contains("repeat") && text.contains("46116860184273879"),
         "{text}"
     );
     let times = ops::tensor([i64::MAX, i64::MAX]).unwrap();
-    refused("repeat", || ops::repeat_each(&x(&[2]), &times, None).done());
+    refused("repeat", || ops::repeat_each(x(&[2]), &times, None).done());
     let times = ops::tensor([1i64, -1]).unwrap();
-    refused("repeat", || ops::repeat_each(&x(&[2]), &times, None).done());
+    refused("repeat", || ops::repeat_each(x(&[2]), &times, None).done());
     refused("tile", || ops::tile(x(&[2, 3]), &[ABSURD, 1]).done());
     refused("repeat", || ops::repeat(x(&[2, 3]), ABSURD, 0).done());
     refused("zeros", || {

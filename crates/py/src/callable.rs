@@ -15,8 +15,7 @@ use crate::tensor::object::{is_tensor, plain_tensors};
 use clematis_bridge::plain::{self, Argument};
 use clematis_core::Kind;
 use pyo3::exceptions::{
-    PyOverflowError, PyStopIteration, PyTypeError, PyUnicodeDecodeError, PyUnicodeEncodeError,
-    PyValueError,
+    PyOverflowError, PyStopIteration, PyUnicodeDecodeError, PyUnicodeEncodeError, PyValueError,
 };
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -311,26 +310,22 @@ fn ours(raised: &PyErr, function: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> 
     let class = raised.get_type(py);
     let is = |kinds: &[Bound<'_, PyType>]| kinds.iter().any(|kind| class.is(kind));
     let text = raised.value(py).to_string();
-    let kind = if is(&[
+    if !is(&[
         py.get_type::<PyOverflowError>(),
         py.get_type::<PyStopIteration>(),
         py.get_type::<PyUnicodeEncodeError>(),
         py.get_type::<PyUnicodeDecodeError>(),
         py.get_type::<PyValueError>(),
     ]) {
-        Kind::Value
-    } else if is(&[py.get_type::<PyTypeError>()]) && text.starts_with("argument '") {
-        Kind::DType
-    } else {
         return Ok(None);
-    };
+    }
     let name: String = function.getattr("__name__")?.extract()?;
     let text = if text.is_empty() {
         class.name()?.to_string()
     } else {
         text
     };
-    let made = exception(kind, format!("{name}: {text}"));
+    let made = exception(Kind::Value, format!("{name}: {text}"));
     made.set_cause(py, Some(raised.clone_ref(py)));
     Ok(Some(made))
 }

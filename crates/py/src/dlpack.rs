@@ -416,11 +416,7 @@ pub fn overwrite(op: &str, place: &Tensor, value: &Tensor) -> PyResult<()> {
     let count = place.shape().count();
     let mut done = 0;
     while done < count {
-        let offset: isize = at
-            .iter()
-            .zip(&strides)
-            .map(|(&i, &s)| i as isize * s as isize)
-            .sum();
+        let offset: isize = at.iter().zip(&strides).map(|(&i, &s)| i as isize * s).sum();
         // SAFETY: each place within the shape lies in the tensor's memory, as does each run of `inner` elements that follow each
         // other; the source is another block. The memory is that which `__dlpack__` gives others to write to.
         unsafe {

@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_long_group_gets_no_comma_and_a_long_call_does() {
-        let sum = vec!["value_with_a_long_name"; 6].join(" + ");
+        let sum = ["value_with_a_long_name"; 6].join(" + ");
         let text = laid_out(&format!("y = ({sum}) * x"), 4);
         assert!(text.contains("(\n") && !text.contains(",\n"), "{text}");
         let text = laid_out(&format!("y = x[{sum}] * x"), 4);

@@ -237,7 +237,7 @@ fn over_batch<I: Send>(
                 }
             }
         });
-        return slots.into_iter().map(|(_, done)| done).collect();
+        return slots.into_iter().try_for_each(|(_, done)| done);
     }
     let par = if size >= LARGE {
         Par::rayon(0)
