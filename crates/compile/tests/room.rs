@@ -26,10 +26,7 @@ fn what_cannot_be_held_is_not_begun() {
         .run(&mut given)
         .expect_err("there is no room")
         .to_string();
-    assert!(
-        e.contains("at once") && e.contains("smaller batches"),
-        "{e}"
-    );
+    assert!(e.contains("in use") && e.contains("smaller batches"), "{e}");
     assert!(given[0].same(&x));
     clematis_native::set_memory_limit(4 << 30);
     assert!(plan.run(&mut given).is_ok());

@@ -221,6 +221,12 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     })?;
     // Either branch gives summaries of both, those of the other one neutral.
     let own = no.graph.outputs.len() - others.len();
+    let results = yes.graph.outputs.len() - kept.len();
+    ensure!(
+        own == results,
+        Shape,
+        "cond: one branch gives {results} results, the other {own}"
+    );
     add_neutral(&mut no.graph, own, &yes.graph.output_specs()[own..], &kept)?;
     let end = yes.graph.outputs.len();
     let specs_of_others = no.graph.output_specs().split_off(end);

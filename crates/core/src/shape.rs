@@ -406,7 +406,8 @@ mod tests {
         assert!(Shape::new(&[usize::MAX, 2]).is_err());
         assert!(Shape::new(&[1usize << 40, 1 << 40]).is_err());
         assert_eq!(Shape::new(&[1usize << 40, 0]).unwrap().count(), 0);
-        assert_eq!(Shape::new(&[1usize << 62, 6, 0]).unwrap().count(), 0);
+        // Beside an axis without elements, too: frameworks number what the others would hold.
+        assert!(Shape::new(&[1usize << 62, 6, 0]).is_err());
         assert!(Shape::new(&[1usize; 65]).is_err());
     }
 

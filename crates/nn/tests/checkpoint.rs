@@ -272,7 +272,7 @@ fn what_is_no_file_is_refused() {
         checkpoint::load(folder)
             .unwrap_err()
             .message()
-            .contains("no file")
+            .contains("a directory")
     );
     if cfg!(unix) {
         assert!(checkpoint::load("/dev/zero").is_err());

@@ -8,7 +8,10 @@ use crate::element::{Stored, by_size};
 use crate::layout::{Sizes, Strides, View, Walk, dense_strides, merge, read_run};
 use crate::{memory, parallel};
 use clematis_core::op::{Broadcast, Pad, Slice};
-use clematis_core::{Dim, Result, Shape, Spec, Tensor, bail, with_element};
+use clematis_core::{Dim, Result, Shape, Spec, Tensor, bail, interrupt, with_element};
+
+/// A copy of more elements lets the caller's other threads go on.
+const LONG: usize = 1 << 15;
 
 fn number(dim: Dim) -> isize {
     dim.value().unwrap_or(0) as isize
@@ -19,6 +22,9 @@ pub fn reshape(x: &Tensor, to: &Shape) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
     match buffer.layout().reshape(&x.shape().sizes(), &to.sizes()) {
         Some(layout) => Ok(buffer.with_layout(layout)),
+        None if x.shape().count() > LONG => {
+            interrupt::released(|| buffer::copy("reshape", &buffer, x.spec()))
+        }
         None => buffer::copy("reshape", &buffer, x.spec()),
     }
 }
