@@ -176,7 +176,7 @@ def unsupported(name):
 def test_an_array_of_no_dtype_of_ours(framework):
     x = unsupported(framework)
     for act in (lambda: cm.exp(x), lambda: cm.asarray(x), lambda: cm.add(cm.ones(2), x)):
-        with pytest.raises(cm.DTypeError, match=f"{framework} has an array of .*, which is no dtype of ours"):
+        with pytest.raises(cm.DTypeError, match=f"{framework} has an? .*array.*, which is no (dtype of ours|plain array)"):
             act()
 
 
@@ -222,9 +222,9 @@ def test_a_framework_that_raises_is_the_cause(framework, monkeypatch):
                     raise Stop("inside")
                 return super().__torch_function__(func, types, args, kwargs or {})
 
-        with pytest.raises(cm.FrameworkError, match="exp: torch raised .*Stop.*: inside") as caught:
+        # A class of the caller's own is no failure of torch.
+        with pytest.raises(Stop, match="inside"):
             cm.exp(x.as_subclass(Loud))
-        assert isinstance(caught.value.__cause__, Stop)
         return
     if framework == "jax":
         x.delete()

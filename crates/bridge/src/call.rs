@@ -4,7 +4,7 @@
 //! serves 3.11 and later.
 #![allow(unsafe_code)]
 
-use crate::error::failed;
+use crate::error::raised_by;
 use crate::load::Loaded;
 use clematis_core::Result;
 use pyo3::Borrowed;
@@ -69,7 +69,7 @@ pub fn refused<T>(loaded: &Loaded, raised: PyErr, py: Python<'_>) -> Result<Opti
     if raised.is_instance(py, refusals) && !raised.is_instance_of::<PyRecursionError>(py) {
         return Ok(None);
     }
-    Err(failed(py, loaded.name, raised))
+    Err(raised_by(py, loaded.name, raised))
 }
 
 /// Raises an exception at the next line of Python of the main thread, for those who cannot raise it themselves.

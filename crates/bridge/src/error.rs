@@ -93,6 +93,20 @@ pub fn foreign(py: Python<'_>, framework: &str, op: &Op, exception: PyErr) -> Er
     })
 }
 
+/// What a framework raised in a call of its own function; whoever called names the function in its place.
+#[cold]
+pub fn raised_by(py: Python<'_>, framework: &str, exception: PyErr) -> Error {
+    if is_own(py, &exception) {
+        return own(py, exception);
+    }
+    let (class, text) = (exception.get_type(py), exception.value(py).to_string());
+    let words = format!("{framework}: {framework} raised {class}: {text}");
+    Error::new(Kind::Foreign, words).with_source(Raised {
+        exception,
+        own: false,
+    })
+}
+
 /// Something of a framework outside of ops that failed. Ctrl-C, which came while it ran, is no failure of it.
 #[cold]
 pub fn failed(py: Python<'_>, what: &str, exception: PyErr) -> Error {

@@ -200,6 +200,11 @@ impl Trace {
         self.tensor(spec, id, None)
     }
 
+    /// Whether a value is an input of a trace that no other one is around.
+    pub fn is_outermost_input(&self, id: ValueId) -> bool {
+        self.level == 1 && self.recording().graph.inputs.iter().any(|i| i.value == id)
+    }
+
     /// Which value of this trace a tensor is, if it is one.
     pub fn id_of(self: &Arc<Self>, x: &Tensor) -> Option<ValueId> {
         match self.arg(x) {

@@ -256,7 +256,7 @@ unsafe fn called(
             Ok(Some(out)) => return out.into_ptr(),
             Err(e) => {
                 e.restore(Python::assume_attached());
-                name_the_call(&*behind);
+                name_the_call(&*behind, false);
                 return std::ptr::null_mut();
             }
         }
@@ -266,7 +266,7 @@ unsafe fn called(
         }
         let nest = NEST.load(Ordering::Acquire);
         if nest.is_null() || ffi::PyErr_ExceptionMatches(nest) == 0 {
-            name_the_call(&*behind);
+            name_the_call(&*behind, false);
             return out;
         }
         // An exception of this class says nothing but that: see `spread::nest_error`.
@@ -278,7 +278,7 @@ unsafe fn called(
 /// Makes what was raised one of our exceptions where our reading of the arguments raised it, and names the function that was
 /// called where a message names an op inside of it, which users did not write.
 #[cold]
-unsafe fn name_the_call(behind: &Behind) {
+unsafe fn name_the_call(behind: &Behind, is_bare: bool) {
     // SAFETY: an exception is set and Python is attached, as in `call`; the function lives for ever.
     unsafe {
         let py = Python::assume_attached();
@@ -291,7 +291,8 @@ unsafe fn name_the_call(behind: &Behind) {
             true => None,
             false => ours(&raised, function).unwrap_or_default(),
         };
-        if made.is_none() {
+        // What a function calls that takes functions has a name of its own.
+        if made.is_none() && !is_bare && !behind.takes_functions {
             let _ = renamed(&raised, function);
         }
         made.unwrap_or(raised).restore(py);
@@ -360,7 +361,7 @@ unsafe extern "C" fn bare_call(
         let behind = ffi::PyModule_GetState(slf).cast::<Behind>();
         let out = ((*behind).call)((*behind).owner, args, count, names);
         if out.is_null() {
-            name_the_call(&*behind);
+            name_the_call(&*behind, true);
         }
         out
     }

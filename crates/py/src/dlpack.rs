@@ -386,19 +386,13 @@ fn share_halves(
 }
 
 /// Writes one tensor of the engine into the memory of another one of the same type and shape, which all that share it see.
-pub fn overwrite(op: &str, place: &Tensor, value: &Tensor) -> PyResult<()> {
+/// Gives `false` and writes nothing where several elements are one in memory, as those of zeros may be.
+pub fn overwrite(op: &str, place: &Tensor, value: &Tensor) -> PyResult<bool> {
     let (to, size) = (buffer::concrete(place).or_raise()?, place.dtype().size());
     let sizes = place.shape().sizes();
     let strides = to.layout().strides(&sizes);
     if strides.iter().zip(&sizes).any(|(&s, &n)| s == 0 && n > 1) {
-        return Err(exception(
-            Kind::Value,
-            format!(
-                "{op}: out is {}, of which several elements are one in memory, so it cannot be written to\n  \
-                 note: give a copy of it as out",
-                place.spec()
-            ),
-        ));
+        return Ok(false);
     }
     // In row-major order, and in memory of its own where it is a view of what is written to.
     let from = buffer::of(value).or_raise()?;
@@ -432,7 +426,7 @@ pub fn overwrite(op: &str, place: &Tensor, value: &Tensor) -> PyResult<()> {
             at[axis] = 0;
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The same memory on another backend; `None` where it cannot be shared.

@@ -528,10 +528,12 @@ fn put(name: &str, result: &Object<'_>, out: &Object<'_>) -> PyResult<()> {
                 .map_err(|e| failed(py, &format!("{name}: out"), e))
                 .or_raise();
         }
-    } else if let Repr::Concrete { .. } = place.repr() {
-        return crate::dlpack::overwrite(name, &place, &value);
+    } else if let Repr::Concrete { .. } = place.repr()
+        && crate::dlpack::overwrite(name, &place, &value)?
+    {
+        return Ok(());
     }
-    // Arrays that never change: the tensor gets another one.
+    // Arrays that never change, or whose elements are one in memory: the tensor gets another one.
     PyTensor::set(own, value);
     Ok(())
 }

@@ -1,6 +1,5 @@
 """Programs as functions of a framework, handed to its own compiler where it has one."""
 
-import contextlib
 import functools
 import importlib
 import itertools
@@ -191,6 +190,23 @@ def _torch_options() -> dict[str, Any]:
     return {} if kept is None else {"guard_filter_fn": kept}
 
 
+def _is_refusal(error: BaseException) -> bool:
+    """Whether an error of compiling is the compiler's own: what a signal handler raises, say, is none."""
+    seen: list[BaseException | None] = [error]
+    while seen:
+        at = seen.pop()
+        if at is None:
+            continue
+        if isinstance(at, TimeoutError) or type(at).__module__.partition(".")[0] not in _COMPILERS:
+            return False
+        seen += [at.__cause__ or at.__context__, getattr(at, "inner_exception", None)]
+    return True
+
+
+# Whose exceptions a compiler's own are.
+_COMPILERS = ("builtins", "torch", "sympy", "subprocess", "mpmath")
+
+
 class _Torch:
     """Straight-line torch at first, then what its compiler makes of it."""
 
@@ -211,15 +227,20 @@ class _Torch:
     def _first(self, arrays: tuple[Any, ...]) -> Any:
         if self.has_loops and all(x.is_cpu for x in arrays):
             # Hundreds of short kernels: in Python what goes on between them is a tenth of the time. Not every op can be called so.
-            with contextlib.suppress(Exception):
+            try:
                 compiled = self._compiled({"cpp_wrapper": True})
                 out = compiled(*arrays)
                 self.compiled = compiled
                 return out
+            except Exception as e:
+                if not _is_refusal(e):
+                    raise
         try:
             compiled = self._compiled({})
             out = compiled(*arrays)
         except Exception as e:
+            if not _is_refusal(e):
+                raise
             # What is wrong with the arrays is wrong without a compiler, too, and is told from there.
             out = self.function(*arrays)
             self.compiled = self.function

@@ -192,7 +192,7 @@ fn lookups(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         let rows = table[0] as i128;
         let inputs = vec![
             draw.any(dtype, table)?,
-            draw.indices(DType::I32, indices, 0, rows - 1),
+            draw.indices(DType::I32, indices, -rows, rows - 1),
         ];
         push(all, known(name, Composite::Embedding {}, dtype, inputs));
     }

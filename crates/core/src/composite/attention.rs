@@ -31,7 +31,7 @@ pub fn linear(x: &Tensor, w: &Tensor, b: Option<&Tensor>) -> Result<Tensor> {
     }
 }
 
-/// Rows of a table at indices that are in range.
+/// Rows of a table at indices that are in range; negative ones count from the end.
 pub fn embedding(table: &Tensor, indices: &Tensor) -> Result<Tensor> {
     ensure!(
         table.rank() > 0,
@@ -45,7 +45,13 @@ pub fn embedding(table: &Tensor, indices: &Tensor) -> Result<Tensor> {
         "embedding: indices are integers, not {}",
         indices.spec()
     );
-    let indices = ops::cast(indices, DType::INDEX).done()?;
+    let indices = match table.shape().dims()[0].value() {
+        Some(rows) => {
+            let indices = ops::cast(indices, DType::INDEX).done()?;
+            ops::where_(ops::less(&indices, 0), &indices + rows, &indices).done()?
+        }
+        None => ops::index::in_range("embedding", indices, 0, table.shape().dims()[0])?,
+    };
     ops::index::take_unchecked(table, &indices, 0)
 }
 

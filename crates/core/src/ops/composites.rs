@@ -277,7 +277,7 @@ pub fn linear(x: impl IntoExpr, w: impl IntoExpr, b: Option<&Tensor>) -> Expr {
 pub fn embedding(table: impl IntoExpr, indices: impl IntoExpr) -> Expr {
     with2(table, indices, |table, indices| {
         let indices = match table.shape().dims().first() {
-            Some(&rows) => super::index::held_in_range("embedding", &indices, 0, rows)?,
+            Some(&rows) => super::index::checked("embedding", &indices, 0, rows)?,
             None => indices,
         };
         call(Composite::Embedding {}, &[&table, &indices]).done()

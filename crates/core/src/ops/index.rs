@@ -230,6 +230,31 @@ fn moved_to_front(indices: &Tensor, rule: Precondition, size: i64) -> Result<Ten
     super::where_(super::less(&indices, 0), &indices + size, &indices).done()
 }
 
+/// Indices of an op that moves negative ones to the front itself. An input of the outermost program stays as it is: the program
+/// does not run if it is out of range.
+pub(crate) fn checked(
+    op: &'static str,
+    indices: &Tensor,
+    axis: usize,
+    size: Dim,
+) -> Result<Tensor> {
+    let is_input = match indices.lowest().repr() {
+        Repr::Traced { trace, id, .. } => trace.is_outermost_input(*id),
+        _ => false,
+    };
+    let (true, true, Some(size)) = (is_input, indices.dtype().is_int(), size.value()) else {
+        return held_in_range(op, indices, axis, size);
+    };
+    let rule = Precondition::Index {
+        op,
+        axis,
+        size,
+        wraps: true,
+    };
+    require(indices, rule)?;
+    Ok(indices.clone())
+}
+
 /// The same for ops that have no meaning of their own for other indices: these stay inside also in a program that is going to
 /// fail.
 pub(crate) fn held_in_range(
