@@ -22,8 +22,10 @@ import time
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 BACKENDS = ("native", "numpy", "torch", "jax", "tensorflow")
-# Frameworks with threads of their own do not survive a fork; what they say of it is theirs.
-FORKING = ("native", "numpy", "torch")
+# Frameworks with threads of their own do not survive a fork: a child of torch waits for OpenMP's without end.
+FORKING = ("native", "numpy")
+# Between a call and its result on these nothing but our own code and Python runs: no signal is lost.
+STRICT = ("native", "numpy")
 # A process that has made no call for so long stands still.
 STILL = 60.0
 
@@ -86,6 +88,9 @@ def stress(name, seconds, threads, seed):
     PROGRAM = cm.jit(lambda x: cm.tanh(x) + 1)
     READY[:] = dict.fromkeys(("native", "numpy", name))
     work(cm, np, name, random.Random(seed))
+    # torch imports its compiler at the third run: an import that a signal interrupts keeps Python's lock of the module.
+    for _ in range(4):
+        PROGRAM(cm.ones((3, 3)).to(name))
     counts = dict.fromkeys(("calls", "forks", "tasks", "sent", "raised"), 0)
     faults, lock, end = [], threading.Lock(), time.monotonic() + seconds
     moved = [time.monotonic()]
@@ -158,8 +163,6 @@ def stress(name, seconds, threads, seed):
                 signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.0002, 0.01))
                 while counts["sent"] == sent:
                     work(cm, np, name, draw)
-                if counts["raised"] < counts["sent"]:
-                    raise AssertionError("a signal was lost")
             except Stop:
                 counts["raised"] += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -208,6 +211,8 @@ def stress(name, seconds, threads, seed):
         raise faults[0]
     if any(thread.is_alive() for thread in running):
         raise AssertionError("a thread stands still")
+    if name in STRICT and counts["raised"] != counts["sent"]:
+        raise AssertionError(f"{counts['sent'] - counts['raised']} signals were lost")
     return counts
 
 
