@@ -130,6 +130,13 @@ pub fn own(py: Python<'_>, exception: PyErr) -> Error {
     })
 }
 
+/// Whether an error is an exception of the caller's own, or of a signal.
+pub fn is_own_error(error: &Error) -> bool {
+    std::error::Error::source(error)
+        .and_then(|s| s.downcast_ref::<Raised>())
+        .is_some_and(|raised| raised.own)
+}
+
 /// The same where the failure is an error of ours already.
 pub fn unless_error<T>(py: Python<'_>, result: Result<T>) -> PyResult<Option<T>> {
     let error = match result {

@@ -3,7 +3,9 @@
 use crate::arguments;
 use crate::array::{self, Foreign};
 use crate::call::{Arguments, Keywords, raise_soon};
-use crate::error::{Raised, failed, foreign, is_own, own, unless_error, unless_failed};
+use crate::error::{
+    Raised, failed, foreign, is_own, is_own_error, own, unless_error, unless_failed,
+};
 use crate::load::{self, Loaded};
 use crate::peek::Reader;
 use crate::plain::is_usual;
@@ -424,7 +426,7 @@ impl Framework {
         let made = self.upload(py, loaded, &Host::scalar(value, dtype)?);
         // A compiler's stand-ins for arrays cannot be made of bytes, but by ops they can.
         match (made, &loaded.full, &loaded.dtypes[dtype as usize]) {
-            (Err(e), Some(full), Some(object)) => {
+            (Err(e), Some(full), Some(object)) if !is_own_error(&e) => {
                 let call = || -> PyResult<Bound<'py, PyAny>> {
                     let keywords = PyDict::new(py);
                     keywords.set_item("value", arguments::number(py, value)?)?;

@@ -200,8 +200,8 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     otherwise: impl FnOnce(&T) -> Result<O>,
 ) -> Result<O> {
     // With a value at hand only the chosen branch is run.
-    if let Ok(value) = predicate.item() {
-        return if value.as_bool() {
+    if ops::index::has_values(predicate) {
+        return if predicate.item()?.as_bool() {
             then(x)
         } else {
             otherwise(x)

@@ -3,9 +3,11 @@
 use super::{PyTensor, moved};
 use crate::error::{OrRaise, exception};
 use crate::operand::{Call, give, numpy_number, operand, try_operand};
+use clematis_core::jit::has_values;
 use clematis_core::op::ScatterKind;
 use clematis_core::ops::{At, Subscript};
 use clematis_core::{DType, Kind, Result, Tensor, backend, ops};
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
@@ -71,14 +73,21 @@ fn part(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
         };
         return Ok(Subscript::Array(x));
     }
-    if let Ok(index) = key.call_method0("__index__") {
-        return Ok(Subscript::At(At::Place(place(&index)?)));
+    match key.call_method0("__index__") {
+        Ok(index) => return Ok(Subscript::At(At::Place(place(&index)?))),
+        Err(e) if is_no_index(&e, key.py()) => {}
+        Err(e) => return Err(e),
     }
     let class = key.get_type();
     Err(exception(
         Kind::Index,
         format!("index: {} cannot be an index", class.name()?),
     ))
+}
+
+/// Whether an object cannot be an index: it has no such method, or refuses.
+fn is_no_index(raised: &PyErr, py: Python<'_>) -> bool {
+    raised.is_instance_of::<PyTypeError>(py) || raised.is_instance_of::<PyAttributeError>(py)
 }
 
 fn place(x: &Bound<'_, PyAny>) -> PyResult<i64> {
@@ -97,7 +106,7 @@ fn place(x: &Bound<'_, PyAny>) -> PyResult<i64> {
 /// One truth for the whole tensor: all of it is written, or nothing.
 fn put_by_truth(mask: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let mut y = ops::cast(y, x.dtype()).done()?;
-    if mask.item().is_ok_and(|v| !v.as_bool()) {
+    if has_values(mask.lowest()) && !mask.item()?.as_bool() {
         // What is not written must fit nonetheless.
         ops::broadcast_to(&y, x.shape().insert(0, 0usize)).done()?;
         return Ok(x.clone());
