@@ -92,16 +92,19 @@ def run(module: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
         frame.routes = routes(module, own if own is not None else Container())
     tracker = _tracker(module, info, asked, outer)
     frame.tracker = tracker
+    scope: Any = None
     if outer is None and module._moves_arguments and any(type(x) is not _core.Tensor for x in (*args, *kwargs.values())):
         backend = backend_of_tree(own if own is not None else info.v)
         args, kwargs = moved((args, kwargs), backend)
         if backend not in (None, _core.current_backend()):
             # A list of numbers becomes a tensor where the module is, and so does what the call makes.
-            frame.backend = _core.backend(backend)
+            scope = _core.backend(backend)
     token = RUNNING.set(frame)
     try:
-        if frame.backend is not None:
-            frame.backend.__enter__()
+        if scope is not None:
+            scope.__enter__()
+            # Only a scope that was entered is left.
+            frame.backend = scope
         if info.hooks:
             args, kwargs = before(module, info.hooks, args, kwargs)
         if tracker is None:
