@@ -24,9 +24,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 BACKENDS = ("native", "numpy", "torch", "jax", "tensorflow")
 # Frameworks with threads of their own do not survive a fork: a child of torch waits for OpenMP's without end.
 FORKING = ("native", "numpy")
-# tensorflow goes on with an exception pending where a handler raises inside its conversion of arrays (Python says
-# "SystemError: returned a result with an exception set"), and may end the process.
-SIGNALLED = ("native", "numpy", "torch", "jax")
+# Frameworks that a handler's exception can damage get no signals. tensorflow goes on with the exception pending where it is raised
+# inside its conversion of arrays (Python says "SystemError: returned a result with an exception set"), and may end the process.
+# jax's caches keep the entry of a call that such an exception ended: later calls raise "RecursionError: Recursively calling".
+SIGNALLED = ("native", "numpy", "torch")
 # Between a call and its result on these nothing but our own code and Python runs: no signal is lost.
 STRICT = ("native", "numpy")
 # A process that has made no call for so long stands still.
