@@ -12,6 +12,7 @@ pub mod linalg;
 pub mod linear;
 pub mod reduce;
 pub mod shape;
+pub mod special;
 
 use crate::array::Array;
 use crate::compare::Tolerance;
@@ -96,6 +97,8 @@ pub struct Case {
     pub tolerance: Tolerance,
     /// How derivatives are checked.
     pub derivative: Derivative,
+    /// Whether it is about infinities and NaNs, which backends may be known to treat otherwise.
+    pub special: bool,
 }
 
 impl Case {
@@ -115,6 +118,7 @@ impl Case {
             expect: Expect::Values(Arc::new(reference)),
             tolerance: Tolerance::each(0.0),
             derivative: Derivative::default(),
+            special: false,
         }
     }
 
@@ -173,6 +177,12 @@ impl Case {
         self
     }
 
+    /// About infinities and NaNs, where derivatives are not defined.
+    pub fn special(mut self) -> Case {
+        self.special = true;
+        self.without_derivatives()
+    }
+
     /// Without second derivatives.
     pub fn kinked(mut self) -> Case {
         self.derivative.smooth = false;
@@ -221,6 +231,7 @@ pub fn cases() -> Result<Vec<Case>> {
     control::add(&mut all)?;
     composite::add(&mut all)?;
     layer::add(&mut all)?;
+    special::add(&mut all)?;
     // References see what backends see.
     for case in &mut all {
         for x in &mut case.inputs {

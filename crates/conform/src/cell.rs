@@ -161,7 +161,7 @@ impl Cell {
     /// A row of a run as a cell: values among the ops, derivatives among the gradients.
     pub fn of(runner: &Runner, unit: &Unit, row: Row) -> Cell {
         let dashboard = match row.check {
-            Check::Forward | Check::Subnormal => Dashboard::Ops,
+            Check::Forward | Check::Subnormal | Check::Special => Dashboard::Ops,
             _ => Dashboard::Gradients,
         };
         let backend = runner.backend();

@@ -14,7 +14,7 @@ pub struct Limit {
     /// The element types; none: all of them.
     #[serde(default)]
     pub dtypes: Vec<String>,
-    /// What fails: forward, subnormal, vjp, jvp, second; none: all of them.
+    /// What fails: forward, subnormal, special, vjp, jvp, second; none: all of them.
     #[serde(default)]
     pub what: Vec<String>,
     /// Why.

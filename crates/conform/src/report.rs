@@ -12,6 +12,8 @@ pub enum Check {
     Forward,
     /// Values that are or come from numbers below the smallest normal one, which some processors' settings make zero.
     Subnormal,
+    /// Values of infinities and NaNs where a formula of several steps, not one rounding, decides them.
+    Special,
     /// Reverse mode.
     Vjp,
     /// Forward mode.
@@ -22,9 +24,10 @@ pub enum Check {
 
 impl Check {
     /// All of them.
-    pub const ALL: [Check; 5] = [
+    pub const ALL: [Check; 6] = [
         Check::Forward,
         Check::Subnormal,
+        Check::Special,
         Check::Vjp,
         Check::Jvp,
         Check::Second,
@@ -35,6 +38,7 @@ impl Check {
         match self {
             Check::Forward => "forward",
             Check::Subnormal => "subnormal",
+            Check::Special => "special",
             Check::Vjp => "vjp",
             Check::Jvp => "jvp",
             Check::Second => "second",

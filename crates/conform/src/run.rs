@@ -83,7 +83,13 @@ impl Runner {
     pub fn checks(&self) -> &'static [Check] {
         match self.against {
             None => &Check::ALL,
-            Some(_) => &[Check::Forward, Check::Subnormal, Check::Vjp, Check::Jvp],
+            Some(_) => &[
+                Check::Forward,
+                Check::Subnormal,
+                Check::Special,
+                Check::Vjp,
+                Check::Jvp,
+            ],
         }
     }
 
@@ -159,7 +165,11 @@ impl Runner {
 
     fn case(&self, case: &Case) -> Vec<Finding> {
         let mut subnormal = Outcome::None;
-        let mut findings = vec![Finding::timed(Check::Forward, || {
+        let check = match case.special {
+            true => Check::Special,
+            false => Check::Forward,
+        };
+        let mut findings = vec![Finding::timed(check, || {
             let both = guarded(|| forward(self.backend, case));
             let both = both.map(|found| found.map_err(|e| e.to_string()));
             match both {

@@ -141,30 +141,32 @@ fn specials(dtype: DType) -> Vec<Num> {
     reals.iter().map(|&v| Num::real(v)).collect()
 }
 
-fn unary(all: &mut Vec<Case>, u: Unary, dtype: DType) -> Result<()> {
+/// A case of a function of one operand.
+pub(super) fn single(name: String, u: Unary, dtype: DType, x: Array) -> Case {
     let out = u.gives().dtype(dtype);
-    let case = |name: String, x: Array| {
-        let run = move |x: &[Array]| -> Result<Vec<Array>> {
-            let values: Option<Vec<Num>> = x[0]
-                .values
-                .iter()
-                .map(|&v| reference::unary(u, dtype, v))
-                .collect();
-            let values = values.ok_or_else(|| missing(u.name(), dtype))?;
-            Ok(vec![Array::new(out, &x[0].shape, values)])
-        };
-        let mut tolerance = units(dtype);
-        if matches!(u, Unary::Lgamma | Unary::Digamma) {
-            // Both go through zero, where the series of the reference have an absolute error.
-            tolerance.floor = 4.0;
-            tolerance.signed_zeros = false;
-        }
-        Case::new(name, Op::Unary(u), dtype, vec![x], run).within(tolerance)
+    let run = move |x: &[Array]| -> Result<Vec<Array>> {
+        let values: Option<Vec<Num>> = x[0]
+            .values
+            .iter()
+            .map(|&v| reference::unary(u, dtype, v))
+            .collect();
+        let values = values.ok_or_else(|| missing(u.name(), dtype))?;
+        Ok(vec![Array::new(out, &x[0].shape, values)])
     };
+    let mut tolerance = units(dtype);
+    if matches!(u, Unary::Lgamma | Unary::Digamma) {
+        // Both go through zero, where the series of the reference have an absolute error.
+        tolerance.floor = 4.0;
+        tolerance.signed_zeros = false;
+    }
+    Case::new(name, Op::Unary(u), dtype, vec![x], run).within(tolerance)
+}
+
+fn unary(all: &mut Vec<Case>, u: Unary, dtype: DType) -> Result<()> {
     for shape in SHAPES {
         let name = format!("{} {dtype}{}", u.name(), shown(shape));
         let x = Draw::new(&name).array(dtype, shape, u.domain(), 0)?;
-        let mut one = case(name, x);
+        let mut one = single(name, u, dtype, x);
         match u {
             Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => one = one.flat(),
             Unary::Sign if !dtype.is_complex() => one = one.flat(),
@@ -192,36 +194,38 @@ fn unary(all: &mut Vec<Case>, u: Unary, dtype: DType) -> Result<()> {
         let n = values.len();
         let x = Array::new(dtype, &[n], values).rounded()?;
         let name = format!("{} {dtype} specials", u.name());
-        push(all, case(name, x).without_derivatives());
+        push(all, single(name, u, dtype, x).without_derivatives());
     }
     Ok(())
 }
 
-fn binary(all: &mut Vec<Case>, b: Binary, dtype: DType) -> Result<()> {
+/// A case of a function of two operands.
+pub(super) fn pair(name: String, b: Binary, dtype: DType, x: Array, y: Array) -> Case {
     let out = b.gives().dtype(dtype);
-    let case = |name: String, x: Array, y: Array| {
-        let run = move |x: &[Array]| -> Result<Vec<Array>> {
-            let shape = broadcast(&x[0].shape, &x[1].shape);
-            let mut found = true;
-            let result = Array::from_fn(out, &shape, |at| {
-                let value = reference::binary(b, dtype, x[0].spread(at), x[1].spread(at));
-                found &= value.is_some();
-                value.unwrap_or(Num::Whole(0))
-            });
-            if found {
-                Ok(vec![result])
-            } else {
-                Err(missing(b.name(), dtype))
-            }
-        };
-        Case::new(name, Op::Binary(b), dtype, vec![x, y], run).within(units(dtype))
+    let run = move |x: &[Array]| -> Result<Vec<Array>> {
+        let shape = broadcast(&x[0].shape, &x[1].shape);
+        let mut found = true;
+        let result = Array::from_fn(out, &shape, |at| {
+            let value = reference::binary(b, dtype, x[0].spread(at), x[1].spread(at));
+            found &= value.is_some();
+            value.unwrap_or(Num::Whole(0))
+        });
+        if found {
+            Ok(vec![result])
+        } else {
+            Err(missing(b.name(), dtype))
+        }
     };
+    Case::new(name, Op::Binary(b), dtype, vec![x, y], run).within(units(dtype))
+}
+
+fn binary(all: &mut Vec<Case>, b: Binary, dtype: DType) -> Result<()> {
     for (p, q) in PAIRS {
         let name = format!("{} {dtype}{}{}", b.name(), shown(p), shown(q));
         let mut draw = Draw::new(&name);
         let x = draw.array(dtype, p, b.domain(), 0)?;
         let y = draw.array(dtype, q, b.domain(), 1)?;
-        let mut one = case(name, x, y);
+        let mut one = pair(name, b, dtype, x, y);
         match b {
             // The order is a whole number.
             Binary::Polygamma => one = one.deriving(|d| d.constants = vec![0]),
@@ -245,7 +249,7 @@ fn binary(all: &mut Vec<Case>, b: Binary, dtype: DType) -> Result<()> {
         let x = Array::new(dtype, &[n, 1], values.clone()).rounded()?;
         let y = Array::new(dtype, &[n], values).rounded()?;
         let name = format!("{} {dtype} specials", b.name());
-        push(all, case(name, x, y).without_derivatives());
+        push(all, pair(name, b, dtype, x, y).without_derivatives());
     }
     Ok(())
 }

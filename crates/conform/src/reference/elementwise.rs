@@ -125,7 +125,12 @@ pub fn binary(b: Binary, dtype: DType, x: Num, y: Num) -> Option<Num> {
             let (z, w) = (x.c(), y.c());
             Num::Inexact(match b {
                 Binary::Sub => z - w,
+                Binary::Div if w.norm() == 0.0 => C::new(z.re / 0.0, z.im / 0.0),
                 Binary::Div => z * w.conj() / w.norm_sqr(),
+                // Whatever the base: also where its logarithm is infinite.
+                Binary::Pow if w.norm() == 0.0 => C::new(1.0, 0.0),
+                Binary::Pow if z.norm() == 0.0 && w.re > 0.0 => C::new(0.0, 0.0),
+                Binary::Pow if z.norm() == 0.0 => C::new(f64::NAN, f64::NAN),
                 Binary::Pow => (z.ln() * w).exp(),
                 _ => return None,
             })
