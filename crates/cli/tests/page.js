@@ -22,7 +22,7 @@ try {
   choose("search", "TANH");
   look(rows().join() === "test_atanh,test_tanh" || rows().join() === "test_tanh", "search: " + rows());
   choose("search", "nothing like this");
-  look(place("table").textContent.includes("No test fits"), "an empty table says so");
+  look(place("table").textContent.includes("No test matches"), "an empty table says so");
   choose("search", "");
   choose("state", "3");
   look(rows().join() === "test_sinh", "state: " + rows());
