@@ -119,7 +119,7 @@ fn safetensors(data: &[u8]) {
         .collect();
     let structure = reader.into_structure();
     let again = path.with_file_name("again.safetensors");
-    match checkpoint::save_nest(&again, &structure, &pairs) {
+    match checkpoint::save_structure(&again, &structure, &pairs) {
         Ok(()) => {
             let back = checkpoint::load(&again).expect("what was written is read");
             assert_eq!(back.tensors.len(), pairs.len());
@@ -203,7 +203,7 @@ fn manifest(data: &[u8]) {
         }
         2 => {
             let _ = clematis_conform::Cell::recover(text);
-            let _ = clematis_conform::history::Past::read(text);
+            let _ = clematis_conform::history::PastRun::read(text);
         }
         _ => {
             let _ = clematis::Dim::parse(text);

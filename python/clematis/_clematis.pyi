@@ -634,7 +634,7 @@ def _write_source(request: Any) -> Any:
     """Writes a program as code; request and answer are JSON."""
 
 def abs(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """the distance from zero
+    """the absolute value
 
 >>> cm.abs(cm.asarray([-2, 0, 3]))
 Tensor([2, 0, 3], int32, native)
@@ -642,7 +642,7 @@ Tensor([2, 0, 3], int32, native)
 Tensor([5.0], float32, native)"""
 
 def absolute(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """the distance from zero
+    """the absolute value
 
 >>> cm.abs(cm.asarray([-2, 0, 3]))
 Tensor([2, 0, 3], int32, native)
@@ -757,7 +757,7 @@ Tensor([0, 1, 2, 3], int32, native)
 Tensor([ 1.0, 1.25,  1.5, 1.75], float32, native)"""
 
 def arctan2(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """the angle of the point that lies the second to the right and the first up
+    """the angle of the point with coordinates x (second operand) and y (first operand)
 
 >>> cm.atan2(cm.asarray([1.0, 1.0]), cm.asarray([0.0, -1.0]))
 Tensor([ 1.5708, 2.35619], float32, native)"""
@@ -825,7 +825,7 @@ def atan(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 Tensor([     0.0, 0.785398], float32, native)"""
 
 def atan2(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """the angle of the point that lies the second to the right and the first up
+    """the angle of the point with coordinates x (second operand) and y (first operand)
 
 >>> cm.atan2(cm.asarray([1.0, 1.0]), cm.asarray([0.0, -1.0]))
 Tensor([ 1.5708, 2.35619], float32, native)"""
@@ -943,7 +943,7 @@ def bitwise_invert(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 Tensor([255,   0], uint8, native)"""
 
 def bitwise_left_shift(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """bits moved up by y; 0 when y is the width or more
+    """bits shifted left by y; 0 when y is the width or more
 
 >>> cm.shift_left(cm.asarray([1, 5]), 2)
 Tensor([ 4, 20], int32, native)"""
@@ -961,7 +961,7 @@ def bitwise_or(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: 
 Tensor([14, 15], int32, native)"""
 
 def bitwise_right_shift(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """bits moved down by y, keeping the sign
+    """bits shifted right by y, keeping the sign
 
 >>> cm.shift_right(cm.asarray([20, -20]), 2)
 Tensor([ 5, -5], int32, native)"""
@@ -1413,7 +1413,7 @@ def floor_divide(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out
 Tensor([ 3, -4], int32, native)"""
 
 def fmod(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """what division towards zero leaves, with x's sign; an integer by zero gives 0
+    """the remainder of division towards zero, with x's sign; an integer by zero gives 0
 
 >>> cm.fmod(cm.asarray([7, -7]), 3)
 Tensor([ 1, -1], int32, native)"""
@@ -1606,7 +1606,7 @@ def isinf(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 Tensor([False,  True, False], bool, native)"""
 
 def isnan(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """whether it is not a number
+    """whether it is NaN
 
 >>> cm.isnan(cm.asarray([1.0, cm.inf, cm.nan]))
 Tensor([False, False,  True], bool, native)"""
@@ -2039,7 +2039,7 @@ Tensor([3.0, 4.0, 5.0, 4.0], float32, native)
 Tensor([3.0, 4.0, 5.0, 4.0], float32, native)"""
 
 def polygamma(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """the derivative of digamma at the second, of the order that the first says, a whole number
+    """the derivative of digamma at the second operand, of the order given by the first, a whole number
 
 >>> cm.polygamma(1, cm.asarray([1.0, 2.0]))
 Tensor([ 1.64493, 0.644934], float32, native)"""
@@ -2135,7 +2135,7 @@ def relu6(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 Tensor([0.0, 2.0, 6.0], float32, native)"""
 
 def remainder(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """what floor_divide leaves, with y's sign; an integer by zero gives 0
+    """the remainder of floor_divide, with y's sign; an integer by zero gives 0
 
 >>> cm.remainder(cm.asarray([7, -7]), 3)
 Tensor([1, 2], int32, native)"""
@@ -2181,7 +2181,7 @@ def roll(x: _T | builtins.complex, /, shift: Any, *, axis: int | Sequence[int] |
 Tensor([3, 1, 2], int32, native)"""
 
 def round(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """rounded to the nearest, halves to even
+    """rounded to the nearest, ties to even
 
 >>> cm.round(cm.asarray([0.5, 1.5, 2.6]))
 Tensor([0.0, 2.0, 3.0], float32, native)"""
@@ -2251,13 +2251,13 @@ def set_backend(name: str, /) -> None:
 'native'"""
 
 def shift_left(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """bits moved up by y; 0 when y is the width or more
+    """bits shifted left by y; 0 when y is the width or more
 
 >>> cm.shift_left(cm.asarray([1, 5]), 2)
 Tensor([ 4, 20], int32, native)"""
 
 def shift_right(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any = None) -> _T:
-    """bits moved down by y, keeping the sign
+    """bits shifted right by y, keeping the sign
 
 >>> cm.shift_right(cm.asarray([20, -20]), 2)
 Tensor([ 5, -5], int32, native)"""

@@ -88,7 +88,7 @@ def test_to_another_element_type(backend):
     assert x.to("int32").dtype == cm.int32
     assert x.to(cm.float64).dtype == cm.float64
     assert x.to(np.dtype("float16")).dtype == cm.float16
-    with pytest.raises(cm.BackendError, match="no backend is called `nowhere`"):
+    with pytest.raises(cm.BackendError, match="unknown backend `nowhere`"):
         x.to("nowhere")
 
 
@@ -246,4 +246,4 @@ def test_the_environment_names_the_backend():
 
     assert run("numpy").stdout.strip() == "numpy"
     assert run("").stdout.strip() == "native"
-    assert "no backend is called `nowhere`" in run("nowhere").stderr
+    assert "unknown backend `nowhere`" in run("nowhere").stderr

@@ -273,7 +273,7 @@ def test_a_list_of_numbers_is_an_array(backend):
     assert cm.jvp(lambda x: x**2, ([1.0, 2.0],), ([1.0, 0.0],))[1].tolist() == [2.0, 0.0]
     value, back = cm.execute_with_gradients(square, [1.0, 2.0])
     assert value.tolist() == 5.0 and back.tolist() == [2.0, 4.0]
-    with pytest.raises(cm.DTypeError, match="grad: the argument is i"):
+    with pytest.raises(cm.DTypeError, match="grad: expected floats or complex numbers to differentiate, the argument is i"):
         cm.grad(square)([1, 2])
     # A nest with an array in it stays a nest.
     back = cm.grad(lambda x: x[0] ** 2 * x[1])([cm.asarray(3.0), 2.0])
@@ -510,7 +510,7 @@ def test_messages_name_what_was_called(backend, loss):
     with pytest.raises(cm.ShapeError, match=f"^{loss}: "):
         getattr(cm, loss)(cm.ones((2, 3)), cm.ones((4, 5)))
     if "entropy" in loss:
-        with pytest.raises(cm.DTypeError, match=f"^{loss}: takes real numbers"):
+        with pytest.raises(cm.DTypeError, match=f"^{loss}: expected real numbers"):
             getattr(cm, loss)(cm.ones(2), cm.ones(2, dtype=Z))
     for f in (cm.grad, cm.value_and_grad, cm.jac, cm.hessian):
         with pytest.raises(cm.DTypeError, match=f"^{f.__name__}: a function was expected, not int"):

@@ -131,9 +131,9 @@ def test_vjp_jvp_linearize(backend):
     out, push = cm.linearize(f, x, y)
     close(push(cm.zeros(2), cm.ones(2))["m"], [1, 2])
     close(push(cm.ones(2), cm.zeros(2))["s"], np.cos([1, 2]))
-    with pytest.raises(cm.ShapeError, match=r"vjp: a cotangent of f32\[3\] for an output of f32\[2\]"):
+    with pytest.raises(cm.ShapeError, match=r"vjp: got a cotangent of f32\[3\] for an output of f32\[2\]"):
         pull({"m": cm.ones(3), "s": cm.zeros(2)})
-    with pytest.raises(cm.ArgumentError, match="jvp: 1 tangents for 2 inputs"):
+    with pytest.raises(cm.ArgumentError, match="jvp: got 1 tangents for 2 inputs"):
         push(cm.ones(2))
 
 
@@ -216,11 +216,11 @@ def test_custom_rules_that_do_not_fit(backend):
 
 def test_refusals(backend):
     x = cm.asarray([1.0, 2.0])
-    with pytest.raises(cm.DTypeError, match="grad: `` is i32|grad: .*i32.* only floats"):
+    with pytest.raises(cm.DTypeError, match="grad: expected floats or complex numbers to differentiate, .* is i32"):
         cm.grad(lambda x: cm.sum(x))(cm.asarray([1, 2]))
-    with pytest.raises(cm.ShapeError, match=r"grad: the result is f32\[2\], but one element is differentiated"):
+    with pytest.raises(cm.ShapeError, match=r"grad: expected a result of one element, got f32\[2\]"):
         cm.grad(lambda x: x * 2)(x)
-    with pytest.raises(cm.DTypeError, match=r"grad: the result is .*, not a real float"):
+    with pytest.raises(cm.DTypeError, match=r"grad: expected a real float result, got .*"):
         cm.grad(lambda x: cm.sum(x > 0))(x)
     with pytest.raises(TypeError):
         cm.grad(3)

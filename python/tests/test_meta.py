@@ -220,7 +220,7 @@ def test_refusals(backend):
         cm.reptile_step({"x": cm.asarray(1.0)}, INNER, variables(False), 1, RATE)
     with pytest.raises(cm.StructureError, match="there is no `q` among"):
         cm.fomaml_step(batch(), INNER, OUTER, variables(False), 1, RATE, inner_v="q", batched=False)
-    with pytest.raises(cm.ShapeError, match="one element is differentiated"):
+    with pytest.raises(cm.ShapeError, match="one element"):
         cm.fomaml_step(batch(), lambda data, v: v.w, None, variables(False), 1, RATE, batched=False)
     with pytest.raises(TypeError):
         cm.fomaml_step(batch(), INNER, OUTER, variables(False), 1, inner_learning_rate=RATE)

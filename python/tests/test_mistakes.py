@@ -62,12 +62,12 @@ CASES = {
     "a tensor whose trace is closed": (
         lambda: leaked() + 1,
         cm.TraceError,
-        "add: an operand outlived the function that was traced; return it from there instead",
+        "add: leaked tracer: an operand outlived the traced function; return it from there instead",
     ),
     "a closed trace without values": (
         lambda: leaked_from_map() * 2,
         cm.TraceError,
-        "mul: an operand outlived the function that was traced; return it from there instead",
+        "mul: leaked tracer: an operand outlived the traced function; return it from there instead",
     ),
     "many differentiated": (lambda: cm.grad(lambda x: x)(two()), cm.ShapeError, None),
     "integers differentiated": (lambda: cm.grad(cm.sum)(cm.asarray([1, 2])), cm.DTypeError, None),
@@ -259,7 +259,7 @@ def test_every_exception_is_also_a_builtin():
 
 
 def test_unknown_backends():
-    words = "no backend is called `mxnet`\n  note: there are: native, numpy, torch, jax, tensorflow"
+    words = "unknown backend `mxnet`\n  note: available: native, numpy, torch, jax, tensorflow"
     with pytest.raises(cm.BackendError, match=words):
         cm.backend("mxnet")
     with pytest.raises(cm.BackendError):

@@ -118,8 +118,8 @@ def test_one_hot_of_an_index_out_of_range_is_zeros(backend):
 
 WEIGHTS = {
     "weights sum to 0": [0.0, 0.0, 0.0],
-    "a weight of NaN": [np.nan, 1.0, 1.0],
-    "a weight of -1": [-1.0, 1.0, 1.0],
+    "expected non-negative finite weights, got NaN": [np.nan, 1.0, 1.0],
+    "expected non-negative finite weights, got -1": [-1.0, 1.0, 1.0],
 }
 
 
@@ -137,7 +137,7 @@ def test_weights_of_multinomial_are_refused_eagerly_and_compiled(backend, what, 
 def test_drawing_more_than_there_are_without_replacement_is_refused(backend):
     f = lambda w: cm.multinomial(3, 2, probs=w, replace=False, seed=1)
     for g in (f, cm.jit(f, compiler=False)):
-        with pytest.raises(cm.ArgumentError, match="2 without putting back of 1"):
+        with pytest.raises(cm.ArgumentError, match="at least 2 categories with positive weight to draw without replacement, got 1"):
             g(cm.asarray(np.array([[0.0, 0.0, 1.0]])))
 
 
@@ -304,5 +304,5 @@ def test_sizes_beyond_memory_are_refused_also_where_there_is_no_element(backend)
     assert cm.tile(cm.zeros((2, 0)), 2**62).shape == (2, 0)
     assert cm.zeros((2**31, 0)).shape == (2**31, 0)
     for f in (lambda: cm.zeros((0, 2**62)), lambda: cm.broadcast_to(cm.zeros((0, 1)), (0, 2**62))):
-        with pytest.raises(cm.ShapeError, match="more elements than can be numbered"):
+        with pytest.raises(cm.ShapeError, match="has too many elements"):
             f()

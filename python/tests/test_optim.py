@@ -352,7 +352,7 @@ def test_a_rate_that_is_none_is_refused(lr):
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: cm.optim.Adam(beta1=1.0), "beta1 is from 0 to less than 1, not 1"),
+        (lambda: cm.optim.Adam(beta1=1.0), "expected beta1 in \\[0, 1\\), got 1"),
         (lambda: cm.optim.Adam(beta2=-0.1), "beta2"),
         (lambda: cm.optim.Adam(epsilon=-1), "epsilon"),
         (lambda: cm.optim.Adam(beta1="much"), "beta1 is a number"),

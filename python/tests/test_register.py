@@ -22,9 +22,9 @@ def broken(**changes):
 
 def test_it_is_a_backend_like_others():
     assert cm.backends()[-1] == "sixth"
-    with pytest.raises(cm.BackendError, match="`sixth` is there already"):
+    with pytest.raises(cm.BackendError, match="`sixth` is already registered"):
         cm.register_backend("sixth", sixth)
-    with pytest.raises(cm.BackendError, match="`numpy` is there already"):
+    with pytest.raises(cm.BackendError, match="`numpy` is already registered"):
         cm.register_backend("numpy", sixth)
 
 
@@ -113,5 +113,5 @@ def test_a_module_that_cannot_be_one():
     assert isinstance(caught.value.__cause__, AttributeError)
     with pytest.raises(TypeError):
         cm.register_backend("empty", object())
-    with pytest.raises(cm.BackendError, match="no backend is called `empty`"):
+    with pytest.raises(cm.BackendError, match="unknown backend `empty`"):
         cm.backend("empty")

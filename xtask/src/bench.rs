@@ -1,14 +1,14 @@
-//! Measurements of ours beside the peers'.
+//! Benchmarks of Clematis and its baselines.
 
 use crate::{Failure, Outcome, python, shell, suggest};
 
 struct Bench {
     name: &'static str,
-    /// The file that must exist, so that a missing one is named rather than cargo's target list.
+    /// The file that must exist, so that a missing one is reported by name.
     source: &'static str,
     /// What cargo builds or runs first.
     cargo: &'static [&'static [&'static str]],
-    /// Measures the peers, and ours in turns with them where it can; needs the wheel.
+    /// The script that measures the baselines, interleaved with Clematis where possible; needs the wheel.
     front: &'static str,
 }
 
@@ -44,7 +44,7 @@ const BENCHES: &[Bench] = &[
                 "--example",
                 "bench_train",
             ],
-            // A peer in Rust, built here alone: no test and no lint waits for it.
+            // A baseline in Rust, built only here, so that tests and lint do not wait for it.
             &[
                 "build",
                 "--release",
@@ -71,7 +71,7 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(shell::run(python::command("python", &args))?)
 }
 
-/// The named benchmark, `kernels` if the first argument is an option or absent, and what is passed on.
+/// The named benchmark, `kernels` if the first argument is an option or absent, and the remaining arguments.
 fn choose(args: &[String]) -> Result<(&'static Bench, &[String]), Failure> {
     let (name, rest) = match args.split_first() {
         Some((first, rest)) if !first.starts_with('-') => (first.as_str(), rest),
@@ -87,7 +87,7 @@ fn choose(args: &[String]) -> Result<(&'static Bench, &[String]), Failure> {
     let names = BENCHES.iter().map(|bench| bench.name);
     let hint = match suggest::nearest(name, names.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", names.collect::<Vec<_>>().join(", ")),
+        None => format!("available: {}", names.collect::<Vec<_>>().join(", ")),
     };
     Err(Failure::Usage(format!("no benchmark `{name}`; {hint}")))
 }

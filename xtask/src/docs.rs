@@ -1,4 +1,4 @@
-//! The API documentation, and the pages that are printed by the code itself.
+//! Builds the API documentation and the generated pages.
 
 use crate::{Outcome, shell};
 
@@ -8,7 +8,7 @@ struct Page {
     args: &'static [&'static str],
 }
 
-/// Generated pages; a test of the command line says when one is stale.
+/// Generated pages; a test of the command line fails when one is stale.
 const PAGES: &[Page] = &[Page {
     path: "docs/ops.md",
     args: &["ops", "--markdown"],
@@ -16,7 +16,7 @@ const PAGES: &[Page] = &[Page {
 
 pub fn run() -> Outcome {
     let mut doc = shell::cargo(&["doc", "--workspace", "--no-deps"]);
-    // A broken link in the documentation is an error, not something to scroll past.
+    // Broken links in the documentation are errors.
     doc.env("RUSTDOCFLAGS", "-D warnings");
     shell::run(doc)?;
     for page in PAGES {

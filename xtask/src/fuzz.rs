@@ -1,7 +1,7 @@
 //! Coverage-guided fuzzing: `cargo xtask fuzz [--hours N] [--target T]`.
 //!
 //! Needs a nightly toolchain and `cargo install cargo-fuzz`. New inputs are kept in `target/fuzz/corpus`, crashes in
-//! `target/fuzz/artifacts`; what is worth keeping moves to `fuzz/corpus`, which the tests replay.
+//! `target/fuzz/artifacts`; inputs worth keeping are moved to `fuzz/corpus`, which the tests replay.
 
 use std::path::Path;
 use std::process::Command;
@@ -39,12 +39,13 @@ fn command(root: &Path, target: &str, seconds: u64) -> Result<Command, String> {
     }
     let mut fuzz = Command::new("cargo");
     fuzz.current_dir(root);
-    // The code under test has no unsafe of its own: bounds and overflow are checked without a sanitizer, which costs half.
+    // The code under test has no unsafe: bounds and overflow are checked without a sanitizer, which would halve the
+    // speed.
     fuzz.args(["+nightly", "fuzz", "run", "-s", "none", target]);
     fuzz.arg(&kept).arg(root.join("fuzz/corpus").join(target));
     fuzz.arg("--");
     fuzz.arg(format!("-max_total_time={seconds}"));
-    // Single inputs are measured by the target itself; these end a run that the target cannot.
+    // The target itself limits time and memory per input; these limits end a run that the target cannot.
     fuzz.args(["-timeout=20", "-rss_limit_mb=2048", "-max_len=16384"]);
     fuzz.arg(format!("-artifact_prefix={}/", artifacts.display()));
     Ok(fuzz)

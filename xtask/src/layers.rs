@@ -1,7 +1,6 @@
-//! Who may know whom: crates, the modules of the core, and where `unsafe` may stand.
+//! Checks dependencies between crates, between modules of the core, and the list of files that may contain `unsafe`.
 //!
-//! Owns the three tables below. A new crate gets a row here in the same change
-//! that creates it; without one the check fails and says so.
+//! Owns the three tables below. A new crate needs a row here; without one the check fails and says so.
 
 mod modules;
 
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Outcome, shell, source};
 
-/// Each crate of ours and those of ours its library may depend on. Tests and examples may see more.
+/// The crates of the workspace, each with those its library may depend on. Tests and examples may depend on more.
 const CRATES: &[(&str, &[&str])] = &[
     ("clematis-core", &[]),
     ("clematis-derive", &[]),
@@ -58,24 +57,23 @@ const CRATES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Foreign crates that only some of ours may name: Python stays out of everything else.
+/// External crates that only some of ours may depend on: Python stays out of all others.
 const RESERVED: &[(&str, &[&str])] = &[("pyo3", &["clematis-bridge", "clematis-py"])];
 
 /// The only files that may contain `unsafe`.
 const UNSAFE: &[&str] = &[
-    // Vectorcall, which PyO3 does not offer under the stable interface of 3.11, and the count of owners.
+    // Vectorcall, which PyO3 does not offer under the stable ABI of 3.11, and reference counts.
     "crates/bridge/src/call.rs",
-    // Arrays of numpy and torch read in C.
+    // Reads arrays of numpy and torch through C.
     "crates/bridge/src/peek.rs",
     "crates/bridge/src/peek/numpy.rs",
     "crates/bridge/src/peek/torch.rs",
     "crates/core/src/host.rs",
-    // Calls a peer's kernel directly, to measure beside ours.
-    // A cell that a model checker watches.
+    // A cell that loom watches.
     "crates/models/tests/models.rs",
     "crates/native/src/buffer.rs",
     "crates/native/src/element.rs",
-    // Kernels promise that their tasks write different elements.
+    // Kernels whose tasks write disjoint elements.
     "crates/native/src/kernel/conv/phased.rs",
     "crates/native/src/kernel/conv/phased/filter.rs",
     "crates/native/src/kernel/conv/plain.rs",
@@ -103,11 +101,11 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/simd/panel.rs",
     "crates/native/src/simd/slide.rs",
     "crates/native/src/simd/tile.rs",
-    // A C function that carries data, which PyO3 has no way to make.
+    // A C function with data, which PyO3 cannot create.
     "crates/py/src/callable.rs",
-    // Capsules of C structures.
+    // DLPack capsules.
     "crates/py/src/dlpack.rs",
-    // The tensor inside a Python object, read where it lies.
+    // The tensor inside a Python object, read in place.
     "crates/py/src/tensor/object.rs",
     "python/src/allocator.rs",
 ];
@@ -132,7 +130,7 @@ pub fn run() -> Outcome {
     Err(format!("layers:\n  {}", faults.join("\n  ")).into())
 }
 
-/// Each package of the workspace with the names it depends on, tests left out.
+/// Each package of the workspace with its dependencies, without dev dependencies.
 fn dependencies(metadata: &str) -> Result<BTreeMap<String, Vec<String>>, String> {
     let wrong = |what: &str| format!("cargo metadata: {what}");
     let value: Value = serde_json::from_str(metadata).map_err(|e| wrong(&e.to_string()))?;
@@ -193,7 +191,7 @@ fn unsafe_faults(root: &Path) -> Result<Vec<String>, String> {
         let code = source::code(&shell::read(&path)?);
         if let Some(at) = source::occurrences(&code, "unsafe").next() {
             let line = source::line(&code, at);
-            faults.push(format!("{name}:{line}: unsafe may not stand here"));
+            faults.push(format!("{name}:{line}: unsafe is not allowed in this file"));
         }
     }
     Ok(faults)

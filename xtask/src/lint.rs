@@ -1,8 +1,8 @@
-//! The checks that run no code of ours: formatting, clippy, layers, sizes.
+//! The static checks: formatting, clippy, layers, sizes.
 
 use crate::{Failure, Outcome, layers, shell, sizes};
 
-/// Runs all checks, also after one has failed, so that one run tells everything.
+/// Runs all checks, even after one has failed, so that one run reports everything.
 pub fn run() -> Outcome {
     let checks = [
         command(&["fmt", "--all", "--check"]),

@@ -1,8 +1,7 @@
-//! `cargo xtask VERB`: the one tool of this repository.
+//! `cargo xtask COMMAND`: the development tool of this repository.
 //!
-//! Owns the list of verbs and how a failure becomes an exit code: 0 when all is
-//! well, 1 when a check failed, 2 when the command line was not understood.
-//! Each verb lives in a file of its own name.
+//! Owns the list of commands and the exit codes: 0 for success, 1 for a failed check, 2 for an invalid command line.
+//! Each command is in a file of its own name.
 
 mod bench;
 mod docs;
@@ -23,22 +22,22 @@ mod test;
 
 use std::process::ExitCode;
 
-/// Why a verb did not succeed.
+/// Why a command failed.
 #[derive(Debug, PartialEq, Eq)]
 enum Failure {
-    /// The command line was not understood.
+    /// Invalid command line.
     Usage(String),
     /// A check or a command failed.
     Check(String),
-    /// A check failed and has already said all there is to say.
-    Told,
+    /// A check failed and has already printed its report.
+    Reported,
 }
 
 impl Failure {
     fn message(self) -> String {
         match self {
             Failure::Usage(message) | Failure::Check(message) => message,
-            Failure::Told => "failed, see above".into(),
+            Failure::Reported => "failed, see above".into(),
         }
     }
 }
@@ -51,74 +50,74 @@ impl From<String> for Failure {
 
 type Outcome = Result<(), Failure>;
 
-struct Verb {
+struct Task {
     name: &'static str,
     meaning: &'static str,
     run: fn(&[String]) -> Outcome,
 }
 
-const VERBS: &[Verb] = &[
-    Verb {
+const TASKS: &[Task] = &[
+    Task {
         name: "setup",
         meaning: "check the tools, make the Python environment from its lock, build the wheel into it",
         run: |args| none(args).and_then(|()| setup::run()),
     },
-    Verb {
+    Task {
         name: "lock",
-        meaning: "pin the Python packages anew",
+        meaning: "update the lock file of the Python packages",
         run: |args| none(args).and_then(|()| Ok(python::lock()?)),
     },
-    Verb {
+    Task {
         name: "test",
         meaning: "everything CI runs: lint, every test and example in Rust and Python, the matrix; --all: all of it; --deep: Miri and sanitizers",
         run: test::run,
     },
-    Verb {
+    Task {
         name: "targets",
         meaning: "check that the library compiles for Linux, macOS and Windows, on x86-64 and aarch64",
         run: |args| none(args).and_then(|()| targets::run()),
     },
-    Verb {
+    Task {
         name: "rows",
         meaning: "the functional rows on every backend, and their dashboards; --full: all examples",
         run: rows::run,
     },
-    Verb {
+    Task {
         name: "bench",
         meaning: "measure: bench [kernels|dispatch|train] [ARGUMENTS PASSED ON...]",
         run: bench::run,
     },
-    Verb {
+    Task {
         name: "soak",
-        meaning: "train for 30 minutes in 2 GiB and see that memory stays flat; --seconds N: for so long",
+        meaning: "train for 30 minutes in 2 GiB and check that memory stays constant; --seconds N: another duration",
         run: soak::run,
     },
-    Verb {
+    Task {
         name: "fuzz",
-        meaning: "feed files of every kind, guided by coverage; --hours N in all, --target NAME for one kind",
+        meaning: "coverage-guided fuzzing of the file formats; --hours N in total, --target NAME for one format",
         run: fuzz::run,
     },
-    Verb {
+    Task {
         name: "lint",
         meaning: "formatting, clippy with warnings denied, layers, sizes",
         run: |args| none(args).and_then(|()| lint::run()),
     },
-    Verb {
+    Task {
         name: "layers",
-        meaning: "which crate and which module may know which, and where unsafe may stand",
+        meaning: "check dependencies between crates and modules, and where unsafe is allowed",
         run: |args| none(args).and_then(|()| layers::run()),
     },
-    Verb {
+    Task {
         name: "sizes",
-        meaning: "no source file over 800 lines; those over 400 are named",
+        meaning: "no source file over 800 lines; those over 400 are listed",
         run: |args| none(args).and_then(|()| sizes::run()),
     },
-    Verb {
+    Task {
         name: "stubs",
-        meaning: "write the type stubs of the Python package anew",
+        meaning: "regenerate the type stubs of the Python package",
         run: |args| none(args).and_then(|()| Ok(python::stubs()?)),
     },
-    Verb {
+    Task {
         name: "docs",
         meaning: "build the API documentation and regenerate the generated pages",
         run: |args| none(args).and_then(|()| docs::run()),
@@ -132,7 +131,7 @@ fn main() -> ExitCode {
         .collect();
     match dispatch(&args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Told) => ExitCode::from(1),
+        Err(Failure::Reported) => ExitCode::from(1),
         Err(Failure::Check(message)) => {
             eprintln!("xtask: {message}");
             ExitCode::from(1)
@@ -146,39 +145,41 @@ fn main() -> ExitCode {
 
 fn dispatch(args: &[String]) -> Outcome {
     let Some((name, rest)) = args.split_first() else {
-        return Err(Failure::Usage(format!("a verb is missing\n\n{}", usage())));
+        return Err(Failure::Usage(format!("missing command\n\n{}", usage())));
     };
     if matches!(name.as_str(), "help" | "-h" | "--help") {
         println!("{}", usage());
         return Ok(());
     }
-    match VERBS.iter().find(|verb| verb.name == name) {
-        Some(verb) => (verb.run)(rest),
+    match TASKS.iter().find(|task| task.name == name) {
+        Some(task) => (task.run)(rest),
         None => {
-            let names = VERBS.iter().map(|verb| verb.name);
+            let names = TASKS.iter().map(|task| task.name);
             let hint = match suggest::nearest(name, names) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => usage(),
             };
-            Err(Failure::Usage(format!("no verb `{name}`\n\n{hint}")))
+            Err(Failure::Usage(format!(
+                "unknown command `{name}`\n\n{hint}"
+            )))
         }
     }
 }
 
-/// Most verbs take no arguments; an argument that would be ignored is a mistake worth naming.
+/// Most commands take no arguments; an argument that would be ignored is reported.
 fn none(args: &[String]) -> Outcome {
     match args.first() {
         None => Ok(()),
         Some(arg) => Err(Failure::Usage(format!(
-            "`{arg}` is not understood here: this verb takes no arguments"
+            "unexpected argument `{arg}`: this command takes no arguments"
         ))),
     }
 }
 
 fn usage() -> String {
-    let mut text = String::from("usage: cargo xtask VERB\n");
-    for verb in VERBS {
-        text.push_str(&format!("\n  {:<7} {}", verb.name, verb.meaning));
+    let mut text = String::from("usage: cargo xtask COMMAND\n");
+    for task in TASKS {
+        text.push_str(&format!("\n  {:<7} {}", task.name, task.meaning));
     }
     text
 }
@@ -192,11 +193,11 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_verb_is_a_usage_failure_with_a_suggestion() {
+    fn an_unknown_command_is_a_usage_failure_with_a_suggestion() {
         let Err(Failure::Usage(message)) = run(&["tets"]) else {
             panic!("expected a usage failure");
         };
-        assert!(message.contains("no verb `tets`"));
+        assert!(message.contains("unknown command `tets`"));
         assert!(message.contains("did you mean `test`?"));
     }
 
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_lists_every_verb() {
-        assert!(VERBS.iter().all(|verb| usage().contains(verb.name)));
+    fn usage_lists_every_command() {
+        assert!(TASKS.iter().all(|task| usage().contains(task.name)));
     }
 }

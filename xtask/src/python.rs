@@ -1,4 +1,4 @@
-//! The Python environment: made from one lock file, with the wheel of this tree in it.
+//! The Python environment: created from one lock file, with the wheel of this tree.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use crate::shell;
 
 /// Every package with its version and hashes.
 const LOCK: &str = "python/requirements.lock";
-/// What the lock is made from.
+/// The requirements from which the lock file is made.
 const WISHES: &str = "python/requirements.in";
-/// Where the wheel's sources are.
+/// The folders of the wheel's sources.
 const SOURCES: &[&str] = &["crates", "python/src", "python/clematis"];
 const MANIFESTS: &[&str] = &[
     "Cargo.toml",
@@ -24,7 +24,7 @@ fn folder() -> PathBuf {
     shell::root().join(".venv")
 }
 
-/// A program of the environment.
+/// The path of a program in the environment.
 pub fn program(name: &str) -> PathBuf {
     if cfg!(windows) {
         folder().join("Scripts").join(format!("{name}.exe"))
@@ -33,23 +33,24 @@ pub fn program(name: &str) -> PathBuf {
     }
 }
 
-/// A command of the environment, at the root.
+/// A command in the environment, run at the root.
 pub fn command(name: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program(name));
     command
         .args(args)
         .current_dir(shell::root())
         .env("VIRTUAL_ENV", folder())
-        // Frameworks are quiet and stay off accelerators.
+        // Silences frameworks and keeps them off accelerators.
         .env("TF_CPP_MIN_LOG_LEVEL", "3")
         .env("JAX_PLATFORMS", "cpu")
         .env("CUDA_VISIBLE_DEVICES", "")
-        // Virtual machines name matrix instructions (AMX) that they do not let a process use, and oneDNN dies of it.
+        // Some virtual machines announce matrix instructions (AMX) that processes may not use, and oneDNN crashes on
+        // them.
         .env("ONEDNN_MAX_CPU_ISA", "AVX512_CORE");
     command
 }
 
-/// Makes whatever is missing or old: the environment, the packages, the wheel.
+/// Creates or updates the environment, the packages and the wheel as needed.
 pub fn set_up() -> Result<(), String> {
     let wanted = fingerprint(&[shell::root().join(LOCK)])?;
     if stamp("packages") != Some(wanted) {
@@ -78,7 +79,7 @@ fn packages() -> Result<(), String> {
     ))
 }
 
-/// The installer, which the lock names too, so that it is there from then on.
+/// The installer, which is in the lock file too.
 fn installer() -> Result<(), String> {
     if program("uv").is_file() {
         return Ok(());
@@ -116,7 +117,7 @@ fn wheel() -> Result<(), String> {
     ))?;
     let wheels = shell::files(&built, &["whl"])?;
     let [wheel] = &wheels[..] else {
-        return Err(format!("{out} holds {} wheels, not one", wheels.len()));
+        return Err(format!("expected one wheel in {out}, got {}", wheels.len()));
     };
     let wheel = wheel.to_string_lossy();
     shell::run(command(
@@ -133,7 +134,7 @@ fn wheel() -> Result<(), String> {
     ))
 }
 
-/// Pins the newest versions that fit.
+/// Updates the lock file to the newest compatible versions.
 pub fn lock() -> Result<(), String> {
     if !program("python").is_file() {
         packages()?;
@@ -158,7 +159,7 @@ pub fn lock() -> Result<(), String> {
     ))
 }
 
-/// What writes the type stubs.
+/// The script that writes the type stubs.
 const STUBS: &str = "python/tools/stubs.py";
 
 /// Writes the type stubs of the package.
@@ -167,7 +168,7 @@ pub fn stubs() -> Result<(), String> {
     shell::run(command("python", &[STUBS, "python/clematis"]))
 }
 
-/// The package as type checkers see it: the stubs are those that would be written now, and fit the module.
+/// Type-checks the package: the stubs must be up to date and match the module.
 pub fn check_types() -> Result<(), String> {
     let fresh = shell::root().join("target/stubs");
     std::fs::create_dir_all(&fresh)
@@ -178,12 +179,12 @@ pub fn check_types() -> Result<(), String> {
         let kept = shell::root().join("python/clematis").join(name);
         if shell::read(&file)? != shell::read(&kept)? {
             return Err(format!(
-                "{} is old; `cargo xtask stubs` writes it",
+                "{} is stale; run `cargo xtask stubs`",
                 kept.display()
             ));
         }
     }
-    // The modules that have a stub file: of the whole package it would import every framework at once.
+    // Only modules with a stub file: checking the whole package would import every framework.
     let args = [
         "-m",
         "mypy.stubtest",
@@ -196,7 +197,7 @@ pub fn check_types() -> Result<(), String> {
     shell::run(command("python", &args))
 }
 
-/// A Python that the environment can be made of.
+/// A Python from which the environment can be created.
 fn base() -> Result<String, String> {
     let asks = "import sys; sys.exit(0 if sys.version_info >= (3, 11) else 1)";
     ["python3.11", "python3", "python"]
@@ -208,7 +209,7 @@ fn base() -> Result<String, String> {
                 .is_ok_and(|out| out.status.success())
         })
         .map(String::from)
-        .ok_or_else(|| "Python 3.11 or later is needed, and none was found".into())
+        .ok_or_else(|| "Python 3.11 or later is required, and was not found".into())
 }
 
 fn wheel_sources() -> Result<Vec<PathBuf>, String> {
@@ -222,7 +223,7 @@ fn wheel_sources() -> Result<Vec<PathBuf>, String> {
             ],
         )?);
     }
-    // What only tests read does not change the wheel.
+    // Files that only tests read do not change the wheel.
     files.retain(|f| {
         !f.components()
             .any(|c| c.as_os_str() == "tests" || c.as_os_str() == "examples")
@@ -230,7 +231,7 @@ fn wheel_sources() -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// A number that changes when one of the files does.
+/// A hash of the files' contents.
 fn fingerprint(files: &[PathBuf]) -> Result<u64, String> {
     let mut hasher = DefaultHasher::new();
     for file in files {

@@ -1,7 +1,7 @@
-//! Undefined behaviour and data races: Miri over scalar code, the thread sanitizer over kernels at the base vector level.
+//! Undefined behaviour and data races: Miri on scalar code, the thread sanitizer on kernels at the base SIMD level.
 //!
-//! Both need a nightly toolchain. Where there is none, that is said and the rest goes on. The model checker's part, `clematis-models`,
-//! needs none and runs with all tests.
+//! Both need a nightly toolchain; without one a message says so and the rest goes on. The loom models in
+//! `clematis-models` need none and run with all tests.
 
 use std::process::Command;
 
@@ -12,17 +12,18 @@ struct Step {
     name: &'static str,
     args: &'static [&'static str],
     env: &'static [(&'static str, &'static str)],
-    /// What the nightly toolchain needs for it.
+    /// The component of the nightly toolchain that it needs.
     component: &'static str,
 }
 
-/// Leaks are the pool's threads, which live as long as the process; the clock and the environment are the machine's.
+/// Leaks are ignored because the pool's threads live as long as the process; isolation is off for the clock and the
+/// environment.
 const MIRI: &[(&str, &str)] = &[(
     "MIRIFLAGS",
     "-Zmiri-ignore-leaks -Zmiri-disable-isolation -Zmiri-permissive-provenance",
 )];
 
-/// With every ordinary run: what compiles in a minute.
+/// Runs with every `cargo xtask test`: takes about a minute.
 const SHORT: &[Step] = &[Step {
     name: "miri: threads of the engine",
     args: &["miri", "test", "--package", "clematis-models", "--lib"],
@@ -106,7 +107,7 @@ const DEEP: &[Step] = &[
     },
 ];
 
-/// Runs the short form, or all of it. Gives how many steps passed, and says what failed.
+/// Runs the short form, or everything. Returns the number of steps that passed, and adds failures to `faults`.
 pub fn run(deep: bool, faults: &mut Vec<String>) -> usize {
     let steps: Vec<&Step> = match deep {
         true => SHORT.iter().chain(DEEP).collect(),
@@ -126,7 +127,7 @@ pub fn run(deep: bool, faults: &mut Vec<String>) -> usize {
     passed
 }
 
-/// Why the nightly toolchain has no such component.
+/// An error if the nightly toolchain lacks a component.
 fn there(component: &str) -> Result<(), String> {
     let mut list = Command::new("rustup");
     list.args(["component", "list", "--toolchain", "nightly", "--installed"]);
@@ -144,7 +145,7 @@ fn there(component: &str) -> Result<(), String> {
 }
 
 fn command(step: &Step) -> Command {
-    // The variables by which cargo passes on its own toolchain would win over the nightly one.
+    // The variables by which cargo passes on its own toolchain would override the nightly one.
     let mut command = Command::new("rustup");
     command
         .args(["run", "nightly", "cargo"])

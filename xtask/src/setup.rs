@@ -1,4 +1,4 @@
-//! What the machine has, measured against what the repository needs, and the Python environment made from the lock.
+//! Checks the installed tools, and creates the Python environment from the lock file.
 
 use std::process::Command;
 
@@ -54,7 +54,7 @@ fn asked(program: &str, args: &[&str]) -> Result<String, String> {
     shell::output(command)
 }
 
-/// The pinned version in the text of `rust-toolchain.toml`.
+/// The pinned version in `rust-toolchain.toml`.
 fn channel(text: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once('=')?;
@@ -62,7 +62,7 @@ fn channel(text: &str) -> Option<String> {
     })
 }
 
-/// The first word that looks like `1.95.0`, as major and minor number.
+/// The first word that looks like `1.95.0`, as major and minor version.
 fn version(text: &str) -> Option<(u32, u32)> {
     text.split_whitespace().find_map(|word| {
         let mut parts = word.split('.');

@@ -1,33 +1,33 @@
-//! Running other programs from the repository's root, and walking its files.
+//! Runs other programs from the repository root, and lists files.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The repository's root: the folder above this crate.
+/// The repository root: the folder above this crate.
 pub fn root() -> PathBuf {
-    // Cargo sets the variable for `cargo run`, and then it is right even if the checkout was moved after the build.
+    // Cargo sets the variable for `cargo run`; it is correct even if the checkout was moved after the build.
     let own = std::env::var_os("CARGO_MANIFEST_DIR")
         .unwrap_or_else(|| OsString::from(env!("CARGO_MANIFEST_DIR")));
     let own = PathBuf::from(own);
     own.parent().map(Path::to_path_buf).unwrap_or(own)
 }
 
-/// A `cargo` command at the root, of the same toolchain that runs this tool.
+/// A `cargo` command at the root, with the same toolchain as this tool.
 pub fn cargo<S: AsRef<str>>(args: &[S]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command
         .args(args.iter().map(|arg| arg.as_ref()))
         .current_dir(root())
-        // The crates that speak to Python are built for any Python, so none is looked for.
+        // The crates that use Python are built for the stable ABI, so no interpreter is needed.
         .env("PYO3_NO_PYTHON", "1")
         .env("PYO3_BUILD_EXTENSION_MODULE", "1");
     command
 }
 
-/// How a command reads on a command line, for messages.
+/// A command as text, for messages.
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut words = vec![
@@ -45,7 +45,7 @@ pub fn shown(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Runs a command with our own terminal; an error names the command and how it ended.
+/// Runs a command in our terminal; an error names the command and its exit status.
 pub fn run(mut command: Command) -> Result<(), String> {
     let name = shown(&command);
     eprintln!("> {name}");
@@ -56,7 +56,7 @@ pub fn run(mut command: Command) -> Result<(), String> {
     }
 }
 
-/// Runs a command, hands each line of its output to `see` and shows it as well. True if it succeeded.
+/// Runs a command, passes each line of its output to `see` and prints it too. Returns whether it succeeded.
 pub fn watch(mut command: Command, mut see: impl FnMut(&str)) -> Result<bool, String> {
     let name = shown(&command);
     eprintln!("> {name}");
@@ -65,7 +65,7 @@ pub fn watch(mut command: Command, mut see: impl FnMut(&str)) -> Result<bool, St
         .spawn()
         .map_err(|error| format!("`{name}` could not be started: {error}"))?;
     if let Some(out) = child.stdout.take() {
-        // Tests may print anything, so lines are bytes first and text as far as they are text.
+        // Tests may print anything, so lines are bytes first, decoded lossily.
         for line in BufReader::new(out).split(b'\n') {
             let line = line.map_err(|error| format!("`{name}`: output not readable: {error}"))?;
             let line = String::from_utf8_lossy(&line);
@@ -79,7 +79,7 @@ pub fn watch(mut command: Command, mut see: impl FnMut(&str)) -> Result<bool, St
     Ok(status.success())
 }
 
-/// What a command prints, or an error with what it said.
+/// The output of a command, or an error with its output.
 pub fn output(mut command: Command) -> Result<String, String> {
     let name = shown(&command);
     let out = command
@@ -121,13 +121,13 @@ pub fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, String>
     Ok(found)
 }
 
-/// A file's text, or an error that names it.
+/// Reads a text file; an error names it.
 pub fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path)
         .map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }
 
-/// A path as it reads from the root, with forward slashes everywhere.
+/// A path relative to the root, with forward slashes.
 pub fn relative(path: &Path, root: &Path) -> String {
     let path = path.strip_prefix(root).unwrap_or(path);
     let parts: Vec<_> = path

@@ -1,4 +1,4 @@
-//! File sizes: 800 lines is the limit, 400 is where one begins to think of splitting.
+//! Checks file sizes: 800 lines is the limit; over 400 a split is suggested.
 
 use crate::{Outcome, shell};
 
@@ -33,7 +33,7 @@ pub fn run() -> Outcome {
 #[derive(Debug, PartialEq, Eq)]
 struct Report {
     files: usize,
-    /// Over the soft limit, within the hard one; longest first.
+    /// Over the soft limit, within the hard limit; longest first.
     long: Vec<(usize, String)>,
     over: Vec<(usize, String)>,
 }

@@ -1,10 +1,10 @@
-//! Training for a long time: `cargo xtask soak [--seconds N]`.
+//! Soak test, a long training run: `cargo xtask soak [--seconds N]`.
 
 use std::process::Command;
 
 use crate::{Failure, Outcome, shell};
 
-/// As long as a release is tried.
+/// The duration for a release.
 const SECONDS: u64 = 30 * 60;
 
 pub fn run(args: &[String]) -> Outcome {
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_is_half_an_hour_unless_told() {
+    fn the_default_is_half_an_hour() {
         let words = |text: &str| {
             text.split_whitespace()
                 .map(String::from)

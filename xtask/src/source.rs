@@ -1,9 +1,9 @@
-//! Rust source as far as the checks need it: text without comments, strings and tests.
+//! Lexes Rust source for the checks: blanks comments and strings, removes tests.
 //!
-//! Not a parser. It knows enough of the lexical grammar that a word in a comment
-//! or a brace in a string is never mistaken for code.
+//! Not a parser. It knows enough of the lexical grammar that a word in a comment or a brace in a string is never
+//! mistaken for code.
 
-/// The text with comments and the contents of literals replaced by spaces; lines keep their numbers.
+/// The text with comments and the contents of literals replaced by spaces; line numbers are preserved.
 pub fn code(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -34,7 +34,7 @@ fn line_comment(chars: &[char], at: usize) -> usize {
     at + rest.iter().position(|&c| c == '\n').unwrap_or(rest.len())
 }
 
-/// Block comments nest.
+/// Block comments are nested.
 fn block_comment(chars: &[char], at: usize) -> usize {
     let (mut i, mut depth) = (at, 0usize);
     while i < chars.len() {
@@ -73,7 +73,7 @@ fn raw_string(chars: &[char], at: usize) -> Option<usize> {
     Some(close.map_or(chars.len(), |i| i + 1 + hashes))
 }
 
-/// A quote begins a character if it is escaped or closed after one; otherwise it begins a lifetime.
+/// A quote starts a character literal if it is escaped or closed after one character; otherwise it starts a lifetime.
 fn is_char_literal(chars: &[char], at: usize) -> bool {
     chars.get(at + 1) == Some(&'\\') || chars.get(at + 2) == Some(&'\'')
 }
@@ -93,14 +93,14 @@ pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The word at the start of the text, without leading space; empty if there is none.
+/// The word at the start of the text, after leading space; may be empty.
 pub fn word(text: &str) -> &str {
     let text = text.trim_start();
     let end = text.find(|c| !is_word(c)).unwrap_or(text.len());
     &text[..end]
 }
 
-/// Where `wanted` stands in the code as a word of its own.
+/// Positions of `wanted` as a whole word.
 pub fn occurrences<'a>(code: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> + 'a {
     code.match_indices(wanted).map(|(at, _)| at).filter(|&at| {
         let before = code[..at].chars().next_back();
@@ -114,7 +114,7 @@ pub fn line(code: &str, at: usize) -> usize {
     code[..at].matches('\n').count() + 1
 }
 
-/// Code (from [`code`]) without its `#[cfg(test)]` modules; lines keep their numbers.
+/// Code (from [`code`]) without its `#[cfg(test)]` modules; line numbers are preserved.
 pub fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut out = String::with_capacity(code.len());
@@ -130,7 +130,7 @@ pub fn without_tests(code: &str) -> String {
     out
 }
 
-/// The length of the module that begins the text, `mod x { … }` or `mod x;`.
+/// The length of the module at the start of the text, `mod x { … }` or `mod x;`.
 fn test_module(text: &str) -> Option<usize> {
     let head = text.trim_start();
     let head = head.strip_prefix("pub(crate)").unwrap_or(head);

@@ -1,6 +1,6 @@
-//! The nearest known word to one that was mistyped.
+//! Suggests a known word for a mistyped one.
 
-/// The candidate with the fewest edits from `word`, if that is few enough to be a likely slip.
+/// The candidate with the smallest edit distance from `word`, if it is small enough to be a likely typo.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .map(|name| (edits(word, name), name))
@@ -9,7 +9,7 @@ pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
+/// The edit distance: insertions, deletions, substitutions and transpositions that change `a` into `b`.
 fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     // rows[i][j]: edits from the first i characters of a to the first j of b.
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_word() {
+    fn a_typo_finds_its_word() {
         let words = ["setup", "test", "bench", "lint", "docs"];
         assert_eq!(nearest("tets", words.into_iter()), Some("test"));
         assert_eq!(nearest("doc", words.into_iter()), Some("docs"));

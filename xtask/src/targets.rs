@@ -1,10 +1,10 @@
-//! Whether the library compiles for the machines that people have, without one of each at hand.
+//! Checks that the library compiles for other targets.
 
 use std::process::Command;
 
 use crate::{Outcome, shell};
 
-/// What is checked: `cargo check` needs a target's standard library and no linker.
+/// The targets: `cargo check` needs a target's standard library but no linker.
 const TARGETS: &[&str] = &[
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
@@ -13,50 +13,54 @@ const TARGETS: &[&str] = &[
     "x86_64-pc-windows-gnu",
 ];
 
-/// How a target fared.
+/// The result for a target.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+enum Status {
     Good,
-    /// rustup could not add it, for this reason.
-    NotThere(String),
+    /// rustup could not add it, with the reason.
+    Unavailable(String),
     Bad,
 }
 
 pub fn run() -> Outcome {
-    let mut fates = Vec::new();
+    let mut statuses = Vec::new();
     for target in TARGETS {
-        fates.push((*target, check(target)));
+        statuses.push((*target, check(target)));
     }
-    println!("{}", table(&fates));
-    match fates.iter().any(|(_, fate)| *fate == Fate::Bad) {
+    println!("{}", table(&statuses));
+    match statuses.iter().any(|(_, status)| *status == Status::Bad) {
         true => Err("targets: some do not compile, see above".to_string().into()),
         false => Ok(()),
     }
 }
 
-fn check(target: &str) -> Fate {
+fn check(target: &str) -> Status {
     let mut add = Command::new("rustup");
     add.args(["target", "add", target])
         .current_dir(shell::root());
     if let Err(reason) = shell::output(add) {
-        return Fate::NotThere(reason);
+        return Status::Unavailable(reason);
     }
     let args = ["check", "--package", "clematis", "--target", target];
     match shell::run(shell::cargo(&args)) {
-        Ok(()) => Fate::Good,
-        Err(_) => Fate::Bad,
+        Ok(()) => Status::Good,
+        Err(_) => Status::Bad,
     }
 }
 
-fn table(fates: &[(&str, Fate)]) -> String {
-    let width = fates.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+fn table(statuses: &[(&str, Status)]) -> String {
+    let width = statuses
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
     let mut lines = Vec::new();
-    for (name, fate) in fates {
-        let said = match fate {
-            Fate::Good => "compiles".to_string(),
-            Fate::Bad => "does not compile".to_string(),
-            // The last line of what rustup says is the reason; the rest is progress.
-            Fate::NotThere(reason) => {
+    for (name, status) in statuses {
+        let said = match status {
+            Status::Good => "compiles".to_string(),
+            Status::Bad => "does not compile".to_string(),
+            // The last line of rustup's output is the reason; the rest is progress.
+            Status::Unavailable(reason) => {
                 let last = reason.lines().rfind(|line| !line.trim().is_empty());
                 format!("not checked: {}", last.unwrap_or("rustup failed").trim())
             }
@@ -72,15 +76,15 @@ mod tests {
 
     #[test]
     fn the_table_says_what_was_not_checked_and_why() {
-        let fates = [
-            ("a", Fate::Good),
-            ("bcd", Fate::Bad),
+        let statuses = [
+            ("a", Status::Good),
+            ("bcd", Status::Bad),
             (
                 "ef",
-                Fate::NotThere("info: syncing\nerror: no network\n".into()),
+                Status::Unavailable("info: syncing\nerror: no network\n".into()),
             ),
         ];
         let expected = "a    compiles\nbcd  does not compile\nef   not checked: error: no network";
-        assert_eq!(table(&fates), expected);
+        assert_eq!(table(&statuses), expected);
     }
 }

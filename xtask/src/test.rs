@@ -1,4 +1,4 @@
-//! Everything CI runs, ending in one line that says how much passed.
+//! Runs everything that CI runs, and prints one line with the total.
 
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub fn run(args: &[String]) -> Outcome {
     end(total, &faults)
 }
 
-/// Miri and sanitizers, the short form or all of it; a step counts as one.
+/// Miri and sanitizers, the short form or everything; a step counts as one test.
 fn sanitized(faults: &mut Vec<String>, deep: bool) -> Count {
     let before = faults.len();
     let passed = sanitize::run(deep, faults);
@@ -60,7 +60,7 @@ fn sanitized(faults: &mut Vec<String>, deep: bool) -> Count {
     }
 }
 
-/// The faults, then one line that says how much passed.
+/// Prints the failures, then one line with the total.
 fn end(total: Count, faults: &[String]) -> Outcome {
     for fault in faults {
         eprintln!("{fault}");
@@ -69,11 +69,11 @@ fn end(total: Count, faults: &[String]) -> Outcome {
     if total.failed == 0 {
         Ok(())
     } else {
-        Err(Failure::Told)
+        Err(Failure::Reported)
     }
 }
 
-/// `cargo test` over the workspace: unit, property, integration and doc tests.
+/// `cargo test` for the workspace: unit, property, integration and doc tests.
 fn tests(faults: &mut Vec<String>) -> Result<Count, String> {
     let mut count = Count::default();
     let args = ["test", "--workspace", "--no-fail-fast"];
@@ -84,13 +84,13 @@ fn tests(faults: &mut Vec<String>) -> Result<Count, String> {
     })?;
     if !good {
         faults.push("`cargo test --workspace` failed".into());
-        // A test that does not build, or a process that dies, has no line of its own.
+        // A test that does not build, or a process that crashes, has no result line.
         count.failed = count.failed.max(1);
     }
     Ok(count)
 }
 
-/// The Python environment, its tests, the rows, and the matrix of ops and backends.
+/// Python environment, Python tests, dashboards, and the matrix of ops and backends.
 fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
     python::set_up()?;
     let mut count = Count::default();
@@ -110,7 +110,7 @@ fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
     };
     let others = format!("--ignore={}", rows::TESTS);
     both("python", &["-m", "pytest", "python/tests", &others])?;
-    let halves = rows::examples(false)?;
+    let shards = rows::examples(false)?;
     let out = ["--out", rows::OUT];
     let cells = rows::files();
     if all {
@@ -133,7 +133,7 @@ fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
             "clematis",
             &[&["check", "--fresh"], &out[..], &quick].concat(),
         )?;
-        // jax compiles each op anew for every shape and element type: the usual ones here, all with `--all`.
+        // jax compiles each op for every shape and dtype: only the common dtypes here, all with `--all`.
         let slow = [
             "--backend",
             "jax",
@@ -151,15 +151,15 @@ fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
             &[&["check"], &out[..], &slow, &cells[..]].concat(),
         )?;
     }
-    for half in halves {
-        let found = half
+    for shard in shards {
+        let found = shard
             .lines
             .iter()
             .rev()
             .find_map(|line| Count::of_python(line));
         count += found.unwrap_or_default();
-        if !half.good {
-            faults.push(format!("{} failed", half.name));
+        if !shard.good {
+            faults.push(format!("{} failed", shard.name));
             if found.is_none_or(|f| f.failed == 0) {
                 count.failed += 1;
             }
@@ -189,9 +189,9 @@ impl AddAssign for Count {
 }
 
 impl Count {
-    /// Reads `test result: ok. 3 passed; 0 failed; …`; any other line is `None`.
+    /// Parses `test result: ok. 3 passed; 0 failed; …`; any other line is `None`.
     fn of(line: &str) -> Option<Self> {
-        // A test that prints without a final newline may stand before it on the line.
+        // A test that prints without a final newline may precede it on the line.
         let (_, rest) = line.split_once("test result: ")?;
         let number = |word: &str| {
             let before = rest.split_once(word)?.0.trim_end();
@@ -205,7 +205,7 @@ impl Count {
 }
 
 impl Count {
-    /// Reads `3 failed, 12 passed in 0.5s` of pytest and `12 passed, 1 limits, 3 failed in 2 s` of the matrix.
+    /// Parses pytest's `3 failed, 12 passed in 0.5s` and the matrix's `12 passed, 1 limits, 3 failed in 2 s`.
     fn of_python(line: &str) -> Option<Self> {
         let (counts, _) = line.trim_matches(['=', ' ']).split_once(" in ")?;
         let number = |word: &str| {
@@ -223,7 +223,7 @@ impl Count {
     }
 }
 
-/// The name of each file in `crates/*/examples`. Those named `bench_*` measure and belong to `bench`.
+/// The examples in `crates/*/examples`, without benchmarks (`bench_*`).
 fn examples(crates: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for path in shell::files(crates, &["rs"])? {
@@ -237,8 +237,8 @@ fn examples(crates: &Path) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// Where `cargo test` has put an example: beside this very program. Run by `cargo run` it would be built once more,
-/// and the engine with it, because the crate alone asks its dependencies for fewer features than the workspace does.
+/// The path of an example that `cargo test` built, next to this program. `cargo run` would build it again, and the
+/// engine with it, because a single crate enables fewer features than the workspace.
 fn built(example: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe()
         .map_err(|error| format!("xtask does not know where it is: {error}"))?;

@@ -1,11 +1,11 @@
-//! `clematis backends`: where tensors can live.
+//! `clematis backends`: lists the backends.
 
 use comfy_table::{Table, presets};
 
 use crate::error::Result;
 use crate::terminal;
 
-/// The names that `--backend` takes.
+/// The valid values of `--backend`.
 pub fn names() -> Vec<&'static str> {
     clematis::backend::all()
         .iter()
@@ -23,5 +23,5 @@ pub fn run() -> Result<()> {
             backend.about(),
         ]);
     }
-    terminal::say(&table.trim_fmt())
+    terminal::print_line(&table.trim_fmt())
 }

@@ -1,12 +1,12 @@
-//! `clematis check`: every op on every backend, and the pages that say what works where.
+//! `clematis check`: runs the conformance suite on every backend and writes the support matrix.
 //!
-//! Owns the order of events. What is checked and how is `clematis-conform`'s; what is kept between runs is in
-//! `check/store.rs`. Nothing catches a Ctrl-C: results are on disk as soon as they are found, and the next run
+//! Owns the sequence of steps. The checks are in `clematis-conform`; what is kept between runs is in
+//! `check/store.rs`. Ctrl-C is not handled: results are written to disk as soon as they are found, and the next run
 //! resumes from there.
 
 mod choice;
 mod progress;
-mod rows;
+mod external;
 mod store;
 mod summary;
 
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long)]
     fresh: bool,
 
-    /// Run nothing: write the pages from what is there
+    /// Run nothing: write the pages from existing results
     #[arg(long, conflicts_with = "fresh")]
     no_run: bool,
 
@@ -78,7 +78,7 @@ fn dtype(text: &str) -> std::result::Result<DType, String> {
         .map_err(|error: clematis::Error| error.to_string())
 }
 
-/// What was asked for, in the words of the command line; empty: everything.
+/// The selection in the words of the command line; empty for everything.
 fn asked(args: &Args) -> String {
     let backends = args.backend.iter().map(|name| format!("--backend {name}"));
     let dtypes = args.dtype.iter().map(|dtype| format!("--dtype {dtype}"));
@@ -96,25 +96,25 @@ fn asked(args: &Args) -> String {
 
 pub fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
-    let units = clematis_conform::units().map_err(Error::from_engine)?;
-    let mut choice = Choice::new(&units, &args.filters, &args.dtype)?;
+    let groups = clematis_conform::case_groups().map_err(Error::from_engine)?;
+    let mut choice = Choice::new(&groups, &args.filters, &args.dtype)?;
     if args.list {
-        return terminal::say(&choice.list());
+        return terminal::print_line(&choice.list());
     }
-    let mut rows = rows::read(&args.rows)?;
+    let mut rows = external::read(&args.rows)?;
     let chosen = |b: &&'static dyn Backend| {
         args.backend.is_empty() || args.backend.iter().any(|name| name == b.name())
     };
     let found = clematis::backend::all().into_iter().filter(chosen);
     let folder = Folder::open(&args.out, "the results", &store::FILES)?;
     if args.full {
-        rows.extend(rows::full(
-            &folder.at(rows::FILE),
+        rows.extend(external::full(
+            &folder.at(external::FILE),
             &args.backend,
             args.json,
         )?);
     }
-    let mut store = Store::open(folder, &units, args.fresh)?;
+    let mut store = Store::open(folder, &groups, args.fresh)?;
     let imported: Vec<_> = rows.iter().map(Cell::key).collect();
     store.import(rows)?;
     if args.no_run {
@@ -146,7 +146,7 @@ pub fn run(args: &Args) -> Result<()> {
         run || imported.contains(&cell.key())
     };
     store.finish(&mine, (!args.no_run).then(|| asked(args)))?;
-    // Who runs nothing asks about everything.
+    // With --no-run, all cells count.
     let mine = |cell: &Cell| args.no_run || mine(cell);
     let outcome = summary::Outcome {
         matrix: store.matrix(),
@@ -155,7 +155,7 @@ pub fn run(args: &Args) -> Result<()> {
         seconds: start.elapsed().as_secs_f64(),
         page: store.page(),
     };
-    terminal::say(&match args.json {
+    terminal::print_line(&match args.json {
         true => outcome.json()?,
         false => outcome.text(),
     })?;
@@ -167,7 +167,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Runs what is chosen and not done yet; says how many tests were done already.
+/// Runs the selected tests that are not done yet; returns how many were done already.
 fn backend_checked(
     runner: &Runner,
     choice: &Choice,
@@ -175,23 +175,25 @@ fn backend_checked(
     progress: &Progress,
 ) -> Result<usize> {
     let locked = || store.lock().unwrap_or_else(PoisonError::into_inner);
-    let (units, named) = {
+    let (groups, named) = {
         let store = locked();
-        let units = choice.units().filter(|unit| !store.has_unit(runner, unit));
+        let groups = choice
+            .groups()
+            .filter(|group| !store.has_group(runner, group));
         let named = choice
             .named()
             .filter(|named| !store.has_named(runner, named));
-        (units.collect::<Vec<_>>(), named.collect::<Vec<_>>())
+        (groups.collect::<Vec<_>>(), named.collect::<Vec<_>>())
     };
-    let todo = units.len() + named.len();
-    let resumed = choice.units().count() + choice.named().count() - todo;
+    let todo = groups.len() + named.len();
+    let resumed = choice.groups().count() + choice.named().count() - todo;
     progress.backend(runner.backend().name(), todo, resumed);
     runner
-        .run(&units, &|unit, rows| {
-            let cells = rows.into_iter().map(|row| Cell::of(runner, unit, row));
+        .run(&groups, &|group, rows| {
+            let cells = rows.into_iter().map(|row| Cell::of(runner, group, row));
             let cells: Vec<Cell> = cells.collect();
-            progress.step(&format!("{} {}", unit.op, unit.dtype), &cells);
-            // The engine carries the error through; its words are ours.
+            progress.step(&format!("{} {}", group.op, group.dtype), &cells);
+            // The engine propagates the error; the message is ours.
             locked()
                 .add(cells)
                 .map_err(|error| clematis::Error::new(clematis::Kind::Io, error.to_string()))

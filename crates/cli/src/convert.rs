@@ -1,4 +1,4 @@
-//! `clematis convert`: a model in another format, or as Python that runs by itself.
+//! `clematis convert`: converts a model to another format, or to stand-alone Python.
 
 use std::fs;
 use std::io::BufWriter;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::model::{self, Progress};
 use crate::terminal;
 
-/// What a model can become.
+/// The target formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Target {
     /// A folder with a torch.nn.Module
@@ -60,21 +60,21 @@ impl Target {
 pub struct Args {
     /// An ONNX model, or a file of ours with a program
     file: PathBuf,
-    /// What it becomes
+    /// The target format
     #[arg(long)]
     to: Target,
-    /// Where the result goes: a folder, or the file's name where the result is one file; beside the model unless told
+    /// Output path: a folder, or a file name for single-file formats [default: next to the model]
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
-/// The model's name without its ending.
+/// The model's file name without extension.
 fn stem(path: &Path) -> String {
     let stem = path.file_stem().and_then(|s| s.to_str());
     stem.unwrap_or("model").to_string()
 }
 
-/// Where a result of one file goes: never over the model itself.
+/// The output path of a single-file result; never the model itself.
 fn place(args: &Args, ending: &str) -> Result<PathBuf> {
     let name = format!("{}.{ending}", stem(&args.file));
     let to = match &args.out {
@@ -93,7 +93,7 @@ fn place(args: &Args, ending: &str) -> Result<PathBuf> {
     };
     if same(&to, &args.file) {
         return Err(Error::new(format!(
-            "{}: the result would be written over the model",
+            "{}: the result would overwrite the model",
             to.display()
         )));
     }
@@ -104,7 +104,7 @@ fn place(args: &Args, ending: &str) -> Result<PathBuf> {
 pub fn run(args: &Args) -> Result<()> {
     let kind = model::kind(&args.file)?;
     let folder = python::target(args.to.name());
-    // Where nothing can be written, nothing needs to be computed.
+    // Checks the output path before computing anything.
     let to = match folder {
         None => place(args, args.to.name())?,
         Some(_) => {
@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> Result<()> {
             let to = to.unwrap_or_else(|| args.file.with_file_name(beside));
             if to.exists() && !to.is_dir() {
                 return Err(Error::new(format!(
-                    "{}: cannot be written: a file, where a folder is to be",
+                    "{}: cannot be written: expected a folder, got a file",
                     to.display()
                 )));
             }
@@ -139,12 +139,12 @@ pub fn run(args: &Args) -> Result<()> {
     drop(progress);
     for path in written {
         let bytes = fs::metadata(&path).map_or(0, |m| m.len());
-        terminal::say(&format!("{} ({})", path.display(), model::size(bytes)))?;
+        terminal::print_line(&format!("{} ({})", path.display(), model::size(bytes)))?;
     }
     Ok(())
 }
 
-/// Weights under their paths; constants of the program are no weights.
+/// Saves the weights under their paths; constants of the program are left out.
 fn weights(graph: &Graph, mut names: Names, to: &Path) -> Result<()> {
     let mut pairs = Vec::new();
     for (i, input) in graph.inputs.iter().enumerate() {
@@ -164,8 +164,7 @@ fn onnx(graph: &Graph, names: &Names, to: &Path) -> Result<()> {
     })
 }
 
-/// Writes a folder that is whole or not there. In one that is there already, each file of the same name is replaced by a
-/// whole one.
+/// Writes a new folder atomically. In an existing folder, each file of the same name is replaced atomically.
 fn folder_of(made: python::Folder, to: &Path) -> Result<Vec<PathBuf>> {
     let files = match to.exists() {
         true => filled(to, made)?,

@@ -1,7 +1,7 @@
-//! `clematis demo`: trains a small network on handwritten digits, shows how it went, writes a page.
+//! `clematis demo`: trains a small network on handwritten digits, prints a summary and writes a page.
 //!
-//! Owns the order of events and what is printed. Everything that can be refused
-//! (arguments, data, output folder) is refused before the training starts.
+//! Owns the sequence of steps and the output. Everything that can fail early (arguments, data, output folder) is
+//! checked before the training starts.
 
 mod compare;
 mod curve;
@@ -85,16 +85,16 @@ pub fn run(args: &Args) -> Result<()> {
     let (history, runs) = train_on_all(args, &digits)?;
     page.write(&history, &runs)?;
     if args.json {
-        return terminal::say_json(&report::json(&history, &runs)?);
+        return terminal::print_json(&report::json(&history, &runs)?);
     }
-    terminal::say(&summary(&history))?;
+    terminal::print_line(&summary(&history))?;
     if runs.len() > 1 {
-        terminal::say(&format!("\n{}", compare::table(&runs)))?;
+        terminal::print_line(&format!("\n{}", compare::table(&runs)))?;
     }
-    terminal::say(&format!("page: {}", page.path().display()))
+    terminal::print_line(&format!("page: {}", page.path().display()))
 }
 
-/// The first backend's run in full, and what all of them did.
+/// Returns the full history of the first backend, and a summary of each.
 fn train_on_all(args: &Args, digits: &Digits) -> Result<(History, Vec<Run>)> {
     let names = match args.backend.as_slice() {
         [] => backends::names().into_iter().map(String::from).collect(),
@@ -117,7 +117,7 @@ fn train_on_all(args: &Args, digits: &Digits) -> Result<(History, Vec<Run>)> {
                 let first = first.get_or_insert_with(|| history.clone());
                 runs.push(Run::new(&history, first));
             }
-            // One backend that is not there, or is broken, hurts no other one; alone, it is all that was asked for.
+            // A missing or broken backend does not affect the others; alone, its error is returned.
             Err(error) if names.len() == 1 => return Err(error),
             Err(error) => runs.push(Run::failed(name, "", error.to_string())),
         }
@@ -128,7 +128,7 @@ fn train_on_all(args: &Args, digits: &Digits) -> Result<(History, Vec<Run>)> {
     }
 }
 
-/// What a person sees at the end: a table, the curves, the accuracy.
+/// The summary for people: a table, curves, the accuracy.
 fn summary(history: &History) -> String {
     let loss = history.series(|epoch| epoch.loss);
     let accuracy = history.series(|epoch| 100.0 * epoch.test_accuracy);
@@ -151,7 +151,7 @@ fn verdict(history: &History) -> String {
     )
 }
 
-/// One row per epoch; of many epochs, about a dozen evenly spread, the first and the last among them.
+/// One row per epoch; for many epochs about a dozen, evenly spaced, including the first and the last.
 fn table(history: &History) -> String {
     const ROWS: usize = 12;
     let mut table = Table::new();

@@ -1,12 +1,12 @@
-//! What goes wrong on the command line: one message for a person to read.
+//! Errors of the command line: one message for people.
 
 use std::fmt;
 
-/// A message in the form `subject: what was wrong, with both values`.
+/// A message of the form `subject: expected X, got Y`.
 #[derive(Debug)]
 pub struct Error(String);
 
-/// The result of everything a verb does.
+/// Result of a subcommand.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -14,7 +14,7 @@ impl Error {
         Error(message.into())
     }
 
-    /// What the engine said, its notes included.
+    /// Converts an engine error, including its notes.
     pub fn from_engine(error: clematis::Error) -> Self {
         Error(error.to_string())
     }

@@ -1,4 +1,4 @@
-//! A folder that a verb writes to: it is tried first, and files appear in it whole or not at all.
+//! An output folder that is checked first and written atomically.
 
 use std::fs;
 use std::io::Write;
@@ -8,14 +8,14 @@ use clematis::nn::file;
 
 use crate::error::{Error, Result};
 
-/// A folder that can be written to.
+/// A writable folder.
 pub struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// Makes the folder and tries to write there, so that work never ends in a file that cannot be saved. `what` is
-    /// what a complaint speaks of; `names` are the files to come.
+    /// Creates the folder and checks that it is writable, so that work does not end in a file that cannot be saved.
+    /// `what` names the output in errors; `names` are the files to be written.
     pub fn open(path: &Path, what: &str, names: &[&str]) -> Result<Self> {
         let refused = |error: std::io::Error| {
             Error::new(format!(
@@ -39,12 +39,12 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where a file of this name is.
+    /// The path of a file.
     pub fn at(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Writes a file that is whole or not there, so that no reader sees half of it.
+    /// Writes a file atomically.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
         let place = self.at(name);
         let folder = place.parent().unwrap_or(&self.path);
@@ -52,18 +52,18 @@ impl Folder {
         file::write("write", &place, text.as_bytes()).map_err(Error::from_engine)
     }
 
-    /// Reads a file; one that is not there has no text.
+    /// Reads a file; a missing file is empty.
     pub fn read(&self, name: &str) -> Result<String> {
         let path = self.at(name);
         if !path.exists() {
             return Ok(String::new());
         }
         let bytes = file::read("read", &path).map_err(Error::from_engine)?;
-        // A kill may have cut a character in two.
+        // A kill may have split a character.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Adds to the end of a file, in one piece.
+    /// Appends to a file with one write.
     pub fn append(&self, name: &str, text: &str) -> Result<()> {
         let path = self.at(name);
         fs::File::options()

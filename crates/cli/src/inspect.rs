@@ -1,4 +1,4 @@
-//! `clematis inspect`: what a model file holds.
+//! `clematis inspect`: shows the contents of a model file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,10 +67,10 @@ pub fn run(args: &Args) -> Result<()> {
         for (key, value) in head {
             all[key] = value;
         }
-        return terminal::say_json(&all);
+        return terminal::print_json(&all);
     }
     for (key, value) in &head {
-        terminal::say(&described(key, value))?;
+        terminal::print_line(&described(key, value))?;
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -83,16 +83,16 @@ pub fn run(args: &Args) -> Result<()> {
         ]);
     }
     if !rows.is_empty() {
-        terminal::say(&table.trim_fmt())?;
+        terminal::print_line(&table.trim_fmt())?;
     }
-    terminal::say(&format!(
+    terminal::print_line(&format!(
         "{} tensors, {count} elements, {}",
         rows.len(),
         model::size(bytes)
     ))
 }
 
-/// A line or two for a person.
+/// A short description for people.
 fn described(key: &str, value: &Json) -> String {
     let text =
         |x: &Json| literal::terminal(&x.as_str().map_or_else(|| x.to_string(), String::from));
@@ -201,12 +201,12 @@ fn onnx(path: &Path) -> Result<Found> {
     }
     let row = |x: &clematis_convert::onnx::proto::Tensor<'_>| match tensor::spec(x) {
         Ok(spec) => Row {
-            // Some types are kept in wider ones here; the file's own is the one to show.
+            // Some dtypes are stored in wider ones here; show the file's own.
             dtype: tensor::name(x.dtype),
             bytes: x.raw.map_or(spec.bytes() as u64, |r| r.len() as u64),
             ..Row::new(x.name, &spec)
         },
-        // A type that has no counterpart here can still be shown.
+        // An unsupported dtype can still be shown.
         Err(_) => Row {
             name: x.name.to_string(),
             dtype: tensor::name(x.dtype),

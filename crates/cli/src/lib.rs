@@ -1,7 +1,7 @@
-//! The `clematis` command line, as a function that any front can call.
+//! The `clematis` command line as a library function.
 //!
-//! Owns the verbs and their options. One file per verb; exit code 0 for success,
-//! 1 for a failure, 2 for a command line that was not understood.
+//! Owns the subcommands and their options, one file each. Exit code 0 for success, 1 for a failure, 2 for an invalid
+//! command line.
 
 mod backends;
 mod check;
@@ -24,39 +24,39 @@ use clap::{Parser, Subcommand};
 
 use crate::error::Result;
 
-/// Reads an array in numpy's file format, as `clematis run` does.
+/// Parses an array in numpy's file format, as `clematis run` does.
 ///
 /// # Errors
-/// What is wrong with the bytes, as a message.
+/// A description of what is wrong with the bytes.
 pub fn parse_npy(bytes: &[u8]) -> std::result::Result<clematis::Host, String> {
     npy::parsed(Path::new("array"), bytes, bytes.len() as u64).map_err(|e| e.to_string())
 }
 
 /// Machine learning with a pure-Rust core.
 ///
-/// Without a verb, `clematis` runs the demo.
+/// Without a subcommand, `clematis` runs the demo.
 #[derive(Debug, Parser)]
 #[command(name = "clematis", version)]
 struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum Command {
     /// Train a small network on handwritten digits and write a page about it
     Demo(demo::Args),
-    /// Check every op on every backend, and write the table of what works where
+    /// Check every op on every backend, and write the support matrix
     Check(check::Args),
-    /// Show what a safetensors file or an ONNX model holds
+    /// Show the contents of a safetensors file or an ONNX model
     Inspect(inspect::Args),
     /// Write a model in another format
     Convert(convert::Args),
     /// Run a model on numpy files
     Run(run::Args),
-    /// List the backends that tensors can live on
+    /// List the backends
     Backends,
-    /// List every op with its meaning
+    /// List every op with its description
     Ops(ops::Args),
 }
 
@@ -65,7 +65,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(run_code(args))
 }
 
-/// The same, with the exit code as a number, for fronts that are no process of their own.
+/// The same, with the exit code as a number, for callers that are not the process itself.
 pub fn run_code(args: impl IntoIterator<Item = OsString>) -> u8 {
     let mut args: Vec<OsString> = args.into_iter().collect();
     if args.is_empty() {
@@ -77,30 +77,30 @@ pub fn run_code(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version come this way as well. If not even the message can be printed, the code still tells.
+            // Help and version are reported this way too. If the message cannot be printed, the exit code remains.
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(2);
         }
     };
-    match cli.verb.run() {
+    match cli.command.run() {
         Ok(()) => 0,
         Err(error) => {
-            terminal::complain(&error.to_string());
+            terminal::print_error(&error.to_string());
             1
         }
     }
 }
 
-impl Verb {
+impl Command {
     fn run(&self) -> Result<()> {
         match self {
-            Verb::Demo(args) => demo::run(args),
-            Verb::Check(args) => check::run(args),
-            Verb::Inspect(args) => inspect::run(args),
-            Verb::Convert(args) => convert::run(args),
-            Verb::Run(args) => run::run(args),
-            Verb::Backends => backends::run(),
-            Verb::Ops(args) => ops::run(args),
+            Command::Demo(args) => demo::run(args),
+            Command::Check(args) => check::run(args),
+            Command::Inspect(args) => inspect::run(args),
+            Command::Convert(args) => convert::run(args),
+            Command::Run(args) => run::run(args),
+            Command::Backends => backends::run(),
+            Command::Ops(args) => ops::run(args),
         }
     }
 }

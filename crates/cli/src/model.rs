@@ -1,4 +1,4 @@
-//! Model files as the verbs meet them, and a bar that tells how far they are.
+//! Model files, and a progress bar for reading them.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,16 +15,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::error::{Error, Result};
 use crate::terminal;
 
-/// What kind of file it is, by its name and by how it begins.
+/// The kind of a model file, by name and contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An ONNX model.
     Onnx,
-    /// Weights, and maybe a program of ours.
+    /// Weights, and optionally a program of ours.
     Safetensors,
 }
 
-/// Finds out what a file is.
+/// Determines the kind of a file.
 pub fn kind(path: &Path) -> Result<Kind> {
     let wrong = |e: std::io::Error| Error::new(format!("{}: {e}", path.display()));
     let (file, _) = file::open("read", path).map_err(Error::from_engine)?;
@@ -34,9 +34,9 @@ pub fn kind(path: &Path) -> Result<Kind> {
     match word.unwrap_or_default().to_ascii_lowercase().as_str() {
         "onnx" => Ok(Kind::Onnx),
         "safetensors" | "clematis" => Ok(Kind::Safetensors),
-        // A length of eight bytes, then an object.
+        // A length of eight bytes, then a JSON object.
         _ if start.get(8) == Some(&b'{') => Ok(Kind::Safetensors),
-        // The first field of a model is its version.
+        // The first field of an ONNX model is its version.
         _ if start.first() == Some(&8) && start.len() > 1 => Ok(Kind::Onnx),
         _ => Err(Error::new(format!(
             "{}: neither an ONNX model nor a safetensors file",
@@ -45,7 +45,7 @@ pub fn kind(path: &Path) -> Result<Kind> {
     }
 }
 
-/// What went wrong in a file, which the message may not name yet.
+/// Adds the file name to an error that may not have it.
 pub fn in_file(path: &Path, error: &clematis::Error) -> Error {
     let text = error.to_string();
     let name = path.display().to_string();
@@ -55,7 +55,7 @@ pub fn in_file(path: &Path, error: &clematis::Error) -> Error {
     })
 }
 
-/// A model's program and the values that it holds.
+/// Loads a model's program and its weights.
 pub fn load(path: &Path, kind: Kind, progress: &Progress) -> Result<(Graph, Names)> {
     let wrong = |e| in_file(path, &e);
     match kind {
@@ -69,17 +69,17 @@ pub fn load(path: &Path, kind: Kind, progress: &Progress) -> Result<(Graph, Name
     }
 }
 
-/// Writes a file that is whole or not there.
+/// Writes a file atomically.
 pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     file::replace("write", path, fill)
 }
 
-/// An error now if a file could not be written there later.
+/// Returns an error if a file could not be written there.
 pub fn check_writable(path: &Path) -> Result<()> {
     file::check_writable("write", path).map_err(Error::from_engine)
 }
 
-/// The folder that a model's other files lie in.
+/// The folder of a model's external data.
 pub fn folder(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
@@ -87,13 +87,13 @@ pub fn folder(path: &Path) -> PathBuf {
     }
 }
 
-/// How far a verb is: a bar for a person who watches, nothing for a pipe.
+/// A progress bar on a terminal; nothing in a pipe.
 pub struct Progress(Option<ProgressBar>);
 
 impl Progress {
     pub fn new(steps: u64) -> Self {
-        let (_, watched) = terminal::watched();
-        Progress(watched.then(|| {
+        let (_, is_terminal) = terminal::are_terminals();
+        Progress(is_terminal.then(|| {
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");
             let bar = ProgressBar::new(steps);
             match style {
@@ -103,7 +103,7 @@ impl Progress {
         }))
     }
 
-    /// The next step begins.
+    /// Starts the next step.
     pub fn step(&self, what: &str) {
         if let Some(bar) = &self.0 {
             bar.set_message(what.to_string());
@@ -120,14 +120,14 @@ impl Drop for Progress {
     }
 }
 
-/// Reads a whole file, with a bar for large ones.
+/// Reads a whole file, with a progress bar for large ones.
 pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     let wrong = |e: std::io::Error| Error::new(format!("{}: {e}", path.display()));
     let (mut file, size) = file::open("read", path).map_err(Error::from_engine)?;
-    let room = usize::try_from(size).unwrap_or(usize::MAX);
-    clematis::limit::check_room("read", room).map_err(|e| in_file(path, &e))?;
-    let (_, watched) = terminal::watched();
-    let bar = (watched && size > 1 << 26).then(|| {
+    let size_limit = usize::try_from(size).unwrap_or(usize::MAX);
+    clematis::limit::check_available("read", size_limit).map_err(|e| in_file(path, &e))?;
+    let (_, is_terminal) = terminal::are_terminals();
+    let bar = (is_terminal && size > 1 << 26).then(|| {
         let bar = ProgressBar::new(size);
         match ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec}") {
             Ok(style) => bar.with_style(style),
@@ -135,15 +135,15 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
         }
     });
     let mut all = Vec::new();
-    if all.try_reserve_exact(room).is_err() {
+    if all.try_reserve_exact(size_limit).is_err() {
         return Err(Error::new(format!(
-            "{}: {size} bytes do not fit into memory",
+            "{}: out of memory for {size} bytes",
             path.display(),
         )));
     }
-    // No more than was said, as files of the kernel's and growing ones have it.
-    while all.len() < room {
-        let more = (room - all.len()).min(1 << 24) as u64;
+    // Reads at most the announced size: files in /proc, and files that grow, may have more.
+    while all.len() < size_limit {
+        let more = (size_limit - all.len()).min(1 << 24) as u64;
         if (&mut file)
             .take(more)
             .read_to_end(&mut all)
@@ -162,7 +162,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     Ok(all)
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes.
 pub fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut x = bytes as f64;

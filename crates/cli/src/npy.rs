@@ -1,4 +1,5 @@
-//! Arrays in numpy's files, versions 1 to 3. Nothing that a header says is believed before the file's length bears it out.
+//! numpy's .npy and .npz files, versions 1 to 3. A header is checked against the file's length before anything is
+//! allocated.
 
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -11,14 +12,14 @@ use crate::error::{Error, Result};
 use crate::model;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// No honest header is longer.
+/// Maximum length of a header.
 const LONGEST: usize = 1 << 16;
 
-/// What a header says.
+/// The parsed header.
 struct Header {
     dtype: DType,
     swapped: bool,
-    turned: bool,
+    fortran_order: bool,
     shape: Vec<usize>,
 }
 
@@ -32,7 +33,7 @@ pub fn read(path: &Path) -> Result<Host> {
     parsed(path, BufReader::new(file), length)
 }
 
-/// Reads an array of so many bytes; the path is for errors alone.
+/// Parses an array of `length` bytes; the path is only used in errors.
 pub fn parsed(path: &Path, mut file: impl Read, length: u64) -> Result<Host> {
     let mut start = [0u8; 8];
     file.read_exact(&mut start)
@@ -54,14 +55,14 @@ pub fn parsed(path: &Path, mut file: impl Read, length: u64) -> Result<Host> {
         other => {
             return Err(wrong(
                 path,
-                format!("version {other} of numpy's format is not known; 1, 2 and 3 are"),
+                format!("unsupported version {other} of numpy's format, expected 1, 2 or 3"),
             ));
         }
     };
     if size > LONGEST || before + size as u64 > length {
         return Err(wrong(
             path,
-            format!("a header of {size} bytes in a file of {length}"),
+            format!("invalid header size {size} in a file of {length} bytes"),
         ));
     }
     let mut text = vec![0u8; size];
@@ -76,7 +77,7 @@ pub fn parsed(path: &Path, mut file: impl Read, length: u64) -> Result<Host> {
         Some(bytes) if bytes as u64 == left => bytes,
         _ => {
             let what = format!(
-                "{} of shape {:?} does not take the {left} bytes that follow",
+                "{} of shape {:?} does not match the {left} bytes that follow",
                 header.dtype, header.shape
             );
             return Err(wrong(path, what));
@@ -88,7 +89,7 @@ pub fn parsed(path: &Path, mut file: impl Read, length: u64) -> Result<Host> {
     finished(data, header).map_err(|e| wrong(path, e))
 }
 
-/// Bytes in the order of this machine, rows first.
+/// Converts to native byte order and row-major layout.
 fn finished(mut data: Bytes, header: Header) -> clematis::Result<Host> {
     let dtype = header.dtype;
     if header.swapped {
@@ -107,21 +108,21 @@ fn finished(mut data: Bytes, header: Header) -> clematis::Result<Host> {
         }
     }
     let mut shape = header.shape;
-    if !header.turned || shape.len() < 2 {
+    if !header.fortran_order || shape.len() < 2 {
         return Host::new(Spec::new(dtype, Shape::from_sizes(&shape)), data);
     }
     shape.reverse();
-    let turned = clematis::from_host(Host::new(
+    let transposed = clematis::from_host(Host::new(
         Spec::new(dtype, Shape::from_sizes(&shape)),
         data,
     )?)?;
     let order: Vec<i64> = (0..shape.len() as i64).rev().collect();
-    clematis::permute(turned, order).done()?.to_host()
+    clematis::permute(transposed, order).done()?.to_host()
 }
 
-/// The value of a key in the header's dictionary, up to where it ends.
+/// The value of a key in the header's dictionary, with the rest of the text.
 fn entry<'a>(text: &'a str, key: &str) -> std::result::Result<&'a str, String> {
-    let missing = || format!("its header has no `{key}`");
+    let missing = || format!("missing key `{key}` in the header");
     let quoted = [format!("'{key}'"), format!("\"{key}\"")];
     let at = quoted
         .iter()
@@ -162,21 +163,21 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
         "f8" => DType::F64,
         "c8" => DType::C64,
         "c16" => DType::C128,
-        _ => return Err(format!("an array of {descr:.40} has no counterpart here")),
+        _ => return Err(format!("unsupported dtype {descr:.40}")),
     };
-    let turned = match entry(text, "fortran_order")? {
+    let fortran_order = match entry(text, "fortran_order")? {
         "True" => true,
         "False" => false,
         other => return Err(format!("`fortran_order` is {other:.40}")),
     };
     let shape = entry(text, "shape")?;
     let inside = shape.strip_prefix('(').and_then(|s| s.strip_suffix(')'));
-    let inside = inside.ok_or_else(|| format!("its shape is {shape:.40}"))?;
+    let inside = inside.ok_or_else(|| format!("invalid shape {shape:.40}"))?;
     let sizes = inside.split(',').map(str::trim).filter(|s| !s.is_empty());
     let sizes = sizes.map(|s| {
         s.trim_end_matches('L')
             .parse::<usize>()
-            .map_err(|_| format!("its shape is {shape:.80}"))
+            .map_err(|_| format!("invalid shape {shape:.80}"))
     });
     let shape = sizes.collect::<std::result::Result<Vec<_>, _>>()?;
     if shape.len() > 64 {
@@ -190,12 +191,12 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
     Ok(Header {
         dtype,
         swapped: order == big,
-        turned,
+        fortran_order,
         shape,
     })
 }
 
-/// What stands before an array's data.
+/// The header of an array, including the magic number.
 fn header(path: &Path, spec: &Spec) -> Result<Vec<u8>> {
     let kind = match spec.dtype {
         DType::Bool => "|b1",
@@ -225,9 +226,9 @@ fn header(path: &Path, spec: &Spec) -> Result<Vec<u8>> {
         "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}{comma}), }}",
         sizes.join(", ")
     );
-    // Data begin on a multiple of 64.
-    let room = (10 + header.len() + 1).next_multiple_of(64) - 10;
-    header.push_str(&" ".repeat(room - header.len() - 1));
+    // Data start at a multiple of 64.
+    let padded = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    header.push_str(&" ".repeat(padded - header.len() - 1));
     header.push('\n');
     let length = u16::try_from(header.len()).map_err(|_| wrong(path, "too many axes"))?;
     let mut out = MAGIC.to_vec();
@@ -249,7 +250,7 @@ pub fn write(path: &Path, host: &Host) -> Result<()> {
     })
 }
 
-/// Writes arrays by name into one file, a zip archive as numpy makes it.
+/// Writes named arrays to one .npz file, an uncompressed zip archive.
 pub fn write_all(path: &Path, hosts: &[(&str, Host)]) -> Result<()> {
     let mut pieces: Vec<(String, Vec<u8>, &Host, u32)> = Vec::new();
     for (name, host) in hosts {
@@ -270,7 +271,7 @@ pub fn write_all(path: &Path, hosts: &[(&str, Host)]) -> Result<()> {
     let (mut places, mut at) = (Vec::new(), 0u64);
     let about = |i: usize| -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        // Version 2.0, names in UTF-8, stored, midnight of the first day that the format knows.
+        // Version 2.0, UTF-8 names, stored, midnight of the first day that zip can represent.
         for word in [20u16, 0x800, 0, 0, 0x21] {
             out.extend(word.to_le_bytes());
         }
@@ -329,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn files_round_trip() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x.npy");
         for shape in [vec![], vec![3], vec![2, 3], vec![0, 4]] {
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_and_foreign_bytes_are_turned() {
+    fn fortran_order_and_byte_order_are_converted() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x.npy");
         let header = "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }\n";

@@ -1,4 +1,4 @@
-//! `clematis ops`: every op with its meaning, for the terminal or as the page `docs/ops.md`.
+//! `clematis ops`: lists every op with its description, for the terminal or as the page `docs/ops.md`.
 
 use clematis::op::{Binary, Compare, Composite, Gives, Op, Takes, Unary};
 use comfy_table::{Table, presets};
@@ -65,41 +65,41 @@ fn sections() -> Vec<Section> {
     vec![
         Section {
             title: "Unary",
-            about: "One operand, element by element.",
+            about: "Elementwise with one operand.",
             rows: unary.collect(),
         },
         Section {
             title: "Binary",
-            about: "Two operands of one dtype, which broadcast.",
+            about: "Elementwise with two operands of one dtype, which broadcast.",
             rows: binary.collect(),
         },
         Section {
             title: "Comparisons",
-            about: "Two operands of one dtype, which broadcast.",
+            about: "Elementwise comparison of two operands of one dtype, which broadcast.",
             rows: compare.collect(),
         },
         Section {
             title: "Structure",
-            about: "Everything else that a backend computes.",
+            about: "All other primitives.",
             rows: structural.collect(),
         },
         Section {
             title: "Composites",
-            about: "Made of the ops above; a backend may do better.",
+            about: "Ops with an expansion into the ops above; a backend may implement them directly.",
             rows: composites.collect(),
         },
     ]
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    terminal::say(if args.markdown { markdown() } else { text() }.trim_end())
+    terminal::print_line(if args.markdown { markdown() } else { text() }.trim_end())
 }
 
 fn markdown() -> String {
     let sections = sections();
     let count: usize = sections.iter().map(|s| s.rows.len()).sum();
     let mut out = format!(
-        "# Ops\n\nWritten by `cargo xtask docs` from the op tables: {count} ops. How to add one is told in \
+        "# Ops\n\nWritten by `cargo xtask docs` from the op tables: {count} ops. How to add one is described in \
          [CONTRIBUTING.md](../CONTRIBUTING.md).\n"
     );
     for section in sections {

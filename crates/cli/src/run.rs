@@ -1,4 +1,4 @@
-//! `clematis run`: a model on numpy files.
+//! `clematis run`: runs a model on numpy files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,16 +24,16 @@ pub struct Args {
     /// A numpy file for each input, in order, or NAME=FILE
     #[arg(value_name = "INPUT")]
     inputs: Vec<String>,
-    /// Where the outputs go: a .npy file for one, a .npz file for several; without it, shapes and types are printed
+    /// Output file: .npy for one output, .npz for several; without it, shapes and dtypes are printed
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
-/// What a model says of an input.
+/// The declared spec of an input.
 struct Wanted {
     name: String,
     dtype: DType,
-    /// Sizes as numbers or names; nothing where nothing is said.
+    /// Sizes as numbers or names; `None` if undeclared.
     shape: Option<Vec<std::result::Result<i64, String>>>,
 }
 
@@ -60,7 +60,7 @@ impl Wanted {
         format!("{}[{}]", self.dtype, sizes.join(","))
     }
 
-    /// Whether a value fits, with what the sizes with names have been so far.
+    /// Whether a value matches, given the symbolic sizes bound so far.
     fn fits(&self, spec: &Spec, names: &mut HashMap<String, i64>) -> bool {
         let Some(shape) = &self.shape else {
             return spec.dtype == self.dtype;
@@ -75,7 +75,7 @@ impl Wanted {
     }
 }
 
-/// The files of the command line by the names of a model's inputs.
+/// Maps the files of the command line to input names.
 fn assigned(given: &[String], wanted: &[Wanted]) -> Result<HashMap<String, PathBuf>> {
     let names: Vec<&str> = wanted.iter().map(|w| w.name.as_str()).collect();
     let (mut out, mut next) = (HashMap::new(), names.iter());
@@ -116,23 +116,23 @@ pub fn run(args: &Args) -> Result<()> {
     let kind = model::kind(&args.file)?;
     let progress = Progress::new(5);
     progress.step("reading the model");
-    let told = about(&args.file, kind)?;
+    let signature = model_signature(&args.file, kind)?;
     let several = |out: &Path| out.extension().is_some_and(|e| e == "npz");
     if let Some(out) = &args.out {
-        if !several(out) && told.outputs.len() != 1 {
+        if !several(out) && signature.outputs.len() != 1 {
             return Err(Error::new(format!(
                 "{}: the model has {} outputs: {}; a .npz file holds them all",
                 out.display(),
-                told.outputs.len(),
-                told.outputs.join(", ")
+                signature.outputs.len(),
+                signature.outputs.join(", ")
             )));
         }
         model::check_writable(out)?;
     }
     progress.step("reading the inputs");
-    let files = assigned(&args.inputs, &told.inputs)?;
+    let files = assigned(&args.inputs, &signature.inputs)?;
     let (mut values, mut names) = (HashMap::new(), HashMap::new());
-    for want in &told.inputs {
+    for want in &signature.inputs {
         let path = &files[&want.name];
         let host = npy::read(path)?;
         if !want.fits(host.spec(), &mut names) {
@@ -160,26 +160,26 @@ pub fn run(args: &Args) -> Result<()> {
     }
     drop(progress);
     for (name, x) in &found {
-        terminal::say(&format!("{name}: {}", x.spec()))?;
+        terminal::print_line(&format!("{name}: {}", x.spec()))?;
     }
     match &args.out {
-        Some(out) => terminal::say(&out.display().to_string()),
+        Some(out) => terminal::print_line(&out.display().to_string()),
         None => Ok(()),
     }
 }
 
-/// What a model takes and gives.
-struct About {
+/// The declared inputs and outputs of a model.
+struct ModelSignature {
     inputs: Vec<Wanted>,
     outputs: Vec<String>,
 }
 
-fn about(path: &Path, kind: Kind) -> Result<About> {
+fn model_signature(path: &Path, kind: Kind) -> Result<ModelSignature> {
     let wrong = |e| model::in_file(path, &e);
     if kind == Kind::Safetensors {
         let file = clematis::nn::checkpoint::Reader::open(path).map_err(wrong)?;
         let (graph, names) = format::look(&file, path).map_err(wrong)?;
-        return Ok(told(&graph, &names));
+        return Ok(program_signature(&graph, &names));
     }
     let bytes = model::bytes(path)?;
     let model = Model::parse(&bytes).map_err(wrong)?;
@@ -204,7 +204,7 @@ fn about(path: &Path, kind: Kind) -> Result<About> {
         });
     }
     for x in &mut inputs {
-        // A size without a name is its own.
+        // An unnamed size is unique.
         for (axis, size) in x.shape.iter_mut().flatten().enumerate() {
             if size.as_ref().is_err_and(|name| name == "?") {
                 *size = Err(format!("{}_{axis}", x.name));
@@ -212,14 +212,14 @@ fn about(path: &Path, kind: Kind) -> Result<About> {
         }
     }
     let outputs = model.graph.outputs.iter().map(|x| x.name.to_string());
-    Ok(About {
+    Ok(ModelSignature {
         inputs,
         outputs: outputs.collect(),
     })
 }
 
-/// What a program of ours takes and gives.
-fn told(graph: &Graph, names: &Names) -> About {
+/// The inputs and outputs of a program of ours.
+fn program_signature(graph: &Graph, names: &Names) -> ModelSignature {
     let asked = graph.inputs.iter().filter(|x| x.role == Role::Input);
     let named = |words: &[String], i: usize, letter: char| {
         let plain = format!("{letter}{i}");
@@ -228,7 +228,7 @@ fn told(graph: &Graph, names: &Names) -> About {
     let inputs = asked.enumerate();
     let inputs = inputs.map(|(i, x)| Wanted::of(named(&names.inputs, i, 'x'), graph.spec(x.value)));
     let results = graph.outputs.iter().filter(|o| o.updates.is_none());
-    About {
+    ModelSignature {
         inputs: inputs.collect(),
         outputs: (0..results.count())
             .map(|i| named(&names.outputs, i, 'y'))
@@ -236,7 +236,7 @@ fn told(graph: &Graph, names: &Names) -> About {
     }
 }
 
-/// The outputs: of a program if the model can be one, else step by step, where shapes may depend on values.
+/// Computes the outputs: with a compiled program if possible, else op by op, where shapes may depend on values.
 fn evaluated(
     path: &Path,
     kind: Kind,
@@ -256,7 +256,7 @@ fn evaluated(
         Ok((graph, names)) => called(&graph, names, values).map_err(wrong),
         Err(e) if e.kind() == Fault::Unsupported => {
             let found = reader::run(&bytes, Some(&folder), values.clone());
-            // What keeps it from being a program is what a person can change.
+            // Report why it is not a program if the user can change that.
             found.map_err(|other| match other.kind() {
                 Fault::Unsupported => wrong(e),
                 _ => wrong(other),
@@ -271,8 +271,8 @@ fn called(
     mut names: Names,
     values: &HashMap<String, Host>,
 ) -> clematis::Result<Vec<(String, Tensor)>> {
-    let about = told(graph, &names);
-    let mut asked = about.inputs.iter();
+    let signature = program_signature(graph, &names);
+    let mut asked = signature.inputs.iter();
     let mut all = Vec::new();
     for (i, input) in graph.inputs.iter().enumerate() {
         let host = match (names.values.remove(&i), input.role) {
@@ -282,14 +282,14 @@ fn called(
         };
         all.push(match host {
             Some(host) => clematis::from_host(host)?,
-            // Each draw has its own number, the same at every run.
+            // Draws are numbered, so every run gives the same numbers.
             None => clematis::from_slice(&[0u32, i as u32], [2usize])?,
         });
     }
     let outs = graph.call(&all.iter().collect::<Vec<_>>())?;
     let results = graph.outputs.iter().zip(outs);
     let results = results.filter(|(o, _)| o.updates.is_none());
-    Ok(about
+    Ok(signature
         .outputs
         .into_iter()
         .zip(results.map(|(_, x)| x))

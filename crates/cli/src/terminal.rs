@@ -1,4 +1,4 @@
-//! Standard output and standard error, without the panics of `println!`.
+//! Writes to standard output and standard error without the panics of `println!`.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -6,19 +6,19 @@ use clematis_convert::literal;
 
 use crate::error::{Error, Result};
 
-/// What comes from files and errors may hold control characters, which move cursors and hide text: they are shown, not sent.
+/// Escapes control characters of files and errors, which could move the cursor and hide text.
 fn plain(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(literal::terminal).collect();
     lines.join("\n")
 }
 
-/// Prints JSON on one line, with the characters escaped that a terminal would act on.
-pub fn say_json(value: &serde_json::Value) -> Result<()> {
-    say(&literal::json(&value.to_string()))
+/// Prints JSON on one line, with control characters escaped.
+pub fn print_json(value: &serde_json::Value) -> Result<()> {
+    print_line(&literal::json(&value.to_string()))
 }
 
-/// Prints a line. A reader that has seen enough (`clematis demo | head`) is no failure.
-pub fn say(text: &str) -> Result<()> {
+/// Prints a line. A closed pipe (`clematis demo | head`) is not a failure.
+pub fn print_line(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{}", plain(text)).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -28,13 +28,13 @@ pub fn say(text: &str) -> Result<()> {
     }
 }
 
-/// Prints an error. There is nowhere to report that this failed.
-pub fn complain(text: &str) {
+/// Prints an error. A failure to do so cannot be reported.
+pub fn print_error(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "error: {}", plain(text));
 }
 
-/// Whether a person is watching standard output and standard error.
-pub fn watched() -> (bool, bool) {
+/// Whether standard output and standard error are terminals.
+pub fn are_terminals() -> (bool, bool) {
     (
         std::io::stdout().is_terminal(),
         std::io::stderr().is_terminal(),

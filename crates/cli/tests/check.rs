@@ -1,4 +1,4 @@
-//! `clematis check` as a user meets it.
+//! `clematis check` from a user's view.
 
 #![allow(clippy::panic)] // clippy knows test functions, not what they call
 
@@ -29,7 +29,7 @@ fn object(out: &Path, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_part_is_run_and_written_down() {
+fn a_selection_is_run_and_stored() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("deep/check");
     let found = check(&out, &["--backend", "native", "add", "relu"]);
@@ -88,7 +88,7 @@ fn other_results_stay_and_the_history_grows() {
         "{page}"
     );
     assert_eq!(read(folder.path(), "history.jsonl").lines().count(), 2);
-    // What no longer holds is not shown: here, results of a core that never was.
+    // Stale results are not shown: here, results of a core version that never existed.
     let old = read(folder.path(), "results.jsonl").replace("\"core\":\"", "\"core\":\"0.0.");
     std::fs::write(folder.path().join("results.jsonl"), old).expect("written");
     object(folder.path(), &["tanh"]);
@@ -102,7 +102,7 @@ fn other_results_stay_and_the_history_grows() {
     assert_eq!(read(folder.path(), "history.jsonl").lines().count(), 4);
 }
 
-/// Starts a whole run and kills it when it has done something.
+/// Starts a full run and kills it after its first results.
 fn interrupted(out: &Path) {
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("clematis"))
         .args(["check", "--out"])
@@ -126,7 +126,7 @@ fn a_run_that_was_killed_is_resumed() {
     interrupted(folder.path());
     let kept = read(folder.path(), "partial.jsonl").lines().count();
     assert!(kept >= 200, "{kept}");
-    // As a kill in the middle of a line leaves it.
+    // Simulates a kill in the middle of a line.
     let torn = read(folder.path(), "partial.jsonl") + "{\"dashboard\":\"ops\",\"row\":\"te";
     std::fs::write(folder.path().join("partial.jsonl"), torn).expect("written");
     let first = read(folder.path(), "partial.jsonl");
@@ -141,7 +141,7 @@ fn a_run_that_was_killed_is_resumed() {
         "{whole}"
     );
     assert_eq!(read(folder.path(), "partial.jsonl"), "");
-    // A run that was finished is run again.
+    // A finished run is run again.
     assert_eq!(object(folder.path(), &["add"])["resumed"], 0);
 }
 
@@ -155,7 +155,7 @@ fn results_of_another_build_are_not_resumed() {
 }
 
 #[test]
-fn rows_of_other_runners_are_taken_in() {
+fn results_of_other_runners_are_imported() {
     let folder = tempfile::tempdir().expect("a folder");
     let rows = folder.path().join("rows.jsonl");
     let line = r#"{"dashboard":"layers","row":"test_conv2d","backend":"torch","state":"failed","message":"off by 2","seconds":0.5}"#;
@@ -172,7 +172,7 @@ fn rows_of_other_runners_are_taken_in() {
         page.contains("| `test_conv2d` | ![failure](badges/failure.svg) |"),
         "{page}"
     );
-    // They stay, and a run without them is not judged by them.
+    // They are kept, and a run without them is not judged by them.
     let later = check(&out, &["add"]);
     assert!(later.status.success(), "{}", text(&later.stderr));
     assert!(read(&out, "index.html").contains("off by 2"));
@@ -191,7 +191,7 @@ fn rows_of_other_runners_are_taken_in() {
 }
 
 #[test]
-fn what_is_not_there_is_refused_with_what_is() {
+fn unknown_names_are_rejected_with_the_known_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
     for (args, wanted, code) in [

@@ -1,4 +1,4 @@
-//! The binary as a user meets it.
+//! The binary from a user's view.
 
 use assert_cmd::Command;
 use std::process::Output;
@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a command line that must be refused, and returns its complaint.
+/// Runs a command line that must fail, and returns its error message.
 fn refused(args: &[&str], code: i32) -> String {
     let out = clematis(args);
     let complaint = text(&out.stderr);
@@ -29,16 +29,16 @@ fn refused(args: &[&str], code: i32) -> String {
 }
 
 #[test]
-fn help_names_the_verbs() {
+fn help_names_the_commands() {
     let out = clematis(&["--help"]);
     assert!(out.status.success());
-    for verb in ["demo", "check", "backends"] {
-        assert!(text(&out.stdout).contains(verb), "{verb}");
+    for command in ["demo", "check", "backends"] {
+        assert!(text(&out.stdout).contains(command), "{command}");
     }
 }
 
 #[test]
-fn help_of_a_verb_names_its_options() {
+fn help_of_a_command_names_its_options() {
     let out = clematis(&["demo", "--help"]);
     assert!(out.status.success());
     for option in [
@@ -70,7 +70,7 @@ fn backends_lists_the_native_engine() {
 }
 
 #[test]
-fn an_unknown_verb_gets_a_suggestion() {
+fn an_unknown_command_gets_a_suggestion() {
     let complaint = refused(&["backend"], 2);
     assert!(complaint.contains("'backends'"), "{complaint}");
     let complaint = refused(&["dmo"], 2);
@@ -85,13 +85,13 @@ fn an_unknown_flag_gets_a_suggestion() {
 }
 
 #[test]
-fn an_unknown_backend_is_refused_with_those_there_are() {
+fn an_unknown_backend_is_rejected_with_the_known_ones() {
     let complaint = refused(&["demo", "--backend", "nativ"], 2);
     assert!(complaint.contains("native"), "{complaint}");
 }
 
 #[test]
-fn numbers_that_make_no_sense_are_refused() {
+fn invalid_numbers_are_rejected() {
     let complaint = refused(&["demo", "--epochs", "0"], 2);
     assert!(complaint.contains("at least 1"), "{complaint}");
     refused(&["demo", "--epochs", "many"], 2);

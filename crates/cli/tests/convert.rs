@@ -1,4 +1,4 @@
-//! `convert`, `inspect` and `run` as a user meets them, on good files and on bad ones.
+//! `convert`, `inspect` and `run` from a user's view, on valid and invalid files.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -17,7 +17,7 @@ fn floats(shape: &[usize], from: usize) -> Host {
     Host::from_slice(&values, Shape::from_sizes(shape)).expect("it fits")
 }
 
-/// Two layers, and the largest of what comes out beside it.
+/// Two layers, and the maximum of the result as a second output.
 fn program() -> (Graph, Names) {
     let batch = Dim::symbol("batch").expect("a name");
     let open = Trace::open(false);
@@ -80,16 +80,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a command line that must work, and returns what it says.
+/// Runs a command line that must succeed, and returns its output.
 fn done(folder: &Path, args: &[&str]) -> String {
     let out = clematis(folder, args);
     assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
-    // Bars are for people who watch.
+    // Progress bars are for terminals only.
     assert!(out.stderr.is_empty(), "{args:?}: {}", text(&out.stderr));
     text(&out.stdout)
 }
 
-/// Runs a command line that must be refused, leaving the folder as it was, and returns its complaint.
+/// Runs a command line that must fail without changing the folder, and returns its error message.
 fn refused(folder: &Path, args: &[&str]) -> String {
     let before = listed(folder);
     let out = clematis(folder, args);
@@ -115,7 +115,7 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What stands in a file of numpy's, after its header.
+/// The data of a .npy file, after its header.
 fn data(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).expect("it is there");
     let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
@@ -137,7 +137,7 @@ fn a_model_runs_on_numpy_files() {
             .filter(|w| *w == name.as_bytes());
         assert_eq!(found.count(), 2, "{name}");
     }
-    // Our own file holds the same program.
+    // Our own file contains the same program.
     done(at, &["convert", "net.onnx", "--to", "clematis"]);
     done(at, &["run", "net.clematis", "x.npy", "--out", "z.npz"]);
     assert_eq!(
@@ -159,7 +159,7 @@ fn a_program_is_the_same_in_each_file() {
         .call(&[&held[0], &held[1], &held[2], &x])
         .expect("it runs");
     let want = want[0].to_vec::<f32>().expect("floats");
-    // A model with one output is written as one array.
+    // A single output is written as one array.
     let mut one = graph.clone();
     one.outputs.truncate(1);
     clematis_convert::export::model::save(&at.join("one.clematis"), &one, &names)
@@ -180,7 +180,7 @@ fn a_program_is_the_same_in_each_file() {
 }
 
 #[test]
-fn inspect_tells_what_is_inside() {
+fn inspect_lists_the_contents() {
     let folder = folder();
     let at = folder.path();
     done(at, &["convert", "net.onnx", "--to", "safetensors"]);
@@ -222,7 +222,7 @@ fn inspect_tells_what_is_inside() {
 }
 
 #[test]
-fn folders_of_python_hold_all_that_they_need() {
+fn python_folders_are_self_contained() {
     let folder = folder();
     let at = folder.path();
     for (name, dialects) in [
@@ -246,7 +246,7 @@ fn folders_of_python_hold_all_that_they_need() {
         }
         let weights = done(at, &["inspect", &format!("net_{name}/model.safetensors")]);
         assert!(weights.contains("second.w"), "{weights}");
-        // Once more, into the folder that is there now.
+        // Again, into the existing folder.
         done(at, &["convert", "net.onnx", "--to", name]);
         let drafts = listed(at).into_iter().filter(|p| {
             let name = p.file_name().map(|n| n.to_string_lossy().into_owned());
@@ -257,7 +257,7 @@ fn folders_of_python_hold_all_that_they_need() {
 }
 
 #[test]
-fn files_that_are_no_models_are_refused() {
+fn files_that_are_not_models_are_rejected() {
     let folder = folder();
     let at = folder.path();
     let good = std::fs::read(at.join("net.onnx")).expect("it is there");
@@ -286,19 +286,19 @@ fn files_that_are_no_models_are_refused() {
         "letter.txt",
         ".",
     ] {
-        for verb in [
+        for command in [
             vec!["run", file, "x.npy", "--out", "y.npz"],
             vec!["convert", file, "--to", "torch"],
             vec!["convert", file, "--to", "onnx", "--out", "new.onnx"],
             vec!["inspect", file],
         ] {
-            let complaint = refused(at, &verb);
-            assert!(complaint.contains(file), "{verb:?}: {complaint}");
+            let complaint = refused(at, &command);
+            assert!(complaint.contains(file), "{command:?}: {complaint}");
         }
     }
     let complaint = refused(at, &["run", "w.safetensors", "x.npy"]);
     assert!(complaint.contains("weights alone"), "{complaint}");
-    // Every byte counts: a file of ours that was changed is not run.
+    // A modified file of ours is rejected by its checksum.
     done(at, &["convert", "net.onnx", "--to", "clematis"]);
     let mut own = std::fs::read(at.join("net.clematis")).expect("it is there");
     let last = own.len() - 3;
@@ -309,7 +309,7 @@ fn files_that_are_no_models_are_refused() {
 }
 
 #[test]
-fn inputs_that_do_not_fit_are_named_with_both_sides() {
+fn mismatched_inputs_are_reported_with_both_specs() {
     let folder = folder();
     let at = folder.path();
     write(at, "wide.npy", "<f8", &[4, 5], &[0; 160]);
@@ -353,7 +353,7 @@ fn inputs_that_do_not_fit_are_named_with_both_sides() {
 }
 
 #[test]
-fn places_that_cannot_be_written_are_refused() {
+fn unwritable_paths_are_rejected() {
     let folder = folder();
     let at = folder.path();
     std::fs::write(at.join("file"), "in the way").expect("written");
@@ -396,14 +396,14 @@ fn places_that_cannot_be_written_are_refused() {
         at,
         &["convert", "net.onnx", "--to", "onnx", "--out", "net.onnx"],
     );
-    assert!(complaint.contains("over the model"), "{complaint}");
+    assert!(complaint.contains("overwrite the model"), "{complaint}");
     assert_eq!(
         std::fs::read(at.join("file")).ok().as_deref(),
         Some(&b"in the way"[..])
     );
 }
 
-/// A model whose only node makes, or asks for, something of any size.
+/// A model whose only node creates something of any size.
 fn huge(op: &str, operands: &[(&str, &[i64])]) -> Vec<u8> {
     use clematis_convert::onnx::wire::Message;
     let (mut graph, mut node) = (Message::default(), Message::default());
@@ -427,7 +427,7 @@ fn huge(op: &str, operands: &[(&str, &[i64])]) -> Vec<u8> {
     model.into_bytes()
 }
 
-/// A few bytes can ask for any size; what is refused is refused within a gigabyte of address space.
+/// A few bytes can request any size; such models must fail within a gigabyte of address space.
 #[cfg(target_os = "linux")]
 #[test]
 fn small_files_take_little_memory() {
@@ -448,13 +448,13 @@ fn small_files_take_little_memory() {
         ("HannWindow", vec![("a", &[far][..])]),
     ] {
         std::fs::write(at.join("huge.onnx"), huge(op, &operands)).expect("written");
-        for verb in [
+        for command in [
             "run huge.onnx",
             "convert huge.onnx --to numpy",
             "inspect huge.onnx",
         ] {
             let line = format!(
-                "ulimit -v 1048576; RAYON_NUM_THREADS=1 exec {} {verb}",
+                "ulimit -v 1048576; RAYON_NUM_THREADS=1 exec {} {command}",
                 program.display()
             );
             let out = std::process::Command::new("sh")
@@ -463,15 +463,15 @@ fn small_files_take_little_memory() {
                 .output();
             let out = out.expect("it runs");
             let said = text(&out.stderr);
-            // Refused or read: never killed, never a panic.
+            // An error or a result, but never a kill or a panic.
             assert!(
                 matches!(out.status.code(), Some(0 | 1)),
-                "{op} {verb}: {:?} {said}",
+                "{op} {command}: {:?} {said}",
                 out.status
             );
             assert!(
                 !said.contains("panicked") && !said.contains("memory allocation"),
-                "{op} {verb}: {said}"
+                "{op} {command}: {said}"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The fuzzing targets with the ordinary compiler: every file of the corpus, then mutations of them from a fixed seed.
+//! Replays the fuzzing corpus with the regular compiler, then mutations of it from a fixed seed.
 //!
 //! `cargo xtask fuzz` runs the same functions guided by coverage.
 
@@ -11,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// For the mutations of each target; six targets fit into a minute with the replay.
+/// Time for the mutations of each target; six targets and the replay take about a minute.
 const SECONDS: Duration = Duration::from_secs(5);
-/// No mutation is longer.
+/// Maximum length of a mutation.
 const LONGEST: usize = 1 << 14;
 
-/// Numbers that lengths and sizes are often wrong by.
+/// Typical wrong values of lengths and sizes.
 const NUMBERS: [i64; 12] = [
     0,
     1,
@@ -106,7 +106,7 @@ fn survives(target: &str, data: &[u8]) {
     }
 }
 
-// One test, so that no other one takes time and memory beside it.
+// A single test, so that no other one competes for time and memory.
 #[test]
 fn no_file_of_the_corpus_and_no_mutation_of_one_fails_hangs_or_fills_memory() {
     for (target, _) in fuzz::TARGETS {

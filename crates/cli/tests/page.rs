@@ -1,7 +1,7 @@
-//! The page of `clematis check` in a browser: a headless Chromium clicks through it.
+//! Tests the page of `clematis check` in headless Chromium.
 //!
-//! Runs where Chromium is installed and says so where it is not. The page's copy gets a script that clicks and looks;
-//! what it found is read from the document that the browser prints.
+//! Skipped with a message if Chromium is not installed. A copy of the page gets a script that clicks and inspects;
+//! its findings are read from the document that the browser prints.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -38,7 +38,7 @@ impl Backend for Odd {
     }
 }
 
-/// Runs `clematis check` in this process, which has one backend more than the binary.
+/// Runs `clematis check` in this process, which has one more backend than the binary.
 fn check(out: &Path, args: &[&str]) -> ExitCode {
     let out = out.to_string_lossy();
     let words = ["clematis", "check", "--out", &out];

@@ -9,7 +9,7 @@ use clematis_core::ops::{self, ConvOptions, Ops, Padding};
 use clematis_core::pass::Options;
 use clematis_core::random::Key;
 use clematis_core::{DType, Result, Role, Shape, Tensor, bail};
-use clematis_nn::functional::conv::{Sliding, conv_transpose};
+use clematis_nn::functional::conv::{ConvConfig, conv_transpose};
 use clematis_nn::init;
 use std::time::{Duration, Instant};
 
@@ -146,12 +146,12 @@ fn convolution(c: Convolution, last: bool) -> Kernel {
     }
     let shapes: [&[usize]; 2] = [&x, &w];
     if transposed {
-        let sliding = Sliding {
+        let sliding = ConvConfig {
             strides: std::iter::repeat_n(stride, rank).collect(),
             padding: Padding::Same,
             channels_first: !last,
             filter_channels_first: !last,
-            ..Sliding::new("conv_transpose", rank)
+            ..ConvConfig::new("conv_transpose", rank)
         };
         return kernel(&shapes, move |x| {
             conv_transpose(&x[0], &x[1], None, None, &sliding).done()

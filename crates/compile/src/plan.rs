@@ -246,7 +246,7 @@ pub(crate) fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
     let (mut graph, mut more) = (graph.clone(), Vec::new());
     // What comes out of a composite may be one again.
     while graph.nodes.iter().any(|n| opens(n).is_ok_and(|o| o)) {
-        let (opened, found) = with(backend(), || graph.opened(opens))?;
+        let (opened, found) = with(backend(), || graph.inlined(opens))?;
         graph = opened;
         more.extend(found);
     }

@@ -1,7 +1,7 @@
-//! Plain arrays of exact numbers: what references compute with.
+//! Plain arrays of exact numbers, on which the reference implementations compute.
 //!
-//! Integers are i128, everything else a pair of f64, so nothing of the engines' arithmetic is shared. Rounding to an
-//! element type happens in one place, `rounded`.
+//! Integers are i128, everything else a pair of f64, so nothing is shared with the engines' arithmetic. Rounding to a
+//! dtype happens in one place, `rounded`.
 
 use clematis_core::host::types::C128;
 use clematis_core::{
@@ -11,10 +11,10 @@ use clematis_core::{
 /// A complex number of doubles.
 pub type C = C128;
 
-/// One number.
+/// A number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Num {
-    /// A truth value or an integer.
+    /// A boolean or an integer.
     Whole(i128),
     /// A real or complex number.
     Inexact(C),
@@ -26,7 +26,7 @@ impl Num {
         Num::Inexact(C::new(x, 0.0))
     }
 
-    /// A number of this element type, from an integer.
+    /// An integer as a number of this dtype.
     pub fn of(dtype: DType, x: i128) -> Num {
         if dtype.is_inexact() {
             Num::real(x as f64)
@@ -48,7 +48,7 @@ impl Num {
         self.c().re
     }
 
-    /// As an integer; inexact ones are cut.
+    /// As an integer; inexact numbers are truncated.
     pub fn i(self) -> i128 {
         match self {
             Num::Whole(v) => v,
@@ -56,7 +56,7 @@ impl Num {
         }
     }
 
-    /// Whether it is not zero.
+    /// Whether it is nonzero.
     pub fn truth(self) -> bool {
         match self {
             Num::Whole(v) => v != 0,
@@ -79,12 +79,12 @@ impl From<bool> for Num {
     }
 }
 
-/// Bits of an integer type.
+/// The width of an integer dtype in bits.
 pub fn width(dtype: DType) -> u32 {
     dtype.size() as u32 * 8
 }
 
-/// An integer as the element type holds it: its low bits.
+/// Wraps an integer to the width of the dtype.
 pub fn wrap(dtype: DType, x: i128) -> i128 {
     if dtype == DType::Bool {
         return i128::from(x != 0);
@@ -98,7 +98,7 @@ pub fn wrap(dtype: DType, x: i128) -> i128 {
     }
 }
 
-/// The smallest and the largest of an integer type.
+/// The minimum and maximum of an integer dtype.
 pub fn extremes(dtype: DType) -> (i128, i128) {
     let bits = width(dtype);
     if dtype == DType::Bool {
@@ -110,7 +110,7 @@ pub fn extremes(dtype: DType) -> (i128, i128) {
     }
 }
 
-/// The distance from 1 to the next number of a float type, or of a complex type's parts.
+/// The machine epsilon of a float dtype, or of a complex dtype's parts.
 pub fn epsilon(dtype: DType) -> f64 {
     match dtype.real() {
         DType::F16 => 2f64.powi(-10),
@@ -120,7 +120,7 @@ pub fn epsilon(dtype: DType) -> f64 {
     }
 }
 
-/// The smallest positive normal number of a float type, or of a complex type's parts.
+/// The smallest positive normal number of a float dtype, or of a complex dtype's parts.
 pub fn tiny(dtype: DType) -> f64 {
     match dtype.real() {
         DType::F16 => 2f64.powi(-14),
@@ -132,16 +132,16 @@ pub fn tiny(dtype: DType) -> f64 {
 /// A dense array in row-major order.
 #[derive(Clone, Debug)]
 pub struct Array {
-    /// The element type that the numbers stand for.
+    /// The dtype that the numbers represent.
     pub dtype: DType,
-    /// The sizes.
+    /// The shape.
     pub shape: Vec<usize>,
     /// The numbers.
     pub values: Vec<Num>,
 }
 
 impl Array {
-    /// Numbers with a shape; there must be as many as it says.
+    /// Wraps numbers with a shape; their number must match.
     pub fn new(dtype: DType, shape: &[usize], values: Vec<Num>) -> Array {
         debug_assert_eq!(shape.iter().product::<usize>(), values.len());
         Array {
@@ -151,13 +151,13 @@ impl Array {
         }
     }
 
-    /// A number computed for each place.
+    /// An array whose elements are computed from their indices.
     pub fn from_fn(dtype: DType, shape: &[usize], mut f: impl FnMut(&[usize]) -> Num) -> Array {
         let values = places(shape).map(|at| f(&at)).collect();
         Array::new(dtype, shape, values)
     }
 
-    /// Integers.
+    /// An array of integers.
     pub fn whole(dtype: DType, shape: &[usize], values: &[i128]) -> Array {
         Array::new(
             dtype,
@@ -166,37 +166,37 @@ impl Array {
         )
     }
 
-    /// Real numbers.
+    /// An array of real numbers.
     pub fn real(dtype: DType, shape: &[usize], values: &[f64]) -> Array {
         Array::new(dtype, shape, values.iter().map(|&v| Num::real(v)).collect())
     }
 
-    /// One number everywhere.
+    /// An array filled with one number.
     pub fn filled(dtype: DType, shape: &[usize], value: Num) -> Array {
         Array::new(dtype, shape, vec![value; shape.iter().product()])
     }
 
-    /// How many numbers.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// How many axes.
+    /// Number of axes.
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
 
-    /// The number at a place.
+    /// The element at an index.
     pub fn at(&self, place: &[usize]) -> Num {
         self.values[offset(&self.shape, place)]
     }
 
-    /// The number that broadcasting puts at a place of a larger shape.
+    /// The element that broadcasts to an index of a larger shape.
     pub fn spread(&self, place: &[usize]) -> Num {
         let tail = &place[place.len() - self.rank()..];
         let own: Vec<usize> = tail
@@ -207,7 +207,7 @@ impl Array {
         self.at(&own)
     }
 
-    /// Every number by itself.
+    /// Maps every element.
     pub fn map(&self, dtype: DType, f: impl Fn(Num) -> Num) -> Array {
         Array::new(
             dtype,
@@ -216,18 +216,18 @@ impl Array {
         )
     }
 
-    /// Two arrays that broadcast, number by number.
+    /// Combines two arrays elementwise, with broadcasting.
     pub fn zip(&self, other: &Array, dtype: DType, f: impl Fn(Num, Num) -> Num) -> Array {
         let shape = broadcast(&self.shape, &other.shape);
         Array::from_fn(dtype, &shape, |at| f(self.spread(at), other.spread(at)))
     }
 
-    /// Element type and shape.
+    /// Dtype and shape.
     pub fn spec(&self) -> Spec {
         Spec::new(self.dtype, Shape::from_sizes(&self.shape))
     }
 
-    /// As the element type holds it, in a host's memory.
+    /// Copies to host memory in the dtype's representation.
     pub fn to_host(&self) -> Result<Host> {
         with_element!(self.dtype, T => {
             let values: Vec<T> = self.values.iter().map(|v| T::from_scalar(v.scalar(self.dtype))).collect();
@@ -235,7 +235,7 @@ impl Array {
         })
     }
 
-    /// From a host's memory.
+    /// Copies from host memory.
     pub fn from_host(host: &Host) -> Result<Array> {
         let spec = host.spec();
         let values: Vec<Num> = if spec.dtype.is_inexact() {
@@ -255,22 +255,17 @@ impl Array {
     pub fn from_tensor(x: &Tensor) -> Result<Array> {
         let host = x.to_host()?;
         if host.spec() != x.spec() {
-            bail!(
-                Internal,
-                "{} came out where {} was said",
-                host.spec(),
-                x.spec()
-            );
+            bail!(Internal, "expected {1}, got {0}", host.spec(), x.spec());
         }
         Array::from_host(&host)
     }
 
-    /// The nearest array of its element type.
+    /// Rounds to the dtype.
     pub fn rounded(&self) -> Result<Array> {
         Array::from_host(&self.to_host()?)
     }
 
-    /// Axes in another order: axis `i` of the result is axis `axes[i]`.
+    /// Permutes axes: axis `i` of the result is axis `axes[i]`.
     pub fn transposed(&self, axes: &[usize]) -> Array {
         let shape: Vec<usize> = axes.iter().map(|&a| self.shape[a]).collect();
         Array::from_fn(self.dtype, &shape, |at| {
@@ -283,7 +278,7 @@ impl Array {
     }
 }
 
-/// The shape that two shapes broadcast to; sizes fit.
+/// The broadcast shape of two compatible shapes.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Vec<usize> {
     let rank = a.len().max(b.len());
     let at = |s: &[usize], i: usize| {
@@ -295,12 +290,12 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// Where a place lies in row-major order.
+/// The row-major offset of an index.
 pub fn offset(shape: &[usize], place: &[usize]) -> usize {
     shape.iter().zip(place).fold(0, |at, (&n, &i)| at * n + i)
 }
 
-/// Every place of a shape in row-major order.
+/// All indices of a shape in row-major order.
 pub fn places(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
     let shape = shape.to_vec();
     let count = shape.iter().product::<usize>();
@@ -328,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_survive_the_way_through_a_host() {
+    fn numbers_round_trip_through_host_memory() {
         for dtype in DType::ALL {
             let (low, high) = if dtype.is_inexact() {
                 (-3, 5)

@@ -1,7 +1,7 @@
-//! Cases: an op with operands, what must come out, and how its derivatives are checked.
+//! Test cases: an op with operands, the expected results, and how its derivatives are checked.
 //!
-//! Elementwise families come from the op tables; every other op has its rows in a file of its family. A row is made
-//! for every element type that `infer` accepts there.
+//! Cases of elementwise ops are generated from the op tables; every other op has its rows in the file of its family.
+//! A row is generated for every dtype that `infer` accepts.
 
 pub mod composite;
 pub mod control;
@@ -20,14 +20,14 @@ use clematis_core::infer::infer;
 use clematis_core::{DType, Kind, Op, Result, Spec, Tensor};
 use std::sync::Arc;
 
-/// What an op computes, slowly: results from operands.
+/// A slow reference implementation: computes results from operands.
 pub type Reference = Arc<dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync>;
-/// An identity that results must satisfy: the error from operands and results, in units of the precision.
+/// An identity that results must satisfy: returns the error, in units of the precision, from operands and results.
 pub type Identity = Arc<dyn Fn(&[Array], &[Array]) -> Result<f64> + Send + Sync>;
-/// A function of results that does not depend on arbitrary choices, such as the signs of eigenvectors.
+/// A function of results that is invariant to arbitrary choices, such as the signs of eigenvectors.
 pub type Invariant = fn(&[Tensor]) -> Result<Vec<Tensor>>;
 
-/// What must come out.
+/// The expected outcome.
 #[derive(Clone)]
 pub enum Expect {
     /// These values.
@@ -41,25 +41,25 @@ pub enum Expect {
 /// How derivatives are checked.
 #[derive(Clone)]
 pub struct Derivative {
-    /// Whether they are.
+    /// Whether derivatives are checked.
     pub checked: bool,
-    /// Whether second derivatives are.
+    /// Whether second derivatives are checked.
     pub smooth: bool,
-    /// Whether derivatives are zero by definition, whatever differences say.
+    /// Whether derivatives are zero by definition, whatever finite differences give.
     pub flat: bool,
-    /// Operands that are constants although their type has derivatives.
+    /// Operands that are constants although their dtype is differentiable.
     pub constants: Vec<usize>,
-    /// What is differentiated instead of the results themselves.
+    /// The function of the results that is differentiated, instead of the results themselves.
     pub invariant: Option<Invariant>,
-    /// The largest relative error against differences.
+    /// Maximum relative error against finite differences.
     pub tolerance: f64,
-    /// The largest error of duality, in units of the precision.
+    /// Maximum error of the JVP/VJP duality, in units of the precision.
     pub duality: f64,
-    /// The step of differences.
+    /// Step size of finite differences.
     pub step: f64,
-    /// Reverse mode is refused with this kind of error.
+    /// Reverse mode is rejected with this kind of error.
     pub no_reverse: Option<Kind>,
-    /// Both modes are refused with this kind of error.
+    /// Both modes are rejected with this kind of error.
     pub none: Option<Kind>,
 }
 
@@ -83,17 +83,17 @@ impl Default for Derivative {
 /// One op with operands.
 #[derive(Clone)]
 pub struct Case {
-    /// Unique; seeds the operands.
+    /// A unique name, which seeds the operands.
     pub name: String,
     /// The op.
     pub op: Op,
-    /// The element type whose row this is.
+    /// The dtype of the row.
     pub dtype: DType,
     /// The operands.
     pub inputs: Vec<Array>,
-    /// What must come out.
+    /// The expected outcome.
     pub expect: Expect,
-    /// How far results may be off.
+    /// The tolerance of results.
     pub tolerance: Tolerance,
     /// How derivatives are checked.
     pub derivative: Derivative,
@@ -102,7 +102,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// A case whose results are known.
+    /// A case with known results.
     pub fn new(
         name: impl Into<String>,
         op: impl Into<Op>,
@@ -122,7 +122,7 @@ impl Case {
         }
     }
 
-    /// A case of an op that its parameters define: exact.
+    /// A case of an op that is defined by its parameters: exact.
     pub fn by_parameters(
         name: impl Into<String>,
         op: impl Into<Op>,
@@ -150,7 +150,7 @@ impl Case {
         }
     }
 
-    /// A case that must be refused.
+    /// A case that must be rejected.
     pub fn refused(
         name: impl Into<String>,
         op: impl Into<Op>,
@@ -165,13 +165,13 @@ impl Case {
         .without_derivatives()
     }
 
-    /// With another tolerance of results.
+    /// Sets the tolerance of results.
     pub fn within(mut self, tolerance: Tolerance) -> Case {
         self.tolerance = tolerance;
         self
     }
 
-    /// At values where derivatives are not defined or not to be compared.
+    /// Disables derivative checks, where derivatives are undefined or not comparable.
     pub fn without_derivatives(mut self) -> Case {
         self.derivative.checked = false;
         self
@@ -183,43 +183,43 @@ impl Case {
         self.without_derivatives()
     }
 
-    /// Without second derivatives.
+    /// Disables second derivatives.
     pub fn kinked(mut self) -> Case {
         self.derivative.smooth = false;
         self
     }
 
-    /// With derivatives that are zero by definition.
+    /// Marks derivatives as zero by definition.
     pub fn flat(mut self) -> Case {
         self.derivative.flat = true;
         self
     }
 
-    /// With another way of checking derivatives.
+    /// Changes how derivatives are checked.
     pub fn deriving(mut self, change: impl FnOnce(&mut Derivative)) -> Case {
         change(&mut self.derivative);
         self
     }
 
-    /// What `infer` says comes out.
+    /// The inferred result specs.
     pub fn results(&self) -> Result<Vec<Spec>> {
         let specs: Vec<Spec> = self.inputs.iter().map(Array::spec).collect();
         Ok(infer(&self.op, &specs.iter().collect::<Vec<_>>())?.into_vec())
     }
 
-    /// Whether `infer` takes these operands.
+    /// Whether `infer` accepts the operands.
     pub fn is_legal(&self) -> bool {
         self.results().is_ok()
     }
 }
 
-/// A shape in a name.
+/// A shape as part of a name.
 pub fn shown(shape: &[usize]) -> String {
     let sizes: Vec<String> = shape.iter().map(ToString::to_string).collect();
     format!("[{}]", sizes.join(","))
 }
 
-/// Every case.
+/// All cases.
 pub fn cases() -> Result<Vec<Case>> {
     let mut all = Vec::new();
     elementwise::add(&mut all)?;
@@ -232,7 +232,7 @@ pub fn cases() -> Result<Vec<Case>> {
     composite::add(&mut all)?;
     layer::add(&mut all)?;
     special::add(&mut all)?;
-    // References see what backends see.
+    // Rounds operands, so that references see what backends see.
     for case in &mut all {
         for x in &mut case.inputs {
             *x = x.rounded()?;

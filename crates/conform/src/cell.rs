@@ -1,23 +1,23 @@
-//! One result of the matrix, and the file format it travels in: JSON lines, one cell each.
+//! One result of the support matrix, and its file format: JSON lines, one cell each.
 //!
-//! `{"dashboard": "layers", "row": "test_conv2d", "backend": "torch", "state": "passed"}` is a whole cell; `message`
-//! and `seconds` say more, `dtype` and `check` tell cells of one row apart, and the rest says what the result was
-//! found with. Any runner can write such lines.
+//! `{"dashboard": "layers", "row": "test_conv2d", "backend": "torch", "state": "passed"}` is a complete cell.
+//! `message` and `seconds` are optional, `dtype` and `check` distinguish cells of one row, and the other fields
+//! describe what the result was produced with. Any test runner can write such lines.
 
+use crate::case_group::CaseGroup;
 use crate::report::{Check, Row, State};
 use crate::run::Runner;
-use crate::unit::Unit;
 use clematis_core::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 
-/// The version of the core that results are found with.
+/// The core version that results are produced with.
 pub const CORE: &str = env!("CARGO_PKG_VERSION");
 
-/// The check of functions whose whole contract another runner tests: calls of every kind, values, derivatives. It tells
-/// their cells from those of an op or a named row of the same name, beside which they stand.
+/// The check of functions whose whole contract another runner tests: calls of every kind, values, derivatives. It
+/// distinguishes their cells from those of an op or named test with the same name.
 pub const CONTRACT: &str = "contract";
 
-/// A table of the matrix.
+/// A table of the support matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dashboard {
@@ -40,7 +40,7 @@ pub enum Dashboard {
 }
 
 impl Dashboard {
-    /// All of them.
+    /// All tables.
     pub const ALL: [Dashboard; 8] = [
         Dashboard::Layers,
         Dashboard::Gradients,
@@ -52,7 +52,7 @@ impl Dashboard {
         Dashboard::ArrayApi,
     ];
 
-    /// The word in files and file names.
+    /// The name in files and file names.
     pub fn name(self) -> &'static str {
         match self {
             Dashboard::Layers => "layers",
@@ -66,7 +66,7 @@ impl Dashboard {
         }
     }
 
-    /// The words on pages.
+    /// The title on pages.
     pub fn title(self) -> &'static str {
         match self {
             Dashboard::Layers => "Layers",
@@ -81,54 +81,54 @@ impl Dashboard {
     }
 }
 
-/// What tells cells apart.
+/// The key of a cell.
 pub type Key = (Dashboard, String, String, String, String);
 
 /// One result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// The table it stands in.
+    /// The table.
     pub dashboard: Dashboard,
-    /// The test, `test_conv2d`.
+    /// The test, such as `test_conv2d`.
     pub row: String,
     /// The backend.
     pub backend: String,
-    /// The element type, where a row has several.
+    /// The dtype, if the row has several.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub dtype: String,
-    /// What was checked, where a row has several checks.
+    /// The check, if the row has several.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub check: String,
-    /// How it ended.
+    /// The result.
     pub state: State,
-    /// What went wrong, or the limit's reason.
+    /// What went wrong, or the reason of the known limit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// How long it took.
+    /// The duration.
     #[serde(default)]
     pub seconds: f64,
-    /// How many cases there were.
+    /// Number of cases.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cases: usize,
-    /// The worst error that passed, as a share of what is allowed.
+    /// The worst error that passed, as a fraction of the tolerance.
     #[serde(default)]
     pub worst: f64,
-    /// The framework's version.
+    /// The version of the framework.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// The core's version.
+    /// The version of the core.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub core: String,
     /// The digest of the cases.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// The program that found it: an unfinished run is resumed by the same one only.
+    /// The program that produced it: an unfinished run is resumed only by the same program.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub build: String,
 }
 
-/// Six digits are more than anyone reads, and twenty make a file twice as long.
+/// Rounds to six decimals: nobody reads more, and twenty digits would double the file.
 pub fn micros(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }
@@ -138,7 +138,7 @@ fn is_zero(n: &usize) -> bool {
 }
 
 impl Cell {
-    /// A cell with nothing but a state.
+    /// A cell with only a state.
     pub fn new(dashboard: Dashboard, row: &str, backend: &str, state: State) -> Cell {
         Cell {
             dashboard,
@@ -158,8 +158,8 @@ impl Cell {
         }
     }
 
-    /// A row of a run as a cell: values among the ops, derivatives among the gradients.
-    pub fn of(runner: &Runner, unit: &Unit, row: Row) -> Cell {
+    /// A row of a run as a cell: values belong to the ops table, derivatives to the gradients table.
+    pub fn of(runner: &Runner, group: &CaseGroup, row: Row) -> Cell {
         let dashboard = match row.check {
             Check::Forward | Check::Subnormal | Check::Special => Dashboard::Ops,
             _ => Dashboard::Gradients,
@@ -178,12 +178,12 @@ impl Cell {
             },
             version: runner.version().to_string(),
             core: CORE.to_string(),
-            digest: unit.digest.clone(),
-            ..Cell::new(dashboard, &unit.row(), backend.name(), row.state)
+            digest: group.digest.clone(),
+            ..Cell::new(dashboard, &group.row(), backend.name(), row.state)
         }
     }
 
-    /// What tells it from others.
+    /// The key.
     pub fn key(&self) -> Key {
         let words = |s: &String| s.clone();
         (
@@ -195,14 +195,14 @@ impl Cell {
         )
     }
 
-    /// As a line of a file, its end included.
+    /// The cell as a line, including the newline.
     pub fn line(&self) -> Result<String> {
         let text = serde_json::to_string(self)
             .map_err(|e| Error::new(Kind::Convert, format!("{}: no JSON form: {e}", self.row)))?;
         Ok(text + "\n")
     }
 
-    /// Reads lines that someone else wrote: a line that is no cell is an error.
+    /// Parses lines of another runner: an invalid line is an error.
     pub fn read(text: &str) -> Result<Vec<Cell>> {
         let mut cells = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -213,7 +213,7 @@ impl Cell {
         Ok(cells)
     }
 
-    /// Reads lines of our own: what a kill left half written is passed over.
+    /// Parses our own lines: an incomplete line of a killed run is skipped.
     pub fn recover(text: &str) -> Vec<Cell> {
         text.lines()
             .filter_map(|line| Cell::from_line(line).ok())
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cell_is_named_by_its_line() {
+    fn invalid_cells_are_reported_by_line() {
         let good = r#"{"dashboard":"ops","row":"test_x","backend":"jax","state":"passed"}"#;
         for bad in [
             "nonsense",
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_a_kill_cuts_whole_lines_are_recovered() {
+    fn complete_lines_are_recovered_after_a_kill() {
         let cells: Vec<Cell> = ["test_a", "test_é"]
             .iter()
             .map(|row| Cell::new(Dashboard::Ops, row, "native", State::Passed))
@@ -279,7 +279,7 @@ mod tests {
         let text = lines.concat();
         for cut in 0..=text.len() {
             let left = String::from_utf8_lossy(&text.as_bytes()[..cut]);
-            // The last character of a line is its end, which need not be there.
+            // The newline at the end of the last line is optional.
             let whole = usize::from(cut >= lines[0].len() - 1) + usize::from(cut >= text.len() - 1);
             assert_eq!(Cell::recover(&left), cells[..whole], "{cut}");
         }

@@ -1,23 +1,25 @@
-//! How far a result is from what was expected.
+//! Compares results with references.
 
 use crate::array::{Array, C, Num, epsilon, tiny};
 use clematis_core::{DType, Result};
 
-/// How far a result may be from its reference.
+/// The tolerance of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// In units of the element type's precision.
+    /// Maximum error in units of the dtype's precision (ulp).
     pub units: f64,
-    /// Relative to the largest number of the result instead of each one by itself: for sums, where terms cancel.
+    /// Whether the error is relative to the largest element of the result instead of each element: for sums, where
+    /// terms cancel.
     pub overall: bool,
-    /// Numbers below this count as this: for functions that go through zero, where no digits are left.
+    /// Elements below this are measured relative to it: for functions that cross zero, where no digits are
+    /// significant.
     pub floor: f64,
-    /// Whether the sign of a zero counts.
+    /// Whether the sign of zeros is compared.
     pub signed_zeros: bool,
 }
 
 impl Tolerance {
-    /// Each number by itself.
+    /// Relative to each element.
     pub fn each(units: f64) -> Tolerance {
         Tolerance {
             units,
@@ -27,7 +29,7 @@ impl Tolerance {
         }
     }
 
-    /// Relative to the largest number.
+    /// Relative to the largest element.
     pub fn overall(units: f64) -> Tolerance {
         Tolerance {
             overall: true,
@@ -35,7 +37,7 @@ impl Tolerance {
         }
     }
 
-    /// The very same numbers.
+    /// Bit-exact.
     pub fn exact() -> Tolerance {
         Tolerance {
             signed_zeros: true,
@@ -44,7 +46,7 @@ impl Tolerance {
     }
 }
 
-/// The largest error in units of the element type's precision, or why the arrays cannot be compared.
+/// The maximum error in units of the dtype's precision, or why the arrays cannot be compared.
 pub fn compare(
     got: &Array,
     want: &Array,
@@ -53,7 +55,7 @@ pub fn compare(
     compare_where(got, want, tolerance, |_| true)
 }
 
-/// The same over some of the elements.
+/// The same, over selected elements.
 pub fn compare_where(
     got: &Array,
     want: &Array,
@@ -61,7 +63,11 @@ pub fn compare_where(
     counts: impl Fn(usize) -> bool,
 ) -> Result<std::result::Result<f64, String>> {
     if got.dtype != want.dtype || got.shape != want.shape {
-        return Ok(Err(format!("{} came out, not {}", got.spec(), want.spec())));
+        return Ok(Err(format!(
+            "expected {1}, got {0}",
+            got.spec(),
+            want.spec()
+        )));
     }
     let nearest = want.rounded()?;
     let largest = if tolerance.overall {
@@ -92,11 +98,11 @@ pub fn compare_where(
             }
             _ => distance(got.dtype, g.c(), w.c(), n.c(), largest, tolerance),
         };
-        // Also where it is NaN.
+        // Also false for NaN.
         let within = error <= tolerance.units;
         if !within {
             return Ok(Err(format!(
-                "element {i}: {} instead of {}, {error:.3e} units of {} off",
+                "element {i}: expected {1}, got {0}, off by {error:.3e} units of {2}",
                 show(g),
                 show(w),
                 got.dtype
@@ -166,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sign_of_a_zero_counts_where_it_is_said_to() {
+    fn signed_zeros_are_compared_if_requested() {
         assert!(check(-0.0, 0.0, Tolerance::exact()).is_err());
         assert_eq!(check(-0.0, 0.0, Tolerance::each(1.0)), Ok(0.0));
     }

@@ -1,14 +1,14 @@
-//! Derivatives against differences, and against each other.
+//! Checks derivatives against finite differences, and JVP against VJP.
 //!
-//! A case is differentiated with respect to all its operands, to each alone, and seen through each result alone, so
-//! that a rule meets every pattern of absent tangents and cotangents. In f64 and c128 both modes are compared with
-//! differences of fourth order along a random direction; in every type they must be each other's transpose,
-//! ⟨ct, J dx⟩ = ⟨Jᵀ ct, dx⟩ with ⟨a, b⟩ = Re Σ a b, JAX's convention.
+//! A case is differentiated with respect to all its operands, with respect to each alone, and through each result
+//! alone, so that a rule sees every pattern of absent tangents and cotangents. In f64 and c128 both modes are
+//! compared with fourth-order finite differences along a random direction; in every dtype they must be transposes of
+//! each other, ⟨ct, J dx⟩ = ⟨Jᵀ ct, dx⟩ with ⟨a, b⟩ = Re Σ a b, JAX's convention.
 //!
-//! Rules are the core's and the same on every backend. So once one engine has passed all this, another need only give
-//! the same numbers (`against.rs`), which takes a fraction of the calls.
+//! Rules are in the core and the same on every backend. Once one engine has passed all this, other backends are only
+//! compared with its results (`against.rs`), which takes a fraction of the calls.
 
-mod against;
+mod compare_backends;
 mod subject;
 
 use self::subject::{Part, Subject, cells, gap, pairing, parts, values, wide, widened};
@@ -21,7 +21,7 @@ use clematis_core::autodiff::{jvp, vjp};
 use clematis_core::{Backend, Kind, Result, Tensor};
 use std::time::Instant;
 
-/// Both modes and second derivatives of a case: by themselves, or against another engine's.
+/// Checks both modes and second derivatives of a case: by finite differences, or against another engine.
 pub fn check(
     backend: &'static dyn Backend,
     case: &Case,
@@ -41,12 +41,16 @@ pub fn check(
     let mut findings = vec![
         Finding::timed(Check::Vjp, || match (d.none.or(d.no_reverse), against) {
             (Some(kind), _) => refusal(reverse(&subject, &parts[0]), kind),
-            (None, Some(other)) => over(&parts[..1], |p| against::reverse(&subject, other, p)),
+            (None, Some(other)) => over(&parts[..1], |p| {
+                compare_backends::reverse(&subject, other, p)
+            }),
             (None, None) => over(&parts, |part| reverse_checked(&subject, part)),
         }),
         Finding::timed(Check::Jvp, || match (d.none, against) {
             (Some(kind), _) => refusal(forward(&subject, &parts[0]), kind),
-            (None, Some(other)) => over(&parts[..1], |p| against::forward(&subject, other, p)),
+            (None, Some(other)) => over(&parts[..1], |p| {
+                compare_backends::forward(&subject, other, p)
+            }),
             (None, None) => over(&parts, |part| forward_checked(&subject, part)),
         }),
     ];
@@ -60,7 +64,7 @@ pub fn check(
     findings
 }
 
-/// What is to be differentiated, its parts, and whether there are second derivatives; none: nothing is.
+/// The subject to differentiate, its parts, and whether second derivatives are checked; `None`: nothing is checked.
 fn prepared<'a>(
     backend: &'static dyn Backend,
     case: &'a Case,
@@ -85,8 +89,8 @@ fn prepared<'a>(
     Ok(Some((subject, parts(&operands, &results), smooth)))
 }
 
-/// The worst of all parts, or the first that is wrong.
-fn over(parts: &[Part], f: impl Fn(&Part) -> Judged) -> Outcome {
+/// The worst error of all parts, or the first failure.
+fn over(parts: &[Part], f: impl Fn(&Part) -> Verdict) -> Outcome {
     let mut worst = 0.0f64;
     for part in parts {
         let about = format!("operands {:?}, results {:?}", part.operands, part.results);
@@ -102,8 +106,8 @@ fn over(parts: &[Part], f: impl Fn(&Part) -> Judged) -> Outcome {
 fn refusal(result: Result<f64>, kind: Kind) -> Outcome {
     match result {
         Err(e) if e.kind() == kind => Outcome::Passed(0.0),
-        Err(e) => Outcome::Failed(format!("{kind:?} was expected, not {e}")),
-        Ok(_) => Outcome::Failed(format!("{kind:?} was expected, not a derivative")),
+        Err(e) => Outcome::Failed(format!("expected {kind:?}, got {e}")),
+        Ok(_) => Outcome::Failed(format!("expected {kind:?}, got a derivative")),
     }
 }
 
@@ -128,24 +132,24 @@ fn uploaded(s: &Subject, xs: &[Array]) -> Result<Vec<Tensor>> {
     xs.iter().map(|x| upload(s.backend, x)).collect()
 }
 
-/// Runs forward mode only.
+/// Checks that forward mode runs, and reverse mode is rejected.
 fn forward(s: &Subject, part: &Part) -> Result<f64> {
     let dx = uploaded(s, &tangent(s, part)?)?;
     jvp(|x: &Vec<Tensor>| s.call(part, x), &s.operands(part), &dx)?;
     Ok(0.0)
 }
 
-/// Runs reverse mode only.
+/// Checks that reverse mode runs.
 fn reverse(s: &Subject, part: &Part) -> Result<f64> {
     let (y, pull) = vjp(|x: &Vec<Tensor>| s.call(part, x), &s.operands(part))?;
     pull.call(&uploaded(s, &cotangent(s, part, &y)?)?)?;
     Ok(0.0)
 }
 
-type Judged = Result<std::result::Result<f64, String>>;
+type Verdict = Result<std::result::Result<f64, String>>;
 
-/// A tangent of a result has its element type and shape.
-fn alike(what: &str, got: &[Tensor], like: &[Tensor]) -> std::result::Result<(), String> {
+/// Checks that tangents have the dtype and shape of the results.
+fn same_specs(what: &str, got: &[Tensor], like: &[Tensor]) -> std::result::Result<(), String> {
     for (g, y) in got.iter().zip(like) {
         if g.spec() != y.spec() {
             return Err(format!("a {what} of {} for {}", g.spec(), y.spec()));
@@ -154,11 +158,11 @@ fn alike(what: &str, got: &[Tensor], like: &[Tensor]) -> std::result::Result<(),
     Ok(())
 }
 
-fn forward_checked(s: &Subject, part: &Part) -> Judged {
+fn forward_checked(s: &Subject, part: &Part) -> Verdict {
     let direction = tangent(s, part)?;
     let dx = uploaded(s, &direction)?;
     let (y, dy) = jvp(|x: &Vec<Tensor>| s.call(part, x), &s.operands(part), &dx)?;
-    if let Err(message) = alike("tangent", &dy, &y) {
+    if let Err(message) = same_specs("tangent", &dy, &y) {
         return Ok(Err(message));
     }
     let dy = values(&dy)?;
@@ -172,17 +176,19 @@ fn forward_checked(s: &Subject, part: &Part) -> Judged {
     Ok(judged("jvp", gap(&dy, &want), s.case.derivative.tolerance))
 }
 
-/// In a narrow type there are no differences to be had: the same in f64 or c128 is what a tangent must be near.
+/// Narrow dtypes are too coarse for finite differences: their tangents are compared with the same computation in f64
+/// or c128.
 fn narrow_checked(
     s: &Subject,
     part: &Part,
     direction: &[Array],
     dy: &[Vec<C>],
     y: &[Tensor],
-) -> Judged {
+) -> Verdict {
     let precision = y.iter().map(|y| epsilon(y.dtype())).fold(0.0, f64::max);
     let allowed = s.case.derivative.duality * precision;
-    // A cast or a graph has its types in its parameters: there the tangent need only be finite.
+    // The dtypes of a cast or a graph are in its parameters, so it cannot be widened: its tangent must only be
+    // finite.
     let Some(case) = s.case.widened() else {
         let finite = dy
             .iter()
@@ -210,7 +216,7 @@ fn zero(parts: &[Vec<C>]) -> std::result::Result<f64, String> {
 }
 
 fn judged(what: &str, error: f64, allowed: f64) -> std::result::Result<f64, String> {
-    // Also where it is NaN.
+    // Also false for NaN.
     let within = error <= allowed;
     if within {
         Ok(error / allowed)
@@ -221,11 +227,11 @@ fn judged(what: &str, error: f64, allowed: f64) -> std::result::Result<f64, Stri
     }
 }
 
-fn reverse_checked(s: &Subject, part: &Part) -> Judged {
+fn reverse_checked(s: &Subject, part: &Part) -> Verdict {
     let (y, pull) = vjp(|x: &Vec<Tensor>| s.call(part, x), &s.operands(part))?;
     let ct = cotangent(s, part, &y)?;
     let back = pull.call(&uploaded(s, &ct)?)?;
-    if let Err(message) = alike("cotangent", &back, &s.operands(part)) {
+    if let Err(message) = same_specs("cotangent", &back, &s.operands(part)) {
         return Ok(Err(message));
     }
     let back = values(&back)?;
@@ -257,7 +263,7 @@ fn reverse_checked(s: &Subject, part: &Part) -> Judged {
     Ok(judged("duality", error, s.case.derivative.duality).map(|e| worst.max(e)))
 }
 
-/// The derivative of the vjp, by both modes, against differences of the vjp.
+/// Checks the derivative of the VJP, in both modes, against finite differences of the VJP.
 fn second(s: &Subject, part: &Part) -> Result<Outcome> {
     let xs = s.operands(part);
     let direction = tangent(s, part)?;

@@ -1,10 +1,10 @@
-//! Numbers drawn for a case: the same ones on every run and machine, from the case's name.
+//! Deterministic random operands, seeded by the case's name.
 
 use crate::array::{Array, C, Num, extremes};
 use clematis_core::op::Domain;
 use clematis_core::{DType, Result};
 
-/// A counter-based generator (splitmix64), seeded by a text.
+/// A counter-based generator (splitmix64), seeded by a string.
 pub struct Draw {
     state: u64,
 }
@@ -32,17 +32,17 @@ impl Draw {
         low + (high - low) * ((self.bits() >> 11) as f64 / 2f64.powi(53))
     }
 
-    /// A whole number in `low..=high`.
+    /// An integer in `low..=high`.
     pub fn whole(&mut self, low: i128, high: i128) -> i128 {
         low + (i128::from(self.bits()) % (high - low + 1))
     }
 
-    /// Either sign.
+    /// A random sign.
     pub fn sign(&mut self) -> f64 {
         if self.bits() & 1 == 0 { 1.0 } else { -1.0 }
     }
 
-    /// One number where a domain says.
+    /// A number in the domain.
     fn number(&mut self, dtype: DType, domain: Domain, operand: usize) -> Num {
         if dtype == DType::Bool {
             return Num::Whole(i128::from(self.bits() >> 40 & 1));
@@ -54,7 +54,7 @@ impl Draw {
         if !dtype.is_complex() {
             return Num::real(re);
         }
-        // Off the real axis, where the cuts of complex functions lie.
+        // Away from the real axis, where complex functions have branch cuts.
         let im = match domain {
             Domain::Unit => self.between(0.15, 0.8) * self.sign(),
             _ => self.between(0.2, 1.5) * self.sign(),
@@ -67,7 +67,7 @@ impl Draw {
             (Domain::Everywhere, _) => self.between(-3.0, 3.0),
             (Domain::Nonzero, _) => self.between(0.3, 2.5) * self.sign(),
             (Domain::Positive, 0) => self.between(0.2, 4.0),
-            // The other operand of a power.
+            // The exponent of a power.
             (Domain::Positive, _) => self.between(-2.0, 2.0),
             (Domain::Unit, _) => self.between(-0.9, 0.9),
             (Domain::AboveOne, _) => self.between(1.2, 4.0),
@@ -92,7 +92,7 @@ impl Draw {
         }
     }
 
-    /// An array drawn where a domain says, rounded to its element type.
+    /// An array with elements in the domain, rounded to its dtype.
     pub fn array(
         &mut self,
         dtype: DType,
@@ -103,12 +103,12 @@ impl Draw {
         Array::from_fn(dtype, shape, |_| self.number(dtype, domain, operand)).rounded()
     }
 
-    /// An array anywhere near zero.
+    /// An array with any elements near zero.
     pub fn any(&mut self, dtype: DType, shape: &[usize]) -> Result<Array> {
         self.array(dtype, shape, Domain::Everywhere, 0)
     }
 
-    /// Small values, so that products and sums of them stay exact in every integer type and tame in halves.
+    /// Small values, so that products and sums stay exact in every integer dtype and in range in half precision.
     pub fn small(&mut self, dtype: DType, shape: &[usize]) -> Result<Array> {
         Array::from_fn(dtype, shape, |_| {
             if dtype == DType::Bool {
@@ -128,7 +128,7 @@ impl Draw {
         .rounded()
     }
 
-    /// Values that differ from each other, in any order: what sorts and extremes need to be smooth.
+    /// Distinct values in random order, so that sorts and extremes are differentiable.
     pub fn distinct(&mut self, dtype: DType, shape: &[usize]) -> Result<Array> {
         let n = shape.iter().product::<usize>();
         let mut order: Vec<usize> = (0..n).collect();
@@ -152,12 +152,12 @@ impl Draw {
         Array::new(dtype, shape, values).rounded()
     }
 
-    /// Indices in `low..=high`.
+    /// Integers in `low..=high`.
     pub fn indices(&mut self, dtype: DType, shape: &[usize], low: i128, high: i128) -> Array {
         Array::from_fn(dtype, shape, |_| Num::Whole(self.whole(low, high)))
     }
 
-    /// A direction for derivatives: away from zero in every component.
+    /// A direction for derivatives: every component is away from zero.
     pub fn direction(&mut self, dtype: DType, shape: &[usize]) -> Result<Array> {
         Array::from_fn(dtype, shape, |_| {
             let mut part = || self.between(0.3, 1.0) * self.sign();

@@ -1,4 +1,4 @@
-//! Earlier runs, a line each: what the trend is drawn from.
+//! The history of runs, one per line, for the trend chart.
 
 use crate::cell::{CORE, micros};
 use crate::matrix::Matrix;
@@ -9,36 +9,36 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Past {
+pub struct PastRun {
     /// When it ended, `2026-01-31T12:00:00Z`.
     pub date: String,
-    /// The core's version.
+    /// The version of the core.
     pub core: String,
-    /// What was asked for; empty: everything.
+    /// The selected tests; empty for all.
     #[serde(default)]
     pub filter: String,
-    /// All results that were there when it ended.
+    /// The results of each backend when it ended.
     pub backends: BTreeMap<String, Count>,
 }
 
-/// A backend's results in numbers.
+/// The counts of a backend's results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Count {
-    /// The framework's version.
+    /// The version of the framework.
     pub version: String,
-    /// How many cells passed.
+    /// Number of cells that passed.
     pub passed: usize,
-    /// How many fail as a limit says.
+    /// Number of cells that fail as known limits.
     pub limits: usize,
-    /// How many failed.
+    /// Number of cells that failed.
     pub failed: usize,
-    /// How long they took.
+    /// Total duration.
     pub seconds: f64,
 }
 
-impl Past {
-    /// The state of things after a run.
-    pub fn of(matrix: &Matrix, filter: &str, now: SystemTime) -> Past {
+impl PastRun {
+    /// The summary of a run.
+    pub fn of(matrix: &Matrix, filter: &str, now: SystemTime) -> PastRun {
         let backends = matrix.backends(&[]).into_iter().map(|name| {
             let tally = matrix.tally(&name);
             let count = Count {
@@ -50,7 +50,7 @@ impl Past {
             };
             (name, count)
         });
-        Past {
+        PastRun {
             date: date(now),
             core: CORE.to_string(),
             filter: filter.to_string(),
@@ -58,26 +58,26 @@ impl Past {
         }
     }
 
-    /// As a line of a file, its end included.
+    /// The run as a line, including the newline.
     pub fn line(&self) -> Result<String> {
         let text = serde_json::to_string(self)
             .map_err(|e| Error::new(Kind::Convert, format!("history: no JSON form: {e}")))?;
         Ok(text + "\n")
     }
 
-    /// Reads lines; what is none is passed over, because a trend with a gap is better than no page.
-    pub fn read(text: &str) -> Vec<Past> {
+    /// Parses lines; invalid ones are skipped, because a trend with a gap is better than no page.
+    pub fn read(text: &str) -> Vec<PastRun> {
         text.lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect()
     }
 }
 
-/// A moment in UTC, `2026-01-31T12:00:00Z`.
+/// A time in UTC, `2026-01-31T12:00:00Z`.
 pub fn date(now: SystemTime) -> String {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let (days, rest) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Days are counted from 0000-03-01, so that a leap day ends a year; eras have 400 years.
+    // Days are counted from 0000-03-01, so that a leap day ends a year; an era has 400 years.
     let z = days + 719_468;
     let (era, day) = (z / 146_097, z % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -110,10 +110,10 @@ mod tests {
 
     #[test]
     fn a_run_survives_its_line_and_a_broken_line_is_passed_over() {
-        let past = Past::of(&Matrix::default(), "conv", UNIX_EPOCH);
+        let past = PastRun::of(&Matrix::default(), "conv", UNIX_EPOCH);
         let line = past.line().unwrap();
         assert_eq!(
-            Past::read(&format!("{line}{{\"date\n{line}")),
+            PastRun::read(&format!("{line}{{\"date\n{line}")),
             [past.clone(), past]
         );
     }

@@ -1,20 +1,20 @@
-//! What every backend is held to: cases for each op and element type, independent references, derivatives.
+//! The conformance suite for backends: cases for each op and dtype, independent references, derivative checks.
 //!
-//! Owns cases as data, slow references in plain f64 and i128, the checks of derivatives, and the report that the
-//! support matrix is made of, in memory, in files and on pages. Knows no backend: one is given to `run`. What a backend cannot do is data too, in
-//! `limits/`; a limit that no longer holds fails the run.
+//! Owns cases as data, slow reference implementations in plain f64 and i128, the derivative checks, and the support
+//! matrix, in memory, in files and on pages. Depends on no backend: one is passed to `run`. Known limits of backends
+//! are data too, in `limits/`; a limit that no longer holds fails the run.
 
 pub mod array;
 pub mod draw;
 pub mod compare;
 mod reference;
 pub mod case;
-pub mod limit;
+pub mod known_limit;
 pub mod report;
-mod unit;
+mod case_group;
 mod derivative;
 mod run;
-pub mod named;
+pub mod named_test;
 pub mod cell;
 pub mod matrix;
 pub mod history;
@@ -23,10 +23,10 @@ pub mod page;
 
 pub use array::Array;
 pub use case::{Case, cases};
+pub use case_group::{CaseGroup, case_groups, group_cases};
 pub use cell::{Cell, Dashboard};
 pub use compare::Tolerance;
-pub use limit::Limit;
+pub use known_limit::KnownLimit;
 pub use matrix::{Matrix, Tally};
 pub use report::{Check, Report, Row, State};
 pub use run::{NATIVE, Runner, run, upload};
-pub use unit::{Unit, units, units_of};

@@ -1,10 +1,10 @@
-//! The matrix as Markdown: a file for each table, one row per test, one column per backend.
+//! The support matrix as Markdown: one file per table, one row per test, one column per backend.
 
 use crate::cell::{Cell, Dashboard};
 use crate::matrix::{Line, Matrix, Tally};
 use crate::report::State;
 
-/// Folder and file names of the badges, with their contents; the tables refer to them.
+/// The badge files, by path; tables refer to them.
 pub fn badges() -> Vec<(String, String)> {
     [State::Passed, State::Limit, State::Failed]
         .into_iter()
@@ -12,7 +12,7 @@ pub fn badges() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The word on a badge.
+/// The text of a badge.
 fn word(state: State) -> &'static str {
     match state {
         State::None => "none",
@@ -106,7 +106,7 @@ fn table(lines: &[Line<'_>], backends: &[String]) -> String {
     out
 }
 
-/// Examples and worst error, where there is something to tell.
+/// Number of examples and worst error, if there are any.
 fn found(tally: &Tally) -> String {
     match tally.cases {
         0 => String::new(),
@@ -114,7 +114,7 @@ fn found(tally: &Tally) -> String {
     }
 }
 
-/// A share that is not nothing is not shown as nothing.
+/// A nonzero fraction is never shown as zero.
 fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p > 0.0 && p < 0.1 => "< 0.1".into(),
@@ -141,7 +141,7 @@ fn note(cell: &Cell) -> Option<String> {
     ))
 }
 
-/// Text that is not taken for Markdown or HTML.
+/// Escapes Markdown and HTML.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_error_is_not_none() {
+    fn a_small_error_is_not_shown_as_zero() {
         let shown = [0.0, 1e-5, 0.004, 0.02, 0.256, 3.0].map(percent);
         assert_eq!(shown, ["0.0", "< 0.1", "0.4", "2", "26", "300"]);
     }

@@ -1,4 +1,4 @@
-//! All results, by table, test and backend.
+//! The support matrix: all results by table, test and backend.
 
 use crate::cell::{CONTRACT, Cell, Dashboard, Key};
 use crate::report::State;
@@ -7,31 +7,31 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A test and its cells by backend.
 pub type Line<'a> = (&'a str, BTreeMap<&'a str, Vec<&'a Cell>>);
 
-/// All results. A newer one takes the place of the one before it.
+/// All results. A newer result replaces an older one.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
     cells: BTreeMap<Key, Cell>,
 }
 
-/// Several cells in a word.
+/// A summary of several cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// How many passed.
+    /// Number of cells that passed.
     pub passed: usize,
-    /// How many fail as a limit says.
+    /// Number of cells that fail as known limits.
     pub limits: usize,
-    /// How many failed.
+    /// Number of cells that failed.
     pub failed: usize,
-    /// How long they took.
+    /// Total duration.
     pub seconds: f64,
-    /// How many examples were compared.
+    /// Number of examples compared.
     pub cases: usize,
-    /// The worst error among them, as a share of what is allowed.
+    /// The worst error among them, as a fraction of the tolerance.
     pub worst: f64,
 }
 
 impl Tally {
-    /// Counts a cell in.
+    /// Adds a cell to the counts.
     pub fn add(&mut self, cell: &Cell) {
         match cell.state {
             State::None => {}
@@ -44,12 +44,12 @@ impl Tally {
         self.worst = self.worst.max(cell.worst);
     }
 
-    /// All that were checked.
+    /// Number of cells with a check.
     pub fn cells(&self) -> usize {
         self.passed + self.limits + self.failed
     }
 
-    /// The worst that occurs.
+    /// The worst state.
     pub fn state(&self) -> State {
         match self {
             t if t.failed > 0 => State::Failed,
@@ -76,7 +76,7 @@ impl Matrix {
         self.cells.insert(cell.key(), cell);
     }
 
-    /// Keeps these alone.
+    /// Keeps only some cells.
     pub fn retain(&mut self, keep: impl Fn(&Cell) -> bool) {
         self.cells.retain(|_, cell| keep(cell));
     }
@@ -86,12 +86,12 @@ impl Matrix {
         self.cells.values()
     }
 
-    /// The cell of this key.
+    /// The cell with this key.
     pub fn find(&self, key: &Key) -> Option<&Cell> {
         self.cells.get(key)
     }
 
-    /// The backends that have results: in this order, then the others by name.
+    /// The backends with results: in the given order, then others by name.
     pub fn backends(&self, order: &[&str]) -> Vec<String> {
         let found: BTreeSet<&str> = self.cells().map(|c| c.backend.as_str()).collect();
         let first = order.iter().copied().filter(|name| found.contains(name));
@@ -99,26 +99,26 @@ impl Matrix {
         first.chain(rest).map(String::from).collect()
     }
 
-    /// The version that a backend's results were found with; the last one, if there are several.
+    /// The version of a backend in its results; the last one if there are several.
     pub fn version(&self, backend: &str) -> String {
         let own = self.cells().filter(|c| c.backend == backend);
         let known = own.filter(|c| !c.version.is_empty());
         known.last().map(|c| c.version.clone()).unwrap_or_default()
     }
 
-    /// A backend's results in a word.
+    /// The summary of a backend.
     pub fn tally(&self, backend: &str) -> Tally {
         self.cells().filter(|c| c.backend == backend).collect()
     }
 
-    /// A table in two parts: first the functions that a runner holds to their contract, then ops and named rows.
+    /// A table in two parts: functions tested by other runners, then ops and named tests.
     pub fn parts(&self, dashboard: Dashboard) -> [Vec<Line<'_>>; 2] {
         let held = |line: &Line<'_>| line.1.values().flatten().any(|c| c.check == CONTRACT);
         let (first, second) = self.rows(dashboard).into_iter().partition(held);
         [first, second]
     }
 
-    /// A table: each test with its cells by backend. Tests without anything to check are left out.
+    /// A table: each test with its cells by backend. Tests without checks are left out.
     pub fn rows(&self, dashboard: Dashboard) -> BTreeMap<&str, BTreeMap<&str, Vec<&Cell>>> {
         let mut rows: BTreeMap<&str, BTreeMap<&str, Vec<&Cell>>> = BTreeMap::new();
         for cell in self.cells().filter(|c| c.dashboard == dashboard) {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_result_takes_the_place_of_an_older() {
+    fn newer_results_replace_older_ones() {
         let mut matrix = Matrix::default();
         matrix.add(cell("test_add", "native", State::Failed));
         matrix.add(cell("test_add", "native", State::Passed));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn backends_stand_in_the_order_that_is_asked_for() {
+    fn backends_are_in_the_requested_order() {
         let mut matrix = Matrix::default();
         for name in ["jax", "torch", "native", "another"] {
             matrix.add(cell("test_add", name, State::Passed));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_failure_is_the_state_of_all() {
+    fn one_failure_fails_the_tally() {
         let cells = [State::Passed, State::Limit, State::None].map(|s| cell("x", "y", s));
         let mut tally: Tally = cells.iter().collect();
         assert_eq!((tally.state(), tally.cells()), (State::Limit, 2));

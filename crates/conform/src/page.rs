@@ -1,10 +1,10 @@
-//! The matrix as one HTML file that needs nothing else.
+//! The support matrix as one self-contained HTML file.
 //!
-//! What it looks like is in `page.html`, which draws the JSON inside it. To keep that small, cells are lists of numbers
-//! that refer to lists of words.
+//! The layout is in `page.html`, which renders the JSON inside it. To keep that small, cells are lists of indices
+//! into lists of strings.
 
 use crate::cell::{CORE, Dashboard};
-use crate::history::Past;
+use crate::history::PastRun;
 use crate::matrix::Matrix;
 use crate::report::State;
 use clematis_core::DType;
@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 
 const SHELL: &str = include_str!("page.html");
 const PLACE: &str = "{{matrix}}";
-/// As many earlier runs as a trend can show.
+/// Maximum number of earlier runs in the trend chart.
 const RUNS: usize = 60;
 
-/// The page.
-pub fn page(matrix: &Matrix, history: &[Past], order: &[&str], date: &str) -> String {
+/// Renders the page.
+pub fn page(matrix: &Matrix, history: &[PastRun], order: &[&str], date: &str) -> String {
     embed(SHELL, PLACE, &payload(matrix, history, order, date))
 }
 
-fn payload(matrix: &Matrix, history: &[Past], order: &[&str], date: &str) -> Value {
+fn payload(matrix: &Matrix, history: &[PastRun], order: &[&str], date: &str) -> Value {
     let backends = matrix.backends(order);
     let dtypes: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
     let mut messages = Words::default();
@@ -42,7 +42,7 @@ fn payload(matrix: &Matrix, history: &[Past], order: &[&str], date: &str) -> Val
                             cells
                                 .map(|c| {
                                     let dtype = dtypes.iter().position(|d| *d == c.dtype);
-                                    // A runner of someone else's may have types of its own.
+                                    // Another runner may have dtypes of its own.
                                     let dtype = match dtype {
                                         Some(at) => at,
                                         None => dtypes.len() + other.place(&c.dtype),
@@ -95,7 +95,7 @@ fn state(state: State) -> u8 {
     }
 }
 
-/// Words, each kept once.
+/// Interned strings.
 #[derive(Default)]
 struct Words {
     words: Vec<String>,
@@ -113,8 +113,8 @@ impl Words {
     }
 }
 
-/// Puts JSON into a script element of a page, at its place. Characters that could end the element occur only in
-/// strings, where an escape means the same.
+/// Embeds JSON into a script element of a page. Characters that could end the element occur only inside strings,
+/// where they are escaped.
 pub fn embed(shell: &str, place: &str, json: &Value) -> String {
     let text = json.to_string();
     let mut out = String::with_capacity(text.len());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_words_stay_words() {
+    fn hostile_strings_stay_strings() {
         let hostile = "</script><script>alert(1)</script><!-- & \u{2028}{{matrix}}";
         let mut matrix = Matrix::default();
         let mut cell = Cell::new(Dashboard::Layers, hostile, hostile, State::Failed);
@@ -174,9 +174,9 @@ mod tests {
     fn the_trend_has_the_last_runs() {
         let past = |n: u64| {
             let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(n);
-            Past::of(&Matrix::default(), "", at)
+            PastRun::of(&Matrix::default(), "", at)
         };
-        let runs: Vec<Past> = (0..100).map(past).collect();
+        let runs: Vec<PastRun> = (0..100).map(past).collect();
         let value = payload(&Matrix::default(), &runs, &[], "now");
         let kept = value["history"].as_array().unwrap();
         assert_eq!(kept.len(), RUNS);

@@ -1,6 +1,6 @@
-//! What ops compute, said slowly: naive loops over exact numbers, formulas and series from textbooks.
+//! Slow reference implementations of all ops: naive loops over exact numbers, textbook formulas and series.
 //!
-//! Shares nothing with any engine. Results are not rounded; `compare` does that.
+//! Shares no code with any engine. Results are not rounded; `compare` does that.
 
 pub mod complex;
 pub mod composite;
@@ -21,7 +21,7 @@ pub mod special;
 use crate::array::Array;
 use clematis_core::{Op, Result, bail};
 
-/// What an op that is defined by its parameters computes.
+/// The reference of an op that is defined by its parameters.
 pub fn run(op: &Op, x: &[Array]) -> Result<Vec<Array>> {
     Ok(vec![match op {
         Op::Full(p) => shape::full(p),
@@ -51,6 +51,6 @@ pub fn run(op: &Op, x: &[Array]) -> Result<Vec<Array>> {
         Op::WindowGather(p) => linear::window_gather(&x[0], &x[1], &(**p).clone().into()),
         Op::Fft(p) => fourier::fft(&x[0], p),
         Op::Call(c) => return composite::run(c, x),
-        other => bail!(Internal, "{}: has no reference by parameters", other.name()),
+        other => bail!(Internal, "{}: no reference", other.name()),
     }])
 }

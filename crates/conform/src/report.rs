@@ -1,16 +1,16 @@
-//! What a run found: one row for each op and element type.
+//! The report of a run: one row per op and dtype.
 
 use clematis_core::DType;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Instant;
 
-/// What was checked.
+/// A kind of check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
-    /// Values, element types and shapes of results.
+    /// Values, dtypes and shapes of results.
     Forward,
-    /// Values that are or come from numbers below the smallest normal one, which some processors' settings make zero.
+    /// Values that are subnormal or computed from subnormals, which some CPU settings flush to zero.
     Subnormal,
     /// Values of infinities and NaNs where a formula of several steps, not one rounding, decides them.
     Special,
@@ -23,7 +23,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// All of them.
+    /// All checks.
     pub const ALL: [Check; 6] = [
         Check::Forward,
         Check::Subnormal,
@@ -33,7 +33,7 @@ impl Check {
         Check::Second,
     ];
 
-    /// The word in limits and reports.
+    /// The name in limits and reports.
     pub fn name(self) -> &'static str {
         match self {
             Check::Forward => "forward",
@@ -46,33 +46,33 @@ impl Check {
     }
 }
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// There is nothing to check.
+    /// There was nothing to check.
     None,
     /// All cases agree.
     Passed,
-    /// It fails as a limit says.
+    /// It fails as a known limit.
     Limit,
-    /// Some case does not agree, or a limit no longer holds.
+    /// A case fails, or a known limit no longer holds.
     Failed,
 }
 
-/// What one check of one case found, and how long that took.
+/// The finding of one check of one case, with its duration.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What was checked.
+    /// The check.
     pub check: Check,
-    /// What was found.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How long it took.
+    /// The duration.
     pub seconds: f64,
 }
 
 impl Finding {
-    /// Runs a check by the clock.
+    /// Runs and times a check.
     pub fn timed(check: Check, run: impl FnOnce() -> Outcome) -> Finding {
         let start = Instant::now();
         let outcome = run();
@@ -84,35 +84,35 @@ impl Finding {
     }
 }
 
-/// How one check of one case ended.
+/// The outcome of one check of one case.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// There was nothing to check.
     None,
-    /// The worst error, relative to what was allowed.
+    /// The worst error, as a fraction of the tolerance.
     Passed(f64),
     /// What went wrong.
     Failed(String),
 }
 
-/// One check of one op and element type, over all its cases.
+/// One check of one op and dtype, over all its cases.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The op.
     pub op: String,
-    /// The element type.
+    /// The dtype.
     pub dtype: DType,
-    /// What was checked.
+    /// The check.
     pub check: Check,
-    /// How it ended.
+    /// The result.
     pub state: State,
-    /// How many cases had something to check.
+    /// Number of cases that were checked.
     pub cases: usize,
-    /// The worst error of those that passed, as a share of what is allowed.
+    /// The worst error that passed, as a fraction of the tolerance.
     pub worst: f64,
-    /// What went wrong in the first case that did, or the limit's reason.
+    /// What went wrong in the first failing case, or the reason of the known limit.
     pub message: String,
-    /// How long it took.
+    /// The duration.
     pub seconds: f64,
 }
 
@@ -131,7 +131,7 @@ impl Row {
         }
     }
 
-    /// Adds what this check of one case found.
+    /// Adds the finding of one case.
     pub fn add(&mut self, case: &str, finding: Finding) {
         self.seconds += finding.seconds;
         match finding.outcome {
@@ -152,21 +152,21 @@ impl Row {
     }
 }
 
-/// What a run found, in the order of op codes.
+/// The rows of a run, in the order of op codes.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// One for each op, element type and check.
+    /// One per op, dtype and check.
     pub rows: Vec<Row>,
 }
 
 impl Report {
-    /// The rows that failed.
+    /// The failed rows.
     pub fn failures(&self) -> Vec<&Row> {
         let failed = |row: &&Row| row.state == State::Failed;
         self.rows.iter().filter(failed).collect()
     }
 
-    /// How many checks of cases were made.
+    /// Number of case checks.
     pub fn checks(&self) -> usize {
         self.rows.iter().map(|r| r.cases).sum()
     }

@@ -2,42 +2,42 @@
 
 use crate::array::{Array, Num, places, tiny};
 use crate::case::{Case, Expect, cases};
+use crate::case_group::{CaseGroup, group_cases};
 use crate::compare::compare_where;
 use crate::derivative;
-use crate::limit::{self, Limit};
+use crate::known_limit::{self, KnownLimit};
 use crate::report::{Check, Finding, Outcome, Report, Row};
-use crate::unit::{Unit, units_of};
 use clematis_core::dispatch::apply;
 use clematis_core::{Backend, DType, Device, Op, Result, Tensor, backend, ops};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The engine whose derivatives are checked by themselves; those of all others are compared with it.
+/// The engine whose derivatives are checked by finite differences; all others are compared with it.
 pub const NATIVE: &str = "native";
 
-/// Runs every case that the filter takes, by its op's name and its own, and applies the backend's limits.
+/// Runs every case that the filter accepts, by op name and case name, and applies the backend's known limits.
 pub fn run(
     backend: &'static dyn Backend,
     filter: impl Fn(&str, &str) -> bool + Sync,
 ) -> Result<Report> {
     let mut chosen = cases()?;
     chosen.retain(|c| filter(c.op.name(), &c.name));
-    Runner::new(backend)?.report(&units_of(chosen))
+    Runner::new(backend)?.report(&group_cases(chosen))
 }
 
-/// How cases are run on a backend.
+/// Configuration of a run on a backend.
 pub struct Runner {
     backend: &'static dyn Backend,
     against: Option<&'static dyn Backend>,
     threads: usize,
-    limits: Vec<Limit>,
+    limits: Vec<KnownLimit>,
     version: String,
 }
 
 impl Runner {
-    /// With all threads and every check on the native engine. Others, which may be slow and behind a lock of their
-    /// own, get the calling thread alone, and their derivatives are compared with the engine's.
+    /// Uses all threads and every check on the native engine. Other backends, which may be slow and hold a lock of
+    /// their own, run on the calling thread, and their derivatives are compared with the engine's.
     pub fn new(backend: &'static dyn Backend) -> Result<Runner> {
         let native = backend::find(NATIVE).ok();
         let own = native.is_some_and(|native| backend::same(native, backend));
@@ -48,38 +48,38 @@ impl Runner {
                 true => std::thread::available_parallelism().map_or(1, usize::from),
                 false => 1,
             },
-            limits: Limit::of(backend.name())?,
+            limits: KnownLimit::of(backend.name())?,
             version: backend.version(),
         })
     }
 
-    /// With the native engine's checks, whatever the backend.
+    /// Uses the native engine's checks for any backend.
     pub fn by_differences(mut self) -> Runner {
         self.against = None;
         self
     }
 
-    /// Where it runs.
+    /// The backend.
     pub fn backend(&self) -> &'static dyn Backend {
         self.backend
     }
 
-    /// The backend's version, asked once: a framework may take its time.
+    /// The backend's version, queried once because a framework may be slow to answer.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Whose derivatives it is compared with.
+    /// The backend with which derivatives are compared.
     pub fn against(&self) -> Option<&'static dyn Backend> {
         self.against
     }
 
-    /// What it is known not to do.
-    pub fn limits(&self) -> &[Limit] {
+    /// The known limits.
+    pub fn limits(&self) -> &[KnownLimit] {
         &self.limits
     }
 
-    /// What is checked of each unit.
+    /// The checks to run.
     pub fn checks(&self) -> &'static [Check] {
         match self.against {
             None => &Check::ALL,
@@ -93,12 +93,12 @@ impl Runner {
         }
     }
 
-    /// Runs everything into one report.
-    pub fn report(&self, units: &[Unit]) -> Result<Report> {
+    /// Runs everything and returns one report.
+    pub fn report(&self, groups: &[CaseGroup]) -> Result<Report> {
         let found = Mutex::new(BTreeMap::new());
-        let all: Vec<(usize, &Unit)> = units.iter().enumerate().collect();
-        self.share(&all, &|&(at, unit)| {
-            let rows = self.unit(unit);
+        let all: Vec<(usize, &CaseGroup)> = groups.iter().enumerate().collect();
+        self.share(&all, &|&(at, group)| {
+            let rows = self.run_group(group);
             found
                 .lock()
                 .unwrap_or_else(|e| e.into_inner())
@@ -111,16 +111,16 @@ impl Runner {
         })
     }
 
-    /// Runs these units and hands over the rows of each when it is done; an error there ends the run.
+    /// Runs case groups and passes the rows of each to `done`; an error there ends the run.
     pub fn run(
         &self,
-        units: &[&Unit],
-        done: &(dyn Fn(&Unit, Vec<Row>) -> Result<()> + Sync),
+        groups: &[&CaseGroup],
+        done: &(dyn Fn(&CaseGroup, Vec<Row>) -> Result<()> + Sync),
     ) -> Result<()> {
-        self.share(units, &|unit| done(unit, self.unit(unit)))
+        self.share(groups, &|group| done(group, self.run_group(group)))
     }
 
-    /// Calls a function for each item, on as many threads as there may be.
+    /// Calls a function for each item, on as many threads as configured.
     fn share<T: Sync>(&self, items: &[T], f: &(dyn Fn(&T) -> Result<()> + Sync)) -> Result<()> {
         let next = AtomicUsize::new(0);
         let worker = || -> Result<()> {
@@ -138,7 +138,7 @@ impl Runner {
         std::thread::scope(|scope| {
             let running: Vec<_> = (0..self.threads).map(|_| scope.spawn(worker)).collect();
             running.into_iter().try_for_each(|thread| {
-                // Not a case's panic, which is caught: one of ours.
+                // Panics of cases are caught; this one is a bug of ours.
                 thread
                     .join()
                     .unwrap_or_else(|e| std::panic::resume_unwind(e))
@@ -146,12 +146,14 @@ impl Runner {
         })
     }
 
-    /// Runs one unit: a row for each check, limits applied.
-    pub fn unit(&self, unit: &Unit) -> Vec<Row> {
+    /// Runs one case group: one row per check, with limits applied.
+    pub fn run_group(&self, group: &CaseGroup) -> Vec<Row> {
         let checks = self.checks().iter();
-        let mut rows: Vec<Row> = checks.map(|&c| Row::new(unit.op, unit.dtype, c)).collect();
+        let mut rows: Vec<Row> = checks
+            .map(|&c| Row::new(group.op, group.dtype, c))
+            .collect();
         backend::with(self.backend, || {
-            for case in &unit.cases {
+            for case in &group.cases {
                 for finding in self.case(case) {
                     if let Some(row) = rows.iter_mut().find(|row| row.check == finding.check) {
                         row.add(&case.name, finding);
@@ -159,7 +161,7 @@ impl Runner {
                 }
             }
         });
-        limit::apply(&mut rows, &self.limits);
+        known_limit::apply(&mut rows, &self.limits);
         rows
     }
 
@@ -189,7 +191,7 @@ impl Runner {
     }
 }
 
-/// A panic is a failure of the case, and no reason to forget the others.
+/// Turns a panic into a failure, so that the other cases still run.
 pub fn guarded<R>(f: impl FnOnce() -> R) -> std::result::Result<R, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).map_err(|panic| {
         let text = (panic.downcast_ref::<String>().map(String::as_str))
@@ -198,12 +200,12 @@ pub fn guarded<R>(f: impl FnOnce() -> R) -> std::result::Result<R, String> {
     })
 }
 
-/// An error is a failure of the case.
+/// Turns an error into a failure of the case.
 pub fn settled(outcome: Result<Outcome>) -> Outcome {
     outcome.unwrap_or_else(|e| Outcome::Failed(e.to_string()))
 }
 
-/// A tensor of these values.
+/// Uploads an array.
 pub fn upload(backend: &'static dyn Backend, x: &Array) -> Result<Tensor> {
     let host = x.to_host()?;
     let spec = host.spec().clone();
@@ -211,12 +213,12 @@ pub fn upload(backend: &'static dyn Backend, x: &Array) -> Result<Tensor> {
     Ok(Tensor::concrete(spec, backend, data))
 }
 
-/// The same values, lying in memory with the axes in another order.
-fn upload_turned(backend: &'static dyn Backend, x: &Array) -> Result<Tensor> {
+/// Uploads an array with permuted strides.
+fn upload_permuted(backend: &'static dyn Backend, x: &Array) -> Result<Tensor> {
     let back: Vec<usize> = (0..x.rank()).rev().collect();
-    let turned = upload(backend, &x.transposed(&back))?;
+    let permuted = upload(backend, &x.transposed(&back))?;
     let axes: Vec<i64> = back.iter().map(|&a| a as i64).collect();
-    ops::permute(&turned, axes).done()
+    ops::permute(&permuted, axes).done()
 }
 
 /// Applies an op to arrays and reads all results.
@@ -229,7 +231,7 @@ fn results(op: &Op, inputs: &[Tensor]) -> Result<Vec<Array>> {
         .collect()
 }
 
-/// How the values came out: those of normal numbers, and those of numbers below.
+/// The outcomes of a forward run: for normal and for subnormal numbers.
 fn forward(backend: &'static dyn Backend, case: &Case) -> Result<(Outcome, Outcome)> {
     let plain: Vec<Tensor> = case
         .inputs
@@ -239,32 +241,32 @@ fn forward(backend: &'static dyn Backend, case: &Case) -> Result<(Outcome, Outco
     if let Expect::Refused(kind) = case.expect {
         let outcome = match results(&case.op, &plain) {
             Err(e) if e.kind() == kind => Outcome::Passed(0.0),
-            Err(e) => Outcome::Failed(format!("{kind:?} was expected, not {e}")),
-            Ok(_) => Outcome::Failed(format!("{kind:?} was expected, not a result")),
+            Err(e) => Outcome::Failed(format!("expected {kind:?}, got {e}")),
+            Ok(_) => Outcome::Failed(format!("expected {kind:?}, got a result")),
         };
         return Ok((outcome, Outcome::None));
     }
     let mut judged = judge(case, &results(&case.op, &plain)?)?;
-    // Operands that lie in memory in another order must give the same.
+    // Operands with permuted strides must give the same results.
     if case.inputs.iter().any(|x| x.rank() > 1) {
-        let turned: Vec<Tensor> = case
+        let permuted: Vec<Tensor> = case
             .inputs
             .iter()
-            .map(|x| upload_turned(backend, x))
+            .map(|x| upload_permuted(backend, x))
             .collect::<Result<_>>()?;
-        let again = judge(case, &results(&case.op, &turned)?)?;
+        let again = judge(case, &results(&case.op, &permuted)?)?;
         judged = (worse(judged.0, again.0), worse(judged.1, again.1));
     }
     Ok(judged)
 }
 
-/// The worse of two outcomes; the second is that of operands stored in another order.
+/// The worse of two outcomes; the second is with permuted strides.
 fn worse(first: Outcome, second: Outcome) -> Outcome {
     match (first, second) {
         (Outcome::Passed(a), Outcome::Passed(b)) => Outcome::Passed(f64::max(a, b)),
         (Outcome::Failed(message), _) => Outcome::Failed(message),
         (_, Outcome::Failed(message)) => {
-            Outcome::Failed(format!("with operands stored column by column: {message}"))
+            Outcome::Failed(format!("with column-major operands: {message}"))
         }
         (first, _) => first,
     }
@@ -274,7 +276,7 @@ fn failed(message: String) -> (Outcome, Outcome) {
     (Outcome::Failed(message), Outcome::None)
 }
 
-/// The worst error as a share of what is allowed, or what is wrong.
+/// The worst error as a fraction of the tolerance, or what is wrong.
 fn judge(case: &Case, got: &[Array]) -> Result<(Outcome, Outcome)> {
     let specs = case.results()?;
     if got.len() != specs.len() {
@@ -286,7 +288,10 @@ fn judge(case: &Case, got: &[Array]) -> Result<(Outcome, Outcome)> {
     }
     for (g, spec) in got.iter().zip(&specs) {
         if g.spec() != *spec {
-            return Ok(failed(format!("{} came out, infer says {spec}", g.spec())));
+            return Ok(failed(format!(
+                "expected {spec} by infer, got {}",
+                g.spec()
+            )));
         }
     }
     let allowed = case.tolerance.units.max(f64::MIN_POSITIVE);
@@ -319,13 +324,13 @@ fn judge(case: &Case, got: &[Array]) -> Result<(Outcome, Outcome)> {
         }
         Expect::Holds(identity) => {
             let error = identity(&case.inputs, got)?;
-            // Also where it is NaN.
+            // Also false for NaN.
             let within = error <= case.tolerance.units;
             Ok(if within {
                 (Outcome::Passed(error / allowed), Outcome::None)
             } else {
                 failed(format!(
-                    "the identity is {error:.3e} units of {} off",
+                    "the identity is off by {error:.3e} units of {}",
                     case.dtype
                 ))
             })
@@ -343,7 +348,7 @@ fn combined(first: Outcome, second: Outcome) -> Outcome {
     }
 }
 
-/// Which elements of a result are below the smallest normal number, or are computed from one that is.
+/// Which elements of a result are subnormal, or are computed from subnormals.
 fn subnormals(case: &Case, want: &Array) -> Vec<bool> {
     let low = |dtype: DType, x: Num| {
         dtype.is_inexact() && {

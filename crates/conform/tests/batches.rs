@@ -1,4 +1,4 @@
-//! Every case in a batch: what `vmap` gives for several examples at once is what the op gives for each of them.
+//! Every case under `vmap`: a batch must give the same results as its examples one by one.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -12,7 +12,7 @@ fn upload(x: &Array) -> Result<Tensor> {
     clematis_conform::upload(clematis_native::backend(), x)
 }
 
-/// The operands of another example: legal wherever those of the case are.
+/// The operands of another example, valid wherever those of the case are.
 fn other(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_inexact() {
         return (x * 0.5).done();
@@ -20,7 +20,7 @@ fn other(x: &Tensor) -> Result<Tensor> {
     Ok(x.clone())
 }
 
-/// Which operands have a batch: all of them, each alone, all but each.
+/// Which operands are batched: all, each alone, all but each.
 fn choices(count: usize) -> Vec<Vec<bool>> {
     let mut all = vec![vec![true; count]];
     if count > 1 {
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Result<std::result::Result<(), String>> {
             .into();
         let mut want = Vec::new();
         for args in &each {
-            // Some operands are legal only as they are.
+            // Some operands cannot be changed.
             let Ok(out) = apply(&case.op, &args.iter().collect::<Vec<_>>()) else {
                 return Ok(Ok(()));
             };
@@ -75,13 +75,15 @@ fn check(case: &Case) -> Result<std::result::Result<(), String>> {
             if y.spec() != rows.spec() {
                 return Ok(Err(format!("{chosen:?}: {} for {}", y.spec(), rows.spec())));
             }
-            // Sums over a batch are made in another order.
+            // Sums over a batch have another order.
             let tolerance = Tolerance::overall(64.0f64.max(case.tolerance.units));
             let (y, rows) = (Array::from_tensor(y)?, Array::from_tensor(&rows)?);
             match compare(&y, &rows, &tolerance)? {
                 Ok(units) if units <= tolerance.units => {}
                 Ok(units) => {
-                    return Ok(Err(format!("{chosen:?}: result {i} is {units} units off")));
+                    return Ok(Err(format!(
+                        "{chosen:?}: result {i} is off by {units} units"
+                    )));
                 }
                 Err(why) => return Ok(Err(format!("{chosen:?}: result {i}: {why}"))),
             }

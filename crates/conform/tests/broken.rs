@@ -1,13 +1,13 @@
-//! A backend with faults planted in it: each is found, and found where it is.
+//! A backend with planted faults: each must be found, and attributed correctly.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
-use clematis_conform::{Case, Check, Runner, State, cases, units, units_of};
+use clematis_conform::{Case, Check, Runner, State, case_groups, cases, group_cases};
 use clematis_core::op::{Binary, Compare, Unary};
 use clematis_core::tensor::Data;
 use clematis_core::{Backend, Device, Host, Op, Outs, Result, Spec, Support, Tensor, backend};
 
-/// The engine, but for a few ops.
+/// The engine with a few faulty ops.
 struct Broken;
 
 impl Backend for Broken {
@@ -16,7 +16,7 @@ impl Backend for Broken {
     }
     fn support(&self, op: &Op) -> Support {
         match op {
-            // Left out altogether.
+            // Unsupported.
             Op::Unary(Unary::Cosh) => Support::Missing,
             other => clematis_native::backend().support(other),
         }
@@ -25,7 +25,7 @@ impl Backend for Broken {
         let other = match op {
             // Wrong everywhere.
             Op::Unary(Unary::Sin) => Op::Unary(Unary::Tan),
-            // Right but for NaN, which is not equal to itself.
+            // Correct except for NaN, which is not equal to itself.
             Op::Compare(Compare::LessEqual) => {
                 let greater = clematis_native::backend().execute(
                     &Op::Compare(Compare::Greater),
@@ -39,7 +39,7 @@ impl Backend for Broken {
                 let not = Op::Unary(Unary::LogicalNot);
                 return clematis_native::backend().execute(&not, &[&found], out);
             }
-            // Right but for the sign of a zero.
+            // Correct except for the sign of zero.
             Op::Unary(Unary::Ceil) if inputs[0].dtype().is_float() => {
                 let up = clematis_native::backend().execute(op, inputs, out)?;
                 let Some(data) = up.one() else {
@@ -69,7 +69,7 @@ fn planted_faults_are_found() {
     let mut all = cases().unwrap();
     all.retain(|case: &Case| wanted.contains(&case.op.name()));
     let runner = Runner::new(broken).unwrap().by_differences();
-    let report = runner.report(&units_of(all)).unwrap();
+    let report = runner.report(&group_cases(all)).unwrap();
     let failed = |op: &str, check: Check| {
         report
             .failures()
@@ -111,16 +111,16 @@ impl Backend for Twin {
 }
 
 #[test]
-fn a_twin_of_the_engine_has_its_derivatives() {
+fn a_renamed_engine_has_the_same_derivatives() {
     let twin = Runner::new(backend::register(Twin).unwrap()).unwrap();
-    let report = twin.report(&units().unwrap()).unwrap();
+    let report = twin.report(&case_groups().unwrap()).unwrap();
     assert!(report.failures().is_empty(), "{report}");
     for check in twin.checks() {
         let passed = |r: &&clematis_conform::Row| r.check == *check && r.state == State::Passed;
         assert!(report.rows.iter().filter(passed).count() > 300, "{check:?}");
     }
     assert!(!twin.checks().contains(&Check::Second));
-    for named in clematis_conform::named::all() {
+    for named in clematis_conform::named_test::all() {
         let cell = named.cell(&twin);
         assert!(
             cell.state == State::Passed,
@@ -132,7 +132,7 @@ fn a_twin_of_the_engine_has_its_derivatives() {
 }
 
 #[test]
-fn a_missing_op_is_missed_in_derivatives_too() {
+fn a_missing_op_fails_its_derivatives_too() {
     struct NoCosh;
     impl Backend for NoCosh {
         fn name(&self) -> &'static str {

@@ -1,4 +1,4 @@
-//! No op and no element type goes without a case.
+//! Every op has a case for every dtype.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -35,7 +35,7 @@ fn names_are_unique() {
     }
 }
 
-/// The same case with operands of another element type in place of its own.
+/// The same case with operands of another dtype.
 fn retyped(case: &Case, dtype: DType) -> Case {
     let inputs = case
         .inputs

@@ -1,4 +1,4 @@
-//! Branches and loops through their front functions: values, both modes, what bodies capture, nesting.
+//! Control flow functions: values, both derivative modes, captured tensors, nesting.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -9,7 +9,7 @@ use clematis_core::ops::{self, Ops};
 use clematis_core::trace::trace;
 use clematis_core::{DType, Kind, Result, Shape, Spec, Tensor};
 
-// Links the engine in.
+// Links the engine.
 use clematis_native as _;
 
 fn floats(values: &[f64]) -> Tensor {
@@ -41,7 +41,7 @@ fn close(got: &Tensor, want: &[f64]) {
     }
 }
 
-/// A function of tensors as a program, so that bodies see no values.
+/// Compiles a function, so that bodies are traced abstractly.
 fn traced<F: Fn(&[Tensor]) -> Result<Tensor>>(
     inputs: &[&Tensor],
     f: F,
@@ -55,30 +55,33 @@ fn traced<F: Fn(&[Tensor]) -> Result<Tensor>>(
     }
 }
 
-/// Central differences of a function of one number.
-fn slope(f: impl Fn(f64) -> f64, x: f64) -> f64 {
+/// Central difference of a function of one number.
+fn finite_difference(f: impl Fn(f64) -> f64, x: f64) -> f64 {
     let h = 1e-4;
     (8.0 * (f(x + h) - f(x - h)) - (f(x + 2.0 * h) - f(x - 2.0 * h))) / (12.0 * h)
 }
 
 #[test]
 fn cond_runs_and_differentiates_the_branch_that_was_chosen() {
-    // Each branch captures a tensor of its own, and both take the operand.
+    // Each branch captures its own tensor, and both take the operand.
     let (a, b) = (number(2.0), number(5.0));
     let f = |p: &Tensor, x: &Tensor| cond(p, x, |x| (x * x * &a).done(), |x| (x.sin() * &b).done());
     let (yes, no) = (ops::tensor(true).unwrap(), ops::tensor(false).unwrap());
     let x = number(0.6);
     let program = traced(&[&yes, &x], |v| f(&v[0], &v[1]));
-    for (p, value, slope) in [
+    for (p, value, derivative) in [
         (&yes, 0.72, 2.4),
         (&no, 5.0 * 0.6f64.sin(), 5.0 * 0.6f64.cos()),
     ] {
         close(&f(p, &x).unwrap(), &[value]);
         close(&program(&[p, &x]).unwrap(), &[value]);
-        close(&grad(|x: &Tensor| f(p, x))(&x).unwrap(), &[slope]);
-        close(&grad(|x: &Tensor| program(&[p, x]))(&x).unwrap(), &[slope]);
+        close(&grad(|x: &Tensor| f(p, x))(&x).unwrap(), &[derivative]);
+        close(
+            &grad(|x: &Tensor| program(&[p, x]))(&x).unwrap(),
+            &[derivative],
+        );
         let (_, dy) = jvp(|x: &Tensor| program(&[p, x]), &x, &number(1.0)).unwrap();
-        close(&dy, &[slope]);
+        close(&dy, &[derivative]);
     }
 }
 
@@ -86,7 +89,7 @@ fn cond_runs_and_differentiates_the_branch_that_was_chosen() {
 fn captured_tensors_of_branches_have_gradients() {
     let x = number(0.6);
     let p = ops::tensor(true).unwrap();
-    // Traced inside of grad: the branch captures what is being differentiated.
+    // Traced inside grad: the branch captures the differentiated tensor.
     let f = |w: &Tensor| {
         let program = {
             let specs = [p.spec().clone(), x.spec().clone(), w.spec().clone()];
@@ -113,7 +116,7 @@ fn switch_chooses_among_many_and_clips() {
     }];
     let x = number(1.5);
     let program = traced(&[&whole(0), &x], |v| switch(&v[0], &v[1], branches));
-    for (i, value, slope) in [
+    for (i, value, derivative) in [
         (-4, 3.0, 2.0),
         (0, 3.0, 2.0),
         (1, 2.25, 3.0),
@@ -123,7 +126,10 @@ fn switch_chooses_among_many_and_clips() {
         let i = whole(i);
         close(&switch(&i, &x, branches).unwrap(), &[value]);
         close(&program(&[&i, &x]).unwrap(), &[value]);
-        close(&grad(|x: &Tensor| program(&[&i, x]))(&x).unwrap(), &[slope]);
+        close(
+            &grad(|x: &Tensor| program(&[&i, x]))(&x).unwrap(),
+            &[derivative],
+        );
     }
 }
 
@@ -137,7 +143,7 @@ fn grow(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn while_has_forward_mode_and_says_why_it_has_no_other() {
+fn while_has_forward_mode_only() {
     let plain = |x: f64, y: f64| {
         let mut x = x;
         while x < 10.0 {
@@ -148,11 +154,11 @@ fn while_has_forward_mode_and_says_why_it_has_no_other() {
     let (x, y) = (number(1.0), number(1.5));
     close(&grow(&x, &y).unwrap(), &[plain(1.0, 1.5)]);
     let (_, dx) = jvp(|x: &Tensor| grow(x, &y), &x, &number(1.0)).unwrap();
-    let want = slope(|x| plain(x, 1.5), 1.0);
+    let want = finite_difference(|x| plain(x, 1.5), 1.0);
     assert!((all(&dx)[0] / want - 1.0).abs() < 1e-7);
     // The body captures y.
     let (_, dy) = jvp(|y: &Tensor| grow(&x, y), &y, &number(1.0)).unwrap();
-    let want = slope(|y| plain(1.0, y), 1.5);
+    let want = finite_difference(|y| plain(1.0, y), 1.5);
     assert!((all(&dy)[0] / want - 1.0).abs() < 1e-7);
     let e = grad(|x: &Tensor| grow(x, &y))(&x).unwrap_err();
     assert_eq!(e.kind(), Kind::Diff);
@@ -160,8 +166,8 @@ fn while_has_forward_mode_and_says_why_it_has_no_other() {
 }
 
 #[test]
-fn what_a_loop_does_not_change_may_be_differentiated_in_reverse() {
-    // The loop runs on values that do not depend on x.
+fn reverse_mode_works_outside_of_a_constant_loop() {
+    // The loop's operands do not depend on x.
     let f = |x: &Tensor| {
         let n = while_loop(
             number(1.0),
@@ -173,7 +179,7 @@ fn what_a_loop_does_not_change_may_be_differentiated_in_reverse() {
     close(&grad(f)(&number(2.0)).unwrap(), &[243.0]);
 }
 
-/// hₙ = tanh(w hₙ₋₁ + xₙ); gives the last one and the squares of all.
+/// hₙ = tanh(w hₙ₋₁ + xₙ); returns the last one and the squares of all.
 fn recurrence(w: &Tensor, h: &Tensor, xs: &Tensor, reverse: bool) -> Result<(Tensor, Tensor)> {
     scan(h, xs, None, reverse, |h, x| {
         let next = (w * h + x).tanh().done()?;
@@ -182,7 +188,7 @@ fn recurrence(w: &Tensor, h: &Tensor, xs: &Tensor, reverse: bool) -> Result<(Ten
     })
 }
 
-/// The same, written out.
+/// The same, unrolled.
 fn unrolled(w: &Tensor, h: &Tensor, xs: &Tensor, reverse: bool) -> Result<(Tensor, Tensor)> {
     let n = xs.shape().size(0);
     let mut h = h.clone();
@@ -211,7 +217,7 @@ fn recurrent_operands() -> Vec<Tensor> {
 }
 
 #[test]
-fn scan_is_the_loop_written_out() {
+fn scan_equals_the_unrolled_loop() {
     let operands = recurrent_operands();
     for reverse in [false, true] {
         let (a, b) = (
@@ -248,7 +254,7 @@ fn second_derivatives_go_through_a_scan() {
 
 #[test]
 fn loops_nest_in_each_other() {
-    // An outer loop over rows, an inner one over their elements, and a branch inside.
+    // An outer loop over rows, an inner loop over their elements, and a branch inside.
     let xs = ops::from_slice(&[0.5, -0.4, 0.9, -0.3, 0.7, 0.2], [2usize, 3]).unwrap();
     let nested = |w: &Tensor| {
         let (total, _) = scan(&number(0.0), &xs, None, false, |total, row| {
@@ -274,18 +280,18 @@ fn loops_nest_in_each_other() {
     };
     let w = number(1.3);
     close(&nested(&w).unwrap(), &[plain(1.3)]);
-    let want = slope(plain, 1.3);
+    let want = finite_difference(plain, 1.3);
     assert!((all(&grad(nested)(&w).unwrap())[0] - want).abs() < 1e-8);
     let (_, dy) = jvp(nested, &w, &number(1.0)).unwrap();
     assert!((all(&dy)[0] - want).abs() < 1e-8);
     let second = grad(grad(nested))(&w).unwrap();
-    let want = slope(|w| slope(plain, w), 1.3);
+    let want = finite_difference(|w| finite_difference(plain, w), 1.3);
     assert!((all(&second)[0] - want).abs() < 1e-5, "{second:?} {want}");
 }
 
 #[test]
 fn a_gradient_may_be_taken_inside_of_a_loop() {
-    // Gradient descent as a scan, differentiated by its starting point.
+    // Gradient descent as a scan, differentiated with respect to its starting point.
     let f = |start: &Tensor| {
         let (end, _) = scan(start, &(), Some(3), false, |x, ()| {
             let g = grad(|x: &Tensor| (x.square() * x).sum(..))(x)?;
@@ -296,7 +302,7 @@ fn a_gradient_may_be_taken_inside_of_a_loop() {
     let plain = |x: f64| (0..3).fold(x, |x, _| x - 0.3 * x * x);
     let x = number(0.4);
     close(&f(&x).unwrap(), &[plain(0.4)]);
-    let want = slope(plain, 0.4);
+    let want = finite_difference(plain, 0.4);
     assert!((all(&grad(f)(&x).unwrap())[0] - want).abs() < 1e-8);
 }
 
@@ -325,7 +331,7 @@ fn loops_of_no_steps_are_differentiated() {
 }
 
 #[test]
-fn bodies_that_do_not_fit_are_refused() {
+fn mismatched_bodies_are_rejected() {
     let xs = floats(&[1.0, 2.0]);
     let grown = scan(&number(0.0), &xs, None, false, |h, x| {
         Ok((ops::stack(&[h.clone(), x.clone()], 0).done()?, ()))

@@ -1,4 +1,4 @@
-//! Derivatives where formulas meet zeros, ties and infinities: finite wherever a finite answer makes sense.
+//! Derivatives at zeros, ties and infinities: finite wherever a finite answer makes sense.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -7,7 +7,7 @@ use clematis_core::autodiff::{jvp, vjp};
 use clematis_core::ops::{self, Ops};
 use clematis_core::{Result, Tensor};
 
-// Links the engine in.
+// Links the engine.
 use clematis_native as _;
 
 const INF: f64 = f64::INFINITY;
@@ -25,7 +25,7 @@ fn all(x: &Tensor) -> Vec<f64> {
         .collect()
 }
 
-/// The gradient of the sum of `f` at `x`, by both modes, must be this.
+/// Checks the gradient of the sum of `f` at `x`, in both modes.
 #[track_caller]
 fn gradient(f: impl Fn(&Tensor) -> Result<Tensor>, x: &[f64], want: &[f64]) {
     let x = floats(x);
@@ -51,12 +51,12 @@ fn assert_same(mode: &str, got: &[f64], want: &[f64]) {
         .all(|(g, w)| g == w || (g - w).abs() <= 1e-12 * w.abs().max(1.0));
     assert!(
         same && got.len() == want.len(),
-        "{mode}: {got:?} instead of {want:?}"
+        "{mode}: expected {want:?}, got {got:?}"
     );
 }
 
 #[test]
-fn at_a_corner_the_slopes_of_both_sides_are_shared() {
+fn subgradients_at_a_corner_are_averaged() {
     gradient(|x| x.abs().done(), &[0.0, -0.0], &[0.0, 0.0]);
     gradient(|x| ops::relu(x).done(), &[0.0, -1.0, 1.0], &[0.0, 0.0, 1.0]);
     let tie = |x: &Tensor| {
@@ -88,7 +88,7 @@ fn powers_of_zero_and_zeroth_powers() {
 }
 
 #[test]
-fn products_with_zeros_keep_the_derivative_of_the_zero() {
+fn products_with_zeros_keep_the_zeros_gradient() {
     gradient(
         |x| ops::prod(x, 0).done(),
         &[2.0, 0.0, 3.0],
@@ -107,7 +107,7 @@ fn products_with_zeros_keep_the_derivative_of_the_zero() {
 }
 
 #[test]
-fn what_is_hidden_by_minus_infinity_has_no_part() {
+fn masked_elements_have_zero_gradients() {
     gradient(|x| ops::logsumexp(x, 0).done(), &[-INF, 1.0], &[0.0, 1.0]);
     gradient(|x| ops::logsumexp(x, 0).done(), &[-INF, -INF], &[0.0, 0.0]);
     let first = |x: &Tensor| ops::slice_axis(ops::softmax(x, 0), 0, 1, 2).done();
@@ -129,8 +129,8 @@ fn what_is_hidden_by_minus_infinity_has_no_part() {
 }
 
 #[test]
-fn the_branch_not_taken_does_no_harm() {
-    // The usual way of keeping a function away from where it is not defined.
+fn the_branch_not_taken_does_not_affect_gradients() {
+    // The usual idiom to keep a function out of its undefined domain.
     let safe = |x: &Tensor| {
         let fine = ops::greater(x, 0.0).done()?;
         let inside = ops::where_(&fine, x, 1.0).done()?;
@@ -175,7 +175,7 @@ fn norms_and_losses_at_zero() {
 fn sorting_moves_derivatives_along() {
     let weighted = |x: &Tensor| (ops::sort(x, 0, false) * floats(&[1.0, 10.0, 100.0])).done();
     gradient(weighted, &[3.0, 1.0, 2.0], &[100.0, 1.0, 10.0]);
-    // Equal ones keep their order.
+    // Ties keep their order.
     gradient(weighted, &[2.0, 2.0, 1.0], &[10.0, 100.0, 1.0]);
     gradient(
         |x| ops::median(x, 0).done(),
@@ -185,7 +185,7 @@ fn sorting_moves_derivatives_along() {
 }
 
 #[test]
-fn scatters_that_meet_share_what_they_wrote() {
+fn colliding_scatters_share_gradients() {
     use clematis_core::op::ScatterKind;
     let at = ops::from_slice(&[1i64, 1, 0], [3usize]).unwrap();
     let onto = |kind: ScatterKind| {
@@ -193,7 +193,7 @@ fn scatters_that_meet_share_what_they_wrote() {
         move |x: &Tensor| ops::put(kind, floats(&[1.0, 2.0, 3.0]), &at, x, 0).done()
     };
     gradient(onto(ScatterKind::Add), &[5.0, 6.0, 7.0], &[1.0, 1.0, 1.0]);
-    // The later one stands.
+    // The last write wins.
     gradient(onto(ScatterKind::Set), &[5.0, 6.0, 7.0], &[0.0, 1.0, 1.0]);
     gradient(onto(ScatterKind::Mul), &[5.0, 0.0, 7.0], &[0.0, 10.0, 1.0]);
     gradient(onto(ScatterKind::Max), &[6.0, 6.0, 0.5], &[0.5, 0.5, 0.0]);

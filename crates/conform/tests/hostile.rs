@@ -1,4 +1,4 @@
-//! Operands that an op was not made for: refused or computed as `infer` says, never a panic.
+//! Invalid operands and parameters: rejected, or computed as `infer` says, but never a panic.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -15,7 +15,7 @@ fn upload(x: &Array) -> Result<Tensor> {
     clematis_conform::upload(clematis_native::backend(), x)
 }
 
-/// Another number of elements, filled with the old ones over and over.
+/// An array of another size, filled by repeating the old elements.
 fn reshaped(x: &Array, shape: &[usize]) -> Array {
     let count = shape.iter().product::<usize>();
     let zero = clematis_conform::array::Num::of(x.dtype, 0);
@@ -31,7 +31,7 @@ fn reshaped(x: &Array, shape: &[usize]) -> Array {
     Array::new(x.dtype, shape, values)
 }
 
-/// The operands with one thing wrong.
+/// Variants of the operands with one fault each.
 fn spoiled(case: &Case, draw: &mut Draw) -> Vec<Array> {
     let mut inputs = case.inputs.clone();
     if inputs.is_empty() {
@@ -75,10 +75,10 @@ fn spoiled(case: &Case, draw: &mut Draw) -> Vec<Array> {
     inputs
 }
 
-/// Numbers that do not fit: small, negative, and so large that sizes overflow.
+/// Invalid numbers: small, negative, and so large that sizes overflow.
 const NUMBERS: [i64; 9] = [-1, 0, 1, 2, 5, 1 << 33, 1 << 62, i64::MAX, i64::MIN];
 
-/// A parameter with one number changed, or one more or fewer of them.
+/// A parameter with one number changed, added or removed.
 fn bent(attr: &Attr, draw: &mut Draw) -> Attr {
     let number = NUMBERS[draw.whole(0, NUMBERS.len() as i128 - 1) as usize];
     match attr {
@@ -104,7 +104,7 @@ fn bent(attr: &Attr, draw: &mut Draw) -> Attr {
     }
 }
 
-/// The op with one parameter changed, if such an op can be written down at all.
+/// The op with one parameter changed, if it can still be constructed.
 fn bent_op(op: &Op, draw: &mut Draw) -> Option<Op> {
     let mut attrs: Vec<(String, Attr)> = op
         .attrs()
@@ -125,7 +125,7 @@ fn text(panic: Box<dyn std::any::Any + Send>) -> String {
         .unwrap_or_default()
 }
 
-/// What is wrong with how an op takes these operands.
+/// What is wrong with how an op handles these operands.
 fn fault(case: &Case, inputs: &[Array]) -> Option<String> {
     let specs: Vec<Spec> = inputs.iter().map(Array::spec).collect();
     let asked = || infer(&case.op, &specs.iter().collect::<Vec<_>>());
@@ -143,19 +143,19 @@ fn fault(case: &Case, inputs: &[Array]) -> Option<String> {
     match (said, ran) {
         (_, Err(panic)) => Some(format!("panicked: {}", text(panic))),
         (Ok(said), Ok(Ok(out))) if said.as_slice() != &out[..] => {
-            Some(format!("{out:?} came out, infer says {said:?}"))
+            Some(format!("expected {said:?} by infer, got {out:?}"))
         }
-        (Err(e), Ok(Ok(out))) => Some(format!("{out:?} came out, infer says {e}")),
+        (Err(e), Ok(Ok(out))) => Some(format!("expected the error {e} by infer, got {out:?}")),
         (_, Ok(Err(e))) if e.kind() == Kind::Internal => Some(e.to_string()),
         _ => None,
     }
 }
 
-/// Panics are expected to be caught here; their traces would drown the report.
+/// Panics are expected and caught here; their messages would drown the report.
 fn quietly(f: impl FnOnce() -> BTreeMap<&'static str, String>) {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
-    // What is too large is refused at once instead of filling the machine.
+    // Fails at once instead of exhausting memory.
     clematis_native::set_memory_limit(1 << 26);
     std::panic::set_hook(Box::new(|_| {}));
     let found = f();
@@ -175,7 +175,7 @@ fn note(found: &mut BTreeMap<&'static str, String>, case: &Case, inputs: &[Array
 }
 
 #[test]
-fn operands_that_do_not_fit_are_refused() {
+fn invalid_operands_are_rejected() {
     quietly(|| {
         let mut found = BTreeMap::new();
         for case in cases().unwrap() {
@@ -189,7 +189,7 @@ fn operands_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn parameters_that_do_not_fit_are_refused() {
+fn invalid_parameters_are_rejected() {
     quietly(|| {
         let mut found = BTreeMap::new();
         for case in cases().unwrap() {

@@ -1,4 +1,4 @@
-//! Functions as programs, on the engine.
+//! `jit` on the native engine.
 
 use clematis_core::autodiff::{grad, value_and_grad};
 use clematis_core::batch::vmap;
@@ -31,20 +31,20 @@ fn a_program_gives_what_the_function_gives() {
     let fast = jit(f);
     close(&fast.call(&x).expect("runs"), &f(&x).expect("runs"));
     close(&fast.call(&x).expect("runs again"), &f(&x).expect("runs"));
-    assert_eq!(fast.stats().made, 1);
+    assert_eq!(fast.stats().traced, 1);
     let other = vector(&[1.0, 2.0]);
     close(&fast.call(&other).expect("runs"), &f(&other).expect("runs"));
-    assert_eq!(fast.stats().made, 2);
+    assert_eq!(fast.stats().traced, 2);
 }
 
 #[test]
-fn a_small_cache_drops_the_oldest() {
+fn a_small_cache_evicts_the_least_recently_used() {
     let fast = jit(|x: &Tensor| (x + 1.0).done()).limit(3);
     for n in 1..=10 {
         fast.call(&vector(&vec![0.5; n])).expect("runs");
     }
     let stats = fast.stats();
-    assert_eq!((stats.kept, stats.made, stats.dropped), (3, 10, 7));
+    assert_eq!((stats.cached, stats.traced, stats.evicted), (3, 10, 7));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn static_arguments_have_programs_of_their_own() {
         let y = power.call_with(&n, &x).expect("runs");
         assert_eq!(y.to_vec::<f32>().expect("f32"), [2f32.powi(n as i32)]);
     }
-    assert_eq!(power.stats().made, 3);
+    assert_eq!(power.stats().traced, 3);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn derivatives_of_programs_and_programs_of_derivatives_agree() {
 }
 
 #[test]
-fn draws_are_those_of_the_stream() {
+fn draws_use_the_implicit_stream() {
     let draw = |x: &Tensor| -> Result<Tensor> {
         let noise = stream::next_key().bits(DType::U32, x.shape()).done()?;
         (x + ops::cast(noise, DType::F32)).done()
@@ -118,11 +118,11 @@ fn branches_and_loops_are_part_of_a_program() {
     for x in [vector(&[0.1, 0.2]), vector(&[3.0, 4.0])] {
         close(&fast.call(&x).expect("runs"), &f(&x).expect("runs"));
     }
-    assert_eq!(fast.stats().made, 1);
+    assert_eq!(fast.stats().traced, 1);
 }
 
 #[test]
-fn reading_a_value_is_refused_and_a_leak_names_the_trace() {
+fn reading_a_tracer_fails_and_a_leak_names_the_trace() {
     let fast = jit(|x: &Tensor| {
         let value = x.item()?.as_f64();
         (x * value).done()
@@ -143,13 +143,13 @@ fn reading_a_value_is_refused_and_a_leak_names_the_trace() {
 
 #[test]
 fn a_jitted_step_trains() {
-    // y = x w, by plain descent.
+    // y = x w, by gradient descent.
     let x = ops::from_slice(&[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0], [3usize, 2]).expect("data");
     let y = ops::from_slice(&[2.0f32, -1.0, 1.0], [3usize, 1]).expect("data");
     let step = jit(|(w, x, y): &(Tensor, Tensor, Tensor)| {
         let loss = value_and_grad(|w: &Tensor| ops::mean((ops::matmul(x, w) - y).square(), ..));
-        let (loss, slope) = loss(w)?;
-        Ok((loss, (w - slope * 0.3).done()?))
+        let (loss, grad) = loss(w)?;
+        Ok((loss, (w - grad * 0.3).done()?))
     });
     let mut w = ops::zeros([2usize, 1], DType::F32).done().expect("zeros");
     let mut losses = Vec::new();
@@ -163,7 +163,7 @@ fn a_jitted_step_trains() {
         &w,
         &ops::from_slice(&[2.0f32, -1.0], [2usize, 1]).expect("weights"),
     );
-    assert_eq!(step.stats().made, 1);
+    assert_eq!(step.stats().traced, 1);
 }
 
 #[test]
@@ -202,11 +202,11 @@ fn batches_inside_of_programs() {
 }
 
 #[test]
-fn a_derivative_reaches_what_a_program_found_at_hand() {
+fn derivatives_reach_captured_tensors() {
     let x = vector(&[1.0, 2.0]);
-    let slope = grad(|w: &Tensor| {
+    let gradient = grad(|w: &Tensor| {
         let own = w.clone();
         jit(move |x: &Tensor| (x * &own).sum(..).done()).call(&x)
     })(&vector(&[3.0, 4.0]));
-    close(&slope.expect("a gradient"), &x);
+    close(&gradient.expect("a gradient"), &x);
 }

@@ -1,4 +1,4 @@
-//! Every case on the engine; `CONFORM=dot_general` runs those of one op, or those whose name begins so.
+//! Every case on the native engine; `CONFORM=dot_general` runs only the ops whose name starts with that.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -19,7 +19,7 @@ fn the_engine_agrees_with_every_reference() {
 #[test]
 fn the_engine_passes_every_named_row() {
     let runner = clematis_conform::Runner::new(clematis_native::backend()).unwrap();
-    for named in clematis_conform::named::all() {
+    for named in clematis_conform::named_test::all() {
         let cell = named.cell(&runner);
         let passed = cell.state == clematis_conform::State::Passed;
         assert!(passed, "{}: {}", cell.row, cell.message);

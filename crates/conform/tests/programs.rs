@@ -1,5 +1,5 @@
-//! Every case as a program: traced without values, printed, read back and run, it gives the same bits as eagerly.
-//! Derivatives are traced without values too, as a compiler will see them.
+//! Every case as a program: traced abstractly, printed, parsed and run, it must be bit-identical to eager execution.
+//! Derivatives are traced abstractly too, as a compiler sees them.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -14,7 +14,7 @@ fn upload(x: &Array) -> Result<Tensor> {
     clematis_conform::upload(clematis_native::backend(), x)
 }
 
-/// Bits of all results.
+/// The bits of all results.
 fn bits(xs: &[Tensor]) -> Result<Vec<(Spec, Vec<u8>)>> {
     xs.iter()
         .map(|x| {
@@ -24,7 +24,7 @@ fn bits(xs: &[Tensor]) -> Result<Vec<(Spec, Vec<u8>)>> {
         .collect()
 }
 
-/// Runs a function on values, and as a program that was printed and read back.
+/// Runs a function eagerly, and as a program that was printed and parsed.
 fn agree(
     inputs: &[Tensor],
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -89,7 +89,7 @@ fn every_case_is_a_program_that_gives_the_same_bits() {
     });
 }
 
-/// Operands that are differentiated, and the results that have derivatives, as one function.
+/// The indices of differentiable operands, if the case has differentiable results.
 fn differentiable(case: &Case) -> Option<Vec<usize>> {
     let d = &case.derivative;
     let places: Vec<usize> = (0..case.inputs.len())

@@ -1,4 +1,4 @@
-//! Cases whose first axis has a name instead of a size: the program is traced once and runs at the size of the case.
+//! Cases with a symbolic first axis: the program is traced once and runs at the size of the case.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -15,7 +15,7 @@ fn upload(x: &Array) -> Result<Tensor> {
     clematis_conform::upload(clematis_native::backend(), x)
 }
 
-/// The operands with the size of the first one's first axis named, wherever it leads.
+/// The operand specs with the size of the first axis made symbolic wherever it occurs.
 fn named(case: &Case) -> Option<Vec<Spec>> {
     let size = *case.inputs.first()?.shape.first()?;
     let b = Dim::symbol("b").ok()?;
@@ -54,7 +54,7 @@ fn differ(a: &[Tensor], b: &[Tensor]) -> Result<bool> {
     Ok(a.len() != b.len())
 }
 
-/// Eagerly, and by a program that was traced with the name and read back from text.
+/// Compares eager execution with a program that was traced symbolically and parsed from text.
 fn agree(
     specs: &[Spec],
     inputs: &[Tensor],
@@ -68,7 +68,7 @@ fn agree(
 }
 
 #[test]
-fn programs_with_named_sizes_run_at_any_size() {
+fn symbolic_programs_run_at_any_size() {
     let mut wrong: BTreeMap<String, String> = BTreeMap::new();
     let mut ran = 0;
     for case in cases().unwrap() {
@@ -76,7 +76,7 @@ fn programs_with_named_sizes_run_at_any_size() {
             continue;
         }
         let Some(specs) = named(&case) else { continue };
-        // A window slides over, and a gap stands between, at least one element: a name does not stand for none there.
+        // Windows and dilation need at least one element: a symbolic size must not be empty there.
         let slides = matches!(
             case.op,
             Op::Pad(_) | Op::Window(_) | Op::WindowScatter(_) | Op::WindowGather(_)
@@ -91,7 +91,7 @@ fn programs_with_named_sizes_run_at_any_size() {
             let text = match found {
                 Ok(None) => return,
                 Ok(Some(text)) => format!("gives other values:\n{text}"),
-                // What needs a number says so, and what needs to know which of two is larger.
+                // Ops that need a number, or an order between two sizes, report an error.
                 Err(e) if matches!(e.kind(), Kind::Trace | Kind::Diff) => return,
                 Err(e) => e.to_string(),
             };
@@ -142,6 +142,6 @@ fn programs_with_named_sizes_run_at_any_size() {
             }),
         );
     }
-    assert!(ran > 700, "only {ran} cases take a named size");
+    assert!(ran > 700, "only {ran} cases accept a symbolic size");
     assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
 }

@@ -1,4 +1,4 @@
-//! Derivatives of functions, as users take them: nested, over trees, with aux results and rules of their own.
+//! Function transforms as users apply them: nested, over trees, with auxiliary outputs and custom rules.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -12,7 +12,7 @@ use clematis_core::ops::{self, Ops};
 use clematis_core::{DType, Kind, Op, Result, Spec, Tensor};
 use std::sync::Arc;
 
-// Links the engine in.
+// Links the engine.
 use clematis_native as _;
 
 fn floats(values: &[f64]) -> Tensor {
@@ -124,7 +124,7 @@ fn a_jacobian_may_be_empty() {
 }
 
 #[test]
-fn a_linear_map_is_used_again_and_again() {
+fn a_linear_map_can_be_reused() {
     let x = floats(&[1.0, 2.0]);
     let (y, push) = linearize(|x: &Tensor| x.square().done(), &x).unwrap();
     close(&y, &[1.0, 4.0]);
@@ -170,12 +170,12 @@ fn trees_keep_their_structure() {
 }
 
 #[test]
-fn what_is_not_used_has_a_zero_gradient() {
+fn unused_inputs_have_zero_gradients() {
     let x = (number(2.0), floats(&[1.0, 1.0]));
     let g = grad(|(a, _): &(Tensor, Tensor)| a.square())(&x).unwrap();
     close(&g.0, &[4.0]);
     close(&g.1, &[0.0, 0.0]);
-    // Nor has a constant one.
+    // Nor does a constant function.
     let g = grad(|_: &Tensor| number(3.0))(&number(1.0)).unwrap();
     close(&g, &[0.0]);
 }
@@ -226,7 +226,7 @@ fn integers_and_results_of_many_elements_are_refused() {
 }
 
 #[test]
-fn a_tensor_that_outlives_its_trace_says_so() {
+fn a_leaked_tracer_is_reported() {
     let mut kept = None;
     vjp(
         |x: &Tensor| {
@@ -242,7 +242,7 @@ fn a_tensor_that_outlives_its_trace_says_so() {
 
 #[test]
 fn complex_gradients_follow_jax() {
-    // Of |z|² the gradient is 2 z̄, since the change is Re(2 z̄ dz).
+    // The gradient of |z|² is 2 z̄, since the change is Re(2 z̄ dz).
     let z = ops::from_slice(&[num_complex::Complex::new(1.5, -0.5)], [1usize]).unwrap();
     let g = grad(|z: &Tensor| z.abs().square().sum(..))(&z).unwrap();
     let got = Array::from_tensor(&g).unwrap().values[0].c();
@@ -250,7 +250,7 @@ fn complex_gradients_follow_jax() {
         (got - num_complex::Complex::new(3.0, 1.0)).norm() < 1e-12,
         "{got}"
     );
-    // Of Re(z²) it is 2 z: holomorphic functions have their usual derivative.
+    // The gradient of Re(z²) is 2 z: holomorphic functions have their usual derivative.
     let g = grad(|z: &Tensor| z.square().real().sum(..))(&z).unwrap();
     let got = Array::from_tensor(&g).unwrap().values[0].c();
     assert!(
@@ -261,7 +261,7 @@ fn complex_gradients_follow_jax() {
 
 #[test]
 fn a_function_may_have_a_reverse_rule_of_its_own() {
-    // Clipped gradients: the identity, whose cotangents are held between -1 and 1.
+    // Gradient clipping: the identity, whose cotangents are clipped to [-1, 1].
     let clipped = custom_vjp(
         "clip_gradient",
         |x| Ok(vec![x[0].clone()]),
@@ -297,7 +297,7 @@ fn a_rule_that_gives_the_wrong_shape_is_refused() {
     assert_eq!(e.kind(), Kind::Diff);
 }
 
-/// The square, by its expansion or with rules that double the true derivative, so that it shows which is used.
+/// The square, by its expansion or with rules that double the true derivative, to show which one is used.
 struct Square {
     rules: bool,
 }
@@ -352,7 +352,7 @@ fn custom_ops_use_their_rules_or_their_expansion() {
         close(&grad(f)(&x).unwrap(), &[3.0 * factor]);
         let (_, dy) = jvp(|x: &Tensor| f(x).done(), &x, &number(1.0)).unwrap();
         close(&dy, &[3.0 * factor]);
-        // The rule is itself differentiated.
+        // The rule itself is differentiated.
         close(&grad(grad(f))(&x).unwrap(), &[factor]);
     }
 }

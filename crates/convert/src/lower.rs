@@ -65,7 +65,7 @@ fn holds_tensors(graph: &Graph, node: &Node) -> Result<bool> {
 
 /// The same graph with those ops opened that hold tensors, which become its last inputs; their values.
 pub fn without_held(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
-    graph.opened(|node| holds_tensors(graph, node))
+    graph.inlined(|node| holds_tensors(graph, node))
 }
 
 struct Printer<'a> {

@@ -1,4 +1,4 @@
-//! What an eager op costs from Rust: `cargo xtask bench dispatch`. A benchmark, never a timed test.
+//! Benchmark of the dispatch overhead of eager ops: `cargo xtask bench dispatch`. Not a timed test.
 
 use clematis_core::op::Binary;
 use clematis_core::ops::{self, Ops};
@@ -10,7 +10,7 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Nanoseconds per call: the best of many short rounds, since a busy machine only ever adds.
+/// Nanoseconds per call: the minimum of many short rounds, since load on the machine only adds time.
 fn nanoseconds(mut f: impl FnMut() -> Result<Tensor>) -> Result<f64> {
     const CALLS: u32 = 2_000;
     let mut best = f64::INFINITY;

@@ -1,7 +1,7 @@
-//! A backend in 150 lines: anyone can bring one.
+//! A complete backend in 150 lines.
 //!
-//! It keeps f64 numbers in a `Vec`, knows a handful of ops and leaves every composite to its expansion. The core does
-//! the rest: shapes, dtypes, errors, derivatives.
+//! It stores f64 numbers in a `Vec`, implements a handful of ops and leaves every composite to its expansion. The
+//! core does the rest: shapes, dtypes, errors, derivatives.
 
 use clematis_core::op::{Binary, ReduceKind, Unary};
 use clematis_core::ops::{self, Ops};
@@ -11,10 +11,10 @@ use clematis_core::{
     backend, bail, ensure,
 };
 
-/// The backend itself: it has no state.
+/// The backend; it has no state.
 struct Tiny;
 
-/// What its tensors hold: all elements in row-major order.
+/// The data of its tensors: all elements in row-major order.
 struct Numbers(Vec<f64>);
 
 impl Backend for Tiny {
@@ -98,7 +98,7 @@ impl Backend for Tiny {
     }
 }
 
-/// The elements of an operand; numbers without a home are operands too.
+/// The elements of an operand, which may be a number without a backend.
 fn read(x: &Tensor) -> Result<Vec<f64>> {
     match (x.repr(), x.data::<Numbers>()) {
         (Repr::Scalar { value, .. }, _) => Ok(vec![value.as_f64()]),
@@ -112,7 +112,7 @@ fn spread(x: &Tensor, to: &Shape) -> Result<Vec<f64>> {
     Ok(repeat(&read(x)?, x.shape(), to, &axes))
 }
 
-/// Axis i of `from` is axis `axes[i]` of `to`; sizes of 1 and new axes are repeated.
+/// Axis i of `from` is axis `axes[i]` of `to`; axes of size 1 and new axes are repeated.
 fn repeat(x: &[f64], from: &Shape, to: &Shape, axes: &[usize]) -> Vec<f64> {
     let (from, sizes) = (from.sizes(), to.sizes());
     let place = |mut i: usize| {
@@ -135,15 +135,19 @@ fn main() -> Result<()> {
         let sum = (x.exp() * 2.0).sum(1).done()?;
         println!("2 Σ exp(x) = {:?}", sum.to_vec::<f64>()?);
 
-        // Derivatives are the core's: tiny never heard of them. The sigmoid is opened into what tiny knows.
-        let slope = autodiff::grad(|x: &Tensor| ops::sum(ops::sigmoid(x), ..))(&x)?;
-        println!("d Σ sigmoid(x) = {:?}", slope.to_vec::<f64>()?);
-        for (x, got) in x.to_vec::<f64>()?.into_iter().zip(slope.to_vec::<f64>()?) {
+        // Derivatives are the core's: the sigmoid is expanded into ops that this backend implements.
+        let gradient = autodiff::grad(|x: &Tensor| ops::sum(ops::sigmoid(x), ..))(&x)?;
+        println!("d Σ sigmoid(x) = {:?}", gradient.to_vec::<f64>()?);
+        for (x, got) in x
+            .to_vec::<f64>()?
+            .into_iter()
+            .zip(gradient.to_vec::<f64>()?)
+        {
             let s = 1.0 / (1.0 + (-x).exp());
             ensure!(
                 (got - s * (1.0 - s)).abs() < 1e-12,
                 Internal,
-                "{got} is not the slope at {x}"
+                "{got} is not the gradient at {x}"
             );
         }
 

@@ -1,7 +1,7 @@
-//! The parameters of ops as plain, named data.
+//! Op parameters (attributes) as plain, named data.
 //!
-//! One reading serves graph text, the keyword arguments of framework functions and printed source. A parameter type
-//! says once how it looks as an `Attr`, how it is read back and what it is when named sizes are bound.
+//! Graph text, the keyword arguments of framework functions and printed source all use this one representation. A
+//! parameter type implements conversion to an `Attr`, conversion back, and substitution of symbolic dimensions.
 
 use crate::dim::{Bindings, Dim};
 use crate::dtype::{DType, Real, Scalar};
@@ -10,10 +10,10 @@ use crate::graph::Body;
 use crate::shape::{Axes, Shape};
 use smallvec::SmallVec;
 
-/// One parameter value.
+/// The value of one op parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attr {
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// An integer.
     Int(i64),
@@ -23,42 +23,42 @@ pub enum Attr {
     Float(Real),
     /// A complex number.
     Complex(Real, Real),
-    /// One of a few words: a kind, a dtype, `none`.
+    /// An identifier: an enum variant, a dtype, `none`.
     Word(String),
-    /// Free text.
+    /// A quoted string.
     Text(String),
-    /// An expression of named sizes.
+    /// An expression of symbolic dimensions.
     Dim(Dim),
-    /// Several.
+    /// A list.
     List(Vec<Attr>),
-    /// A graph, as the body of a loop.
+    /// A graph: the body of a loop or branch.
     Graph(Body),
 }
 
-/// Named parameters of one op.
+/// The named parameters of one op.
 pub type Attrs = Vec<(&'static str, Attr)>;
 
-/// A type that op parameters are made of.
+/// A type that an op parameter can have.
 pub trait Attribute: Sized {
-    /// As plain data.
+    /// Converts to plain data.
     fn to_attr(&self) -> Attr;
-    /// Back from plain data; `None` where it does not fit.
+    /// Converts back from plain data; `None` if the data does not fit the type.
     fn from_attr(attr: &Attr) -> Option<Self>;
-    /// With named sizes bound to numbers.
+    /// Substitutes numbers for symbolic dimensions.
     fn bind(&self, _: &Bindings) -> Result<Self>;
 }
 
 /// The parameters of one op.
 pub trait Params: Sized {
-    /// As named plain data, in the order of declaration.
+    /// Converts to named plain data, in the order of declaration.
     fn attrs(&self) -> Attrs;
-    /// Back from named data.
+    /// Converts back from named data.
     fn from_attrs(op: &str, attrs: &[(String, Attr)]) -> Result<Self>;
-    /// With named sizes bound to numbers.
+    /// Substitutes numbers for symbolic dimensions.
     fn bind(&self, bindings: &Bindings) -> Result<Self>;
 }
 
-/// Reads one named parameter.
+/// Reads one named parameter of an op.
 pub fn read<T: Attribute>(op: &str, attrs: &[(String, Attr)], name: &str) -> Result<T> {
     let (_, attr) = attrs.iter().find(|(n, _)| n == name).ok_or_else(|| {
         Error::new(
@@ -69,17 +69,17 @@ pub fn read<T: Attribute>(op: &str, attrs: &[(String, Attr)], name: &str) -> Res
     T::from_attr(attr).ok_or_else(|| {
         Error::new(
             Kind::Convert,
-            format!("{op}: parameter `{name}` cannot be {attr:?}"),
+            format!("{op}: invalid value {attr:?} for parameter `{name}`"),
         )
     })
 }
 
-/// Refuses parameters that the op does not have.
+/// Returns an error if a parameter is not one of `known`.
 pub fn only(op: &str, attrs: &[(String, Attr)], known: &[&str]) -> Result<()> {
     match attrs.iter().find(|(n, _)| !known.contains(&n.as_str())) {
         Some((name, _)) => Err(Error::new(
             Kind::Convert,
-            format!("{op}: no parameter `{name}`, it has {known:?}"),
+            format!("{op}: unknown parameter `{name}`, expected one of {known:?}"),
         )),
         None => Ok(()),
     }
@@ -164,7 +164,7 @@ impl Attribute for Dim {
         match attr {
             Attr::Int(v) => Some(Dim::number(*v)),
             Attr::Dim(v) => Some(*v),
-            // In text, a single named size is a word like any other.
+            // In text, a single symbolic dimension is a word like any other.
             Attr::Word(v) => Dim::symbol(v).ok(),
             _ => None,
         }
@@ -267,7 +267,7 @@ impl<A: Attribute, B: Attribute> Attribute for (A, B) {
     }
 }
 
-/// An enum of words: its names, its list, and its reading as a parameter.
+/// Defines an enum of keywords: its names, the list of its variants, and its conversion to an op parameter.
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $word:literal),* $(,)? }) => {
@@ -278,9 +278,9 @@ macro_rules! words {
         pub enum $name { $($(#[$doc])* $variant),* }
 
         impl $name {
-            /// Every one, in the order of their codes.
+            /// All variants, in the order of their discriminants.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
-            /// The word.
+            /// The keyword.
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $word),* }
             }
@@ -303,7 +303,7 @@ macro_rules! words {
     };
 }
 
-/// A struct of parameters: its fields, and their reading as named data.
+/// Defines a struct of op parameters: its fields and their conversion to named data.
 #[macro_export]
 macro_rules! params {
     ($($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $ty:ty),* $(,)? })*) => { $(

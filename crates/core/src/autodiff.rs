@@ -1,8 +1,8 @@
-//! Derivatives of functions over trees.
+//! Automatic differentiation of functions over trees: VJP, JVP, gradients, Jacobians and Hessians.
 //!
-//! A function is recorded once, with values, one level above its inputs; a sweep over the recording then gives either
-//! cotangents (backwards) or tangents (forwards). Sweeps run ordinary ops, so derivatives nest without further
-//! machinery. What each op contributes is in `rule`.
+//! A function is recorded once, with values, one trace level above its inputs. A sweep over the recording then
+//! computes cotangents (reverse mode) or tangents (forward mode). Sweeps run ordinary ops, so higher derivatives need
+//! no further machinery. The derivative rule of each op is in `rule`.
 
 pub mod rule;
 
@@ -33,7 +33,7 @@ use crate::tree::{self, Role, Tree};
 use crate::{bail, ensure};
 use std::sync::Arc;
 
-/// Leaves that derivatives are taken of: parameters, not state.
+/// Which leaves are differentiated: parameters, not state.
 fn trained(tree: &impl Tree) -> Vec<bool> {
     tree::entries(tree)
         .iter()
@@ -47,7 +47,7 @@ fn check_inputs(op: &str, x: &impl Tree) -> Result<Vec<Tensor>> {
         ensure!(
             role != Role::Param || leaf.dtype().is_inexact(),
             DType,
-            "{op}: {} is {}, and only floats and complex numbers have derivatives",
+            "{op}: expected floats or complex numbers to differentiate, {} is {}",
             match path.to_string() {
                 alone if alone.is_empty() => "the argument".to_string(),
                 path => format!("`{path}`"),
@@ -80,7 +80,7 @@ fn record<T: Tree + Clone, O: Tree + Clone>(
     Ok((recorded, out))
 }
 
-/// Absent cotangents and tangents are zeros.
+/// Replaces absent cotangents and tangents by zeros.
 fn filled(parts: Vec<Option<Tensor>>, like: &[Tensor]) -> Result<Vec<Tensor>> {
     parts
         .into_iter()
@@ -100,7 +100,7 @@ pub struct Pullback<T, O> {
 }
 
 impl<T: Tree + Clone, O: Tree + Clone> Pullback<T, O> {
-    /// The cotangent of the input; may be asked for any number of times.
+    /// Computes the cotangent of the input. Can be called any number of times.
     pub fn call(&self, ct: &O) -> Result<T> {
         let cts = tree::leaves(ct);
         let specs: Vec<Spec> = self
@@ -112,7 +112,7 @@ impl<T: Tree + Clone, O: Tree + Clone> Pullback<T, O> {
         ensure!(
             cts.len() == specs.len(),
             Value,
-            "vjp: {} cotangents for {} outputs",
+            "vjp: got {} cotangents for {} outputs",
             cts.len(),
             specs.len()
         );
@@ -120,7 +120,7 @@ impl<T: Tree + Clone, O: Tree + Clone> Pullback<T, O> {
             ensure!(
                 ct.shape() == &spec.shape,
                 Shape,
-                "vjp: a cotangent of {} for an output of {spec}",
+                "vjp: got a cotangent of {} for an output of {spec}",
                 ct.spec()
             );
         }
@@ -131,7 +131,7 @@ impl<T: Tree + Clone, O: Tree + Clone> Pullback<T, O> {
     }
 }
 
-/// The value of `f` at `x`, and the map from output cotangents to input cotangents.
+/// Returns the value of `f` at `x` and its pullback, the map from output cotangents to input cotangents.
 pub fn vjp<T: Tree + Clone, O: Tree + Clone>(
     f: impl FnOnce(&T) -> Result<O>,
     x: &T,
@@ -155,14 +155,14 @@ pub struct Pushforward<T, O> {
 }
 
 impl<T: Tree + Clone, O: Tree + Clone> Pushforward<T, O> {
-    /// The tangent of the output; may be asked for any number of times.
+    /// Computes the tangent of the output. Can be called any number of times.
     pub fn call(&self, dx: &T) -> Result<O> {
         let tangents = tree::leaves(dx);
         let inputs = self.recorded.inputs();
         ensure!(
             tangents.len() == inputs.len(),
             Value,
-            "jvp: {} tangents for {} inputs",
+            "jvp: got {} tangents for {} inputs",
             tangents.len(),
             inputs.len()
         );
@@ -170,7 +170,7 @@ impl<T: Tree + Clone, O: Tree + Clone> Pushforward<T, O> {
             ensure!(
                 d.shape() == x.shape(),
                 Shape,
-                "jvp: a tangent of {} for an input of {}",
+                "jvp: got a tangent of {} for an input of {}",
                 d.spec(),
                 x.spec()
             );
@@ -192,7 +192,7 @@ impl<T: Tree + Clone, O: Tree + Clone> Pushforward<T, O> {
     }
 }
 
-/// The value of `f` at `x`, and its best linear approximation there.
+/// Returns the value of `f` at `x` and its pushforward, the map from input tangents to output tangents.
 pub fn linearize<T: Tree + Clone, O: Tree + Clone>(
     f: impl FnOnce(&T) -> Result<O>,
     x: &T,
@@ -208,7 +208,7 @@ pub fn linearize<T: Tree + Clone, O: Tree + Clone>(
     ))
 }
 
-/// The value of `f` at `x`, and its change along `dx`.
+/// Returns the value of `f` at `x` and its directional derivative along `dx`.
 pub fn jvp<T: Tree + Clone, O: Tree + Clone>(
     f: impl FnOnce(&T) -> Result<O>,
     x: &T,
@@ -219,24 +219,24 @@ pub fn jvp<T: Tree + Clone, O: Tree + Clone>(
     Ok((out, change))
 }
 
-/// One element is differentiated, of a real type.
+/// Checks that the loss is one element of a real float dtype.
 fn check_loss(op: &str, loss: &Tensor) -> Result<()> {
     ensure!(
         loss.shape().count_dim() == 1usize,
         Shape,
-        "{op}: the result is {}, but one element is differentiated; sum it, or use jac",
+        "{op}: expected a result of one element, got {}; sum it, or use jac",
         loss.spec()
     );
     ensure!(
         loss.dtype().is_float(),
         DType,
-        "{op}: the result is {}, not a real float",
+        "{op}: expected a real float result, got {}",
         loss.spec()
     );
     Ok(())
 }
 
-/// The value and the gradient: `value_and_grad(|w| loss(w))(&w)?`.
+/// Returns the value and the gradient: `value_and_grad(|w| loss(w))(&w)?`.
 pub fn value_and_grad<T: Tree + Clone, R: IntoExpr>(
     f: impl Fn(&T) -> R,
 ) -> impl Fn(&T) -> Result<(Tensor, T)> {
@@ -246,7 +246,7 @@ pub fn value_and_grad<T: Tree + Clone, R: IntoExpr>(
     }
 }
 
-/// The value, what else the function returns, and the gradient of the value.
+/// Returns the value, the auxiliary output of the function, and the gradient of the value.
 pub fn value_and_grad_aux<T: Tree + Clone, A: Tree + Clone>(
     f: impl Fn(&T) -> Result<(Tensor, A)>,
 ) -> impl Fn(&T) -> Result<((Tensor, A), T)> {
@@ -265,7 +265,7 @@ fn value_aux_grad<T: Tree + Clone, A: Tree + Clone>(
     let mut cts = vec![None; recorded.outputs().len()];
     cts[0] = Some(ops::ones_like(&value).done()?);
     let mut parts = recorded.backward(cts)?;
-    // State is no parameter: it gets zeros, whatever reaches it.
+    // State is not a parameter: its gradient is zero, whatever reaches it.
     for (part, trained) in parts.iter_mut().zip(trained(x)) {
         if !trained {
             *part = None;
@@ -275,13 +275,13 @@ fn value_aux_grad<T: Tree + Clone, A: Tree + Clone>(
     Ok((value, aux, gradient))
 }
 
-/// The gradient: `grad(|w| loss(w))(&w)?`.
+/// Returns the gradient: `grad(|w| loss(w))(&w)?`.
 pub fn grad<T: Tree + Clone, R: IntoExpr>(f: impl Fn(&T) -> R) -> impl Fn(&T) -> Result<T> {
     let both = value_and_grad(f);
     move |x| Ok(both(x)?.1)
 }
 
-/// One-hot tensors like `x`, along a new first axis: those of the elements from `first` on, so many.
+/// One-hot tensors like `x`, stacked along a new first axis, for `count` elements from `first` on.
 fn directions(x: &Tensor, first: usize, count: usize) -> Result<Tensor> {
     let n = x.shape().known_count("jac")?;
     let table = Shape::from_sizes(&[count, n]);
@@ -291,11 +291,12 @@ fn directions(x: &Tensor, first: usize, count: usize) -> Result<Tensor> {
     ops::reshape(here, x.shape().insert(0, count)).done()
 }
 
-/// How many directions go through a sweep at once: more would only take memory.
-const AT_ONCE: usize = 256;
+/// Maximum number of one-hot directions per sweep. More would only use more memory.
+const MAX_DIRECTIONS: usize = 256;
 
-/// What a sweep makes of all directions of one leaf: for each leaf across, all results along a new first axis.
-fn swept(
+/// Sweeps all one-hot directions of one leaf: for each leaf on the other side, the results stacked along a new first
+/// axis.
+fn sweep_directions(
     x: &Tensor,
     across: &[Tensor],
     sweep: impl Fn(Tensor) -> Result<Vec<Option<Tensor>>>,
@@ -304,11 +305,11 @@ fn swept(
     let mut columns = vec![Vec::new(); across.len()];
     let mut first = 0;
     while first < n {
-        let count = AT_ONCE.min(n - first);
+        let count = MAX_DIRECTIONS.min(n - first);
         let all = directions(x, first, count)?;
         let one = |seed: &Tensor| filled(sweep(seed.clone())?, across);
         let parts = match vmap_along(one, &all, &[Some(0)], 0) {
-            // A rule of the user's that reads values sees one direction after the other.
+            // A custom rule that reads values does not support batches: it gets one direction at a time.
             Err(e) if matches!(e.kind(), Kind::Trace | Kind::Unsupported) => {
                 let each = (0..count).map(|i| {
                     let seed = ops::squeeze(ops::slice_axis(&all, 0, i, i + 1), 0).done()?;
@@ -331,17 +332,17 @@ fn swept(
     Ok(columns)
 }
 
-/// The matrix of derivatives by reverse mode: `[output axes…, input axes…]`.
+/// The Jacobian by reverse mode: `[output axes…, input axes…]`.
 pub fn jac_reverse<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
     move |x| jac_by(&f, x, Some(true))
 }
 
-/// The matrix of derivatives by forward mode: `[output axes…, input axes…]`.
+/// The Jacobian by forward mode: `[output axes…, input axes…]`.
 pub fn jac_forward<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
     move |x| jac_by(&f, x, Some(false))
 }
 
-/// The matrix of derivatives, by whichever mode takes fewer sweeps.
+/// The Jacobian, by whichever mode needs fewer sweeps.
 pub fn jac<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
     move |x| jac_by(&f, x, None)
 }
@@ -354,13 +355,13 @@ fn jac_by<R: IntoExpr>(
     let rows = jac_tree(|x: &Tensor| f(x).into_expr().done(), x, reverse)?;
     match rows.into_iter().flatten().next() {
         Some(matrix) => Ok(matrix),
-        None => bail!(Internal, "jac: nothing came out"),
+        None => bail!(Internal, "jac: no output"),
     }
 }
 
-/// For each output leaf, the matrix of derivatives by each input leaf: `[output axes…, input axes…]`.
+/// For each output leaf, the Jacobian with respect to each input leaf: `[output axes…, input axes…]`.
 ///
-/// Reverse mode, forward mode, or whichever takes fewer sweeps; the function is recorded once.
+/// Uses reverse mode, forward mode, or whichever needs fewer sweeps; the function is recorded once.
 pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
     f: impl FnOnce(&T) -> Result<O>,
     x: &T,
@@ -372,7 +373,7 @@ pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
         ensure!(
             y.dtype().is_inexact(),
             DType,
-            "jac: the result is {}, which has no derivative",
+            "jac: expected floats or complex numbers as result, got {}",
             y.spec()
         );
     }
@@ -383,7 +384,7 @@ pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
         Some(reverse) => reverse,
         None => count(outputs)? < count(inputs)?,
     };
-    // The directions of all elements of this side are swept together, and give a matrix for every leaf of the other.
+    // All elements of this side are swept together; each sweep gives a matrix for every leaf of the other side.
     let (sides, across) = if reverse {
         (outputs, inputs)
     } else {
@@ -391,7 +392,7 @@ pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
     };
     let mut slices: Vec<Vec<Vec<Tensor>>> = Vec::with_capacity(sides.len());
     for (i, leaf) in sides.iter().enumerate() {
-        slices.push(swept(leaf, across, |direction| {
+        slices.push(sweep_directions(leaf, across, |direction| {
             let mut seeds = vec![None; sides.len()];
             seeds[i] = Some(direction);
             if reverse {
@@ -412,7 +413,7 @@ pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
         if rows.is_empty() {
             let empty = || ops::zeros(&shape, x.dtype()).done();
             return match y.backend() {
-                Some(home) => crate::backend::with(home, empty),
+                Some(backend) => crate::backend::with(backend, empty),
                 None => empty(),
             };
         }
@@ -429,14 +430,15 @@ pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
         .collect()
 }
 
-/// The matrix of second derivatives: `[input axes…, input axes…]`.
+/// The Hessian: `[input axes…, input axes…]`.
 pub fn hessian<R: IntoExpr>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Result<Tensor> {
     jac_forward(grad(f))
 }
 
-/// A function with its own reverse rule.
+/// Wraps a function with a custom VJP.
 ///
-/// `forward` computes; `backward(inputs, outputs, cotangents)` gives one cotangent per input, or `None` for zero.
+/// `forward` computes the outputs; `backward(inputs, outputs, cotangents)` returns one cotangent per input, or `None`
+/// for zero.
 pub fn custom_vjp<F, B>(
     name: &str,
     forward: F,

@@ -1,4 +1,4 @@
-//! What a backend is, which ones there are, and which one makes new tensors.
+//! The `Backend` trait, the registry of backends, and the scope that chooses the backend of new tensors.
 
 use crate::error::{Error, Kind, Result};
 use crate::graph::Graph;
@@ -11,74 +11,75 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::{OnceLock, RwLock};
 
-/// Whether a backend computes an op.
+/// How a backend supports an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It runs the op whole.
+    /// It executes the op.
     Runs,
-    /// It leaves the op to its expansion.
+    /// It executes the op's expansion.
     Expands,
-    /// It has no such op.
+    /// It does not support the op.
     Missing,
 }
 
-/// Where in a backend a tensor lies.
+/// The device of a tensor within a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Device {
-    /// Main memory.
+    /// Host memory.
     #[default]
     Cpu,
-    /// An accelerator, counted from 0.
+    /// An accelerator, by index.
     Gpu(u32),
 }
 
-/// An engine or a framework: one `execute` for every op.
+/// A compute engine or framework, with one `execute` for all ops.
 pub trait Backend: Send + Sync {
-    /// The name users type.
+    /// The name that users type.
     fn name(&self) -> &'static str;
-    /// Whether it runs this op; asked before each call, so an array index or a match.
+    /// How it supports this op. Called before each op, so it must be as cheap as an array index or a match.
     fn support(&self, op: &Op) -> Support;
-    /// Computes an op. `out` says what must come out; inputs are of this backend, or numbers without a home.
+    /// Computes an op. `out` holds the inferred specs of the results. Inputs are tensors of this backend, or numbers
+    /// without a backend.
     fn execute(&self, op: &Op, inputs: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>>;
-    /// Takes values in.
+    /// Copies values from the host.
     #[allow(clippy::wrong_self_convention)] // a pair with `to_host`, as users of both read it
     fn from_host(&self, host: Host, device: Device) -> Result<Data>;
-    /// Gives values out.
+    /// Copies values to the host.
     fn to_host(&self, x: &Tensor) -> Result<Host>;
-    /// Whether values can be read; not those of an array that a framework itself is tracing.
+    /// Whether the values of a tensor can be read. False for an array that a framework itself is tracing.
     fn has_values(&self, _: &Tensor) -> bool {
         true
     }
-    /// Prepares a whole graph; `None`: run it op by op.
+    /// Compiles a whole graph; `None` means that it is run op by op.
     fn compile(&self, _: &Graph) -> Option<Result<Box<dyn Executable>>> {
         None
     }
-    /// What it is and where it computes, in a few words for people.
+    /// A short description for people: what it is and where it computes.
     fn about(&self) -> String {
         String::new()
     }
-    /// Its version, for people.
+    /// The version, for people.
     fn version(&self) -> String {
         env!("CARGO_PKG_VERSION").into()
     }
 }
 
-/// A graph made ready to run.
+/// A compiled graph.
 pub trait Executable: Send + Sync {
-    /// Runs it on the values of all inputs, and gives those of all outputs.
+    /// Runs the graph on all inputs, and returns all outputs.
     ///
-    /// The list is the caller's way to give inputs away: one that nobody else holds may be taken out of it and its memory
-    /// reused for a result. That must wait until nothing can fail any more and `interrupt::check` is not asked any more:
-    /// after an error the list holds every input as it was. What is left in it is dropped by the caller.
+    /// The list allows donation: an input without another owner may be taken out of it and its memory reused for a
+    /// result. That must not happen before the last step that can fail and the last call of `interrupt::check`: after an
+    /// error the list holds every input unchanged. The caller drops what is left in it.
     fn run(&self, inputs: &mut Vec<Tensor>) -> Result<Vec<Tensor>>;
 
-    /// The plan for people: what is done together, which buffers there are and how large.
+    /// The plan for people: fusion groups, buffers and their sizes.
     fn describe(&self) -> String {
         String::new()
     }
 }
 
-/// Backends that are linked in; each crate adds its own.
+/// Backends that are linked into the program; each backend crate adds its own.
 #[linkme::distributed_slice]
 pub static LINKED: [fn() -> &'static dyn Backend];
 
@@ -89,13 +90,13 @@ thread_local! {
     static SCOPES: RefCell<Vec<&'static dyn Backend>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Adds a backend; it lives as long as the program, so a handle to it is a plain reference.
+/// Registers a backend. It lives as long as the program, so its handle is a plain reference.
 pub fn register(backend: impl Backend + 'static) -> Result<&'static dyn Backend> {
     let name = backend.name();
     if all().iter().any(|b| b.name() == name) {
         crate::bail!(
             Backend,
-            "register: a backend called `{name}` is there already"
+            "register: a backend `{name}` is already registered"
         );
     }
     let backend: &'static dyn Backend = Box::leak(Box::new(backend));
@@ -106,7 +107,7 @@ pub fn register(backend: impl Backend + 'static) -> Result<&'static dyn Backend>
     Ok(backend)
 }
 
-/// Every backend, linked ones first.
+/// All backends, linked ones first.
 pub fn all() -> Vec<&'static dyn Backend> {
     let registered = REGISTERED.read().unwrap_or_else(|e| e.into_inner());
     LINKED
@@ -116,7 +117,7 @@ pub fn all() -> Vec<&'static dyn Backend> {
         .collect()
 }
 
-/// The backend of this name.
+/// Finds a backend by name.
 pub fn find(name: &str) -> Result<&'static dyn Backend> {
     let all = all();
     all.iter()
@@ -124,11 +125,8 @@ pub fn find(name: &str) -> Result<&'static dyn Backend> {
         .find(|b| b.name() == name)
         .ok_or_else(|| {
             let known: Vec<_> = all.iter().map(|b| b.name()).collect();
-            Error::new(
-                Kind::Backend,
-                format!("backend: no backend is called `{name}`"),
-            )
-            .note(format!("there are: {}", known.join(", ")))
+            Error::new(Kind::Backend, format!("backend: unknown backend `{name}`"))
+                .note(format!("available: {}", known.join(", ")))
         })
 }
 
@@ -139,22 +137,23 @@ pub fn same(a: &'static dyn Backend, b: &'static dyn Backend) -> bool {
         && a.name() == b.name()
 }
 
-/// Says which scope is open that was not opened here, and how many scopes of this thread were open when it was.
+/// Returns the backend of a scope that was opened outside of this module, and the number of this thread's scopes when
+/// it was opened.
 pub type Outer = fn() -> Option<(&'static dyn Backend, usize)>;
 
 static OUTER: OnceLock<Outer> = OnceLock::new();
 
-/// Lets scopes be kept elsewhere as well, as Python keeps them in context variables; the first to say so counts.
+/// Registers an outer source of scopes, such as Python's context variables. The first registration wins.
 pub fn set_outer(outer: Outer) {
     let _ = OUTER.set(outer);
 }
 
-/// How many scopes are open on this thread.
+/// Number of open scopes on this thread.
 pub fn open_scopes() -> usize {
     SCOPES.with_borrow(Vec::len)
 }
 
-/// The backend that new tensors are made on: the innermost scope's, else the process's, else the first one.
+/// The backend of new tensors: the innermost scope's, else the process default, else the first one.
 pub fn current() -> Result<&'static dyn Backend> {
     let (innermost, open) = SCOPES.with_borrow(|s| (s.last().copied(), s.len()));
     if let Some(outer) = OUTER.get()
@@ -174,27 +173,27 @@ pub fn current() -> Result<&'static dyn Backend> {
     }
     let registered = REGISTERED.read().unwrap_or_else(|e| e.into_inner());
     registered.first().copied().ok_or_else(|| {
-        Error::new(Kind::Backend, "backend: none is linked in")
+        Error::new(Kind::Backend, "backend: no backend is linked")
             .note("depend on `clematis` with its default features, or call `backend::register`")
     })
 }
 
-/// Sets the backend that new tensors are made on, for the whole process.
+/// Sets the process-wide default backend of new tensors.
 pub fn set_default(backend: &'static dyn Backend) {
     *DEFAULT.write().unwrap_or_else(|e| e.into_inner()) = Some(backend);
 }
 
-/// Makes new tensors on this backend while `f` runs, on this thread.
+/// Creates new tensors on this backend while `f` runs, on this thread.
 pub fn with<R>(backend: &'static dyn Backend, f: impl FnOnce() -> R) -> R {
     let _scope = enter(backend);
     f()
 }
 
-/// New tensors are made on a backend as long as this lives; scopes end in the order opposite to their beginning.
+/// Makes a backend current while it lives. Scopes must be dropped in reverse order of creation.
 #[must_use = "the scope ends when this is dropped"]
 pub struct Scope(PhantomData<*const ()>);
 
-/// Makes new tensors on this backend until the scope is dropped, on this thread.
+/// Makes a backend current on this thread until the returned scope is dropped.
 pub fn enter(backend: &'static dyn Backend) -> Scope {
     SCOPES.with_borrow_mut(|s| s.push(backend));
     Scope(PhantomData)
@@ -202,7 +201,7 @@ pub fn enter(backend: &'static dyn Backend) -> Scope {
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        // A thread that ends drops its scopes when the list may be gone already.
+        // At the end of a thread the list may be destroyed before the scopes.
         let _ = SCOPES.try_with(|s| s.borrow_mut().pop());
     }
 }

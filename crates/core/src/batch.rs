@@ -1,9 +1,9 @@
-//! Functions of one example as functions of many: `vmap`.
+//! `vmap`: vectorises a function of one example over a batch.
 //!
-//! A function is traced for one example; each op is then run for all of them at once. Values either have the batch as
-//! their first axis or are the same for all examples. What each op does to a batch is one reading of the op set, in
-//! `batch/`; ops without a way of their own go example by example (`each`). Everything is done with ordinary ops, so
-//! derivatives, programs and further batches see through it.
+//! A function is traced for one example; each op is then run for the whole batch at once. A value either has the
+//! batch as its first axis or is the same for all examples. The batching rule of each op is in `batch/`; ops without
+//! a rule run example by example (`each`). Batching uses ordinary ops only, so it composes with derivatives, `jit`
+//! and further `vmap`s.
 
 mod composite;
 mod control;
@@ -29,7 +29,7 @@ use crate::{bail, ensure};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A value of all examples.
+/// A value during batching.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
     /// The tensor.
@@ -47,7 +47,7 @@ impl Value {
         Value { x, batched: true }
     }
 
-    /// What one example sees.
+    /// The spec that one example sees.
     fn spec(&self) -> Spec {
         match self.batched {
             true => self.x.spec().with_shape(self.x.shape().without(&[0])),
@@ -59,7 +59,7 @@ impl Value {
         self.x.rank() - usize::from(self.batched)
     }
 
-    /// With the batch as its first axis.
+    /// The value with the batch as its first axis, broadcast if it has none.
     fn full(&self, size: Dim) -> Result<Tensor> {
         if self.batched {
             return Ok(self.x.clone());
@@ -69,7 +69,7 @@ impl Value {
         ops::broadcast_in(&self.x, &shape, &axes).done()
     }
 
-    /// With as many axes for each example as its neighbours have, so that they broadcast.
+    /// Pads the axes of each example to a common rank, so that values broadcast.
     fn aligned(&self, rank: usize) -> Result<Tensor> {
         let missing = rank.saturating_sub(self.rank());
         if !self.batched || missing == 0 {
@@ -86,12 +86,12 @@ impl Value {
     }
 }
 
-/// Axes of an example as axes of the batch.
+/// Maps axes of an example to axes of the batched value.
 fn up(axes: &[usize]) -> Axes {
     axes.iter().map(|a| a + 1).collect()
 }
 
-/// The same after the axis of the batch.
+/// The same, with the batch axis in front.
 fn with_first(axes: &[usize]) -> Axes {
     std::iter::once(0)
         .chain(axes.iter().map(|a| a + 1))
@@ -107,7 +107,7 @@ fn run(op: impl Into<Op>, args: &[&Tensor]) -> Result<Vec<Value>> {
     Ok(outs.into_iter().map(Value::each).collect())
 }
 
-/// An op on all examples.
+/// Runs an op on all examples.
 fn batch(op: &Op, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     if !args.iter().any(|v| v.batched) {
         let args: Vec<&Tensor> = args.iter().map(|v| &v.x).collect();
@@ -119,7 +119,7 @@ fn batch(op: &Op, args: &[Value], size: Dim) -> Result<Vec<Value>> {
             .map(|v| v.full(size))
             .collect::<Result<Vec<_>>>()
     };
-    // An op with other axes on operands that all have the batch.
+    // Runs an op with adjusted axes when all operands are batched.
     let on_all = |op: Op| -> Result<Vec<Value>> {
         let args = full()?;
         run(op, &args.iter().collect::<Vec<_>>())
@@ -127,7 +127,7 @@ fn batch(op: &Op, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     match op {
         Op::Unary(_) | Op::Cast(_) | Op::Bitcast(_) | Op::StopGradient => on_all(op.clone()),
         Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Clamp => pointwise(op, args),
-        // They have no operands.
+        // These have no operands.
         Op::Full(_) | Op::Iota(_) => bail!(Internal, "{}: has no operands", op.name()),
         Op::Reshape(shape) => on_all(Op::Reshape(with_size(size, shape))),
         Op::Transpose(axes) => on_all(Op::Transpose(with_first(axes))),
@@ -161,7 +161,7 @@ fn batch(op: &Op, args: &[Value], size: Dim) -> Result<Vec<Value>> {
             p.axes = up(&p.axes);
             on_all(p.into())
         }
-        // Matrices stand on the last two axes, the others go side by side.
+        // Matrices are on the last two axes; leading axes are batch axes.
         Op::TopK(_)
         | Op::Lu
         | Op::Cholesky(_)
@@ -184,13 +184,17 @@ fn batch(op: &Op, args: &[Value], size: Dim) -> Result<Vec<Value>> {
         Op::Cond(p) => control::cond(p, args, size),
         Op::While(p) => control::while_(p, args, size),
         Op::Scan(p) => control::scan(p, args, size),
-        Op::Collective(_) => bail!(Unsupported, "vmap: {} goes over devices", op.name()),
+        Op::Collective(_) => bail!(
+            Unsupported,
+            "vmap: {} is a collective op, which cannot be batched",
+            op.name()
+        ),
         Op::Call(c) => composite::call(op, c, args, size),
         Op::Custom(c) => composite::custom(c, args, size),
     }
 }
 
-/// Element by element; operands broadcast from their last axes on.
+/// Elementwise ops; operands broadcast from their last axes on.
 fn pointwise(op: &Op, args: &[Value]) -> Result<Vec<Value>> {
     let rank = args.iter().map(Value::rank).max().unwrap_or(0);
     let args = args.iter().map(|v| v.aligned(rank));
@@ -198,7 +202,7 @@ fn pointwise(op: &Op, args: &[Value]) -> Result<Vec<Value>> {
     run(op.clone(), &args.iter().collect::<Vec<_>>())
 }
 
-/// Example by example.
+/// Runs an op example by example.
 fn each(op: &Op, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     let (rows, consts): (Vec<usize>, Vec<usize>) = (0..args.len()).partition(|&i| args[i].batched);
     let order: Vec<usize> = consts.iter().chain(&rows).copied().collect();
@@ -222,12 +226,12 @@ fn each(op: &Op, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     run(scan, &operands)
 }
 
-/// Runs a graph of one example on all of them.
+/// Runs a graph of one example on the whole batch.
 pub(crate) fn call(graph: &Graph, inputs: &[Value], size: Dim) -> Result<Vec<Value>> {
     ensure!(
         inputs.len() == graph.inputs.len(),
         Value,
-        "vmap: the function takes {} inputs, not {}",
+        "vmap: expected {} inputs, got {}",
         graph.inputs.len(),
         inputs.len()
     );
@@ -253,7 +257,7 @@ pub(crate) fn call(graph: &Graph, inputs: &[Value], size: Dim) -> Result<Vec<Val
     outputs.map(|o| found(&values, &o.arg)).collect()
 }
 
-/// A function of one example as a function of many, which stand along the first axis of every leaf.
+/// Vectorises a function of one example; the batch is the first axis of every leaf.
 pub fn vmap<T: Tree + Clone, O: Tree + Clone>(
     f: impl Fn(&T) -> Result<O>,
 ) -> impl Fn(&T) -> Result<O> {
@@ -263,8 +267,8 @@ pub fn vmap<T: Tree + Clone, O: Tree + Clone>(
     }
 }
 
-/// The same along one axis of each leaf; a leaf without one is the same for all examples. Results have the batch at
-/// `out_axis`.
+/// Vectorises over one axis of each leaf. A leaf without an axis is the same for all examples. Results have the batch
+/// at `out_axis`.
 pub fn vmap_along<T: Tree + Clone, O: Tree + Clone>(
     f: impl FnOnce(&T) -> Result<O>,
     x: &T,
@@ -275,22 +279,22 @@ pub fn vmap_along<T: Tree + Clone, O: Tree + Clone>(
     ensure!(
         entries.len() == axes.len(),
         Value,
-        "vmap: {} axes for {} leaves",
+        "vmap: got {} axes for {} leaves",
         axes.len(),
         entries.len()
     );
-    let home = entries.iter().find_map(|(_, _, x)| x.backend());
+    let backend = entries.iter().find_map(|(_, _, x)| x.backend());
     let compute = || {
         let (values, size) = spread(&entries, axes)?;
         mapped(f, x, values, size, out_axis)
     };
-    match home {
-        Some(home) => backend::with(home, compute),
+    match backend {
+        Some(backend) => backend::with(backend, compute),
         None => compute(),
     }
 }
 
-/// Every leaf with its batch in front, and the size that all of them have.
+/// Moves the batch axis of every leaf to the front, and returns the common batch size.
 fn spread(entries: &[(String, Role, Tensor)], axes: &[Option<i64>]) -> Result<(Vec<Value>, Dim)> {
     let mut size: Option<(Dim, String)> = None;
     let mut values = Vec::with_capacity(entries.len());
@@ -300,7 +304,7 @@ fn spread(entries: &[(String, Role, Tensor)], axes: &[Option<i64>]) -> Result<(V
             values.push(Value::same(x));
             continue;
         };
-        let told = if path.is_empty() {
+        let path = if path.is_empty() {
             "the argument"
         } else {
             path
@@ -308,7 +312,7 @@ fn spread(entries: &[(String, Role, Tensor)], axes: &[Option<i64>]) -> Result<(V
         ensure!(
             x.rank() > 0,
             Shape,
-            "vmap: {told} is {}, which has no axis to map over",
+            "vmap: {path} is {}, which has no axis to map over",
             x.spec()
         );
         let axis = x.shape().axis(*axis, "vmap")?;
@@ -317,9 +321,9 @@ fn spread(entries: &[(String, Role, Tensor)], axes: &[Option<i64>]) -> Result<(V
             Some((n, other)) => ensure!(
                 *n == here,
                 Shape,
-                "vmap: {told} has {here} examples, {other} has {n}"
+                "vmap: {path} has {here} examples, {other} has {n}"
             ),
-            None => size = Some((here, told.to_string())),
+            None => size = Some((here, path.to_string())),
         }
         values.push(Value::each(ops::move_axis(&x, axis as i64, 0).done()?));
     }
@@ -342,7 +346,7 @@ fn mapped<T: Tree + Clone, O: Tree + Clone>(
         .iter()
         .map(|v| open.trace.input(v.spec(), Role::Input, ""))
         .collect();
-    // Each example draws for itself: a draw takes a key that is another one for each.
+    // Each example draws different random numbers: the key of a draw is split once per example.
     let draws = Rc::new(Cell::new(0));
     let (keys, count) = (open.trace.clone(), draws.clone());
     let source = move || {

@@ -1,7 +1,7 @@
-//! What composites are made of.
+//! Expansions of composites into simpler ops.
 //!
-//! Each expansion is written with the front functions, so it runs on every backend, differentiates and traces.
-//! A composite that keeps its operand's element type computes halves in f32 where sums are involved.
+//! Expansions are written with the functions in `ops`, so they run on every backend, differentiate and trace. A
+//! composite that keeps its operand's dtype computes sums of half-precision values in f32.
 
 pub mod activation;
 pub mod attention;
@@ -35,20 +35,20 @@ impl Op {
             Op::Scan(p) => self.legal(inputs).and_then(|()| p.run(inputs)),
             other => bail!(
                 Unsupported,
-                "{}: a backend must have this op, it is made of no others",
+                "{}: primitive op without an expansion; the backend must implement it",
                 other.name()
             ),
         }
     }
 
-    /// A loop is refused before it runs, not at the step that does not fit.
+    /// Checks a loop before it runs, not at the step that does not fit.
     fn legal(&self, inputs: &[&Tensor]) -> Result<()> {
         let specs: Vec<&Spec> = inputs.iter().map(|x| x.spec()).collect();
         infer(self, &specs).map(|_| ())
     }
 }
 
-/// The operands of a composite: so many, and up to so many more that may be left out.
+/// Destructures the operands of a composite: `N` required ones and up to `M` optional ones.
 fn operands<'a, const N: usize, const M: usize>(
     op: &str,
     inputs: &[&'a Tensor],
@@ -70,7 +70,7 @@ fn operands<'a, const N: usize, const M: usize>(
     }
 }
 
-/// Halves computed in f32 and rounded once.
+/// Computes half-precision values in f32 and rounds once.
 fn in_f32(x: &Tensor, f: impl FnOnce(Tensor) -> Result<Tensor>) -> Result<Tensor> {
     match x.dtype() {
         DType::F16 | DType::BF16 => {
@@ -81,8 +81,8 @@ fn in_f32(x: &Tensor, f: impl FnOnce(Tensor) -> Result<Tensor>) -> Result<Tensor
 }
 
 impl Composite {
-    /// The element types that its first operand may have; where integers are welcome as floats, the front functions
-    /// make them so. Without it an engine's own kernel and the expansion could disagree on what is legal.
+    /// The dtypes that the first operand may have. Functions in `ops` convert integers to floats where that is
+    /// supported. Without this check a backend's kernel and the expansion could disagree on what is legal.
     pub fn takes(&self) -> Takes {
         use Composite::*;
         match self {
@@ -125,7 +125,7 @@ impl Composite {
         }
     }
 
-    /// Whether the first operand is one that it takes.
+    /// Checks the dtype of the first operand.
     pub(crate) fn check(&self, first: Option<&Spec>) -> Result<()> {
         if let Some(x) = first {
             ensure!(
@@ -139,7 +139,7 @@ impl Composite {
         Ok(())
     }
 
-    /// Computes it from other ops.
+    /// Computes the composite from other ops.
     pub fn expand(&self, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
         use Composite::*;
         self.check(inputs.first().map(|x| x.spec()))?;

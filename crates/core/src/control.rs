@@ -1,6 +1,6 @@
-//! Branches and loops.
+//! Control flow: `cond`, `switch`, `while_loop`, `scan` and `map`.
 //!
-//! Bodies are traced once; tensors that they find outside become operands, so derivatives reach them.
+//! Bodies are traced once. Tensors that they capture become operands, so derivatives reach them.
 
 use crate::dim::Dim;
 use crate::dispatch::apply;
@@ -31,19 +31,26 @@ pub(crate) fn outs(mut list: Vec<Tensor>) -> Outs<Tensor> {
     }
 }
 
-/// The number of the branch: clipped to the range.
+/// The branch index, clipped to the range.
 fn branch(which: &Tensor, count: usize) -> Result<usize> {
     let at = which.item()?.as_i128();
     Ok(at.clamp(0, count as i128 - 1) as usize)
 }
 
 impl Cond {
-    /// Runs the chosen branch.
+    /// Executes the chosen branch.
     pub fn run(&self, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
         let Some((which, rest)) = inputs.split_first() else {
-            bail!(Value, "cond: takes the number of a branch first");
+            bail!(
+                Value,
+                "cond: expected the index of a branch as first operand"
+            );
         };
-        ensure!(!self.branches.is_empty(), Value, "cond: there is no branch");
+        ensure!(
+            !self.branches.is_empty(),
+            Value,
+            "cond: expected at least one branch"
+        );
         self.branches[branch(which, self.branches.len())?]
             .call(rest)
             .map(outs)
@@ -51,7 +58,7 @@ impl Cond {
 }
 
 impl While {
-    /// Runs the body until the test fails.
+    /// Executes the body until the test fails.
     pub fn run(&self, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
         let consts = self.test_consts + self.body_consts;
         ensure!(inputs.len() >= consts, Value, "while: operands are missing");
@@ -63,7 +70,7 @@ impl While {
             let args: Vec<&Tensor> = test.iter().copied().chain(&carry).collect();
             let go_on = match &self.test.call(&args)?[..] {
                 [t] => t.item()?.as_bool(),
-                _ => bail!(Internal, "while: the test gives one result"),
+                _ => bail!(Internal, "while: the test must have one result"),
             };
             if !go_on {
                 return Ok(outs(carry));
@@ -75,12 +82,16 @@ impl While {
 }
 
 impl Scan {
-    /// Runs the body over the leading axis.
+    /// Executes the body over the leading axis.
     pub fn run(&self, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
         let fixed = self.consts + self.carries;
         ensure!(inputs.len() >= fixed, Value, "scan: operands are missing");
         let Some(length) = self.length.value() else {
-            bail!(Trace, "scan: length {} is not known yet", self.length);
+            bail!(
+                Trace,
+                "scan: length {} is symbolic and not bound",
+                self.length
+            );
         };
         let length = length as usize;
         let (consts, rest) = inputs.split_at(self.consts);
@@ -88,7 +99,7 @@ impl Scan {
         let mut carry: Vec<Tensor> = start.iter().map(|&x| x.clone()).collect();
         let mut rows: Vec<Vec<Tensor>> = Vec::new();
         for spec in self.body.output_specs().iter().skip(self.carries) {
-            // What all steps give is held at once, twice in the end.
+            // The stacked outputs exist twice at the end: as a list of steps and as one tensor.
             let each = spec.bytes().max(size_of::<Tensor>());
             limit::count::<u8>("scan", "steps", &[length, each])?;
             rows.push(limit::list("scan", "steps", &[length])?);
@@ -129,7 +140,7 @@ impl Scan {
     }
 }
 
-/// What a loop carries along, for functions that need no structure of their own.
+/// The carry of a loop as a flat list, for callers without a tree of their own.
 #[derive(Clone, Debug)]
 pub struct Carry(pub Vec<Tensor>);
 
@@ -146,7 +157,7 @@ impl Tree for Carry {
     }
 }
 
-/// Numbers without a home are made tensors, since a loop's body needs a fixed dtype.
+/// Converts plain numbers to tensors, because a loop body needs a fixed dtype.
 fn settled(tree: &impl Tree) -> Result<Vec<Tensor>> {
     tree::leaves(tree).iter().map(ops::materialize).collect()
 }
@@ -155,7 +166,7 @@ fn specs(xs: &[Tensor]) -> Vec<Spec> {
     xs.iter().map(|x| x.spec().clone()).collect()
 }
 
-/// A closed body takes its own inputs first and what it captured last; loops want captured tensors first.
+/// Moves captured tensors to the front: a closed trace has them after its own inputs, loops want them first.
 pub(crate) fn captured_first(closed: Closed) -> (Body, Vec<Tensor>) {
     let Closed {
         mut graph,
@@ -166,7 +177,7 @@ pub(crate) fn captured_first(closed: Closed) -> (Body, Vec<Tensor>) {
     (Body::new(graph), captured)
 }
 
-/// Traces a body. Behind its own results stand summaries of what it takes for granted of its values.
+/// Traces a body. Summaries of the values on which it has preconditions are appended to its results.
 pub(crate) fn trace_body(
     specs: &[Spec],
     f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -183,7 +194,7 @@ pub(crate) fn trace_body(
     Ok((closed, kept))
 }
 
-/// Takes the summaries off the results, and refuses those that break their precondition.
+/// Removes the summaries from the results and returns an error if one violates its precondition.
 fn required(out: &mut Vec<Tensor>, kept: &[Precondition]) -> Result<()> {
     let summaries = out.split_off(out.len().saturating_sub(kept.len()));
     for (summary, &precondition) in summaries.iter().zip(kept) {
@@ -192,14 +203,14 @@ fn required(out: &mut Vec<Tensor>, kept: &[Precondition]) -> Result<()> {
     Ok(())
 }
 
-/// `then(x)` if the predicate holds, else `otherwise(x)`; both give the same structure, shapes and dtypes.
+/// `then(x)` if the predicate holds, else `otherwise(x)`. Both must return the same structure, shapes and dtypes.
 pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     predicate: &Tensor,
     x: &T,
     then: impl FnOnce(&T) -> Result<O>,
     otherwise: impl FnOnce(&T) -> Result<O>,
 ) -> Result<O> {
-    // With a value at hand only the chosen branch is run.
+    // With a concrete predicate only the chosen branch runs.
     if ops::index::has_values(predicate) {
         return if predicate.item()?.as_bool() {
             then(x)
@@ -219,13 +230,13 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     let (mut no, others) = trace_body(&shapes, |xs| {
         settled(&otherwise(&tree::with_leaves(x, xs)?)?)
     })?;
-    // Either branch gives summaries of both, those of the other one neutral.
+    // Both branches return the summaries of both; those of the other branch are neutral.
     let own = no.graph.outputs.len() - others.len();
     let results = yes.graph.outputs.len() - kept.len();
     ensure!(
         own == results,
         Shape,
-        "cond: one branch gives {results} results, the other {own}"
+        "cond: expected branches with equally many results, got {results} and {own}"
     );
     add_neutral(&mut no.graph, own, &yes.graph.output_specs()[own..], &kept)?;
     let end = yes.graph.outputs.len();
@@ -254,7 +265,7 @@ pub fn cond<T: Tree + Clone, O: Tree + Clone>(
     }
 }
 
-/// Adds neutral summaries to the results of a branch, from a place on.
+/// Inserts neutral summaries into the results of a branch, at index `at`.
 fn add_neutral(graph: &mut Graph, at: usize, specs: &[Spec], kept: &[Precondition]) -> Result<()> {
     for (i, (spec, precondition)) in specs.iter().zip(kept).enumerate() {
         let values = precondition.neutral();
@@ -277,7 +288,7 @@ fn add_neutral(graph: &mut Graph, at: usize, specs: &[Spec], kept: &[Preconditio
     Ok(())
 }
 
-/// Adds inputs that a branch does not use: before its own captured ones, or after them.
+/// Adds unused inputs to a branch, before its own captured inputs or after them.
 fn widen(closed: Closed, before: usize, extra: &[Tensor]) -> Body {
     let Closed {
         mut graph,
@@ -293,20 +304,24 @@ fn widen(closed: Closed, before: usize, extra: &[Tensor]) -> Body {
     Body::new(graph)
 }
 
-/// One way to go on.
+/// A branch of `switch`.
 pub type Branch<T, O> = dyn Fn(&T) -> Result<O>;
 
-/// The branch that `index` numbers, clipped to the range.
+/// Calls the branch that `index` selects, clipped to the range.
 pub fn switch<T: Tree + Clone, O: Tree + Clone>(
     index: &Tensor,
     x: &T,
     branches: &[&Branch<T, O>],
 ) -> Result<O> {
-    ensure!(!branches.is_empty(), Value, "switch: there is no branch");
+    ensure!(
+        !branches.is_empty(),
+        Value,
+        "switch: expected at least one branch"
+    );
     if index.item().is_ok() {
         return branches[branch(index, branches.len())?](x);
     }
-    // Nested two-way branches: every one but the chosen is skipped when it runs.
+    // Nested two-way branches: all but the chosen one are skipped when it runs.
     let Some((first, rest)) = branches.split_first() else {
         bail!(Internal, "switch: no branch");
     };
@@ -348,7 +363,7 @@ pub fn while_loop<T: Tree + Clone>(
     tree::with_leaves(&start, &out)
 }
 
-/// A loop and what its functions found outside.
+/// The graphs of a while loop and the tensors they captured.
 struct Parts {
     test: Body,
     test_consts: Vec<Tensor>,
@@ -370,7 +385,7 @@ impl Parts {
     }
 }
 
-/// The body without results beyond the first.
+/// The body with only its first result.
 fn only_first(body: &Body) -> Body {
     if body.outputs.len() == 1 {
         return body.clone();
@@ -380,7 +395,7 @@ fn only_first(body: &Body) -> Body {
     Body::new(graph.prune())
 }
 
-/// A loop that carries summaries of what its functions take for granted along, which are looked at when it has ended.
+/// A loop that carries the summaries of its preconditions along; they are checked when it has ended.
 fn guarded_while(
     parts: Parts,
     carry: Vec<Tensor>,
@@ -437,7 +452,7 @@ fn guarded_while(
     Ok(out)
 }
 
-/// Runs `body` over the leading axis of `xs`, carrying values along; results of each step are stacked.
+/// Runs `body` over the leading axis of `xs` with a carry; the outputs of all steps are stacked.
 pub fn scan<C: Tree + Clone, X: Tree + Clone, Y: Tree + Clone>(
     start: &C,
     xs: &X,
@@ -450,15 +465,22 @@ pub fn scan<C: Tree + Clone, X: Tree + Clone, Y: Tree + Clone>(
     let length = match (sequences.first(), length) {
         (_, Some(length)) => Dim::from(length),
         (Some(x), None) if x.rank() > 0 => x.shape().dims()[0],
-        (Some(x), None) => bail!(Shape, "scan: {} has no axis to go along", x.spec()),
-        (None, None) => bail!(Value, "scan: without sequences a length must be given"),
+        (Some(x), None) => bail!(
+            Shape,
+            "scan: expected a leading axis to scan over, got {}",
+            x.spec()
+        ),
+        (None, None) => bail!(
+            Value,
+            "scan: expected a length, since there are no sequences"
+        ),
     };
     let mut shapes = specs(&carry);
     for x in &sequences {
         ensure!(
             x.rank() > 0,
             Shape,
-            "scan: {} has no axis to go along",
+            "scan: expected a leading axis to scan over, got {}",
             x.spec()
         );
         shapes.push(x.spec().with_shape(x.shape().without(&[0])));
@@ -474,7 +496,7 @@ pub fn scan<C: Tree + Clone, X: Tree + Clone, Y: Tree + Clone>(
         ensure!(
             out.len() == n,
             Value,
-            "scan: the body turns {n} carried tensors into {}",
+            "scan: the body takes {n} carried tensors and returns {}",
             out.len()
         );
         out.extend(settled(&y)?);
@@ -501,7 +523,7 @@ pub fn scan<C: Tree + Clone, X: Tree + Clone, Y: Tree + Clone>(
     ))
 }
 
-/// Runs `f` on each step along the leading axis and stacks the results.
+/// Runs `f` on each slice along the leading axis and stacks the results.
 pub fn map<X: Tree + Clone, Y: Tree + Clone>(xs: &X, f: impl FnOnce(&X) -> Result<Y>) -> Result<Y> {
     let ((), out) = scan(&(), xs, None, false, |(), x| Ok(((), f(x)?)))?;
     Ok(out)

@@ -1,8 +1,8 @@
-//! One size: a number, or an integer expression of named sizes.
+//! Sizes: numbers, or integer expressions of symbolic dimensions.
 //!
-//! Eager shapes hold numbers only and pay nothing for the rest: a `Dim` is eight bytes and `Copy`.
-//! Expressions are kept in normal form in one process-wide table, so two that are equal as polynomials are the same
-//! `Dim`, and comparing, hashing and copying never look inside.
+//! Eager shapes hold numbers only and pay nothing for symbolic sizes: a `Dim` is eight bytes and `Copy`. Expressions
+//! are kept in normal form in one process-wide table, so two expressions that are equal as polynomials are the same
+//! `Dim`; comparing, hashing and copying never look inside.
 
 mod text;
 
@@ -13,21 +13,21 @@ use std::fmt;
 use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::{Arc, RwLock};
 
-/// A size, an offset or a padding: a number or an expression of named sizes.
+/// A size, an offset or a padding: a number or an expression of symbolic dimensions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dim(i64);
 
-/// Numbers lie below, indices into the table above.
+/// Values below are numbers; values from here on are indices into the expression table.
 const FIRST_EXPRESSION: i64 = 1 << 62;
 
-/// How many expressions may be made of names that come from outside: the table is the process's and frees nothing, so that
-/// files with ever new names must not fill memory.
+/// Maximum number of expressions with names from outside. The table is process-wide and never shrinks, so files with
+/// ever new names must not fill memory.
 const MOST: usize = 1 << 16;
 
-/// Words that mean something else where a size can stand.
+/// Keywords that a symbolic dimension cannot be named.
 const RESERVED: [&str; 8] = ["max", "min", "true", "false", "none", "inf", "nan", "graph"];
 
-/// A product of atoms with their powers, in order; empty for the constant term.
+/// A product of atoms with exponents, sorted; empty for the constant term.
 type Monomial = Vec<(Atom, u32)>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ enum Atom {
     Min(Dim, Dim),
 }
 
-/// A sum of monomials with integer coefficients; no coefficient is zero.
+/// A sum of monomials with nonzero integer coefficients.
 type Polynomial = BTreeMap<Monomial, i64>;
 
 #[derive(Default)]
@@ -50,12 +50,12 @@ struct Table {
 
 static TABLE: RwLock<Option<Table>> = RwLock::new(None);
 
-/// What each named size is in one call.
+/// The values of symbolic dimensions in one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bindings(BTreeMap<Arc<str>, i64>);
 
 impl Bindings {
-    /// Binds a name; an error if it is bound to another size already.
+    /// Binds a name; an error if it is already bound to another size.
     pub fn bind(&mut self, name: &str, size: i64) -> Result<()> {
         match self.0.get(name) {
             Some(&old) if old != size => Err(Error::new(
@@ -70,28 +70,28 @@ impl Bindings {
         }
     }
 
-    /// The size of a name.
+    /// The size bound to a name.
     pub fn size(&self, name: &str) -> Option<i64> {
         self.0.get(name).copied()
     }
 }
 
 impl Dim {
-    /// A named size. Names are letters, digits and underscores and do not begin with a digit.
+    /// A symbolic dimension. Names consist of letters, digits and underscores and do not begin with a digit.
     pub fn symbol(name: &str) -> Result<Dim> {
         let fine = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && name.chars().next().is_some_and(|c| !c.is_ascii_digit());
         if !fine || RESERVED.contains(&name) {
             return Err(Error::new(
                 Kind::Value,
-                format!("symbol: `{name}` is no name for a size"),
+                format!("symbol: `{name}` is not a valid name for a symbolic dimension"),
             ));
         }
         let symbol = Polynomial::from([(vec![(Atom::Symbol(name.into()), 1)], 1)]);
         Ok(intern(bounded(symbol)?))
     }
 
-    /// A number; huge ones saturate, and no shape admits them.
+    /// A number. Out-of-range numbers saturate; no shape accepts them.
     #[inline]
     pub const fn number(value: i64) -> Dim {
         if value >= FIRST_EXPRESSION {
@@ -101,7 +101,7 @@ impl Dim {
         }
     }
 
-    /// The number, if it is one.
+    /// The number, or `None` if it is symbolic.
     #[inline]
     pub const fn value(self) -> Option<i64> {
         if self.0 < FIRST_EXPRESSION {
@@ -111,13 +111,13 @@ impl Dim {
         }
     }
 
-    /// Whether it is an expression of named sizes.
+    /// Whether it is an expression of symbolic dimensions.
     #[inline]
     pub const fn is_symbolic(self) -> bool {
         self.0 >= FIRST_EXPRESSION
     }
 
-    /// The name, if it is a single named size.
+    /// The name, if it is a single symbolic dimension.
     pub fn as_symbol(self) -> Option<Arc<str>> {
         let poly = self.symbolic()?;
         let (monomial, &coefficient) = poly.iter().next()?;
@@ -127,7 +127,7 @@ impl Dim {
         }
     }
 
-    /// The names that it mentions, in order.
+    /// The names of all symbolic dimensions in it, sorted.
     pub fn symbols(self) -> Vec<Arc<str>> {
         let mut names = Vec::new();
         self.collect_symbols(&mut names);
@@ -148,7 +148,7 @@ impl Dim {
         }
     }
 
-    /// Its number once names are bound; an error names the missing one.
+    /// Evaluates it with names bound to numbers; an error names a missing one.
     pub fn eval(self, bindings: &Bindings) -> Result<i64> {
         let Some(poly) = self.symbolic() else {
             return Ok(self.0);
@@ -173,7 +173,7 @@ impl Dim {
         Ok(sum)
     }
 
-    /// The same with names bound: a number, unless a name stays open.
+    /// Substitutes bound names; the result is symbolic if a name is not bound.
     pub fn bind(self, bindings: &Bindings) -> Result<Dim> {
         if !self.is_symbolic() {
             return Ok(self);
@@ -181,7 +181,7 @@ impl Dim {
         self.eval(bindings).map(Dim::number)
     }
 
-    /// Division rounded down; by zero is an error.
+    /// Division rounded down; division by zero is an error.
     pub fn floor_div(self, by: Dim) -> Result<Dim> {
         if let (Some(a), Some(b)) = (self.value(), by.value()) {
             return floor_div(a, b).map(Dim::number);
@@ -221,7 +221,7 @@ impl Dim {
         (self + by - Dim(1)).floor_div(by)
     }
 
-    /// The larger one.
+    /// The larger of both.
     #[must_use]
     pub fn max(self, other: Dim) -> Dim {
         match (self.value(), other.value(), (self - other).value()) {
@@ -237,7 +237,7 @@ impl Dim {
         }
     }
 
-    /// The smaller one.
+    /// The smaller of both.
     #[must_use]
     pub fn min(self, other: Dim) -> Dim {
         match (self.value(), other.value(), (self - other).value()) {
@@ -253,7 +253,7 @@ impl Dim {
         }
     }
 
-    // Max and min commute: the operands stand in the order of their codes, so that both spellings are one atom.
+    // Max and min commute: operands are sorted by code, so that both orders are one atom.
     fn min_id(self, other: Dim) -> Dim {
         Dim(self.0.min(other.0))
     }
@@ -307,7 +307,7 @@ fn atom(atom: Atom) -> Dim {
     intern(Polynomial::from([(vec![(atom, 1)], 1)]))
 }
 
-/// The expression, unless it is new and the table holds as many as it may.
+/// Returns the expression, unless it is new and the table is full.
 fn bounded(poly: Polynomial) -> Result<Polynomial> {
     let guard = TABLE.read().unwrap_or_else(|e| e.into_inner());
     let is_full = |table: &Table| table.all.len() >= MOST && !table.index.contains_key(&poly);
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn the_table_of_names_is_bounded() {
-        // Not filled here: other tests of this process need names.
+        // Does not fill the table: other tests of this process need names.
         let known = sym("b");
         assert!(bounded((*known.polynomial()).clone()).is_ok());
         let table = TABLE.read().unwrap_or_else(|e| e.into_inner());

@@ -1,7 +1,7 @@
-//! Where backends and traces meet.
+//! Dispatch: runs an op on the backend of its operands, or records it in a trace.
 //!
-//! Owns the choice of a tensor's home and the one path by which an op is run. Knows no op by name.
-//! Keep it short: `cargo xtask bench dispatch` watches what it costs.
+//! Owns the choice of the backend or trace and the one path by which an op runs. Knows no op by name. Keep it short:
+//! `cargo xtask bench dispatch` measures its overhead.
 
 use crate::backend::{self, Backend, Support};
 use crate::bail;
@@ -15,24 +15,24 @@ use crate::trace::Trace;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Where an op is to be run.
-enum Home<'a> {
+/// Where an op runs.
+enum Target<'a> {
     Backend(&'static dyn Backend),
     Trace(&'a Arc<Trace>),
-    /// Nothing with a home takes part: numbers and creation.
-    Nowhere,
+    /// No operand has a backend: numbers and creation ops.
+    Any,
 }
 
-/// The highest trace, else the one backend; two backends are an error.
-fn home<'a>(op: &Op, inputs: &[&'a Tensor]) -> Result<Home<'a>> {
-    let mut found = Home::Nowhere;
+/// The highest trace, else the backend of all operands; two backends are an error.
+fn target<'a>(op: &Op, inputs: &[&'a Tensor]) -> Result<Target<'a>> {
+    let mut found = Target::Any;
     for x in inputs {
         match (x.repr(), &found) {
             (Repr::Scalar { .. }, _) => {}
-            (Repr::Traced { trace, .. }, Home::Trace(t)) if t.level() >= trace.level() => {}
-            (Repr::Traced { trace, .. }, _) => found = Home::Trace(trace),
-            (Repr::Concrete { .. }, Home::Trace(_)) => {}
-            (Repr::Concrete { backend, .. }, Home::Backend(b)) => {
+            (Repr::Traced { trace, .. }, Target::Trace(t)) if t.level() >= trace.level() => {}
+            (Repr::Traced { trace, .. }, _) => found = Target::Trace(trace),
+            (Repr::Concrete { .. }, Target::Trace(_)) => {}
+            (Repr::Concrete { backend, .. }, Target::Backend(b)) => {
                 if !backend::same(*backend, *b) {
                     return Err(crate::Error::new(
                         crate::Kind::Backend,
@@ -46,41 +46,46 @@ fn home<'a>(op: &Op, inputs: &[&'a Tensor]) -> Result<Home<'a>> {
                     .note(format!("move one with .to(\"{}\")", b.name())));
                 }
             }
-            (Repr::Concrete { backend, .. }, Home::Nowhere) => found = Home::Backend(*backend),
+            (Repr::Concrete { backend, .. }, Target::Any) => found = Target::Backend(*backend),
         }
     }
     Ok(found)
 }
 
-/// Runs an op, or records it where a trace is on.
+/// Runs an op, or records it if an operand is traced.
 pub fn apply(op: &Op, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
-    let b = match home(op, inputs)? {
-        Home::Backend(b) => b,
-        Home::Trace(t) => return t.record(op, inputs),
+    let b = match target(op, inputs)? {
+        Target::Backend(b) => b,
+        Target::Trace(t) => return t.record(op, inputs),
         // Creation inside a traced function belongs to the program, not to its constants.
-        Home::Nowhere => match Trace::innermost_abstract() {
+        Target::Any => match Trace::innermost_abstract() {
             Some(t) => return t.record(op, inputs),
             None => backend::current()?,
         },
     };
     match b.support(op) {
         Support::Runs => execute(b, op, inputs),
-        // What an expansion creates belongs where its operands are.
+        // Tensors that an expansion creates belong on the operands' backend.
         Support::Expands => backend::with(b, || op.expand(inputs)),
-        Support::Missing => bail!(Unsupported, "{}: {} has no such op", op.name(), b.name()),
+        Support::Missing => bail!(
+            Unsupported,
+            "{}: unsupported operator on backend {}",
+            op.name(),
+            b.name()
+        ),
     }
 }
 
-/// The same for an op with one result.
+/// Runs an op that has one result.
 pub fn apply_one(op: &Op, inputs: &[&Tensor]) -> Result<Tensor> {
     match apply(op, inputs)?.one() {
         Some(t) => Ok(t),
-        None => bail!(Internal, "{}: one result was expected", op.name()),
+        None => bail!(Internal, "{}: expected one result", op.name()),
     }
 }
 
 fn execute(b: &'static dyn Backend, op: &Op, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
-    // One and two operands without a list: this is where small calls spend their time.
+    // One and two operands take no list: this is the hot path of small ops.
     let out = match inputs {
         [x] => infer(op, &[x.spec()])?,
         [x, y] => infer(op, &[x.spec(), y.spec()])?,

@@ -1,16 +1,16 @@
-//! Tensors for people to read.
+//! Formats tensors for people.
 
 use crate::dtype::Scalar;
 use crate::host::Host;
 use crate::tensor::{Repr, Tensor};
 use std::fmt;
 
-/// Beyond this many elements only the ends of each axis are shown.
+/// Above this number of elements only the ends of each axis are shown.
 const WHOLE: usize = 1000;
 const ENDS: usize = 3;
 
 impl fmt::Display for Tensor {
-    /// Values in nested brackets, then dtype and shape; a tensor without values shows those alone.
+    /// Values in nested brackets, then dtype and shape; a tracer shows dtype and shape alone.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = match self.lowest().repr() {
             Repr::Traced { .. } => None,
@@ -43,7 +43,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// The indices along an axis that are shown; `None` stands for those that are left out.
+    /// The indices along an axis that are shown; `None` stands for the ellipsis.
     fn along(&self, axis: usize) -> Vec<Option<usize>> {
         let n = self.sizes[axis];
         if !self.cut || n <= 2 * ENDS {
@@ -60,7 +60,7 @@ impl Shown<'_> {
         self.sizes[axis + 1..].iter().product()
     }
 
-    /// The row-major places of all elements shown below one index.
+    /// The row-major positions of all elements shown below one index.
     fn places(&self, axis: usize, start: usize) -> Vec<usize> {
         if axis == self.sizes.len() {
             return vec![start];
@@ -113,7 +113,7 @@ impl Shown<'_> {
     }
 }
 
-/// Six significant digits, as few characters as that takes.
+/// At most six significant digits, in as few characters as possible.
 fn number(v: f64) -> String {
     if v == 0.0 || !v.is_finite() {
         return format!("{v:?}");

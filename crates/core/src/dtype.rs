@@ -1,13 +1,13 @@
-//! Element types, how they promote, and single values of them.
+//! Dtypes, their promotion, and scalar values.
 //!
-//! Owns the promotion table: no backend's own table is ever consulted.
+//! Owns the promotion table; no backend's own table is ever consulted.
 
 use crate::error::{Error, Kind, Result};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-/// The type of a tensor's elements.
+/// The dtype of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DType {
@@ -29,26 +29,26 @@ pub enum DType {
     I32,
     /// Signed 64-bit integer.
     I64,
-    /// IEEE half.
+    /// IEEE 754 half precision (fp16).
     F16,
-    /// Brain float: the upper half of an f32.
+    /// bfloat16: the upper 16 bits of an f32.
     BF16,
-    /// IEEE single.
+    /// IEEE 754 single precision.
     F32,
-    /// IEEE double.
+    /// IEEE 754 double precision.
     F64,
-    /// Two f32.
+    /// Complex number of two f32.
     C64,
-    /// Two f64.
+    /// Complex number of two f64.
     C128,
 }
 
-/// The family of an element type; a Python number has a category and no more.
+/// The category of a dtype, in promotion order; a plain Python number has a category only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
-    /// Truth values.
+    /// Booleans.
     Bool,
-    /// Whole numbers.
+    /// Integers.
     Int,
     /// Real numbers.
     Float,
@@ -59,18 +59,18 @@ pub enum Category {
 use DType::*;
 
 impl DType {
-    /// Every element type, in the order of their codes.
+    /// Every dtype, in the order of their codes.
     pub const ALL: [DType; 15] = [
         Bool, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128,
     ];
-    /// What indices and counts are returned as.
+    /// The dtype of indices and counts.
     pub const INDEX: DType = I64;
-    /// What a float with no dtype of its own becomes.
+    /// The default float dtype.
     pub const FLOAT: DType = F32;
-    /// What an integer with no dtype of its own becomes.
+    /// The default integer dtype.
     pub const INT: DType = I32;
 
-    /// Bytes of one element.
+    /// Bytes per element.
     pub const fn size(self) -> usize {
         match self {
             Bool | U8 | I8 => 1,
@@ -81,7 +81,7 @@ impl DType {
         }
     }
 
-    /// The short name used in graph text and messages.
+    /// The short name, used in graph text and messages.
     pub const fn name(self) -> &'static str {
         match self {
             Bool => "bool",
@@ -102,7 +102,7 @@ impl DType {
         }
     }
 
-    /// The Array API's name.
+    /// The name in the Array API.
     pub const fn long_name(self) -> &'static str {
         match self {
             Bool => "bool",
@@ -123,7 +123,7 @@ impl DType {
         }
     }
 
-    /// Its family.
+    /// The category.
     pub const fn category(self) -> Category {
         match self {
             Bool => Category::Bool,
@@ -133,37 +133,37 @@ impl DType {
         }
     }
 
-    /// Real floating point.
+    /// Whether it is a real float.
     pub const fn is_float(self) -> bool {
         matches!(self, F16 | BF16 | F32 | F64)
     }
 
-    /// Complex floating point.
+    /// Whether it is complex.
     pub const fn is_complex(self) -> bool {
         matches!(self, C64 | C128)
     }
 
-    /// Real or complex floating point: what can be differentiated.
+    /// Whether it is a real or complex float, and so differentiable.
     pub const fn is_inexact(self) -> bool {
         self.is_float() || self.is_complex()
     }
 
-    /// A signed or unsigned integer (not a bool).
+    /// Whether it is a signed or unsigned integer (bool is not).
     pub const fn is_int(self) -> bool {
         matches!(self.category(), Category::Int)
     }
 
-    /// A signed integer.
+    /// Whether it is a signed integer.
     pub const fn is_signed_int(self) -> bool {
         matches!(self, I8 | I16 | I32 | I64)
     }
 
-    /// An unsigned integer.
+    /// Whether it is an unsigned integer.
     pub const fn is_unsigned(self) -> bool {
         matches!(self, U8 | U16 | U32 | U64)
     }
 
-    /// The parts of a complex type; any other type itself.
+    /// The dtype of the real part; any real dtype itself.
     pub const fn real(self) -> DType {
         match self {
             C64 => F32,
@@ -172,7 +172,7 @@ impl DType {
         }
     }
 
-    /// The complex type whose parts hold this one.
+    /// The complex dtype whose parts hold this one.
     pub const fn complex(self) -> DType {
         match self {
             F64 | C128 => C128,
@@ -180,7 +180,7 @@ impl DType {
         }
     }
 
-    /// The type in which sums of this one are accumulated.
+    /// The dtype in which sums of this one are accumulated.
     pub const fn accumulator(self) -> DType {
         match self {
             F16 | BF16 => F32,
@@ -188,10 +188,10 @@ impl DType {
         }
     }
 
-    /// The type that holds both: the Array API's table, extended so that it is total.
+    /// The promoted dtype of both: the Array API's table, extended to all pairs.
     ///
-    /// An integer with a float gives the float; f16 with bf16 gives f32; u64 with a signed integer, which
-    /// no integer holds, gives the default float.
+    /// An integer with a float gives the float; f16 with bf16 gives f32; u64 with a signed integer, which no integer
+    /// dtype holds, gives the default float.
     pub fn promote(self, other: DType) -> DType {
         if self == other {
             return self;
@@ -209,7 +209,7 @@ impl DType {
             },
             (Category::Complex, Category::Complex) => C128,
             (Category::Float, Category::Complex) if low == F64 => C128,
-            // A lower family never widens a higher one.
+            // A lower category never widens a higher one.
             _ => high,
         }
     }
@@ -238,20 +238,20 @@ impl fmt::Display for DType {
 impl FromStr for DType {
     type Err = Error;
 
-    /// Reads the short name or the Array API's.
+    /// Parses the short name or the Array API's name.
     fn from_str(text: &str) -> Result<Self> {
         DType::ALL
             .into_iter()
             .find(|d| d.name() == text || d.long_name() == text)
             .ok_or_else(|| {
                 let known: Vec<_> = DType::ALL.iter().map(|d| d.name()).collect();
-                Error::new(Kind::DType, format!("dtype: no such dtype `{text}`"))
+                Error::new(Kind::DType, format!("dtype: unknown dtype `{text}`"))
                     .note(format!("known: {}", known.join(", ")))
             })
     }
 }
 
-/// A float compared by bits, so that every op is `Eq + Hash`.
+/// An f64 compared by bits, so that every op is `Eq + Hash`.
 #[derive(Clone, Copy)]
 pub struct Real(pub f64);
 
@@ -277,10 +277,10 @@ impl From<f64> for Real {
     }
 }
 
-/// One number, exact for every element type.
+/// A scalar, exact for every dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scalar {
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// An integer that fits i64.
     Int(i64),
@@ -293,12 +293,12 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Zero, as a value that fits every element type.
+    /// Zero, exact in every dtype.
     pub const ZERO: Scalar = Scalar::Int(0);
-    /// One, as a value that fits every element type.
+    /// One, exact in every dtype.
     pub const ONE: Scalar = Scalar::Int(1);
 
-    /// Its family.
+    /// The category.
     pub fn category(self) -> Category {
         match self {
             Scalar::Bool(_) => Category::Bool,
@@ -308,7 +308,7 @@ impl Scalar {
         }
     }
 
-    /// The dtype it takes where nothing around it has one.
+    /// The dtype of the number on its own.
     pub fn default_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => Bool,
@@ -320,7 +320,8 @@ impl Scalar {
         }
     }
 
-    /// The dtype it takes beside a tensor of `other`: the neighbour's own, unless the number is of a higher family.
+    /// The dtype of the number next to a tensor of dtype `other`: the tensor's, unless the number is of a higher
+    /// category.
     pub fn dtype_beside(self, other: DType) -> DType {
         if self.category() <= other.category() {
             return other;
@@ -343,7 +344,7 @@ impl Scalar {
         }
     }
 
-    /// Real and imaginary part.
+    /// The real and imaginary part.
     pub fn as_complex(self) -> (f64, f64) {
         match self {
             Scalar::Complex(re, im) => (re.0, im.0),
@@ -351,7 +352,7 @@ impl Scalar {
         }
     }
 
-    /// As an integer of 128 bits; floats are truncated towards zero and saturate.
+    /// As a 128-bit integer; floats are truncated towards zero and saturate.
     pub fn as_i128(self) -> i128 {
         match self {
             Scalar::Bool(b) => i128::from(b),
@@ -361,7 +362,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is not zero.
+    /// Whether it is nonzero.
     pub fn as_bool(self) -> bool {
         match self {
             Scalar::Bool(b) => b,
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_do_not_widen_their_neighbours() {
+    fn weak_numbers_do_not_widen_tensors() {
         assert_eq!(Scalar::from(2.5).dtype_beside(F16), F16);
         assert_eq!(Scalar::from(1i64 << 40).dtype_beside(I8), I8);
         assert_eq!(Scalar::from(2.5).dtype_beside(I64), F32);

@@ -1,47 +1,47 @@
-//! The one error of the library.
+//! The library's error type.
 //!
-//! Owns `Error`, its closed list of kinds and the two macros that make one.
-//! A kind says what the caller can do about it, never which op failed; the message names the op and both values.
+//! Owns `Error`, its closed list of kinds and the two macros that construct errors. A kind tells the caller how to
+//! react, never which op failed; the message names the op and both values.
 
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// The result of everything that can fail here.
+/// Result of every fallible function of the library.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What sort of mistake it was, as far as a caller can act on it.
+/// The kind of an error, as far as a caller can react to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Sizes that do not fit each other.
+    /// Mismatched shapes.
     Shape,
-    /// An element type that an op does not take, or two that do not fit.
+    /// A dtype that an op does not support, or two dtypes that do not match.
     DType,
-    /// An axis or an index out of range.
+    /// An axis or index out of range.
     Index,
-    /// A value outside of what is allowed.
+    /// An invalid value.
     Value,
-    /// Tensors of two backends, or a backend that is not there.
+    /// Tensors of two backends, or an unknown backend.
     Backend,
-    /// Something that a backend cannot do.
+    /// An op or feature that a backend does not support.
     Unsupported,
-    /// Something that cannot be differentiated.
+    /// An op that is not differentiable.
     Diff,
-    /// Trees that are not made alike.
+    /// Trees with different structures.
     Structure,
-    /// A value asked for while tracing, or a tensor that outlived its trace.
+    /// A value read from a tracer, or a tracer used after its trace has ended.
     Trace,
-    /// A graph, a model or a text that cannot be read or written.
+    /// A graph, model or text that cannot be read or written.
     Convert,
     /// A file that cannot be read or written.
     Io,
-    /// A framework's own failure.
+    /// An error raised by a framework.
     Foreign,
-    /// A mistake of ours: please report it.
+    /// A bug in this library: please report it.
     Internal,
 }
 
-/// A boxed report: eight bytes, so that `Result<Tensor>` stays two words.
+/// The boxed report: eight bytes, so that `Result<Tensor>` is two words.
 #[derive(Clone)]
 pub struct Error(Box<Report>);
 
@@ -55,7 +55,7 @@ struct Report {
 }
 
 impl Error {
-    /// An error of this kind; the message has the form `op: what was wrong, with both values`.
+    /// Creates an error. The message has the form `op: expected X, got Y`, with both values.
     #[track_caller]
     #[cold]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
@@ -68,36 +68,36 @@ impl Error {
         }))
     }
 
-    /// Adds a line that tells where it happened or what to do.
+    /// Adds a note that says where it happened or what to do.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.0.notes.push(note.into());
         self
     }
 
-    /// Keeps the error that caused this one.
+    /// Attaches the error that caused this one.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
 
-    /// What sort of mistake it was.
+    /// The kind of the error.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// The first line, without notes.
+    /// The message without notes.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The lines added on the way up.
+    /// The notes, in the order in which they were added.
     pub fn notes(&self) -> &[String] {
         &self.0.notes
     }
 
-    /// Where in the Rust source it was raised.
+    /// The location in the Rust source where it was created.
     pub fn location(&self) -> &'static Location<'static> {
         self.0.location
     }
@@ -137,7 +137,7 @@ macro_rules! bail {
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $kind:ident, $($message:tt)+) => {
-        // Not `!condition`: a comparison with NaN is false, and negating it reads as a mistake.
+        // Not `!condition`: negating a comparison of floats trips a lint, because NaN compares false.
         if $condition {
         } else {
             $crate::bail!($kind, $($message)+);
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_of_a_pointer_stays_two_words() {
+    fn a_result_of_a_pointer_is_two_words() {
         assert_eq!(size_of::<Error>(), 8);
         assert!(size_of::<Result<Box<u8>>>() <= 16);
     }

@@ -1,24 +1,24 @@
-//! A pending result that ops chain on.
+//! `Expr`: the result of an op or the first error, so that formulas chain without `?`.
 //!
-//! Every op returns an `Expr`, so that rules and layers read as mathematics; the first failure is carried to
-//! `.done()?`. It has no shape to look at: a failed value cannot be asked anything.
+//! Every op returns an `Expr`, so that derivative rules and layers read as mathematics. Errors are deferred:
+//! `.done()?` returns the first one. An `Expr` has no shape to inspect, because it may hold an error.
 
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// A tensor, or why there is none.
+/// A tensor, or the first error in the computation of it.
 #[must_use = "an expression is checked only by `.done()?`"]
 #[derive(Clone, Debug)]
 pub struct Expr(Result<Tensor>);
 
 impl Expr {
-    /// The tensor, or the first failure on the way to it.
+    /// Returns the tensor or the first error.
     pub fn done(self) -> Result<Tensor> {
         self.0
     }
 
-    /// Goes on with a function that can fail.
+    /// Chains a fallible function.
     pub fn then<R: IntoExpr>(self, f: impl FnOnce(Tensor) -> R) -> Expr {
         match self.0 {
             Ok(x) => f(x).into_expr(),
@@ -33,9 +33,9 @@ impl From<Result<Tensor>> for Expr {
     }
 }
 
-/// What can stand in an expression: tensors, numbers, expressions and results.
+/// Anything that can be used in an expression: tensors, numbers, expressions and results.
 pub trait IntoExpr {
-    /// As a pending result.
+    /// Converts to an `Expr`.
     fn into_expr(self) -> Expr;
 }
 
@@ -83,7 +83,7 @@ macro_rules! numbers {
 }
 numbers! { bool i32 i64 u32 u64 usize f32 f64 num_complex::Complex<f32> num_complex::Complex<f64> }
 
-/// A number of this element type, as an expression.
+/// A number of this dtype, as an expression.
 pub fn constant(value: impl Into<Scalar>, dtype: DType) -> Expr {
     Expr(Ok(Tensor::scalar(value, dtype)))
 }

@@ -1,10 +1,10 @@
-//! A program as data: values, nodes in order, what goes in and what comes out.
+//! The graph IR: values, nodes in topological order, inputs and outputs.
 //!
-//! Flat, topological, append-only. `text` prints and parses it, `verify` says what is legal, `bind` puts numbers
-//! for named sizes, `prune` drops what no output needs.
+//! Flat, topological, append-only. `text` prints and parses it, `verify` checks it, `bind` substitutes numbers for
+//! symbolic dimensions, `prune` eliminates dead nodes.
 
 pub mod bind;
-pub mod open;
+pub mod inline;
 pub mod prune;
 pub mod text;
 pub mod verify;
@@ -21,88 +21,88 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A value of a graph, by number.
+/// The index of a value in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub u32);
 
-/// A module path of a graph, by number; 0 is the root.
+/// The index of a module path in a graph; 0 is the root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScopeId(pub u32);
 
 words! {
-    /// What a value is for.
+    /// The role of an input.
     Role {
-        /// Trained.
+        /// A trained parameter.
         Param "param",
-        /// A parameter that is held fixed.
+        /// A parameter that is not trained.
         Frozen "frozen",
-        /// State that is saved: running statistics.
+        /// State that is saved, such as running statistics.
         State "state",
         /// State that is not saved.
         Transient "transient",
-        /// Known when the graph was made.
+        /// Known when the graph was built.
         Constant "constant",
-        /// Given at each call.
+        /// Passed at each call.
         Input "input",
-        /// Randomness.
+        /// A random key.
         Key "key",
     }
 }
 
-/// What goes in.
+/// A graph input.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Its value.
+    /// The value it defines.
     pub value: ValueId,
-    /// What it is for.
+    /// The role.
     pub role: Role,
-    /// Its path or name; may be empty.
+    /// The path or name; may be empty.
     pub name: String,
 }
 
-/// What comes out: a result, or the new value of an input that is state.
+/// A graph output: a result, or the new value of a state input.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The value.
     pub arg: Arg,
-    /// The input that it replaces, if it is a state update.
+    /// The index of the input that it updates, if it is a state update.
     pub updates: Option<usize>,
 }
 
-/// An operand.
+/// An operand of a node.
 #[derive(Clone, Debug)]
 pub enum Arg {
     /// A value of the graph.
     Value(ValueId),
-    /// A tensor that was at hand; in a closed graph a number only.
+    /// A constant tensor; in a closed graph a number only.
     Const(Tensor),
 }
 
-/// One op applied to operands.
+/// An op applied to operands.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The op.
     pub op: Op,
-    /// Its operands.
+    /// The operands.
     pub args: SmallVec<[Arg; 3]>,
-    /// The values it gives, which are numbered one after the other.
+    /// The values it defines, numbered consecutively.
     pub outs: Range<u32>,
-    /// The module it stands in.
+    /// The module path.
     pub scope: ScopeId,
 }
 
-/// A program.
+/// A graph.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// What is known of each value.
+    /// The spec of each value.
     pub values: Vec<Spec>,
-    /// What goes in.
+    /// The inputs.
     pub inputs: Vec<Input>,
-    /// What is done, in order.
+    /// The nodes, in topological order.
     pub nodes: Vec<Node>,
-    /// What comes out.
+    /// The outputs.
     pub outputs: Vec<Output>,
-    /// Module paths; the first is the root and empty.
+    /// Module paths; the first is the empty root.
     pub scopes: Vec<String>,
 }
 
@@ -144,12 +144,12 @@ impl Graph {
         outs
     }
 
-    /// What is known of a value.
+    /// The spec of a value.
     pub fn spec(&self, id: ValueId) -> &Spec {
         &self.values[id.0 as usize]
     }
 
-    /// What is known of an operand.
+    /// The spec of an operand.
     pub fn arg_spec<'a>(&'a self, arg: &'a Arg) -> &'a Spec {
         match arg {
             Arg::Value(id) => self.spec(*id),
@@ -173,7 +173,7 @@ impl Graph {
             .collect()
     }
 
-    /// The sizes that input shapes give to the names in this graph's inputs.
+    /// Binds the symbolic dimensions of the graph's inputs by matching them with actual input specs.
     pub fn bindings(&self, inputs: &[&Spec]) -> Result<Bindings> {
         let mut bindings = Bindings::default();
         for (input, given) in self.inputs.iter().zip(inputs) {
@@ -181,7 +181,10 @@ impl Graph {
             for (dim, size) in want.shape.dims().iter().zip(given.shape.dims()) {
                 if let (Some(name), Some(size)) = (dim.as_symbol(), size.value()) {
                     bindings.bind(&name, size).map_err(|e| {
-                        e.note(format!("in input `{}`: {want} given {given}", input.name))
+                        e.note(format!(
+                            "in input `{}`: expected {want}, got {given}",
+                            input.name
+                        ))
                     })?;
                 }
             }
@@ -190,12 +193,12 @@ impl Graph {
     }
 }
 
-/// A graph inside an op: the body of a loop, a branch. Equal to itself only.
+/// A graph nested in an op: a loop body or a branch. Compares by identity.
 #[derive(Clone)]
 pub struct Body(pub Arc<Graph>);
 
 impl Body {
-    /// Takes a graph.
+    /// Wraps a graph.
     pub fn new(graph: Graph) -> Self {
         Body(Arc::new(graph))
     }

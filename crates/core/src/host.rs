@@ -1,6 +1,6 @@
-//! Plain bytes with a spec: the common currency of constants, transfers and checkpoints.
+//! Host memory with a spec: the common form of constants, transfers and checkpoints.
 //!
-//! Owns the alignment that every framework accepts (64 bytes) and the reading of elements as Rust values.
+//! Owns the alignment that every framework accepts (64 bytes) and the conversion of elements to Rust values.
 
 use crate::dtype::{DType, Real, Scalar};
 use crate::error::Result;
@@ -13,60 +13,60 @@ use num_complex::Complex;
 use std::any::Any;
 use std::sync::Arc;
 
-/// One cache line: what all memory of the library is made of.
+/// One cache line: the unit of all allocations of the library.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub struct Line([u8; 64]);
 
-/// Bytes that begin on a cache line.
+/// A byte buffer aligned to a cache line.
 pub struct Bytes {
-    /// Where they are: in the lines of the keeper, or in memory that it keeps alive.
+    /// Start of the buffer: in the keeper's lines, or in memory that it keeps alive.
     start: *mut Line,
     len: usize,
     keeper: Keeper,
 }
 
-/// What keeps the memory of bytes.
+/// The owner of a buffer's memory.
 enum Keeper {
-    /// Lines of our own, and who takes them when nobody needs the bytes any more.
+    /// Owned lines, and the function that recycles them on drop.
     Lines(Vec<Line>, Option<fn(Vec<Line>)>),
-    /// A part of a larger block, which it goes back to: so many lines.
+    /// A part of a larger block, with its number of lines; returned to the lender on drop.
     Lent(usize, Arc<dyn Lender>),
-    /// Memory of somebody else, which is only read.
+    /// Foreign memory, read only.
     Borrowed { _owner: Box<dyn Any + Send + Sync> },
 }
 
-/// Who lends parts of a larger block.
+/// Lends parts of a larger block.
 pub trait Lender: Send + Sync {
-    /// Takes a part back: where it begins, and its lines.
+    /// Takes back a part: its start and number of lines.
     fn take_back(&self, start: *mut Line, lines: usize);
 }
 
-// SAFETY: lines and lent parts belong to these bytes alone, and borrowed memory is only read, by the promise that
-// `Bytes::borrow` was given; keepers are both themselves.
+// SAFETY: owned and lent lines belong to these bytes alone, and borrowed memory is only read, as the caller of
+// `Bytes::borrow` promised; both kinds of keepers are `Send` and `Sync` themselves.
 #[allow(unsafe_code)]
 unsafe impl Send for Bytes {}
 // SAFETY: as above; writing takes `&mut`.
 #[allow(unsafe_code)]
 unsafe impl Sync for Bytes {}
 
-/// Allocations from so many bytes on are held against the limit.
+/// Allocations of at least this many bytes are checked against the memory limit.
 const CHECKED: usize = 1 << 16;
 
 impl Bytes {
-    /// This many zeros; an error where memory refuses.
+    /// Allocates `len` zeroed bytes; an error if memory is exhausted.
     pub fn zeroed(len: usize) -> Result<Self> {
         if len >= CHECKED {
-            crate::limit::check_room("alloc", len)?;
+            crate::limit::check_available("alloc", len)?;
         }
         let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(size_of::<Line>()));
         match lines {
             Ok(lines) => Ok(Bytes::from_lines(lines, len)),
-            Err(()) => bail!(Value, "alloc: {len} bytes are not to be had"),
+            Err(()) => bail!(Value, "alloc: out of memory for {len} bytes"),
         }
     }
 
-    /// Takes over lines whose first `len` bytes count; whatever they hold stays.
+    /// Takes ownership of lines, of which the first `len` bytes are used. The contents are kept.
     #[inline]
     pub fn from_lines(mut lines: Vec<Line>, len: usize) -> Self {
         Bytes {
@@ -76,10 +76,11 @@ impl Bytes {
         }
     }
 
-    /// Bytes in a part of a larger block, of which the first `len` count.
+    /// A buffer in a part of a larger block, of which the first `len` bytes are used.
     ///
     /// # Safety
-    /// So many lines from `start` on must be initialised and belong to the receiver alone until the lender takes them back.
+    /// The lines from `start` on that `len` bytes take must be initialised and belong to the buffer alone until the
+    /// lender takes them back.
     #[allow(unsafe_code)]
     pub unsafe fn lend(
         start: *mut Line,
@@ -94,10 +95,11 @@ impl Bytes {
         }
     }
 
-    /// Bytes in memory of somebody else, without a copy; `None` where they do not begin on a cache line.
+    /// A buffer in foreign memory, without a copy; `None` if it is not aligned to a cache line.
     ///
     /// # Safety
-    /// `start` must be readable for `len` bytes as long as `owner` lives, and not be written to while they are read.
+    /// `start` must be readable for `len` bytes as long as `owner` lives, and must not be written to during that
+    /// time.
     #[allow(unsafe_code)]
     pub unsafe fn borrow(
         start: *const u8,
@@ -111,37 +113,38 @@ impl Bytes {
         })
     }
 
-    /// Sends the lines to `home` at the end, wherever that comes: in a tensor, a host value or a foreign array.
+    /// Passes the lines to `recycle` when the buffer is dropped, wherever that happens: in a tensor, a host value or
+    /// a foreign array.
     #[must_use]
     #[inline]
-    pub fn with_home(mut self, to: fn(Vec<Line>)) -> Self {
-        if let Keeper::Lines(_, home) = &mut self.keeper {
-            *home = Some(to);
+    pub fn with_recycler(mut self, recycle: fn(Vec<Line>)) -> Self {
+        if let Keeper::Lines(_, recycler) = &mut self.keeper {
+            *recycler = Some(recycle);
         }
         self
     }
 
-    /// How many bytes count.
+    /// The length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether none do.
+    /// Whether the length is zero.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes as elements; a tail that fills no element is left out.
+    /// The bytes as a slice of elements; an incomplete last element is left out.
     pub fn as_slice<T: Pod>(&self) -> &[T] {
         let whole = self.len / size_of::<T>() * size_of::<T>();
-        // SAFETY: `len` bytes from `start` on are readable while the keeper, which is beside them, lives.
+        // SAFETY: `len` bytes from `start` on are readable while the keeper lives, which this value owns.
         #[allow(unsafe_code)]
         let bytes = unsafe { std::slice::from_raw_parts(self.start.cast::<u8>(), whole) };
         bytemuck::cast_slice(bytes)
     }
 
-    /// The bytes as elements to write to. Memory of somebody else is copied first.
+    /// The bytes as a mutable slice of elements. Borrowed memory is copied first.
     pub fn as_mut_slice<T: Pod>(&mut self) -> &mut [T] {
         if matches!(self.keeper, Keeper::Borrowed { .. }) {
             let mut lines = vec![Line([0; 64]); self.len.div_ceil(size_of::<Line>())];
@@ -150,7 +153,7 @@ impl Bytes {
             *self = Bytes::from_lines(lines, self.len);
         }
         let whole = self.len / size_of::<T>() * size_of::<T>();
-        // SAFETY: as in `as_slice`; lines and lent parts are these bytes' own, which are borrowed mutably.
+        // SAFETY: as in `as_slice`; owned and lent lines belong to this buffer, which is borrowed mutably.
         #[allow(unsafe_code)]
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.start.cast::<u8>(), whole) };
         bytemuck::cast_slice_mut(bytes)
@@ -160,26 +163,26 @@ impl Bytes {
 impl Drop for Bytes {
     fn drop(&mut self) {
         match &mut self.keeper {
-            Keeper::Lines(lines, Some(home)) => home(std::mem::take(lines)),
+            Keeper::Lines(lines, Some(recycle)) => recycle(std::mem::take(lines)),
             Keeper::Lent(lines, lender) => lender.take_back(self.start, *lines),
             Keeper::Lines(_, None) | Keeper::Borrowed { .. } => {}
         }
     }
 }
 
-/// A Rust type that is an element type.
+/// A Rust type that corresponds to a dtype.
 pub trait Element: Copy + Send + Sync + 'static {
-    /// The element type.
+    /// The dtype.
     const DTYPE: DType;
-    /// How it lies in memory; only bool differs from itself.
+    /// The memory representation; differs from `Self` only for bool.
     type Stored: Pod + Send + Sync;
-    /// To memory.
+    /// Converts to the memory representation.
     fn store(self) -> Self::Stored;
-    /// From memory.
+    /// Converts from the memory representation.
     fn load(stored: Self::Stored) -> Self;
-    /// As a number of any type.
+    /// Converts to a scalar.
     fn scalar(self) -> Scalar;
-    /// From a number: cut, saturated or rounded as `cast` does.
+    /// Converts from a scalar: truncates, saturates or rounds as `cast` does.
     fn from_scalar(value: Scalar) -> Self;
 }
 
@@ -196,7 +199,7 @@ macro_rules! elements {
     )* };
 }
 
-/// An integer number keeps its low bits, a float is cut and saturates.
+/// Integers wrap to the low bits; floats are truncated and saturate.
 macro_rules! int_from {
     ($s:ident, $ty:ty) => {
         match $s {
@@ -240,7 +243,7 @@ impl Element for bool {
     }
 }
 
-/// Runs an expression with `T` standing for the Rust type of a dtype (bool for `Bool`).
+/// Runs an expression with `T` bound to the Rust type of a dtype (bool for `Bool`).
 #[macro_export]
 macro_rules! with_element {
     ($dtype:expr, $T:ident => $body:expr) => {{
@@ -310,19 +313,19 @@ macro_rules! with_element {
     }};
 }
 
-/// The element types that Rust has no word of its own for.
+/// The element types that are not in Rust's standard library.
 pub mod types {
-    /// IEEE half.
+    /// IEEE 754 half precision.
     pub type F16 = half::f16;
-    /// Brain float.
+    /// bfloat16.
     pub type BF16 = half::bf16;
-    /// Two f32.
+    /// Complex number of two f32.
     pub type C64 = num_complex::Complex<f32>;
-    /// Two f64.
+    /// Complex number of two f64.
     pub type C128 = num_complex::Complex<f64>;
 }
 
-/// Row-major bytes and what they are.
+/// A row-major host buffer with its spec.
 #[derive(Clone)]
 pub struct Host {
     spec: Spec,
@@ -330,14 +333,14 @@ pub struct Host {
 }
 
 impl Host {
-    /// Bytes and what they are; an error unless there are exactly as many as the spec says.
+    /// Wraps bytes; an error unless their number matches the spec.
     pub fn new(spec: Spec, bytes: impl Into<Arc<Bytes>>) -> Result<Self> {
         let bytes = bytes.into();
         spec.shape.check("host")?;
         ensure!(
             !spec.shape.is_symbolic(),
             Shape,
-            "host: {spec} has sizes that are not known"
+            "host: expected known sizes, got {spec}"
         );
         ensure!(
             bytes.len() == spec.bytes(),
@@ -349,7 +352,7 @@ impl Host {
         Ok(Host { spec, bytes })
     }
 
-    /// Copies values; an error unless there are as many as the shape says.
+    /// Copies values; an error unless their number matches the shape.
     pub fn from_slice<T: Element>(values: &[T], shape: impl IntoShape) -> Result<Self> {
         let shape = shape.into_shape()?;
         let count = shape.known_count("host")?;
@@ -366,12 +369,12 @@ impl Host {
         Host::new(Spec::new(T::DTYPE, shape), bytes)
     }
 
-    /// One number, as this element type.
+    /// A single number of this dtype.
     pub fn scalar(value: Scalar, dtype: DType) -> Result<Self> {
         with_element!(dtype, T => Host::from_slice(&[T::from_scalar(value)], Shape::scalar()))
     }
 
-    /// Element type and shape.
+    /// Dtype and shape.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -381,12 +384,12 @@ impl Host {
         &self.bytes
     }
 
-    /// The values; an error where they are of another type.
+    /// Copies the values; an error if they have another dtype.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         ensure!(
             T::DTYPE == self.spec.dtype,
             DType,
-            "to_vec: asked for {}, the tensor holds {}",
+            "to_vec: expected {}, got a tensor of {}",
             T::DTYPE,
             self.spec.dtype
         );
@@ -398,7 +401,7 @@ impl Host {
             .collect())
     }
 
-    /// The value at a row-major place, as a number.
+    /// The value at a row-major index, as a scalar.
     pub fn get(&self, at: usize) -> Result<Scalar> {
         let count = self.spec.shape.count();
         ensure!(
@@ -411,7 +414,7 @@ impl Host {
         }))
     }
 
-    /// Every value as a float, imaginary parts left out.
+    /// All values as f64, dropping imaginary parts.
     pub fn to_f64(&self) -> Vec<f64> {
         with_element!(self.spec.dtype, T => self
             .bytes
@@ -421,7 +424,7 @@ impl Host {
             .collect())
     }
 
-    /// Every value as real and imaginary part.
+    /// All values as pairs of real and imaginary part.
     pub fn to_complex(&self) -> Vec<(f64, f64)> {
         with_element!(self.spec.dtype, T => self
             .bytes
@@ -433,7 +436,7 @@ impl Host {
 }
 
 impl Scalar {
-    /// What it becomes as this element type.
+    /// Converts to a dtype, as the op `cast` does.
     pub fn cast(self, dtype: DType) -> Scalar {
         with_element!(dtype, T => T::from_scalar(self).scalar())
     }
@@ -450,7 +453,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_begins_on_a_cache_line() {
+    fn memory_is_aligned_to_cache_lines() {
         let host = Host::from_slice(&[1.5f32, -2.0, 3.0], [3usize]).unwrap();
         assert_eq!(host.bytes().as_slice::<f32>().as_ptr() as usize % 64, 0);
         assert_eq!(host.to_vec::<f32>().unwrap(), [1.5, -2.0, 3.0]);
@@ -459,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_cut_and_saturated() {
+    fn casts_truncate_and_saturate() {
         assert_eq!(u8::from_scalar(Scalar::from(300.7)), 255);
         assert_eq!(u8::from_scalar(Scalar::from(-1i64)), 255);
         assert_eq!(i32::from_scalar(Scalar::from(f64::NAN)), 0);

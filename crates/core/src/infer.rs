@@ -1,8 +1,8 @@
-//! What comes out of an op, decided once for every backend.
+//! Shape and dtype inference of every op, the same for every backend.
 //!
-//! Owns the legality of operands: number, dtypes, shapes, parameters. Operands of one op have one dtype already:
-//! promotion is the front functions' job. Named sizes pass through; where a rule needs two of them to be equal, they
-//! must be the same expression.
+//! Owns the checks of operands: number, dtypes, shapes, parameters. All operands of an op have the same dtype: the
+//! functions in `ops` have promoted them. Symbolic dimensions are propagated; where a rule needs two sizes to be
+//! equal, they must be the same expression.
 
 mod control;
 mod index;
@@ -23,7 +23,7 @@ use crate::{bail, ensure};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 
-/// What comes out of this op on operands like these.
+/// Infers the specs of the results of an op.
 pub fn infer(op: &Op, inputs: &[&Spec]) -> Result<Outs<Spec>> {
     if let Some(arity) = op.arity() {
         ensure!(
@@ -52,14 +52,14 @@ pub fn infer(op: &Op, inputs: &[&Spec]) -> Result<Outs<Spec>> {
                 ensure!(
                     matches!(x.dtype, DType::F32 | DType::F64),
                     DType,
-                    "complex: parts are f32 or f64, not {x}"
+                    "complex: expected parts of f32 or f64, got {x}"
                 );
             }
             pointwise(op, x, y, b.gives().dtype(x.dtype))
         }
         Op::Compare(c) => {
             let (x, y) = (inputs[0], inputs[1]);
-            // Truth values are ordered too: false before true.
+            // Booleans are ordered too: false before true.
             let fine = c.takes().includes(x.dtype) || x.dtype == DType::Bool;
             takes(op.name(), fine, c.takes().describe(), x)?;
             pointwise(op, x, y, DType::Bool)
@@ -69,7 +69,7 @@ pub fn infer(op: &Op, inputs: &[&Spec]) -> Result<Outs<Spec>> {
             ensure!(
                 cond.dtype == DType::Bool,
                 DType,
-                "select: the condition is bool, not {cond}"
+                "select: expected a bool condition, got {cond}"
             );
             same_dtype("select", x, y)?;
             let shape = x.shape.broadcast_with(&y.shape, "select")?;
@@ -176,7 +176,11 @@ fn takes(op: &str, fine: bool, what: &str, x: &Spec) -> Result<()> {
 }
 
 fn same_dtype(op: &str, x: &Spec, y: &Spec) -> Result<()> {
-    ensure!(x.dtype == y.dtype, DType, "{op}: operands are {x} and {y}");
+    ensure!(
+        x.dtype == y.dtype,
+        DType,
+        "{op}: expected operands of one dtype, got {x} and {y}"
+    );
     Ok(())
 }
 
@@ -184,7 +188,7 @@ fn pointwise(op: &Op, x: &Spec, y: &Spec, dtype: DType) -> Result<Outs<Spec>> {
     if x.dtype != y.dtype {
         same_dtype(op.name(), x, y)?;
     }
-    // Equal shapes are the usual case, and copying is cheaper than comparing axis by axis.
+    // Equal shapes are the common case, and a copy is cheaper than comparing axis by axis.
     let shape = if x.shape == y.shape {
         x.shape.clone()
     } else {
@@ -193,7 +197,7 @@ fn pointwise(op: &Op, x: &Spec, y: &Spec, dtype: DType) -> Result<Outs<Spec>> {
     Ok(Outs::One(Spec::new(dtype, shape)))
 }
 
-/// Axes that are there, each named once.
+/// Checks that axes are in range and distinct.
 pub(crate) fn legal_axes(op: &str, axes: &[usize], rank: usize) -> Result<()> {
     for (i, &axis) in axes.iter().enumerate() {
         ensure!(
@@ -204,7 +208,7 @@ pub(crate) fn legal_axes(op: &str, axes: &[usize], rank: usize) -> Result<()> {
         ensure!(
             !axes[..i].contains(&axis),
             Index,
-            "{op}: axis {axis} is named twice in {axes:?}"
+            "{op}: axis {axis} occurs twice in {axes:?}"
         );
     }
     Ok(())
@@ -214,18 +218,18 @@ fn index_dtype(op: &str, x: &Spec) -> Result<()> {
     ensure!(
         x.dtype.is_int(),
         DType,
-        "{op}: indices are integers, not {x}"
+        "{op}: expected integer indices, got {x}"
     );
     Ok(())
 }
 
-/// The specs of composites that were asked for before.
+/// Cache of inferred composites.
 type Known = FxHashMap<(Composite, Vec<Spec>), Outs<Spec>>;
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
-/// Enough for any model; beyond it the table starts anew.
+/// Enough for any model; the cache is cleared when it is full.
 const KNOWN_LIMIT: usize = 4096;
 
-/// A composite's spec comes from a trace of its expansion, unless it plainly keeps its operand's.
+/// Infers a composite by tracing its expansion, unless the spec is simply the operand's.
 #[allow(clippy::mutable_key_type)] // a body is hashed by its address, which nothing inside can change
 fn composite(c: &Composite, inputs: &[&Spec]) -> Result<Outs<Spec>> {
     c.check(inputs.first().copied())?;

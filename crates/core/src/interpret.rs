@@ -1,4 +1,4 @@
-//! Runs a graph op by op, on whatever its inputs live on.
+//! The interpreter: runs a graph op by op on the backend of its inputs.
 
 use crate::dispatch::apply;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
 impl Graph {
-    /// Runs it on these inputs; named sizes are taken from their shapes. Returns all outputs in order.
+    /// Runs the graph. Symbolic dimensions are bound by the input shapes. Returns all outputs in order.
     pub fn call(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
         ensure!(
             inputs.len() == self.inputs.len(),
@@ -56,7 +56,7 @@ impl Graph {
             for (id, t) in node.outs.clone().zip(outs.into_vec()) {
                 values[id as usize] = Some(t);
             }
-            // What nobody needs any more is freed at once.
+            // Frees operands after their last use.
             for arg in &node.args {
                 if let Arg::Value(id) = arg
                     && last_use[id.0 as usize] == n
@@ -71,7 +71,7 @@ impl Graph {
             .collect()
     }
 
-    /// The last node that needs each value; `usize::MAX` for those that come out.
+    /// The last node that uses each value; `usize::MAX` for outputs.
     fn last_uses(&self) -> Vec<usize> {
         let mut last = vec![0; self.values.len()];
         for (n, node) in self.nodes.iter().enumerate() {
@@ -95,7 +95,7 @@ fn look_up<'a>(values: &'a [Option<Tensor>], arg: &'a Arg) -> Result<&'a Tensor>
         Arg::Const(t) => Ok(t),
         Arg::Value(id) => match values.get(id.0 as usize) {
             Some(Some(t)) => Ok(t),
-            _ => bail!(Internal, "graph: %{} is used before it is made", id.0),
+            _ => bail!(Internal, "graph: %{} is used before it is defined", id.0),
         },
     }
 }

@@ -1,6 +1,6 @@
-//! Whether a long run is to end early, as when a user presses Ctrl-C.
+//! Interrupts of long-running work, as by Ctrl-C.
 //!
-//! Whoever knows of such wishes says once how they are asked for; whoever runs long asks between two steps.
+//! The embedder registers a function that polls for interrupts; long-running code calls `check` between steps.
 
 use crate::error::Result;
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 static ASK: OnceLock<fn() -> Result<()>> = OnceLock::new();
 
-/// Asking may mean to wait for a lock, so it is not done more often than people notice.
+/// Polling may take a lock, so it is rate-limited to what people do not notice.
 const PAUSE: Duration = Duration::from_millis(40);
 
 thread_local! {
@@ -17,24 +17,24 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says that this thread works for another one, which asks for it: its own checks find nothing. To ask may mean to wait for a
-/// lock that the other one holds.
+/// Marks this thread as a worker of another thread: `check` always succeeds here, because the other thread polls.
+/// Polling may wait for a lock that the other thread holds.
 pub fn set_worker() {
     IS_WORKER.set(true);
 }
 
-/// Whether anybody may ask for an end.
+/// Whether a poll function is registered.
 #[inline]
 pub fn is_listening() -> bool {
     ASK.get().is_some()
 }
 
-/// Says how a wish to end is asked for: with an error if there is one. The first to say so counts.
+/// Registers the function that polls for interrupts; it returns an error to interrupt. The first registration wins.
 pub fn listen(ask: fn() -> Result<()>) {
     let _ = ASK.set(ask);
 }
 
-/// An error if the run is to end now.
+/// Returns an error if the work is to be interrupted.
 #[inline]
 pub fn check() -> Result<()> {
     match ASK.get() {
@@ -55,22 +55,22 @@ fn ask_at_times(ask: fn() -> Result<()>) -> Result<()> {
     }
 }
 
-/// Runs work while whoever called lets go of what others wait for.
+/// Runs work while the caller's lock is released.
 pub type Release = fn(&mut dyn FnMut());
 
 static RELEASE: OnceLock<Release> = OnceLock::new();
 
-/// Says how a caller lets others go on during long work, as Python lets its other threads run; the first to say so counts.
+/// Registers how a caller's lock is released during long work, as Python's GIL is. The first registration wins.
 pub fn release_by(release: Release) {
     let _ = RELEASE.set(release);
 }
 
-/// Runs long work that touches nothing of the caller's but what it borrows.
+/// Runs long work without the caller's lock. The work uses only what it borrows.
 pub fn released<R>(work: impl FnOnce() -> R) -> R {
     let Some(release) = RELEASE.get() else {
         return work();
     };
-    // Whichever way it is called, it runs once.
+    // However it is called, the work runs once.
     let mut state = Released::Waits(work);
     release(&mut || state.run());
     state.run();

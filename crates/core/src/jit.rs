@@ -1,9 +1,9 @@
-//! Functions as programs: traced once for each kind of arguments, shortened, compiled, kept.
+//! `jit`: functions as compiled programs, traced once per signature and cached.
 //!
-//! A `Program` is what one trace gave; it is compiled for a backend when it first runs there. `jit` keeps programs by the
-//! structure and the specs of what a function is called with. Called inside a trace, a jitted function is the function
-//! itself, so derivatives, batches and other programs see what it is made of. What random numbers it draws from the
-//! implicit stream come from keys that it takes at each call.
+//! A `Program` is the result of one trace; it is compiled for a backend when it first runs there. `jit` caches
+//! programs by the tree structure and the specs of the arguments. Called inside a trace, a jitted function is
+//! inlined, so derivatives, `vmap` and other programs see its ops. Draws from the implicit random stream become key
+//! inputs that are passed at each call.
 
 mod cache;
 
@@ -29,14 +29,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A function on its way to become a program.
+/// Records a function as a program.
 pub struct Recorder {
     open: Open,
     keys: Rc<RefCell<Vec<ValueId>>>,
 }
 
 impl Recorder {
-    /// Begins to record; `name` is what messages call the function.
+    /// Starts recording; `name` is the function's name in messages.
     pub fn new(name: &str) -> Self {
         let open = Trace::open(false);
         if !name.is_empty() {
@@ -48,12 +48,12 @@ impl Recorder {
         }
     }
 
-    /// The trace that inputs are made in.
+    /// The trace in which inputs are created.
     pub fn trace(&self) -> &Arc<Trace> {
         &self.open.trace
     }
 
-    /// Runs what is recorded; each draw from the implicit stream takes a key of its own as one more input.
+    /// Runs the function to record. Each draw from the implicit stream adds a key input.
     pub fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         let (trace, keys) = (self.open.trace.clone(), self.keys.clone());
         let source = move || {
@@ -66,7 +66,8 @@ impl Recorder {
         stream::with_source(source, f)
     }
 
-    /// What is to be checked before and after a run. What is not an input is summarised as one more result.
+    /// Preconditions to check before and after a run. A precondition of a value that is not an input is checked on a
+    /// summary, which becomes one more result.
     #[allow(clippy::type_complexity)] // two lists, named where they are kept
     fn preconditions(
         &self,
@@ -74,24 +75,24 @@ impl Recorder {
     ) -> Result<(Vec<(usize, Precondition)>, Vec<Precondition>)> {
         let trace = self.trace();
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        for kept in trace.take_kept() {
+        for check in trace.take_deferred() {
             let keys = self.keys.borrow();
             let inputs = trace.recording().graph.inputs.clone();
             let mut given = inputs.iter().filter(|i| !keys.contains(&i.value));
-            match given.position(|i| i.value == kept.value) {
-                Some(at) if !kept.is_summary => before.push((at, kept.precondition)),
+            match given.position(|i| i.value == check.value) {
+                Some(at) if !check.is_summary => before.push((at, check.precondition)),
                 _ => {
-                    let x = trace.tensor_of(kept.value);
-                    let summary = ops::require::summary(&x, kept.precondition, kept.is_summary)?;
+                    let x = trace.tensor_of(check.value);
+                    let summary = ops::require::summary(&x, check.precondition, check.is_summary)?;
                     outputs.push(summary);
-                    after.push(kept.precondition);
+                    after.push(check.precondition);
                 }
             }
         }
         Ok((before, after))
     }
 
-    /// Ends the recording. An output may be the new value of an input, by its number among those that were given.
+    /// Ends the recording. An output may be the new value of an input, given by index.
     pub fn close(self, outputs: &[(Tensor, Option<usize>)], options: Options) -> Result<Program> {
         let settled = outputs.iter().map(|(x, _)| ops::materialize(x));
         let mut settled = settled.collect::<Result<Vec<_>>>()?;
@@ -99,7 +100,7 @@ impl Recorder {
         let closed = Trace::close(self.open, &settled);
         let mut graph = closed.graph.prune();
         let keys = self.keys.take();
-        // Pruning renumbers values, but leaves inputs where they were.
+        // Pruning renumbers values, but keeps the positions of inputs.
         let is_key: Vec<bool> = closed
             .graph
             .inputs
@@ -108,7 +109,7 @@ impl Recorder {
             .collect();
         let mut inputs: Vec<_> = graph.inputs.drain(..).zip(is_key).collect();
         let own = inputs.len() - closed.captured.len();
-        // Keys follow what is given; what was captured stays last.
+        // Inputs are ordered: given inputs, keys, captured tensors.
         inputs[..own].sort_by_key(|(_, is_key)| *is_key);
         graph.inputs = inputs.into_iter().map(|(input, _)| input).collect();
         for (out, (_, updates)) in graph.outputs.iter_mut().zip(outputs) {
@@ -118,10 +119,10 @@ impl Recorder {
             let Some(input) = graph.inputs.get_mut(at) else {
                 bail!(
                     Internal,
-                    "jit: an output updates input {at}, which is not there"
+                    "jit: an output updates input {at}, expected the index of an input"
                 );
             };
-            // What is replaced is state, whatever it was called before.
+            // An input that is updated is state, whatever its role was.
             if matches!(input.role, Role::Input | Role::Constant | Role::Frozen) {
                 input.role = Role::Transient;
             }
@@ -133,36 +134,36 @@ impl Recorder {
             before,
             after,
             options,
-            ready: Mutex::default(),
+            compiled: Mutex::default(),
         })
     }
 }
 
-/// What one trace of a function gave.
+/// A traced function.
 pub struct Program {
     graph: Graph,
     keys: usize,
     captured: Vec<Tensor>,
-    /// What must hold of inputs, by their number, before it runs.
+    /// Preconditions of inputs, by index, checked before a run.
     before: Vec<(usize, Precondition)>,
-    /// What must hold of its last results, which are summaries, when it has run.
+    /// Preconditions of the last results, which are summaries, checked after a run.
     after: Vec<Precondition>,
     options: Options,
-    /// What it has become on each backend that it ran on.
-    ready: Mutex<Vec<(&'static str, Arc<Ready>)>>,
+    /// The compiled form for each backend that it ran on.
+    compiled: Mutex<Vec<(&'static str, Arc<Compiled>)>>,
 }
 
-/// A program on one backend.
-struct Ready {
-    /// What is run.
+/// A program prepared for one backend.
+struct Compiled {
+    /// The graph to run.
     graph: Graph,
-    /// The values of its last inputs that the passes brought to light.
-    more: Vec<Tensor>,
-    /// None: op by op.
-    compiled: Option<Box<dyn Executable>>,
+    /// Values of the additional last inputs, which the passes created.
+    captured: Vec<Tensor>,
+    /// `None`: interpreted op by op.
+    executable: Option<Box<dyn Executable>>,
 }
 
-/// Whether the values of a tensor can be read: not in a trace of ours, nor in one of a framework's.
+/// Whether the values of a tensor can be read: false for tracers, ours or a framework's.
 pub fn has_values(x: &Tensor) -> bool {
     match x.repr() {
         Repr::Scalar { .. } => true,
@@ -172,45 +173,46 @@ pub fn has_values(x: &Tensor) -> bool {
 }
 
 impl Program {
-    /// What was recorded: what is given first, then the keys, then what was found at hand.
+    /// The recorded graph. Inputs: given ones, keys, captured tensors.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// How many keys of the implicit stream a run takes.
+    /// Number of keys that a run draws from the implicit stream.
     pub fn keys(&self) -> usize {
         self.keys
     }
 
-    /// The values of the last inputs, which were found at hand.
+    /// The captured tensors, the values of the last inputs.
     pub fn captured(&self) -> &[Tensor] {
         &self.captured
     }
 
-    /// How many inputs are given at each call.
+    /// Number of inputs passed at each call.
     pub fn given(&self) -> usize {
         self.graph.inputs.len() - self.keys - self.captured.len()
     }
 
-    /// Whether it holds nothing that lives only as long as a trace around it; else it is not to be kept.
-    pub fn lasts(&self) -> bool {
+    /// Whether it captures no tracer of an enclosing trace; else it must not be cached.
+    pub fn is_cacheable(&self) -> bool {
         self.captured.iter().all(has_values)
     }
 
-    /// Runs it on what is given; after an error the list is as it was. See `Executable::run` for what happens to it else.
+    /// Runs the program on the given inputs. On an error the list is unchanged; see `Executable::run` for donation
+    /// otherwise.
     pub fn run(&self, inputs: &mut Vec<Tensor>) -> Result<Vec<Tensor>> {
         let given = self.given();
         ensure!(
             inputs.len() == given,
             Value,
-            "jit: the program takes {given} inputs, not {}",
+            "jit: expected {given} inputs, got {}",
             inputs.len()
         );
         for &(at, precondition) in &self.before {
             ops::require(&inputs[at], precondition)?;
         }
-        if !self.lasts() {
-            // A trace around it is to see what it is made of.
+        if !self.is_cacheable() {
+            // Inside an enclosing trace the ops are recorded there.
             let keys = (0..self.keys).map(|_| stream::next_key().words().done());
             let keys = keys.collect::<Result<Vec<_>>>()?;
             let all: Vec<&Tensor> = inputs.iter().chain(&keys).chain(&self.captured).collect();
@@ -218,9 +220,9 @@ impl Program {
             self.check_results(&mut out)?;
             return Ok(out);
         }
-        let home = self.home(inputs)?;
-        let ready = self.ready(home)?;
-        backend::with(home, || {
+        let backend = self.backend_of(inputs)?;
+        let compiled = self.compiled(backend)?;
+        backend::with(backend, || {
             for (input, x) in self.graph.inputs.iter().zip(inputs.iter_mut()) {
                 let want = self.graph.spec(input.value);
                 if x.as_number().is_some() && x.shape() == &want.shape {
@@ -229,20 +231,20 @@ impl Program {
                 ensure!(
                     x.spec() == want,
                     Shape,
-                    "jit: input `{}` is {want}, not {}",
+                    "jit: expected {want} for input `{}`, got {}",
                     input.name,
                     x.spec()
                 );
             }
-            // Where a check follows nothing is overwritten: the list refers to all of it a second time.
+            // If checks follow the run, a second reference to the inputs prevents their donation.
             let held = (!self.after.is_empty()).then(|| inputs.clone());
             for _ in 0..self.keys {
                 inputs.push(stream::next_key().words().done()?);
             }
-            inputs.extend(self.captured.iter().chain(&ready.more).cloned());
-            let out = match &ready.compiled {
-                Some(compiled) => compiled.run(inputs),
-                None => ready.graph.call(&inputs.iter().collect::<Vec<_>>()),
+            inputs.extend(self.captured.iter().chain(&compiled.captured).cloned());
+            let out = match &compiled.executable {
+                Some(executable) => executable.run(inputs),
+                None => compiled.graph.call(&inputs.iter().collect::<Vec<_>>()),
             };
             if out.is_err() {
                 inputs.truncate(given);
@@ -258,7 +260,7 @@ impl Program {
         })
     }
 
-    /// Takes summaries off the results, and refuses those that break their precondition.
+    /// Removes the summaries from the results and returns an error if one violates its precondition.
     fn check_results(&self, out: &mut Vec<Tensor>) -> Result<()> {
         let own = out.len().saturating_sub(self.after.len());
         for (summary, &precondition) in out.split_off(own).iter().zip(&self.after) {
@@ -267,8 +269,8 @@ impl Program {
         Ok(())
     }
 
-    /// The one backend that all inputs live on; the current one if there is none.
-    fn home(&self, inputs: &[Tensor]) -> Result<&'static dyn Backend> {
+    /// The backend of all inputs; the current backend if no input has one.
+    fn backend_of(&self, inputs: &[Tensor]) -> Result<&'static dyn Backend> {
         let mut found: Option<&'static dyn Backend> = None;
         for x in inputs.iter().chain(&self.captured) {
             let Repr::Concrete { backend, .. } = x.repr() else {
@@ -278,7 +280,7 @@ impl Program {
                 Some(b) if !backend::same(b, *backend) => {
                     bail!(
                         Backend,
-                        "jit: tensors of {} and {}",
+                        "jit: expected tensors of one backend, got {} and {}",
                         b.name(),
                         backend.name()
                     )
@@ -289,79 +291,79 @@ impl Program {
         found.map_or_else(backend::current, Ok)
     }
 
-    fn table(&self) -> MutexGuard<'_, Vec<(&'static str, Arc<Ready>)>> {
-        self.ready.lock().unwrap_or_else(|e| e.into_inner())
+    fn table(&self) -> MutexGuard<'_, Vec<(&'static str, Arc<Compiled>)>> {
+        self.compiled.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn ready(&self, home: &'static dyn Backend) -> Result<Arc<Ready>> {
-        let known = |table: &[(&'static str, Arc<Ready>)]| {
-            let own = table.iter().find(|(name, _)| *name == home.name());
-            own.map(|(_, ready)| ready.clone())
+    fn compiled(&self, backend: &'static dyn Backend) -> Result<Arc<Compiled>> {
+        let known = |table: &[(&'static str, Arc<Compiled>)]| {
+            let own = table.iter().find(|(name, _)| *name == backend.name());
+            own.map(|(_, compiled)| compiled.clone())
         };
-        if let Some(ready) = known(&self.table()) {
-            return Ok(ready);
+        if let Some(compiled) = known(&self.table()) {
+            return Ok(compiled);
         }
-        // Without the lock: compiling takes long, and may run Python.
-        let made = Arc::new(self.prepare(home)?);
+        // Not under the lock: compilation takes long, and may run Python.
+        let new = Arc::new(self.prepare(backend)?);
         let mut table = self.table();
-        if let Some(ready) = known(&table) {
-            return Ok(ready);
+        if let Some(compiled) = known(&table) {
+            return Ok(compiled);
         }
-        table.push((home.name(), made.clone()));
-        Ok(made)
+        table.push((backend.name(), new.clone()));
+        Ok(new)
     }
 
-    fn prepare(&self, home: &'static dyn Backend) -> Result<Ready> {
-        // What a user brought is opaque to every engine; what it is made of is not.
+    fn prepare(&self, backend: &'static dyn Backend) -> Result<Compiled> {
+        // Custom ops are opaque to backends; their expansions are not.
         let is_custom = |node: &Node| Ok(matches!(node.op, Op::Custom(_)));
-        let (graph, more) = backend::with(home, || self.graph.opened(is_custom))?;
+        let (graph, captured) = backend::with(backend, || self.graph.inlined(is_custom))?;
         let graph = graph.optimise(self.options)?;
-        let compiled = home.compile(&graph).transpose()?;
-        Ok(Ready {
+        let executable = backend.compile(&graph).transpose()?;
+        Ok(Compiled {
             graph,
-            more,
-            compiled,
+            captured,
+            executable,
         })
     }
 
-    /// The graph that runs on a backend, and the plan that it has there.
-    pub fn explain(&self, home: &'static dyn Backend) -> Result<(Graph, String)> {
-        let ready = self.ready(home)?;
-        let plan = match &ready.compiled {
-            Some(compiled) => compiled.describe(),
+    /// The graph that runs on a backend, and the plan of the compiled program.
+    pub fn explain(&self, backend: &'static dyn Backend) -> Result<(Graph, String)> {
+        let compiled = self.compiled(backend)?;
+        let plan = match &compiled.executable {
+            Some(executable) => executable.describe(),
             None => "op by op".into(),
         };
-        Ok((ready.graph.clone(), plan))
+        Ok((compiled.graph.clone(), plan))
     }
 }
 
 type Function<S, T, O> = Box<dyn Fn(&S, &T) -> Result<O> + Send + Sync>;
 
-/// A function that runs as a program.
+/// A function compiled on first call for each signature.
 pub struct Jitted<S, T, O> {
     function: Function<S, T, O>,
     options: Options,
-    cache: Mutex<Cache<Kind<S>, Made<O>>>,
+    cache: Mutex<Cache<CacheKey<S>, Entry<O>>>,
 }
 
-/// What one program is for: statics, structure, specs, and where new tensors are made if nothing else tells it.
+/// Cache key of a program: statics, structure, specs, and the backend of new tensors if no argument determines it.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Kind<S> {
+struct CacheKey<S> {
     statics: S,
     structure: u64,
     specs: Vec<Spec>,
-    home: Option<&'static str>,
+    backend: Option<&'static str>,
 }
 
-struct Made<O> {
+struct Entry<O> {
     program: Program,
-    /// What results look like.
+    /// The structure of the results.
     like: O,
 }
 
-/// A function of a tree as a program that is traced once for each structure and specs of its leaves.
+/// Compiles a function of a tree; it is traced once for each structure and specs of the leaves.
 ///
-/// What is in the tree besides tensors must be the same at each call, or be given to `jit_with`.
+/// Values in the tree other than tensors must be the same at each call, or be passed through `jit_with`.
 pub fn jit<T, O>(f: impl Fn(&T) -> Result<O> + Send + Sync + 'static) -> Jitted<(), T, O>
 where
     T: Tree + Clone,
@@ -370,7 +372,7 @@ where
     jit_with(move |(): &(), x: &T| f(x))
 }
 
-/// The same for a function that takes a static argument first, of which each value has a program of its own.
+/// Compiles a function that takes a static argument first; each value of it is traced separately.
 pub fn jit_with<S, T, O>(f: impl Fn(&S, &T) -> Result<O> + Send + Sync + 'static) -> Jitted<S, T, O>
 where
     S: Clone + Eq + Hash,
@@ -385,87 +387,87 @@ where
 }
 
 impl<T: Tree + Clone, O: Tree + Clone> Jitted<(), T, O> {
-    /// Calls it.
+    /// Calls the function.
     pub fn call(&self, x: &T) -> Result<O> {
         self.call_with(&(), x)
     }
 
-    /// Calls it and gives the argument away: what nobody else holds may be overwritten with results.
+    /// Calls the function and donates the argument: buffers without another owner may be reused for results.
     pub fn take(&self, x: T) -> Result<O> {
         self.take_with(&(), x)
     }
 }
 
 impl<S: Clone + Eq + Hash, T: Tree + Clone, O: Tree + Clone> Jitted<S, T, O> {
-    /// Keeps at most so many programs; the one that was not used for longest goes first.
+    /// Sets the maximum number of cached programs; the least recently used is evicted.
     #[must_use]
     pub fn limit(self, limit: usize) -> Self {
         self.locked().set_limit(limit);
         self
     }
 
-    /// Lets the passes lose NaN, infinities and the sign of zero.
+    /// Allows optimisations that ignore NaN, infinities and the sign of zero.
     #[must_use]
     pub fn fast_math(mut self, fast: bool) -> Self {
         self.options.fast_math = fast;
         self
     }
 
-    /// How many programs there are, were made and were dropped.
+    /// Cache statistics.
     pub fn stats(&self) -> Stats {
         self.locked().stats()
     }
 
-    /// Calls it with a static argument.
+    /// Calls the function with a static argument.
     pub fn call_with(&self, statics: &S, x: &T) -> Result<O> {
         let mut leaves = tree::leaves(x);
         if !leaves.iter().all(has_values) {
             return (self.function)(statics, x);
         }
-        let made = self.made(statics, x, &leaves)?;
-        let out = made.program.run(&mut leaves)?;
-        tree::with_leaves(&made.like, &out)
+        let entry = self.entry(statics, x, &leaves)?;
+        let out = entry.program.run(&mut leaves)?;
+        tree::with_leaves(&entry.like, &out)
     }
 
-    /// Calls it with a static argument and gives the other away.
+    /// Calls the function with a static argument and donates the other one.
     pub fn take_with(&self, statics: &S, x: T) -> Result<O> {
         let mut leaves = tree::leaves(&x);
         if !leaves.iter().all(has_values) {
             return (self.function)(statics, &x);
         }
-        let made = self.made(statics, &x, &leaves)?;
+        let entry = self.entry(statics, &x, &leaves)?;
         drop(x);
-        let out = made.program.run(&mut leaves)?;
-        tree::with_leaves(&made.like, &out)
+        let out = entry.program.run(&mut leaves)?;
+        tree::with_leaves(&entry.like, &out)
     }
 
-    fn locked(&self) -> MutexGuard<'_, Cache<Kind<S>, Made<O>>> {
+    fn locked(&self) -> MutexGuard<'_, Cache<CacheKey<S>, Entry<O>>> {
         self.cache.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn made(&self, statics: &S, x: &T, leaves: &[Tensor]) -> Result<Arc<Made<O>>> {
-        let homeless = leaves.iter().all(|x| x.backend().is_none());
-        let kind = Kind {
+    fn entry(&self, statics: &S, x: &T, leaves: &[Tensor]) -> Result<Arc<Entry<O>>> {
+        let any_backend = leaves.iter().all(|x| x.backend().is_none());
+        let key = CacheKey {
             statics: statics.clone(),
             structure: structure(x),
             specs: leaves.iter().map(|x| x.spec().clone()).collect(),
-            home: if homeless {
+            backend: if any_backend {
                 Some(backend::current()?.name())
             } else {
                 None
             },
         };
-        if let Some(made) = self.locked().get(&kind) {
-            return Ok(made);
+        if let Some(entry) = self.locked().get(&key) {
+            return Ok(entry);
         }
-        let made = Arc::new(self.trace(statics, x, leaves)?);
-        if made.program.lasts() {
-            self.locked().put(kind, made.clone());
+        let entry = Arc::new(self.trace(statics, x, leaves)?);
+        if entry.program.is_cacheable() {
+            self.locked().put(key, entry.clone());
         }
-        Ok(made)
+        Ok(entry)
     }
 
-    fn trace(&self, statics: &S, x: &T, leaves: &[Tensor]) -> Result<Made<O>> {
+    fn trace(&self, statics: &S, x: &T, leaves: &[Tensor]) -> Result<Entry<O>> {
         let recorder = Recorder::new("");
         let mut inputs = Vec::with_capacity(leaves.len());
         for (path, role, leaf) in tree::entries(x) {
@@ -476,11 +478,11 @@ impl<S: Clone + Eq + Hash, T: Tree + Clone, O: Tree + Clone> Jitted<S, T, O> {
         let like = recorder.run(|| (self.function)(statics, &x))?;
         let outputs: Vec<_> = tree::leaves(&like).into_iter().map(|x| (x, None)).collect();
         let program = recorder.close(&outputs, self.options)?;
-        Ok(Made { program, like })
+        Ok(Entry { program, like })
     }
 }
 
-/// A number for the places and roles of a tree's leaves.
+/// A hash of the paths and roles of a tree's leaves.
 fn structure(x: &impl Tree) -> u64 {
     let mut hasher = DefaultHasher::new();
     x.visit(&mut Path::default(), &mut |at, role, _| {

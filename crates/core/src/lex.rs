@@ -1,11 +1,11 @@
-//! Words and signs of the text forms: sizes and graphs are read through one cursor.
+//! The lexer of the text forms of sizes and graphs.
 //!
-//! A cursor is a place in a text and the token there. It is `Copy`, so looking ahead is reading from a copy, and it
-//! holds nothing that grows with the text. Whitespace and `#` comments separate tokens and mean nothing else.
+//! A cursor is a position in a text and the token there. It is `Copy`, so lookahead is reading from a copy, and it
+//! holds no state that grows with the text. Whitespace and `#` comments separate tokens.
 
 use crate::error::{Error, Kind, Result};
 
-/// A piece of text that means something.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Token<'a> {
     /// Letters, digits and underscores, not beginning with a digit.
@@ -14,39 +14,39 @@ pub enum Token<'a> {
     Int(&'a str),
     /// Digits with a fraction or an exponent.
     Float(&'a str),
-    /// What stands between quotes, escapes and all.
+    /// The contents of a quoted string, before unescaping.
     Text(&'a str),
     /// Punctuation.
     Sign(&'a str),
-    /// The text is over.
+    /// End of the text.
     End,
-    /// No token, and why.
+    /// An invalid token, with the reason.
     Bad(&'static str),
 }
 
-/// Where a token begins; both count from 1, columns in characters.
+/// The position of a token: line and column from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     line: u32,
     column: u32,
 }
 
-/// A place in a text and the token there.
+/// A position in a text and the token there.
 #[derive(Clone, Copy)]
 pub struct Cursor<'a> {
     what: &'static str,
     rest: &'a str,
-    /// Where `rest` begins.
+    /// The position of `rest`.
     next: Place,
     token: Token<'a>,
     place: Place,
 }
 
-/// Found tokens are quoted in messages up to this many characters.
+/// Maximum number of characters of a token that messages quote.
 const QUOTED: usize = 40;
 
 impl<'a> Cursor<'a> {
-    /// At the first token; `what` is the first word of every message.
+    /// A cursor at the first token; `what` is the prefix of every message.
     pub fn new(what: &'static str, text: &'a str) -> Self {
         let start = Place { line: 1, column: 1 };
         let mut cursor = Cursor {
@@ -60,17 +60,17 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// The token here.
+    /// The current token.
     pub fn token(&self) -> Token<'a> {
         self.token
     }
 
-    /// Where it begins.
+    /// The position of the current token.
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// Goes to the next token.
+    /// Advances to the next token.
     pub fn advance(&mut self) {
         self.skip_blanks();
         self.place = self.next;
@@ -79,12 +79,12 @@ impl<'a> Cursor<'a> {
         self.skip(bytes);
     }
 
-    /// Whether this sign stands here.
+    /// Whether the current token is this sign.
     pub fn at(&self, sign: &str) -> bool {
         self.token == Token::Sign(sign)
     }
 
-    /// Goes past this sign if it stands here.
+    /// Consumes this sign if it is the current token.
     pub fn eat(&mut self, sign: &str) -> bool {
         let here = self.at(sign);
         if here {
@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
         here
     }
 
-    /// Goes past this sign, which must stand here.
+    /// Consumes this sign; an error if it is not the current token.
     pub fn expect(&mut self, sign: &str) -> Result<()> {
         if self.eat(sign) {
             return Ok(());
@@ -101,12 +101,12 @@ impl<'a> Cursor<'a> {
         Err(self.unexpected(&format!("`{sign}`")))
     }
 
-    /// Whether this word stands here.
+    /// Whether the current token is this word.
     pub fn at_word(&self, word: &str) -> bool {
         self.token == Token::Name(word)
     }
 
-    /// Goes past this word if it stands here.
+    /// Consumes this word if it is the current token.
     pub fn eat_word(&mut self, word: &str) -> bool {
         let here = self.at_word(word);
         if here {
@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
         here
     }
 
-    /// Goes past a name; `what` it is for goes into the message.
+    /// Consumes a name; `what` describes it in messages.
     pub fn name(&mut self, what: &str) -> Result<&'a str> {
         let Token::Name(name) = self.token else {
             return Err(self.unexpected(what));
@@ -124,7 +124,7 @@ impl<'a> Cursor<'a> {
         Ok(name)
     }
 
-    /// Goes past an unsigned number.
+    /// Consumes an unsigned number.
     pub fn number<T: std::str::FromStr>(&mut self, what: &str) -> Result<T> {
         let Token::Int(digits) = self.token else {
             return Err(self.unexpected(what));
@@ -139,7 +139,7 @@ impl<'a> Cursor<'a> {
         Ok(number)
     }
 
-    /// Goes past a quoted text and gives what it says.
+    /// Consumes a quoted string and returns it unescaped.
     pub fn text(&mut self, what: &str) -> Result<String> {
         let Token::Text(raw) = self.token else {
             return Err(self.unexpected(what));
@@ -150,7 +150,7 @@ impl<'a> Cursor<'a> {
         Ok(text)
     }
 
-    /// Nothing may follow.
+    /// Returns an error unless the text has ended.
     pub fn end(&self) -> Result<()> {
         if self.token == Token::End {
             return Ok(());
@@ -158,7 +158,7 @@ impl<'a> Cursor<'a> {
         Err(self.unexpected("the end of the text"))
     }
 
-    /// The error that something else was expected here.
+    /// The error that another token was expected here.
     pub fn unexpected(&self, expected: &str) -> Error {
         let found = match self.token {
             Token::Name(s) | Token::Int(s) | Token::Float(s) | Token::Sign(s) => {
@@ -171,7 +171,7 @@ impl<'a> Cursor<'a> {
         self.fail(self.place, format!("expected {expected}, {found}"))
     }
 
-    /// An error about a place.
+    /// An error at a position.
     pub fn fail(&self, place: Place, message: impl std::fmt::Display) -> Error {
         let Place { line, column } = place;
         Error::new(
@@ -207,7 +207,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The token that a text begins with, and its length in bytes.
+/// The first token of a text, and its length in bytes.
 fn token(text: &str) -> (Token<'_>, usize) {
     let Some(first) = text.chars().next() else {
         return (Token::End, 0);
@@ -230,10 +230,7 @@ fn token(text: &str) -> (Token<'_>, usize) {
     if "{}[](),:=@%+-*<>".contains(first) {
         return (Token::Sign(&text[..1]), 1);
     }
-    (
-        Token::Bad("found a sign that means nothing here"),
-        first.len_utf8(),
-    )
+    (Token::Bad("found an invalid character"), first.len_utf8())
 }
 
 fn is_word(c: char) -> bool {
@@ -288,7 +285,7 @@ fn number(text: &str) -> (Token<'_>, usize) {
     }
 }
 
-/// At most the first characters of a text, for messages.
+/// The first characters of a text, for messages.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(QUOTED) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -296,7 +293,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// A text between quotes, with whatever would end it or be invisible escaped.
+/// Quotes a text, escaping quotes and invisible characters.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -333,7 +330,7 @@ fn unescape(raw: &str) -> std::result::Result<String, &'static str> {
                 let (hex, after) = code.ok_or("a `\\u` without `{…}`")?;
                 let code = u32::from_str_radix(hex, 16).ok().and_then(char::from_u32);
                 rest = after.chars();
-                code.ok_or("a `\\u{…}` that is no character")?
+                code.ok_or("an invalid character `\\u{…}`")?
             }
             _ => return Err("an unknown escape"),
         });
@@ -356,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_falls_into_tokens() {
+    fn a_line_is_tokenised() {
         use Token::*;
         assert_eq!(
             tokens("%12: f32[b,-1e-7] -> // # rest\n a_b \"x\\\"y\""),

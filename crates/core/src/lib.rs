@@ -1,9 +1,9 @@
-//! The core of Clematis: one differentiable op set, and what is read from it.
+//! The core of Clematis: one differentiable op set, with everything that is derived from it.
 //!
-//! Owns types, ops, shape inference, tracing, derivatives and random numbers. Holds no kernel, names no framework,
-//! does no I/O. Modules stand in the order of their dependencies; `op`, `attr`, `tensor`, `backend`, `graph`,
-//! `infer`, `trace` and `dispatch` know each other, because a loop holds a graph, a graph holds constants and a tensor
-//! knows its home.
+//! Owns types, ops, shape inference, tracing, derivatives and random numbers. Contains no kernels, names no
+//! framework, does no I/O. Modules are listed in the order of their dependencies; `op`, `attr`, `tensor`, `backend`,
+//! `graph`, `infer`, `trace` and `dispatch` refer to each other, because a loop holds a graph, a graph holds
+//! constants and a tensor refers to its backend.
 
 pub mod error;
 pub mod interrupt;

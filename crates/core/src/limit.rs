@@ -1,25 +1,25 @@
-//! The most memory that there may be, and lists whose length comes from a caller: asked for before they are made, so that an
-//! absurd size is an error and not the end of the process.
+//! The memory limit, and lists whose length comes from a caller: checked before allocation, so that an absurd size is
+//! an error and does not abort the process.
 
 use crate::bail;
 use crate::error::Result;
 
-/// Says how many bytes of memory there may be, and how many of them are in use.
+/// Returns the memory limit in bytes and the number of bytes in use.
 pub type Limit = fn() -> Result<(usize, usize)>;
 
-/// Who knows the limit; the first one is asked. No limit where nobody knows.
+/// Providers of the limit; the first one is used. Without a provider there is no limit.
 #[linkme::distributed_slice]
 pub static LIMITS: [Limit];
 
-/// The most bytes that there may be.
+/// The memory limit in bytes.
 pub fn bytes() -> Result<usize> {
     LIMITS
         .first()
         .map_or(Ok(usize::MAX), |limit| limit().map(|(bytes, _)| bytes))
 }
 
-/// An error of `what` where so many bytes more are beyond the limit: to be asked before they are allocated.
-pub fn check_room(what: &str, bytes: usize) -> Result<()> {
+/// Returns an error for `what` if allocating this many more bytes would exceed the limit.
+pub fn check_available(what: &str, bytes: usize) -> Result<()> {
     let Some(limit) = LIMITS.first() else {
         return Ok(());
     };
@@ -27,13 +27,14 @@ pub fn check_room(what: &str, bytes: usize) -> Result<()> {
     if bytes > limit.saturating_sub(used) {
         bail!(
             Value,
-            "{what}: takes {bytes} bytes, {used} of {limit} are in use"
+            "{what}: needs {bytes} bytes, {used} of {limit} are in use"
         );
     }
     Ok(())
 }
 
-/// The product of counts; an error where so many elements of type `T` take more memory than there may be. `what` says what they are.
+/// The product of `counts`; an error if that many elements of type `T` exceed the memory limit. `what` describes the
+/// elements.
 pub fn count<T>(op: &str, what: &str, counts: &[usize]) -> Result<usize> {
     let limit = bytes()?.min(isize::MAX as usize);
     let count = match counts.contains(&0) {
@@ -47,7 +48,7 @@ pub fn count<T>(op: &str, what: &str, counts: &[usize]) -> Result<usize> {
             let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
             bail!(
                 Value,
-                "{op}: {} {what} of {} bytes take more than the limit of {limit} bytes",
+                "{op}: {} {what} of {} bytes exceed the limit of {limit} bytes",
                 counts.join(" x "),
                 size_of::<T>()
             )
@@ -55,14 +56,14 @@ pub fn count<T>(op: &str, what: &str, counts: &[usize]) -> Result<usize> {
     }
 }
 
-/// An empty list with room for so many elements, the product of `counts`; an error where they take more memory than there may
-/// be, or than the system has.
+/// An empty list with capacity for the product of `counts`; an error if that exceeds the memory limit or the system's
+/// memory.
 pub fn list<T>(op: &str, what: &str, counts: &[usize]) -> Result<Vec<T>> {
     let count = count::<T>(op, what, counts)?;
     let mut list = Vec::new();
     match list.try_reserve_exact(count) {
         Ok(()) => Ok(list),
-        Err(_) => bail!(Value, "{op}: the system has no memory for {count} {what}"),
+        Err(_) => bail!(Value, "{op}: out of memory for {count} {what}"),
     }
 }
 
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_that_cannot_be_are_refused_by_their_sizes() {
+    fn huge_lists_are_rejected() {
         let text = list::<f64>("resize", "weights", &[7, 1 << 62])
             .unwrap_err()
             .to_string();

@@ -1,7 +1,7 @@
 //! Ops as data: small, hashable, without their operands.
 //!
-//! Owns the closed list of ops, their names, codes and parameters. What an op means is said by its readers: `infer`,
-//! a backend's `execute`, `autodiff::rule`, `composite::expand` and the framework dialects.
+//! Owns the closed list of ops, their names, codes and parameters. The meaning of an op is defined by `infer`, a
+//! backend's `execute`, `autodiff::rule`, `composite::expand` and the framework dialects.
 
 pub mod composite;
 pub mod custom;
@@ -19,7 +19,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
 use crate::shape::{Axes, Axis, Shape};
 
-/// The rows: ops without parameters, with one, with several, and families whose kind is part of the name.
+/// The op table: ops without parameters, with one, with several, and families whose kind is part of the name.
 macro_rules! op_table {
     (
         plain { $($plain:ident $plain_name:literal $plain_doc:literal,)* }
@@ -30,19 +30,19 @@ macro_rules! op_table {
         /// An op, without its operands.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Op {
-            /// One operand, element by element.
+            /// Elementwise with one operand.
             Unary(Unary),
-            /// Two operands, element by element; they broadcast.
+            /// Elementwise with two operands, which broadcast.
             Binary(Binary),
-            /// A comparison, element by element; operands broadcast.
+            /// An elementwise comparison; operands broadcast.
             Compare(Compare),
             $(#[doc = $plain_doc] $plain,)*
             $(#[doc = $single_doc] $single($ty),)*
             $(#[doc = $several_doc] $several(Box<$several>),)*
             $(#[doc = $family_doc] $family(Box<$family>),)*
-            /// Has an expansion into other ops; a backend may do better.
+            /// A composite: has an expansion into other ops; a backend may implement it directly.
             Call(Box<Composite>),
-            /// The one open door: an op that a user brought.
+            /// A user-defined op.
             Custom(Custom),
         }
 
@@ -54,7 +54,7 @@ macro_rules! op_table {
         })*
 
         impl Op {
-            /// Name and meaning of every op but the custom ones, in the order of their codes.
+            /// Name and description of every op but custom ones, in the order of their codes.
             pub fn all() -> Vec<(&'static str, &'static str)> {
                 let mut all = Vec::new();
                 all.extend(Unary::ALL.iter().map(|u| (u.name(), u.meaning())));
@@ -68,7 +68,7 @@ macro_rules! op_table {
                 all
             }
 
-            /// The one word for it everywhere: graph text, dialects, messages, the matrix.
+            /// The name of the op everywhere: graph text, dialects, messages, the support matrix.
             pub fn name(&self) -> &'static str {
                 match self {
                     Op::Unary(u) => u.name(),
@@ -83,7 +83,7 @@ macro_rules! op_table {
                 }
             }
 
-            /// A dense number, the index of every table over ops; custom ops share the last one.
+            /// A dense index for tables over ops; all custom ops share the last one.
             #[inline]
             pub fn code(&self) -> usize {
                 const PLAIN: usize = Unary::ALL.len() + Binary::ALL.len() + Compare::ALL.len();
@@ -108,7 +108,7 @@ macro_rules! op_table {
                 }
             }
 
-            /// Its parameters as named plain data.
+            /// The parameters as named plain data.
             pub fn attrs(&self) -> Attrs {
                 match self {
                     Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Custom(_) => Vec::new(),
@@ -148,11 +148,11 @@ macro_rules! op_table {
                 })*
                 match Composite::from_attrs(name, attrs)? {
                     Some(c) => Ok(c.into()),
-                    None => Err(Error::new(Kind::Convert, format!("no op is called `{name}`"))),
+                    None => Err(Error::new(Kind::Convert, format!("unknown op `{name}`"))),
                 }
             }
 
-            /// The same with named sizes bound to numbers.
+            /// Substitutes numbers for symbolic dimensions in the parameters.
             pub fn bind(&self, bindings: &Bindings) -> Result<Op> {
                 Ok(match self {
                     Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Custom(_) => self.clone(),
@@ -177,60 +177,60 @@ macro_rules! op_table {
 op_table! {
     plain {
         Select "select" "The second operand where the first is true, else the third.",
-        Clamp "clamp" "The second operand, held between the first and the third.",
-        StopGradient "stop_gradient" "Its operand, as a constant to every derivative.",
-        DynamicUpdate "dynamic_update_slice" "The first operand with the second written at the start that the third gives; starts are clipped.",
-        Lu "lu" "Lower times upper triangular with row exchanges: packed factors, pivots, permutation.",
+        Clamp "clamp" "The second operand, clipped to the bounds given by the first and the third.",
+        StopGradient "stop_gradient" "The operand, treated as a constant by derivatives.",
+        DynamicUpdate "dynamic_update_slice" "The first operand with the second written at the start index given by the third; start indices are clipped.",
+        Lu "lu" "LU decomposition with partial pivoting: packed factors, pivots, permutation.",
     }
     single {
-        Cast "cast" dtype: DType, "The same values as another element type; floats to integers are cut and saturate, NaN gives 0.",
-        Bitcast "bitcast" dtype: DType, "The same bits read as another element type of the same size.",
+        Cast "cast" dtype: DType, "Converts to another dtype; floats to integers truncate and saturate, NaN gives 0.",
+        Bitcast "bitcast" dtype: DType, "Reinterprets the bits as another dtype of the same size.",
         Reshape "reshape" shape: Shape, "The same elements in row-major order with another shape.",
         Transpose "transpose" axes: Axes, "Axis i of the result is axis axes[i] of the operand.",
-        Concat "concat" axis: Axis, "All operands one after the other along an axis.",
-        Reverse "reverse" axes: Axes, "Back to front along axes.",
-        DynamicSlice "dynamic_slice" sizes: Shape, "A block of the first operand at the start that the second gives; starts are clipped.",
-        TopK "top_k" k: Dim, "The k largest along the last axis, falling, and where they stood; NaN counts as the largest.",
-        NonZero "nonzero" size: Dim, "The index vectors of the first `size` elements that are not zero, padded with the shape's end.",
-        SearchSorted "searchsorted" right: bool, "Where each element of the second operand would be put into the sorted last axis of the first.",
+        Concat "concat" axis: Axis, "Concatenates all operands along an axis.",
+        Reverse "reverse" axes: Axes, "Reverses the order of elements along axes.",
+        DynamicSlice "dynamic_slice" sizes: Shape, "A block of the first operand at the start index given by the second; start indices are clipped.",
+        TopK "top_k" k: Dim, "The k largest elements along the last axis in descending order, and their indices; NaN counts as the largest.",
+        NonZero "nonzero" size: Dim, "The index vectors of the first `size` nonzero elements, padded with the shape.",
+        SearchSorted "searchsorted" right: bool, "The insertion index of each element of the second operand into the sorted last axis of the first.",
     }
     several {
-        Full "full" "One value everywhere.",
+        Full "full" "A tensor filled with one value.",
         Iota "iota" "0, 1, 2 … along one axis.",
         Broadcast "broadcast" "Repeats along axes of size 1 and along new axes.",
         Slice "slice" "Every stride-th element from start up to limit.",
-        Pad "pad" "The second operand around and between the elements of the first; negative padding crops.",
-        Gather "gather" "Takes slices of the first operand at the index vectors of the second.",
+        Pad "pad" "Pads the first operand with the second around and between elements; negative padding crops.",
+        Gather "gather" "Reads slices of the first operand at the index vectors of the second.",
         Sort "sort" "Sorts all operands by the first ones along an axis; NaN last in either direction.",
-        Dot "dot_general" "Sums of products over contracted axes, side by side over batch axes.",
-        Conv "conv_general" "Slides a filter over the input.",
-        Cholesky "cholesky" "The triangular factor of a positive definite matrix.",
-        Qr "qr" "Orthogonal times upper triangular.",
-        Svd "svd" "Singular values and vectors.",
+        Dot "dot_general" "Sums of products over contracted axes, batched over batch axes.",
+        Conv "conv_general" "Convolution of the input with a filter.",
+        Cholesky "cholesky" "Cholesky decomposition: the triangular factor of a positive definite matrix.",
+        Qr "qr" "QR decomposition: an orthogonal and an upper triangular factor.",
+        Svd "svd" "Singular value decomposition.",
         Eigh "eigh" "Eigenvalues and vectors of a Hermitian matrix.",
         Eig "eig" "Eigenvalues and vectors of any square matrix.",
         TriangularSolve "triangular_solve" "Solves with a triangular matrix.",
-        Cond "cond" "Runs the branch that the first operand numbers.",
+        Cond "cond" "Runs the branch whose index is the first operand.",
         While "while" "Runs a body while a test holds.",
         Scan "scan" "Runs a body over the leading axis, carrying values along.",
     }
     families {
         Reduce ReduceKind ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all"]
-            "Combines over axes, which vanish.",
-        ArgReduce Extreme ["argmax", "argmin"] "The first place of the extreme along an axis.",
+            "Reduces over axes, which are removed.",
+        ArgReduce Extreme ["argmax", "argmin"] "Index of the first maximum or minimum along an axis.",
         Cumulative CumulativeKind ["cumulative_sum", "cumulative_prod", "cumulative_max", "cumulative_min", "cumulative_logsumexp"]
-            "Combines all elements up to each one along an axis.",
+            "Cumulative reduction along an axis.",
         Scatter ScatterKind ["scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
             "Writes slices into the first operand at the index vectors of the second.",
         Window WindowKind ["reduce_window_sum", "reduce_window_max", "reduce_window_min", "reduce_window_prod"]
-            "Reduces what lies in a sliding window.",
+            "Reduces sliding windows.",
         WindowScatter WindowKind ["window_scatter_sum", "window_scatter_max", "window_scatter_min", "window_scatter_prod"]
-            "Adds to the place that each window selects; for max and min.",
+            "Adds to the element that each window selects by max or min.",
         WindowGather WindowKind ["window_gather_sum", "window_gather_max", "window_gather_min", "window_gather_prod"]
-            "Takes from the place that each window selects; for max and min.",
+            "Reads the element that each window selects by max or min.",
         Fft FftKind ["fft", "ifft", "rfft", "irfft"] "A Fourier transform over axes.",
         Collective CollectiveKind ["all_reduce_sum", "all_gather", "reduce_scatter_sum", "all_to_all", "broadcast_from"]
-            "Combines over a group of devices.",
+            "Combines values over a group of devices.",
     }
 }
 
@@ -240,7 +240,7 @@ impl Op {
         Op::all().len() + 1
     }
 
-    /// How many operands it takes; `None` where it takes any number.
+    /// The number of operands; `None` if it is variable.
     pub fn arity(&self) -> Option<usize> {
         Some(match self {
             Op::Unary(_) => 1,

@@ -1,6 +1,6 @@
-//! The functions users call: they promote dtypes, normalise axes, build an op and apply it.
+//! The public functions: promote dtypes, normalise axes, build an op and apply it.
 //!
-//! Every function takes anything that can stand in an expression. `Ops` has the common ones as methods.
+//! Every function takes any `IntoExpr`. The trait `Ops` has the common ones as methods.
 
 pub mod bits;
 pub(crate) mod composites;
@@ -46,7 +46,7 @@ pub fn call1(op: impl Into<Op>, x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| apply_one(&op.into(), &[&x]))
 }
 
-/// Applies a function to tensors once all of them are there.
+/// Applies a function of two tensors, or returns the first error.
 pub(crate) fn with2<R: IntoExpr>(
     x: impl IntoExpr,
     y: impl IntoExpr,
@@ -55,9 +55,9 @@ pub(crate) fn with2<R: IntoExpr>(
     x.into_expr().then(|x| y.into_expr().then(|y| f(x, y)))
 }
 
-/// What can be given where axes are asked for: one, several, or `..` for all; negative ones count from the end.
+/// An argument for axes: one, several, or `..` for all; negative ones count from the end.
 pub trait IntoAxes {
-    /// The axes of a tensor of this shape.
+    /// The axes, for a tensor of this shape.
     fn resolve(self, shape: &Shape, op: &str) -> Result<Axes>;
 }
 impl IntoAxes for std::ops::RangeFull {
@@ -111,51 +111,51 @@ impl<A: IntoAxes> IntoAxes for Option<A> {
 
 macro_rules! unary_methods {
     ($($variant:ident $name:ident $takes:ident $gives:ident $domain:ident $doc:literal,)*) => {
-        /// The functions on one tensor as methods.
+        /// Common functions of one tensor as methods.
         pub trait Ops: IntoExpr + Sized {
             $(#[doc = $doc] fn $name(self) -> Expr { elementwise::$name(self) })*
 
-            /// Another element type.
+            /// Casts to another dtype.
             fn cast(self, dtype: DType) -> Expr { elementwise::cast(self, dtype) }
             /// `x` to the power `y`.
             fn pow(self, y: impl IntoExpr) -> Expr { elementwise::pow(self, y) }
-            /// The larger of both.
+            /// The elementwise maximum.
             fn maximum(self, y: impl IntoExpr) -> Expr { elementwise::maximum(self, y) }
-            /// The smaller of both.
+            /// The elementwise minimum.
             fn minimum(self, y: impl IntoExpr) -> Expr { elementwise::minimum(self, y) }
-            /// Whether both are equal.
+            /// Elementwise `x == y`.
             fn equal(self, y: impl IntoExpr) -> Expr { elementwise::equal(self, y) }
-            /// Whether they differ.
+            /// Elementwise `x != y`.
             fn not_equal(self, y: impl IntoExpr) -> Expr { elementwise::not_equal(self, y) }
-            /// Whether it is smaller.
+            /// Elementwise `x < y`.
             fn less(self, y: impl IntoExpr) -> Expr { elementwise::less(self, y) }
-            /// Whether it is larger.
+            /// Elementwise `x > y`.
             fn greater(self, y: impl IntoExpr) -> Expr { elementwise::greater(self, y) }
-            /// Whether it is not larger.
+            /// Elementwise `x <= y`.
             fn less_equal(self, y: impl IntoExpr) -> Expr { elementwise::less_equal(self, y) }
-            /// Whether it is not smaller.
+            /// Elementwise `x >= y`.
             fn greater_equal(self, y: impl IntoExpr) -> Expr { elementwise::greater_equal(self, y) }
-            /// A constant to every derivative.
+            /// Stops gradients: a constant to every derivative.
             fn stop_gradient(self) -> Expr { elementwise::stop_gradient(self) }
-            /// The same elements with another shape.
+            /// Reshapes to another shape.
             fn reshape(self, to: impl shape::ReshapeTo) -> Expr { shape::reshape(self, to) }
-            /// Axes in another order.
+            /// Permutes axes.
             fn permute(self, axes: impl IntoAxes) -> Expr { shape::permute(self, axes) }
-            /// The last two axes exchanged.
+            /// Transposes the last two axes.
             fn matrix_transpose(self) -> Expr { shape::matrix_transpose(self) }
-            /// Repeated to a larger shape.
+            /// Broadcasts to a larger shape.
             fn broadcast_to(self, to: impl IntoShape) -> Expr { shape::broadcast_to(self, to) }
-            /// A new axis of size 1.
+            /// Inserts an axis of size 1.
             fn expand_dims(self, axis: i64) -> Expr { shape::expand_dims(self, axis) }
-            /// Without axes of size 1.
+            /// Removes axes of size 1.
             fn squeeze(self, axes: impl IntoAxes) -> Expr { shape::squeeze(self, axes) }
             /// The sum over axes.
             fn sum(self, axes: impl IntoAxes) -> Expr { reduce::sum(self, axes) }
-            /// The sum over axes, which stay with size 1.
+            /// The sum over axes, which are kept with size 1.
             fn sum_keepdims(self, axes: impl IntoAxes) -> Expr { reduce::keepdims(self, axes, reduce::sum) }
-            /// The largest over axes.
+            /// The maximum over axes.
             fn max(self, axes: impl IntoAxes) -> Expr { reduce::max(self, axes) }
-            /// The smallest over axes.
+            /// The minimum over axes.
             fn min(self, axes: impl IntoAxes) -> Expr { reduce::min(self, axes) }
             /// The mean over axes.
             fn mean(self, axes: impl IntoAxes) -> Expr { reduce::mean(self, axes) }

@@ -1,16 +1,16 @@
-//! One or several results; nearly every op has one, and that case stays off the heap.
+//! One or several results. Nearly every op has one, and that case does not allocate.
 
 /// One or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outs<T> {
-    /// The usual case.
+    /// The common case.
     One(T),
     /// Any other number.
     Many(Vec<T>),
 }
 
 impl<T> Outs<T> {
-    /// All of them.
+    /// All results.
     pub fn as_slice(&self) -> &[T] {
         match self {
             Outs::One(t) => std::slice::from_ref(t),
@@ -18,7 +18,7 @@ impl<T> Outs<T> {
         }
     }
 
-    /// All of them, owned.
+    /// All results, owned.
     pub fn into_vec(self) -> Vec<T> {
         match self {
             Outs::One(t) => vec![t],
@@ -26,7 +26,7 @@ impl<T> Outs<T> {
         }
     }
 
-    /// How many.
+    /// The number of results.
     pub fn len(&self) -> usize {
         self.as_slice().len()
     }
@@ -36,7 +36,7 @@ impl<T> Outs<T> {
         self.len() == 0
     }
 
-    /// The only one; `None` where there is another number.
+    /// The only result; `None` if there is not exactly one.
     pub fn one(self) -> Option<T> {
         match self {
             Outs::One(t) => Some(t),
@@ -45,7 +45,7 @@ impl<T> Outs<T> {
         }
     }
 
-    /// Each by itself.
+    /// Maps each result.
     pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> Outs<U> {
         match self {
             Outs::One(t) => Outs::One(f(t)),

@@ -1,12 +1,12 @@
-//! Passes: a graph in, a graph out that computes the same with less.
+//! Optimisation passes over graphs.
 //!
-//! Each pass is one function; `optimise` runs all of them until nothing gets shorter, and verifies what each one made.
-//! Nothing here changes a bit of a result, but for what `Options` allow.
+//! Each pass is one function; `optimise` runs all of them until the graph stops shrinking, and verifies the output of
+//! each. Results stay bit-identical except for what `Options` allow.
 
 mod bodies;
 mod cse;
 mod fold;
-mod layout;
+mod fold_transpose;
 mod recognise;
 mod rewrite;
 mod simplify;
@@ -14,34 +14,36 @@ mod simplify;
 use crate::error::Result;
 use crate::graph::Graph;
 
-/// What the passes may do.
+/// What the passes may change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// Whether NaN, infinities and the sign of zero may be lost: `x * 0` is 0, `x + 0` is x, `x - x` is 0.
+    /// Allows optimisations that ignore NaN, infinities and the sign of zero: `x * 0` is 0, `x + 0` is x, `x - x` is
+    /// 0.
     pub fast_math: bool,
-    /// Whether a composite may stand for a formula that rounds otherwise: for frameworks, which have ops of their own for them.
+    /// Allows composites that round differently from the formula they replace: for frameworks, which have fused ops
+    /// for them.
     pub fused: bool,
 }
 
 /// A pass.
 pub type Pass = fn(&Graph, Options) -> Result<Graph>;
 
-/// Every pass by its name, in the order in which they run.
+/// All passes by name, in the order in which they run.
 pub const PASSES: &[(&str, Pass)] = &[
     ("bodies", bodies::run),
     ("simplify", simplify::run),
     ("fold", fold::run),
-    ("layout", layout::run),
-    ("common", cse::run),
+    ("fold_transpose", fold_transpose::run),
+    ("cse", cse::run),
     ("recognise", recognise::run),
-    ("dead", |graph, _| Ok(graph.prune())),
+    ("dce", |graph, _| Ok(graph.prune())),
 ];
 
-/// How often the passes run at most: each round only finds what the one before it laid open.
+/// Maximum number of rounds: each round only finds what the previous one exposed.
 const ROUNDS: usize = 4;
 
 impl Graph {
-    /// The same program, shorter where it can be.
+    /// Optimises the graph.
     pub fn optimise(&self, options: Options) -> Result<Graph> {
         let mut graph = self.clone();
         for _ in 0..ROUNDS {

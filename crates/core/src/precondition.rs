@@ -1,18 +1,18 @@
-//! Preconditions on values: what must hold of the elements of an operand.
+//! Preconditions on the values of an operand.
 //!
-//! A shape or a dtype is checked when an op is inferred. Elements are known only when a program runs. A precondition is
-//! data, so that one definition serves eager calls, where it is checked at once, and traces, which keep it for the program
-//! that they become. It is decided by a short vector, its summary, whose elements only get smaller when two are merged.
+//! Shapes and dtypes are checked during inference; values are known only when a program runs. A precondition is data,
+//! so that one definition serves eager calls, which check immediately, and traces, which keep it for the program. It
+//! is decided by a short vector, its summary; two summaries are merged by the elementwise minimum.
 
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::host::Host;
 use crate::{bail, ensure};
 
-/// What must hold of the elements of an operand.
+/// A condition on the elements of an operand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Precondition {
-    /// Indices into an axis; `wraps` allows negative ones, which count from the end.
+    /// Indices into an axis; with `wraps`, negative ones count from the end.
     Index {
         /// The function that takes them.
         op: &'static str,
@@ -23,22 +23,22 @@ pub enum Precondition {
         /// Whether negative indices count from the end.
         wraps: bool,
     },
-    /// Weights of categories along the last axis: finite, none negative, at least `count` of each row positive.
+    /// Weights of categories along the last axis: finite, non-negative, at least `count` of each row positive.
     Weights {
         /// The function that takes them.
         op: &'static str,
-        /// How many of a row must be positive.
+        /// Number of categories of a row that must be positive.
         count: usize,
     },
-    /// Numbers of an interval; NaN is in none.
+    /// Numbers in an interval; NaN is in none.
     Within {
         /// The function that takes them.
         op: &'static str,
-        /// What messages call them.
+        /// Their description in messages.
         what: &'static str,
-        /// The least.
+        /// The minimum.
         low: f64,
-        /// The largest.
+        /// The maximum.
         high: f64,
         /// Whether `low` itself is excluded.
         above: bool,
@@ -46,7 +46,7 @@ pub enum Precondition {
 }
 
 impl Precondition {
-    /// How many elements its summary has.
+    /// Length of the summary.
     pub fn width(&self) -> usize {
         match self {
             Precondition::Index { .. } | Precondition::Within { .. } => 2,
@@ -54,7 +54,7 @@ impl Precondition {
         }
     }
 
-    /// The dtype of the summary of an operand of this dtype.
+    /// Dtype of the summary of an operand of this dtype.
     pub fn summary_dtype(&self, x: DType) -> DType {
         match self {
             Precondition::Index { .. } => DType::INDEX,
@@ -80,7 +80,7 @@ impl Precondition {
                     }
                     _ => {
                         for at in 0..host.spec().shape.count() {
-                            // Beyond i64 is beyond every axis.
+                            // An index beyond i64 is beyond every axis.
                             see(i64::try_from(host.get(at)?.as_i128()).unwrap_or(i64::MAX));
                         }
                     }
@@ -103,7 +103,7 @@ impl Precondition {
         }
     }
 
-    /// Checks summaries, which lie along the last axis.
+    /// Checks summaries, which are along the last axis.
     pub fn check_summary(&self, host: &Host) -> Result<()> {
         if let Precondition::Index { .. } = self {
             let all = host.bytes().as_slice::<i64>();
@@ -117,7 +117,7 @@ impl Precondition {
             .try_for_each(|s| self.number(s[0], s[1], s.get(2).copied().unwrap_or(f64::INFINITY)))
     }
 
-    /// A summary of nothing, which merges with each other one without a trace.
+    /// The identity of merging: the summary of no elements.
     pub fn neutral(&self) -> Vec<f64> {
         match *self {
             Precondition::Index { .. } => vec![0.0, -1.0],
@@ -126,7 +126,7 @@ impl Precondition {
         }
     }
 
-    /// Of the least index, and of the largest as its complement.
+    /// Checks the least index, and the largest one, given as its complement.
     fn index(&self, least: i64, most: i64) -> Result<()> {
         let &Precondition::Index {
             op,
@@ -135,7 +135,7 @@ impl Precondition {
             wraps,
         } = self
         else {
-            bail!(Internal, "precondition: indices were expected");
+            bail!(Internal, "precondition: expected indices");
         };
         let most = !most;
         let low = if wraps { -size } else { 0 };
@@ -149,14 +149,18 @@ impl Precondition {
         )
     }
 
-    /// Of the least number, the largest one's negative, and the fewest positive ones of a row.
+    /// Checks the least number, the negated largest one, and the fewest positive weights of a row.
     fn number(&self, least: f64, most: f64, positive: f64) -> Result<()> {
         let most = -most;
         let wrong = |fine: bool| if fine { most } else { least };
         match *self {
             Precondition::Weights { op, count } => {
                 if !(least >= 0.0 && most.is_finite()) {
-                    bail!(Value, "{op}: a weight of {}", wrong(least >= 0.0));
+                    bail!(
+                        Value,
+                        "{op}: expected non-negative finite weights, got {}",
+                        wrong(least >= 0.0)
+                    );
                 }
                 ensure!(
                     positive >= 1.0 || count == 0,
@@ -166,7 +170,7 @@ impl Precondition {
                 ensure!(
                     positive >= count as f64,
                     Value,
-                    "{op}: {count} without putting back of {positive} categories with a weight"
+                    "{op}: expected at least {count} categories with positive weight to draw without replacement, got {positive}"
                 );
             }
             Precondition::Within {
@@ -197,14 +201,14 @@ impl Precondition {
                 }
             }
             Precondition::Index { .. } => {
-                bail!(Internal, "precondition: numbers were expected")
+                bail!(Internal, "precondition: expected numbers")
             }
         }
         Ok(())
     }
 }
 
-/// The least and the largest; NaN where one is among them.
+/// The minimum and maximum; NaN if any value is NaN.
 fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {
     values.fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], v| {
         if v.is_nan() || a.is_nan() {
@@ -227,7 +231,7 @@ mod tests {
     };
 
     #[test]
-    fn an_index_out_of_range_is_named_with_axis_and_size() {
+    fn an_index_error_names_axis_and_size() {
         let wrong = |values: &[i64]| {
             let host = Host::from_slice(values, [values.len()]).unwrap();
             INDEX.check(&host).map_err(|e| e.to_string())
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neutral_summary_breaks_nothing() {
+    fn a_neutral_summary_is_neutral() {
         let within = Precondition::Within {
             op: "bernoulli",
             what: "a probability of",
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_is_neither_a_weight_nor_within_an_interval() {
+    fn nan_violates_preconditions() {
         let weights = Precondition::Weights {
             op: "multinomial",
             count: 1,

@@ -1,6 +1,6 @@
-//! Random numbers: explicit keys, counter-based bits, distributions by ops.
+//! Random numbers: explicit keys, counter-based bits, distributions composed of ops.
 //!
-//! The same key gives the same bits on every backend, machine and number of threads.
+//! A key gives the same bits on every backend, machine and number of threads.
 
 pub mod distribution;
 pub mod stream;
@@ -15,30 +15,30 @@ use crate::ops::{self};
 use crate::shape::{IntoShape, Shape};
 use crate::tensor::Tensor;
 
-/// The source of a draw. Use a key once: split it for more.
+/// A random key. Use it once; split it for more draws.
 #[derive(Clone, Debug)]
 pub struct Key(Words);
 
 #[derive(Clone, Debug)]
 enum Words {
-    /// The usual case: splitting costs a few nanoseconds and cannot fail.
+    /// The common case: splitting takes a few nanoseconds and cannot fail.
     Plain([u32; 2]),
-    /// A key inside a traced function, or one that was given as a tensor.
+    /// A key inside a traced function, or one given as a tensor.
     Traced(Expr),
 }
 
 impl Key {
-    /// The key of a seed; every seed is one, 0 too.
+    /// Creates a key from any seed, including 0.
     pub fn new(seed: u64) -> Key {
         Key(Words::Plain([(seed >> 32) as u32, seed as u32]))
     }
 
-    /// A key that is a tensor u32[2].
+    /// Wraps a tensor u32[2] as a key.
     pub fn from_tensor(words: impl IntoExpr) -> Key {
         Key(Words::Traced(words.into_expr()))
     }
 
-    /// As a tensor u32[2].
+    /// The key as a tensor u32[2].
     pub fn words(&self) -> Expr {
         match &self.0 {
             Words::Plain(words) => ops::from_slice(words, [2usize]).into(),
@@ -46,17 +46,17 @@ impl Key {
         }
     }
 
-    /// Two new keys.
+    /// Splits into two new keys.
     pub fn split(&self) -> (Key, Key) {
         (self.nth(0), self.nth(1))
     }
 
-    /// Any number of new keys.
+    /// Splits into `n` new keys.
     pub fn split_n(&self, n: usize) -> Vec<Key> {
         (0..n as u64).map(|i| self.nth(i)).collect()
     }
 
-    /// The i-th of the keys that splitting gives.
+    /// The i-th key of a split.
     fn nth(&self, i: u64) -> Key {
         match &self.0 {
             Words::Plain(key) => Key(Words::Plain(threefry(*key, [(i >> 32) as u32, i as u32]))),
@@ -68,7 +68,7 @@ impl Key {
         }
     }
 
-    /// The key for the n-th of something: a step, a layer, a worker.
+    /// Derives a key from a number: a step, a layer, a worker.
     pub fn fold_in(&self, n: u64) -> Key {
         match &self.0 {
             Words::Plain(key) => Key(Words::Plain(threefry(

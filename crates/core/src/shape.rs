@@ -1,6 +1,6 @@
-//! Shapes and axes.
+//! Shapes, axes and broadcasting.
 //!
-//! Owns sizes per axis, broadcasting and the checks on axes. Strides are the engine's affair.
+//! Owns sizes per axis, broadcasting and the checks of axes. Strides belong to the engine.
 
 use crate::dim::{Bindings, Dim};
 use crate::error::{Error, Kind, Result};
@@ -9,26 +9,26 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Deref;
 
-/// Sizes per axis; inline up to six axes.
+/// The sizes of a tensor; stored inline up to six axes.
 #[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape(SmallVec<[Dim; 6]>);
 
 impl Clone for Shape {
-    // Every op copies shapes: one block, not axis by axis as the list's own `clone` does.
+    // Every op copies shapes: copies one block instead of element by element as `SmallVec::clone` does.
     #[inline]
     fn clone(&self) -> Self {
         Shape(SmallVec::from_slice(&self.0))
     }
 }
 
-/// A normalised axis: counted from the front and in range.
+/// A normalised axis: non-negative and in range.
 pub type Axis = usize;
 
 /// A list of axes, or any other list of small counts.
 #[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Axes(SmallVec<[usize; 4]>);
 
-/// The most axes a tensor may have.
+/// Maximum number of axes of a tensor.
 pub const MAX_RANK: usize = 64;
 
 impl Shape {
@@ -38,54 +38,55 @@ impl Shape {
         Shape::default()
     }
 
-    /// Checked: no negative size, not too many axes, and a count of elements that fits `isize`.
+    /// A checked shape: no negative size, not too many axes, and an element count that fits `isize`.
     pub fn new<D: Into<Dim> + Copy>(dims: &[D]) -> Result<Self> {
         let shape = Shape(dims.iter().map(|&d| d.into()).collect());
         shape.check("shape")?;
         Ok(shape)
     }
 
-    /// Unchecked; `check` before it reaches a user.
+    /// An unchecked shape; call `check` before it reaches a user.
     pub fn from_dims(dims: impl IntoIterator<Item = Dim>) -> Self {
         Shape(dims.into_iter().collect())
     }
 
-    /// From sizes that exist already, as those of a tensor at hand.
+    /// A shape from known-valid sizes, such as those of an existing tensor.
     pub fn from_sizes(sizes: &[usize]) -> Self {
         Shape(sizes.iter().map(|&s| Dim::from(s)).collect())
     }
 
-    /// Says why it is no shape: a negative size, too many axes, or more elements than memory can number.
+    /// Returns an error for a negative size, too many axes, or too many elements.
     pub fn check(&self, op: &str) -> Result<()> {
         ensure!(
             self.rank() <= MAX_RANK,
             Shape,
-            "{op}: {} axes, the most is {MAX_RANK}",
+            "{op}: expected at most {MAX_RANK} axes, got {}",
             self.rank()
         );
         if let Some(axis) = self.0.iter().position(|d| d.value().is_some_and(|v| v < 0)) {
             bail!(
                 Shape,
-                "{op}: size {} on axis {axis} of {self}",
+                "{op}: expected a non-negative size, got {} on axis {axis} of {self}",
                 self.0[axis]
             );
         }
-        // Without the zeros: NumPy and XLA multiply the other sizes also where there is no element, and XLA aborts.
+        // Sizes of 0 are skipped: NumPy and XLA multiply the other sizes even if there are no elements, and XLA
+        // aborts on overflow.
         let count = self
             .0
             .iter()
             .filter_map(|d| d.value().filter(|&n| n != 0))
             .try_fold(1i64, i64::checked_mul);
-        // 16 bytes is the widest element: a count below this has a byte count that fits isize.
+        // The widest element has 16 bytes: below this count, the byte count fits isize.
         ensure!(
             count.is_some_and(|n| n <= i64::MAX / 16),
             Shape,
-            "{op}: {self} has more elements than can be numbered"
+            "{op}: {self} has too many elements"
         );
         Ok(())
     }
 
-    /// How many axes.
+    /// Number of axes.
     #[inline]
     pub fn rank(&self) -> usize {
         self.0.len()
@@ -97,24 +98,24 @@ impl Shape {
         &self.0
     }
 
-    /// Whether an axis is an expression of named sizes.
+    /// Whether a size is symbolic.
     #[inline]
     pub fn is_symbolic(&self) -> bool {
         self.0.iter().any(|d| d.is_symbolic())
     }
 
-    /// The size of an axis as a number; 0 stands for an expression, which eager tensors never hold.
+    /// The size of an axis as a number; 0 if it is symbolic, which eager tensors never are.
     #[inline]
     pub fn size(&self, axis: Axis) -> usize {
         self.0[axis].value().map_or(0, |v| v as usize)
     }
 
-    /// The size of an axis; an error where it is not a number.
+    /// The size of an axis; an error if it is symbolic.
     pub fn known_size(&self, axis: Axis, op: &str) -> Result<usize> {
         ensure!(
             !self.0[axis].is_symbolic(),
             Trace,
-            "{op}: axis {axis} of {self} has a size that is not known yet"
+            "{op}: expected a known size on axis {axis}, got {self}"
         );
         Ok(self.size(axis))
     }
@@ -124,12 +125,12 @@ impl Shape {
         (0..self.rank()).map(|axis| self.size(axis)).collect()
     }
 
-    /// The number of elements; an error where a size is not a number.
+    /// The number of elements; an error if a size is symbolic.
     pub fn known_count(&self, op: &str) -> Result<usize> {
         ensure!(
             !self.is_symbolic(),
             Trace,
-            "{op}: {self} has sizes that are not known yet"
+            "{op}: expected known sizes, got {self}"
         );
         Ok(self.count())
     }
@@ -140,16 +141,16 @@ impl Shape {
         self.0
             .iter()
             .map(|d| d.value().map_or(0, |v| v as usize))
-            // A shape without elements may have sizes whose product is too large.
+            // An empty shape may have sizes whose product overflows.
             .fold(1, usize::wrapping_mul)
     }
 
-    /// The number of elements, symbolic or not.
+    /// The number of elements, possibly symbolic.
     pub fn count_dim(&self) -> Dim {
         self.0.iter().fold(Dim::number(1), |n, &d| n * d)
     }
 
-    /// The shape that both broadcast to.
+    /// The common broadcast shape; `None` if the shapes do not broadcast.
     pub fn broadcast(&self, other: &Shape) -> Option<Shape> {
         if self == other {
             return Some(self.clone());
@@ -175,7 +176,7 @@ impl Shape {
         Some(Shape(dims))
     }
 
-    /// Like `broadcast`, with the error that names both.
+    /// Like `broadcast`, with an error that names both shapes.
     pub fn broadcast_with(&self, other: &Shape, op: &str) -> Result<Shape> {
         self.broadcast(other).ok_or_else(|| {
             let e = Error::new(
@@ -183,19 +184,19 @@ impl Shape {
                 format!("{op}: shapes {self} and {other} do not broadcast"),
             );
             if self.is_symbolic() || other.is_symbolic() {
-                e.note("a named size fits itself and 1 only")
+                e.note("a symbolic dimension broadcasts only with itself and 1")
             } else {
                 e
             }
         })
     }
 
-    /// An axis counted from the end when negative.
+    /// Normalises an axis; negative ones count from the end.
     pub fn axis(&self, axis: i64, op: &str) -> Result<Axis> {
         normalize_axis(axis, self.rank(), op)
     }
 
-    /// Axes counted from the end when negative; twice the same is an error.
+    /// Normalises axes; negative ones count from the end, duplicates are an error.
     pub fn axes(&self, axes: &[i64], op: &str) -> Result<Axes> {
         let mut out = SmallVec::new();
         for &axis in axes {
@@ -203,14 +204,14 @@ impl Shape {
             ensure!(
                 !out.contains(&axis),
                 Index,
-                "{op}: axis {axis} is named twice in {axes:?}"
+                "{op}: axis {axis} occurs twice in {axes:?}"
             );
             out.push(axis);
         }
         Ok(Axes(out))
     }
 
-    /// Without these axes.
+    /// Removes these axes.
     #[must_use]
     pub fn without(&self, axes: &[usize]) -> Shape {
         Shape(
@@ -223,7 +224,7 @@ impl Shape {
         )
     }
 
-    /// With another size on one axis.
+    /// Replaces the size of one axis.
     #[must_use]
     pub fn with(&self, axis: Axis, dim: impl Into<Dim>) -> Shape {
         let mut dims = self.0.clone();
@@ -231,7 +232,7 @@ impl Shape {
         Shape(dims)
     }
 
-    /// With an axis put in before `axis`.
+    /// Inserts an axis before `axis`.
     #[must_use]
     pub fn insert(&self, axis: Axis, dim: impl Into<Dim>) -> Shape {
         let mut dims = self.0.clone();
@@ -239,13 +240,13 @@ impl Shape {
         Shape(dims)
     }
 
-    /// The axes of both, one after the other.
+    /// Concatenates the axes of both.
     #[must_use]
     pub fn join(&self, other: &Shape) -> Shape {
         Shape(self.0.iter().chain(&other.0).copied().collect())
     }
 
-    /// With names bound to numbers.
+    /// Substitutes numbers for symbolic dimensions.
     pub fn bind(&self, bindings: &Bindings) -> Result<Shape> {
         if !self.is_symbolic() {
             return Ok(self.clone());
@@ -257,7 +258,7 @@ impl Shape {
     }
 }
 
-/// An axis counted from the end when negative.
+/// Normalises an axis; negative ones count from the end.
 pub fn normalize_axis(axis: i64, rank: usize, op: &str) -> Result<Axis> {
     let signed = rank as i64;
     ensure!(
@@ -298,9 +299,9 @@ impl<const N: usize> PartialEq<[usize; N]> for Shape {
     }
 }
 
-/// What can be given where a shape is asked for; checked when it is used.
+/// Anything that can be passed as a shape; checked when it is used.
 pub trait IntoShape {
-    /// The shape, or why it is none.
+    /// Converts to a shape.
     fn into_shape(self) -> Result<Shape>;
 }
 impl IntoShape for Shape {
@@ -335,7 +336,7 @@ impl IntoShape for () {
 }
 
 impl Axes {
-    /// Axes as given.
+    /// The axes as given.
     pub fn new(axes: &[usize]) -> Self {
         Axes(axes.into())
     }
@@ -345,7 +346,7 @@ impl Axes {
         Axes((0..rank).collect())
     }
 
-    /// The permutation that undoes this one.
+    /// The inverse permutation.
     #[must_use]
     pub fn inverse(&self) -> Axes {
         let mut out: SmallVec<_> = smallvec::smallvec![0; self.0.len()];
@@ -355,7 +356,7 @@ impl Axes {
         Axes(out)
     }
 
-    /// In rising order.
+    /// The axes in ascending order.
     #[must_use]
     pub fn sorted(&self) -> Axes {
         let mut out = self.0.clone();
@@ -406,7 +407,7 @@ mod tests {
         assert!(Shape::new(&[usize::MAX, 2]).is_err());
         assert!(Shape::new(&[1usize << 40, 1 << 40]).is_err());
         assert_eq!(Shape::new(&[1usize << 40, 0]).unwrap().count(), 0);
-        // Beside an axis without elements, too: frameworks number what the others would hold.
+        // An empty axis does not excuse the others: frameworks multiply the other sizes.
         assert!(Shape::new(&[1usize << 62, 6, 0]).is_err());
         assert!(Shape::new(&[1usize; 65]).is_err());
     }

@@ -1,27 +1,27 @@
-//! What is known of a tensor without its values.
+//! `Spec`: the dtype and shape of a tensor.
 
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::{IntoShape, Shape};
 use std::fmt;
 
-/// Element type and shape.
+/// Dtype and shape.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// The type of the elements.
+    /// The dtype.
     pub dtype: DType,
     /// The sizes.
     pub shape: Shape,
 }
 
 impl Spec {
-    /// Element type and shape together.
+    /// Combines a dtype and a shape.
     #[inline]
     pub fn new(dtype: DType, shape: Shape) -> Self {
         Spec { dtype, shape }
     }
 
-    /// The same from anything that can be a shape.
+    /// Combines a dtype and anything that converts to a shape.
     pub fn of(dtype: DType, shape: impl IntoShape) -> Result<Self> {
         Ok(Spec {
             dtype,
@@ -29,7 +29,7 @@ impl Spec {
         })
     }
 
-    /// A single element.
+    /// The spec of a single element.
     pub fn scalar(dtype: DType) -> Self {
         Spec {
             dtype,
@@ -37,18 +37,18 @@ impl Spec {
         }
     }
 
-    /// Bytes of all elements of a shape of numbers.
+    /// Size in bytes; the shape must be known.
     pub fn bytes(&self) -> usize {
         self.shape.count() * self.dtype.size()
     }
 
-    /// How many axes.
+    /// Number of axes.
     #[inline]
     pub fn rank(&self) -> usize {
         self.shape.rank()
     }
 
-    /// The same shape with another element type.
+    /// The same shape with another dtype.
     #[must_use]
     #[inline]
     pub fn with_dtype(&self, dtype: DType) -> Spec {
@@ -58,7 +58,7 @@ impl Spec {
         }
     }
 
-    /// The same element type with another shape.
+    /// The same dtype with another shape.
     #[must_use]
     pub fn with_shape(&self, shape: Shape) -> Spec {
         Spec {

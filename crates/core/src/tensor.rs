@@ -1,4 +1,4 @@
-//! The tensor: a spec and where its values live.
+//! `Tensor`: a spec and its values: a number, a backend's data or a traced value.
 
 use crate::backend::Backend;
 use crate::bail;
@@ -14,7 +14,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// An array with an element type, cheap to clone.
+/// A tensor, cheap to clone.
 #[derive(Clone)]
 pub struct Tensor(Arc<Inner>);
 
@@ -25,52 +25,53 @@ struct Inner {
 
 /// A backend's own value: the engine's buffer, a framework's array.
 ///
-/// Two words lie in the tensor itself, since a block of memory for them takes as long as a small op; more lie elsewhere.
+/// Two words are stored inline, since allocating memory for them takes as long as a small op; larger values are
+/// boxed.
 pub struct Data(SmallBox<dyn Any + Send + Sync, [usize; 2]>);
 
 impl Data {
-    /// A value of any type.
+    /// Wraps a value of any type.
     #[inline]
     pub fn new<T: Any + Send + Sync>(value: T) -> Self {
         Data(smallbox!(value))
     }
 }
 
-/// Where a tensor's values live.
+/// The representation of a tensor's values.
 pub enum Repr {
-    /// A number with no home: it adopts its neighbours' backend and stays a literal in graphs.
+    /// A number without a backend: it adopts its neighbours' backend and stays a literal in graphs.
     Scalar {
         /// The number.
         value: Scalar,
-        /// Whether it takes its neighbours' dtype too, as a plain Rust or Python number does.
+        /// Whether it is weakly typed: it adopts its neighbours' dtype, as a plain Rust or Python number does.
         weak: bool,
     },
-    /// In a backend's memory.
+    /// Data of a backend.
     Concrete {
-        /// Whose.
+        /// The backend.
         backend: &'static dyn Backend,
-        /// What.
+        /// The data.
         data: Data,
     },
-    /// In a trace, with its value one level below if that is at hand.
+    /// A tracer, with its value one level below if the trace has values.
     Traced {
-        /// Whose.
+        /// The trace.
         trace: Arc<Trace>,
-        /// Which of its values.
+        /// The value's id in the trace.
         id: ValueId,
-        /// The value below.
+        /// The value one level below.
         value: Option<Tensor>,
     },
 }
 
 impl Tensor {
-    /// A spec and where its values live.
+    /// Combines a spec and a representation.
     #[inline]
     pub fn new(spec: Spec, repr: Repr) -> Self {
         Tensor(Arc::new(Inner { spec, repr }))
     }
 
-    /// A plain number, which takes dtype and backend of whatever it meets.
+    /// A plain number, which adopts the dtype and backend of its neighbours.
     pub fn number(value: impl Into<Scalar>) -> Self {
         let value = value.into();
         Tensor::new(
@@ -79,7 +80,7 @@ impl Tensor {
         )
     }
 
-    /// A number of a given element type, with no home yet.
+    /// A number of a given dtype, without a backend.
     pub fn scalar(value: impl Into<Scalar>, dtype: DType) -> Self {
         Tensor::new(
             Spec::scalar(dtype),
@@ -90,13 +91,13 @@ impl Tensor {
         )
     }
 
-    /// A backend's value.
+    /// A tensor with data of a backend.
     #[inline]
     pub fn concrete(spec: Spec, backend: &'static dyn Backend, data: Data) -> Self {
         Tensor::new(spec, Repr::Concrete { backend, data })
     }
 
-    /// Element type and shape.
+    /// Dtype and shape.
     #[inline]
     pub fn spec(&self) -> &Spec {
         &self.0.spec
@@ -108,25 +109,25 @@ impl Tensor {
         &self.0.spec.shape
     }
 
-    /// The element type.
+    /// The dtype.
     #[inline]
     pub fn dtype(&self) -> DType {
         self.0.spec.dtype
     }
 
-    /// How many axes.
+    /// Number of axes.
     #[inline]
     pub fn rank(&self) -> usize {
         self.0.spec.shape.rank()
     }
 
-    /// Where its values live.
+    /// The representation of its values.
     #[inline]
     pub fn repr(&self) -> &Repr {
         &self.0.repr
     }
 
-    /// The number, if it is one without a home.
+    /// The number, if it is one without a backend.
     pub fn as_number(&self) -> Option<Scalar> {
         match self.repr() {
             Repr::Scalar { value, .. } => Some(*value),
@@ -134,13 +135,13 @@ impl Tensor {
         }
     }
 
-    /// Whether it takes its neighbours' dtype.
+    /// Whether it is a weakly typed number.
     #[inline]
     pub fn is_weak(&self) -> bool {
         matches!(self.repr(), Repr::Scalar { weak: true, .. })
     }
 
-    /// The backend's own value, if it is of this type.
+    /// The backend's data, if it is of type `T`.
     #[inline]
     pub fn data<T: 'static>(&self) -> Option<&T> {
         match self.repr() {
@@ -149,7 +150,7 @@ impl Tensor {
         }
     }
 
-    /// The same to write to, if nobody else holds the tensor.
+    /// The same for writing, if the tensor has no other owner.
     pub fn data_mut<T: 'static>(&mut self) -> Option<&mut T> {
         match &mut Arc::get_mut(&mut self.0)?.repr {
             Repr::Concrete { data, .. } => data.0.downcast_mut(),
@@ -157,7 +158,7 @@ impl Tensor {
         }
     }
 
-    /// The backend, if its values are at home in one.
+    /// The backend, if it has data of one.
     #[inline]
     pub fn backend(&self) -> Option<&'static dyn Backend> {
         match self.repr() {
@@ -169,7 +170,7 @@ impl Tensor {
         }
     }
 
-    /// The same tensor below every trace that has its value, or itself.
+    /// The concrete tensor below all traces with values; itself if there is none.
     pub fn lowest(&self) -> &Tensor {
         match self.repr() {
             Repr::Traced {
@@ -179,7 +180,7 @@ impl Tensor {
         }
     }
 
-    /// The values, copied out; an error where a trace has none yet.
+    /// Copies the values to the host; an error for a tracer without a value.
     pub fn to_host(&self) -> Result<Host> {
         match self.lowest().repr() {
             Repr::Scalar { value, .. } => Host::scalar(*value, self.dtype()),
@@ -187,7 +188,7 @@ impl Tensor {
             Repr::Traced { trace, .. } if trace.is_closed() => {
                 bail!(
                     Trace,
-                    "value: {} outlived {}; return it from there instead",
+                    "value: leaked tracer: {} outlived {}; return it from there instead",
                     self.spec(),
                     trace.name()
                 )
@@ -195,34 +196,34 @@ impl Tensor {
             Repr::Traced { .. } => {
                 bail!(
                     Trace,
-                    "value: {} has no value while it is traced; use where, cond or while",
+                    "value: {} is a tracer without a concrete value; use where, cond or while",
                     self.spec()
                 )
             }
         }
     }
 
-    /// The values in row-major order; an error where they are of another type.
+    /// Copies the values in row-major order; an error if they have another dtype.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.to_host()?.to_vec()
     }
 
-    /// The only value; an error where there is another number of them.
+    /// The only value; an error if there is not exactly one.
     pub fn item(&self) -> Result<Scalar> {
         crate::ensure!(
             self.shape().count_dim() == 1usize,
             Shape,
-            "item: {} has more or fewer than one element",
+            "item: expected one element, got {}",
             self.spec()
         );
-        // A number keeps all its digits, whatever dtype it would have beside nothing.
+        // A number keeps all its digits, whatever its default dtype.
         match self.lowest().repr() {
             Repr::Scalar { value, weak: true } => Ok(*value),
             _ => self.to_host()?.get(0),
         }
     }
 
-    /// Whether both are the very same tensor.
+    /// Whether both are the same tensor (by identity).
     pub fn same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

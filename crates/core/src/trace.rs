@@ -1,7 +1,7 @@
-//! Records what is done to tensors.
+//! Tracing: records the ops applied to tensors as a graph.
 //!
-//! A trace with values also runs each op one level below (that is how `grad` sees it); one without only infers specs
-//! (that is how loops and `jit` see it). Traces nest by level. It does not differentiate.
+//! A trace with values also runs each op one level below (used by `grad`); an abstract trace has no values and only
+//! infers specs (used by loops and `jit`). Traces are nested by level. Differentiation is in `autodiff`.
 
 use crate::bail;
 use crate::dispatch::apply;
@@ -22,52 +22,52 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 pub struct Trace {
     level: u32,
     abstract_: bool,
-    /// Whether what it records is one example of many.
+    /// Whether it records one example of a batch (`vmap`).
     mapped: AtomicBool,
-    /// What messages call the function that is recorded.
+    /// The name of the recorded function in messages.
     name: OnceLock<String>,
     closed: AtomicBool,
     recording: Mutex<Recording>,
 }
 
-/// What a trace has seen so far.
+/// The recording so far.
 #[derive(Default)]
 pub struct Recording {
-    /// The program.
+    /// The graph.
     pub graph: Graph,
-    /// The value of each of the graph's values, one level below; empty in a trace without values.
+    /// The concrete value of each graph value, one level below; empty in an abstract trace.
     pub values: Vec<Tensor>,
-    /// What must hold of values when the program runs.
-    kept: Vec<Kept>,
+    /// Preconditions to check when the program runs.
+    deferred: Vec<DeferredCheck>,
 }
 
-/// A precondition of a value that is not known yet.
+/// A precondition on a value that is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kept {
+pub struct DeferredCheck {
     /// The value.
     pub value: ValueId,
-    /// What must hold of it.
+    /// The condition.
     pub precondition: Precondition,
-    /// Whether the value is summaries of what the precondition speaks of.
+    /// Whether the value is a summary instead of the operand itself.
     pub is_summary: bool,
 }
 
-/// A finished recording of a trace without values.
+/// A finished recording of an abstract trace.
 pub struct Closed {
-    /// The program; tensors that it found at hand have become inputs after its own.
+    /// The graph; captured tensors have become inputs after its own.
     pub graph: Graph,
-    /// Those tensors, in order.
+    /// The captured tensors, in order.
     pub captured: Vec<Tensor>,
 }
 
 thread_local! {
     static LEVEL: Cell<u32> = const { Cell::new(0) };
-    /// Open traces without values on this thread: where creation is recorded.
+    /// Open abstract traces on this thread: creation ops are recorded in the innermost.
     static ABSTRACT: RefCell<Vec<Arc<Trace>>> = const { RefCell::new(Vec::new()) };
     static SCOPE: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps a trace open; closes it when dropped, also when unwinding from an error.
+/// Keeps a trace open; closes it when dropped, also when unwinding.
 pub struct Open {
     /// The trace.
     pub trace: Arc<Trace>,
@@ -84,7 +84,7 @@ impl Drop for Open {
 }
 
 impl Trace {
-    /// Opens a trace above all that are open on this thread.
+    /// Opens a trace above all open traces of this thread.
     pub fn open(with_values: bool) -> Open {
         let level = LEVEL.get() + 1;
         LEVEL.set(level);
@@ -102,36 +102,36 @@ impl Trace {
         Open { trace }
     }
 
-    /// How deep it is nested.
+    /// Nesting depth.
     pub fn level(&self) -> u32 {
         self.level
     }
 
-    /// Whether it has no values.
+    /// Whether it is abstract (has no values).
     pub fn is_abstract(&self) -> bool {
         self.abstract_
     }
 
-    /// Says that what it records is one example of many.
+    /// Marks that it records one example of a batch.
     pub fn set_mapped(&self) {
         self.mapped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether what it records is one example of many.
+    /// Whether it records one example of a batch.
     pub fn is_mapped(&self) -> bool {
         self.mapped.load(Ordering::Relaxed)
     }
 
-    /// Says how messages call the function that is recorded; the first word counts.
+    /// Sets the name of the recorded function in messages; the first name is kept.
     pub fn set_name(&self, name: impl Into<String>) {
         let _ = self.name.set(name.into());
     }
 
-    /// How messages call the function that is recorded.
+    /// The name of the recorded function in messages.
     pub fn name(&self) -> &str {
         self.name
             .get()
-            .map_or("the function that was traced", String::as_str)
+            .map_or("the traced function", String::as_str)
     }
 
     /// Whether its function has returned.
@@ -139,17 +139,17 @@ impl Trace {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// The innermost open trace without values on this thread.
+    /// The innermost open abstract trace on this thread.
     pub fn innermost_abstract() -> Option<Arc<Trace>> {
         ABSTRACT.with_borrow(|open| open.last().cloned())
     }
 
-    /// What it has seen so far.
+    /// The recording so far.
     pub fn recording(&self) -> MutexGuard<'_, Recording> {
         self.recording.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// An input with its value one level below.
+    /// Adds an input with its value one level below.
     pub fn lift(self: &Arc<Self>, value: &Tensor) -> Tensor {
         let mut r = self.recording();
         let id = r.graph.input(value.spec().clone(), Role::Input, "");
@@ -157,7 +157,7 @@ impl Trace {
         self.tensor(value.spec().clone(), id, Some(value.clone()))
     }
 
-    /// An input without a value.
+    /// Adds an input without a value.
     pub fn input(self: &Arc<Self>, spec: Spec, role: Role, name: &str) -> Tensor {
         let id = self.recording().graph.input(spec.clone(), role, name);
         self.tensor(spec, id, None)
@@ -181,31 +181,31 @@ impl Trace {
         }
     }
 
-    /// Keeps a precondition for whoever runs the program.
-    pub fn keep(&self, kept: Kept) {
+    /// Defers the check of a precondition to the run of the program.
+    pub fn defer(&self, check: DeferredCheck) {
         let mut r = self.recording();
-        if !r.kept.contains(&kept) {
-            r.kept.push(kept);
+        if !r.deferred.contains(&check) {
+            r.deferred.push(check);
         }
     }
 
-    /// What was kept so far, which is then kept no more.
-    pub fn take_kept(&self) -> Vec<Kept> {
-        std::mem::take(&mut self.recording().kept)
+    /// Removes and returns the deferred checks.
+    pub fn take_deferred(&self) -> Vec<DeferredCheck> {
+        std::mem::take(&mut self.recording().deferred)
     }
 
-    /// The tensor of a value of a trace without values.
+    /// The tracer of a value of an abstract trace.
     pub fn tensor_of(self: &Arc<Self>, id: ValueId) -> Tensor {
         let spec = self.recording().graph.spec(id).clone();
         self.tensor(spec, id, None)
     }
 
-    /// Whether a value is an input of a trace that no other one is around.
+    /// Whether a value is an input of an outermost trace.
     pub fn is_outermost_input(&self, id: ValueId) -> bool {
         self.level == 1 && self.recording().graph.inputs.iter().any(|i| i.value == id)
     }
 
-    /// Which value of this trace a tensor is, if it is one.
+    /// The id of a tensor in this trace, if it is one of its tracers.
     pub fn id_of(self: &Arc<Self>, x: &Tensor) -> Option<ValueId> {
         match self.arg(x) {
             Arg::Value(id) => Some(id),
@@ -213,12 +213,12 @@ impl Trace {
         }
     }
 
-    /// Records an op; with values, runs it one level below.
+    /// Records an op. A trace with values also runs it one level below.
     pub fn record(self: &Arc<Self>, op: &Op, inputs: &[&Tensor]) -> Result<Outs<Tensor>> {
         if self.is_closed() {
             bail!(
                 Trace,
-                "{}: an operand outlived {}; return it from there instead",
+                "{}: leaked tracer: an operand outlived {}; return it from there instead",
                 op.name(),
                 self.name()
             );
@@ -237,8 +237,8 @@ impl Trace {
                 self.tensor(spec, id, None)
             }));
         }
-        // A composite without a rule of its own is opened while values are at hand, so nothing is computed twice.
-        if op.opens_under_grad() {
+        // With values, a composite without a derivative rule is expanded, so that nothing is computed twice.
+        if op.expands_under_grad() {
             return op.expand(inputs);
         }
         let below: SmallVec<[&Tensor; 4]> = inputs
@@ -265,7 +265,7 @@ impl Trace {
         }))
     }
 
-    /// Ends a trace without values: its outputs, and every tensor found at hand made an input.
+    /// Ends an abstract trace: sets its outputs and turns every captured tensor into an input.
     pub fn close(open: Open, outputs: &[Tensor]) -> Closed {
         let trace = open.trace.clone();
         drop(open);
@@ -282,7 +282,7 @@ impl Trace {
     }
 }
 
-/// Makes inputs of all tensors that a graph holds; numbers stay where they are.
+/// Turns all constant tensors of a graph into inputs; numbers stay.
 fn capture(graph: &mut Graph) -> Vec<Tensor> {
     let mut captured: Vec<(Tensor, ValueId)> = Vec::new();
     let mut nodes = std::mem::take(&mut graph.nodes);
@@ -311,14 +311,14 @@ fn capture(graph: &mut Graph) -> Vec<Tensor> {
     captured.into_iter().map(|(t, _)| t).collect()
 }
 
-/// Runs `f` inside a named module: nodes recorded meanwhile bear its path, and errors name it.
+/// Runs `f` inside a named module: recorded nodes carry its path, and errors mention it.
 pub fn scope<R>(name: &str, f: impl FnOnce() -> Result<R>) -> Result<R> {
     SCOPE.with_borrow_mut(|s| s.push(name.to_string()));
     let result = f();
     let path = SCOPE.with_borrow(|s| s.join("."));
     SCOPE.with_borrow_mut(|s| s.pop());
     result.map_err(|e| {
-        // Only the innermost module is named: the path holds the outer ones.
+        // Only the innermost module is mentioned: its path includes the outer ones.
         if e.notes().iter().any(|n| n.starts_with("in ")) {
             e
         } else {
@@ -348,7 +348,7 @@ fn current_scope(graph: &mut Graph) -> ScopeId {
     })
 }
 
-/// Traces `f` on inputs of these specs, without values.
+/// Traces `f` abstractly on inputs of these specs.
 pub fn trace(specs: &[Spec], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Result<Closed> {
     let open = Trace::open(false);
     let inputs: Vec<Tensor> = specs
@@ -360,8 +360,8 @@ pub fn trace(specs: &[Spec], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -
 }
 
 impl Op {
-    /// Whether a trace with values records the ops that it is made of instead of itself.
-    fn opens_under_grad(&self) -> bool {
+    /// Whether a trace with values records the op's expansion instead of the op.
+    fn expands_under_grad(&self) -> bool {
         match self {
             Op::Call(_) => !self.has_rule(),
             Op::Custom(c) => !(c.0.has_vjp() || c.0.has_jvp()),

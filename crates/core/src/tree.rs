@@ -1,6 +1,6 @@
-//! Values that hold tensors at named places.
+//! Trees (pytrees): values that contain tensors at named paths.
 //!
-//! Owns paths, roles of leaves and the walks over them. `#[derive(Tree)]` writes the two walks for structs and enums.
+//! Owns paths, roles of leaves and traversal. `#[derive(Tree)]` implements the traversal for structs and enums.
 
 use crate::error::Result;
 pub use crate::graph::Role;
@@ -9,12 +9,12 @@ use crate::{bail, ensure};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Where a leaf stands: names from the outside in.
+/// The path of a leaf: names from the root inwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Path(Vec<String>);
 
 impl Path {
-    /// Runs `f` one name further in.
+    /// Runs `f` with one more name on the path.
     pub fn within<R>(&mut self, name: impl ToString, f: impl FnOnce(&mut Self) -> R) -> R {
         self.0.push(name.to_string());
         let out = f(self);
@@ -34,11 +34,11 @@ impl fmt::Display for Path {
     }
 }
 
-/// A value that holds tensors at named places; both walks go through them in the same order.
+/// A value that contains tensors at named paths. Both traversals visit the leaves in the same order.
 pub trait Tree {
-    /// Shows every leaf.
+    /// Visits every leaf.
     fn visit(&self, at: &mut Path, f: &mut dyn FnMut(&Path, Role, &Tensor));
-    /// Shows every leaf, to be replaced.
+    /// Visits every leaf mutably.
     fn visit_mut(&mut self, at: &mut Path, f: &mut dyn FnMut(&Path, Role, &mut Tensor));
 }
 
@@ -51,7 +51,7 @@ impl Tree for Tensor {
     }
 }
 
-/// A leaf that is kept but not trained: running statistics.
+/// A leaf that is saved but not trained, such as running statistics.
 #[derive(Clone, Debug)]
 pub struct State(pub Tensor);
 
@@ -147,7 +147,7 @@ macro_rules! tuples {
 }
 tuples! { (A 0) (A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) (A 0, B 1, C 2, D 3, E 4) (A 0, B 1, C 2, D 3, E 4, F 5) }
 
-/// Every leaf with its path and role, in order.
+/// All leaves with path and role, in order.
 pub fn entries(tree: &(impl Tree + ?Sized)) -> Vec<(String, Role, Tensor)> {
     let mut out = Vec::new();
     tree.visit(&mut Path::default(), &mut |at, role, x| {
@@ -156,14 +156,14 @@ pub fn entries(tree: &(impl Tree + ?Sized)) -> Vec<(String, Role, Tensor)> {
     out
 }
 
-/// Every leaf, in order.
+/// All leaves, in order.
 pub fn leaves(tree: &(impl Tree + ?Sized)) -> Vec<Tensor> {
     let mut out = Vec::new();
     tree.visit(&mut Path::default(), &mut |_, _, x| out.push(x.clone()));
     out
 }
 
-/// Every path, in order.
+/// All paths, in order.
 pub fn paths(tree: &(impl Tree + ?Sized)) -> Vec<String> {
     let mut out = Vec::new();
     tree.visit(&mut Path::default(), &mut |at, _, _| {
@@ -172,13 +172,13 @@ pub fn paths(tree: &(impl Tree + ?Sized)) -> Vec<String> {
     out
 }
 
-/// Puts other leaves into the same structure; an error where their number differs.
+/// Replaces the leaves of a tree; an error if their number differs.
 pub fn replace(tree: &mut (impl Tree + ?Sized), leaves: &[Tensor]) -> Result<()> {
     let count = self::leaves(tree).len();
     ensure!(
         count == leaves.len(),
         Value,
-        "tree: {} leaves for a structure of {count}",
+        "tree: expected {count} leaves, got {}",
         leaves.len()
     );
     let mut next = leaves.iter();
@@ -190,14 +190,14 @@ pub fn replace(tree: &mut (impl Tree + ?Sized), leaves: &[Tensor]) -> Result<()>
     Ok(())
 }
 
-/// The same structure with other leaves.
+/// A tree of the same structure with other leaves.
 pub fn with_leaves<T: Tree + Clone>(tree: &T, leaves: &[Tensor]) -> Result<T> {
     let mut out = tree.clone();
     replace(&mut out, leaves)?;
     Ok(out)
 }
 
-/// The same structure with each leaf replaced by what `f` makes of it; an error names the leaf's path.
+/// Maps each leaf; an error names the leaf's path.
 pub fn map<T: Tree + Clone>(tree: &T, mut f: impl FnMut(&Tensor) -> Result<Tensor>) -> Result<T> {
     let mut out = tree.clone();
     let mut failed = None;
@@ -213,7 +213,7 @@ pub fn map<T: Tree + Clone>(tree: &T, mut f: impl FnMut(&Tensor) -> Result<Tenso
     failed.map_or(Ok(out), Err)
 }
 
-/// The same structure from leaves of two trees side by side; an error where they differ in structure.
+/// Maps pairs of leaves of two trees; an error if their structures differ.
 pub fn map2<T: Tree + Clone>(
     a: &T,
     b: &T,
@@ -226,7 +226,7 @@ pub fn map2<T: Tree + Clone>(
             Some((x, y)) => bail!(Value, "tree: structures differ at `{x}` and `{y}`"),
             None => bail!(
                 Value,
-                "tree: structures of {} and {} leaves",
+                "tree: expected structures with equally many leaves, got {} and {}",
                 left.len(),
                 right.len()
             ),

@@ -1,5 +1,5 @@
-//! Properties of random programs: their derivatives are those of differences, both modes are each other's transpose,
-//! second derivatives are symmetric, and a program traced, printed and read back computes the same.
+//! Properties of random programs: derivatives agree with finite differences, both modes are transposes of each other,
+//! second derivatives are symmetric, and a program that is traced, printed and parsed computes the same.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -11,10 +11,10 @@ use clematis_core::{DType, Result, Shape, Spec, Tensor};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-// Links the engine in.
+// Links the engine.
 use clematis_native as _;
 
-/// One step of a program: what is done, to which values, and a choice of axis or the like.
+/// One step of a program: an op, its operands, and a choice of axis or the like.
 #[derive(Clone, Debug)]
 struct Step {
     kind: u8,
@@ -23,7 +23,7 @@ struct Step {
     choice: u8,
 }
 
-/// A program: shapes of its inputs, and steps over all values so far.
+/// A program: the shapes of its inputs, and steps over all earlier values.
 #[derive(Clone, Debug)]
 struct Program {
     shapes: Vec<Vec<usize>>,
@@ -45,16 +45,16 @@ fn program() -> impl Strategy<Value = Program> {
 }
 
 const KINDS: u8 = 24;
-/// Values beyond this size are not made: products of many axes grow fast.
+/// Maximum size of a value: outer products grow fast.
 const LARGEST: usize = 200;
 
 impl Program {
-    /// A value of the last step and one of each input, so that everything is differentiated.
+    /// Combines the last value with one of each input, so that everything is differentiated.
     fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let mut values = inputs.to_vec();
         for step in &self.steps {
             let (x, y) = (step.x.get(&values).clone(), step.y.get(&values).clone());
-            // Steps that do not fit their operands are left out.
+            // Steps that do not match their operands are skipped.
             if let Some(new) = step.run(&x, &y)?
                 && new.shape().count() <= LARGEST
             {
@@ -74,7 +74,7 @@ impl Program {
 }
 
 impl Step {
-    /// Smooth steps only, tame ones: values stay small, so that differences keep their digits.
+    /// Smooth steps with bounded values, so that finite differences keep their precision.
     fn run(&self, x: &Tensor, y: &Tensor) -> Result<Option<Tensor>> {
         let rank = x.rank();
         let axis = (rank > 0).then(|| i64::from(self.choice) % rank.max(1) as i64);
@@ -150,7 +150,7 @@ impl Step {
     }
 }
 
-/// Numbers that a program and a word determine.
+/// Numbers determined by a program and a word.
 fn draw(shapes: &[Vec<usize>], word: u64) -> Vec<Tensor> {
     let mut state = word;
     let mut next = || {
@@ -230,13 +230,13 @@ proptest! {
         let (_, ha) = jvp(gradient, &x, &a).unwrap();
         let (_, hb) = jvp(gradient, &x, &b).unwrap();
         near(pairing(&ha, &b), pairing(&hb, &a), 1e-9)?;
-        // And reverse over reverse is the same as forward over reverse.
+        // Reverse over reverse must equal forward over reverse.
         let (_, pull) = vjp(gradient, &x).unwrap();
         near(pairing(&pull.call(&a).unwrap(), &b), pairing(&ha, &b), 1e-9)?;
     }
 
     #[test]
-    fn a_program_traced_printed_and_read_back_computes_the_same(p in program(), seed in any::<u64>()) {
+    fn traced_programs_round_trip_through_text(p in program(), seed in any::<u64>()) {
         let x = draw(&p.shapes, seed);
         let specs: Vec<Spec> = x.iter().map(|x| x.spec().clone()).collect();
         let closed = trace(&specs, |x| p.run(x)).unwrap();

@@ -1,4 +1,4 @@
-//! Bad input gets an error of the right kind that names the op and both values; nothing panics.
+//! Invalid input gives an error of the right kind that names the op and both values; nothing panics.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // every line of a test may fail it
 
@@ -27,7 +27,7 @@ fn fails<T>(result: Result<T>, kind: Kind, parts: &[&str]) {
 }
 
 #[test]
-fn shapes_that_do_not_fit() {
+fn mismatched_shapes() {
     let (a, b) = (f32s(&[2, 3]), f32s(&[4, 5]));
     fails((&a + &b).done(), Kind::Shape, &["add", "[2,3]", "[4,5]"]);
     fails(
@@ -86,7 +86,7 @@ fn shapes_that_do_not_fit() {
 }
 
 #[test]
-fn dtypes_that_do_not_fit() {
+fn mismatched_dtypes() {
     let (x, n) = (f32s(&[2]), ops::zeros([2usize], DType::I32).done().unwrap());
     let z = ops::zeros([2usize], DType::C64).done().unwrap();
     fails((&x & &x).done(), Kind::DType, &["bitwise_and", "f32"]);
@@ -155,7 +155,7 @@ fn axes_and_indices_out_of_range() {
 }
 
 #[test]
-fn sizes_that_cannot_be() {
+fn invalid_sizes() {
     fails(ops::zeros([-1i64], DType::F32).done(), Kind::Shape, &["-1"]);
     fails(
         ops::zeros([usize::MAX, 2], DType::F32).done(),
@@ -205,7 +205,7 @@ fn sizes_that_cannot_be() {
 }
 
 #[test]
-fn reductions_of_nothing() {
+fn empty_reductions() {
     let empty = f32s(&[2, 0]);
     fails(ops::max(&empty, 1).done(), Kind::Value, &["max", "axis 1"]);
     fails(ops::min(&empty, ..).done(), Kind::Value, &["min"]);
@@ -318,7 +318,7 @@ fn division_by_integer_zero_is_defined() {
 }
 
 #[test]
-fn convolutions_that_cannot_be() {
+fn invalid_convolutions() {
     let (x, w) = (f32s(&[1, 8, 8, 3]), f32s(&[3, 3, 4, 2]));
     fails(
         ops::conv(&x, &w, &ConvOptions::new(2)).done(),
@@ -482,7 +482,7 @@ fn random_parameters_are_checked() {
 }
 
 #[test]
-fn derivatives_that_do_not_exist() {
+fn undefined_derivatives() {
     let x = f32s(&[3]);
     fails(
         autodiff::grad(|x: &Tensor| ops::exp(x))(&x),
@@ -507,7 +507,7 @@ fn derivatives_that_do_not_exist() {
 }
 
 #[test]
-fn traced_tensors_do_not_leak_and_have_no_values() {
+fn tracers_do_not_leak_and_have_no_values() {
     let mut leaked = None;
     let spec = clematis_core::Spec::of(DType::F32, [2usize]).unwrap();
     let read = clematis_core::trace::trace(&[spec], |xs| {

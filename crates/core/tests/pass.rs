@@ -1,4 +1,4 @@
-//! Passes: what each one makes of a graph, as text; that nothing changes a value; that bits which must stay do.
+//! Tests of the passes: the output of each as text, unchanged values, and preserved bits.
 
 use clematis_core::pass::{Options, PASSES};
 use clematis_core::{Graph, Result, Tensor, ops};
@@ -22,13 +22,13 @@ fn check_with(name: &str, before: &str, wanted: &str, options: Options) -> Resul
     Ok(())
 }
 
-/// A graph of one f32[2,3] input, from lines and what is returned.
+/// A graph with one f32[2,3] input, from lines and a returned value.
 fn program(lines: &str, out: &str) -> String {
     format!("graph {{\n  input %0: f32[2,3] input\n{lines}  return {out}\n}}")
 }
 
 #[test]
-fn what_changes_nothing_goes() -> Result<()> {
+fn identities_are_removed() -> Result<()> {
     for lines in [
         "  %1: f32[2,3] = mul(%0, 1.0:f32)\n",
         "  %1: f32[2,3] = div(%0, 1.0:f32)\n",
@@ -49,14 +49,14 @@ fn what_changes_nothing_goes() -> Result<()> {
         "  %1: f32[2,3] = reverse(%0) {axes=[0]}\n  %2: f32[2,3] = reverse(%1) {axes=[0]}\n",
     ] {
         let once = after("simplify", &program(lines, "%2"), Options::default())?;
-        // What became one node in the first round goes in the second.
+        // A node that the first round merged is removed in the second.
         check("simplify", &once, &program("", "%0"))?;
     }
     Ok(())
 }
 
 #[test]
-fn bits_that_must_stay_do() -> Result<()> {
+fn simplification_is_bit_exact() -> Result<()> {
     for lines in [
         "  %1: f32[2,3] = add(%0, 0.0:f32)\n",
         "  %1: f32[2,3] = mul(%0, 0.0:f32)\n",
@@ -88,7 +88,7 @@ fn bits_that_must_stay_do() -> Result<()> {
 }
 
 #[test]
-fn numbers_are_computed_once() -> Result<()> {
+fn constants_are_folded() -> Result<()> {
     let lines = "  %1: f32[] = mul(2.0:f32, 3.0:f32)\n  %2: f32[2,3] = mul(%0, %1)\n";
     let wanted = "  %1: f32[2,3] = mul(%0, 6.0:f32)\n";
     check("fold", &program(lines, "%2"), &program(wanted, "%1"))?;
@@ -99,22 +99,22 @@ fn numbers_are_computed_once() -> Result<()> {
 }
 
 #[test]
-fn arrays_of_one_number_become_numbers() -> Result<()> {
+fn constant_arrays_become_numbers() -> Result<()> {
     let lines = "  %1: f32[2,3] = full() {value=4.0, dtype=f32, shape=[2,3]}\n  %2: f32[2,3] = mul(%0, %1)\n";
     let wanted = "  %1: f32[2,3] = mul(%0, 4.0:f32)\n";
     check("simplify", &program(lines, "%2"), &program(wanted, "%1"))
 }
 
 #[test]
-fn what_is_computed_twice_is_computed_once() -> Result<()> {
+fn common_subexpressions_are_merged() -> Result<()> {
     let lines =
         "  %1: f32[2,3] = exp(%0)\n  %2: f32[2,3] = exp(%0)\n  %3: f32[2,3] = add(%1, %2)\n";
     let wanted = "  %1: f32[2,3] = exp(%0)\n  %2: f32[2,3] = add(%1, %1)\n";
-    check("common", &program(lines, "%3"), &program(wanted, "%2"))
+    check("cse", &program(lines, "%3"), &program(wanted, "%2"))
 }
 
 #[test]
-fn products_read_what_was_transposed() -> Result<()> {
+fn transposes_are_folded_into_dots() -> Result<()> {
     let dot = |x: &str, contract: usize| {
         format!(
             "dot_general({x}, %1) {{lhs_batch=[], rhs_batch=[], lhs_contract=[{contract}], rhs_contract=[0]}}"
@@ -126,11 +126,11 @@ fn products_read_what_was_transposed() -> Result<()> {
         dot("%2", 1)
     );
     let wanted = format!("{head}  %2: f32[2,5] = {}\n  return %2\n}}", dot("%0", 0));
-    check("layout", &before, &wanted)
+    check("fold_transpose", &before, &wanted)
 }
 
 #[test]
-fn a_whole_graph_keeps_its_values() -> Result<()> {
+fn optimisation_preserves_values() -> Result<()> {
     let text = program(
         "  %1: f32[2,3] = full() {value=1.0, dtype=f32, shape=[2,3]}
   %2: f32[2,3] = mul(%0, %1)
@@ -151,7 +151,7 @@ fn a_whole_graph_keeps_its_values() -> Result<()> {
     Ok(())
 }
 
-/// The formula of gelu by the hyperbolic tangent.
+/// The tanh formula of gelu.
 const GELU: &str = "  %1: f32[2,3] = mul(%0, %0)
   %2: f32[2,3] = mul(%1, %0)
   %3: f32[2,3] = mul(%2, 0.044715:f32)
@@ -164,7 +164,7 @@ const GELU: &str = "  %1: f32[2,3] = mul(%0, %0)
 ";
 
 #[test]
-fn formulas_of_composites_are_found() -> Result<()> {
+fn composite_formulas_are_recognised() -> Result<()> {
     let gelu = "  %1: f32[2,3] = gelu(%0) {approximate=true}\n";
     check("recognise", &program(GELU, "%9"), &program(gelu, "%1"))?;
     let other_way = GELU.replace("mul(%8, %7)", "mul(%7, %8)");
@@ -180,7 +180,7 @@ fn formulas_of_composites_are_found() -> Result<()> {
 }
 
 #[test]
-fn what_is_read_elsewhere_or_is_another_formula_stays() -> Result<()> {
+fn formulas_with_other_readers_are_kept() -> Result<()> {
     for (lines, out) in [
         (GELU.to_owned(), "%9, %6"),
         (GELU.replace("0.044715", "0.04"), "%9"),
@@ -192,7 +192,7 @@ fn what_is_read_elsewhere_or_is_another_formula_stays() -> Result<()> {
             true => before.replace("f32", "f16"),
             false => before,
         };
-        // Parsed and printed: numbers are as short as they can be then.
+        // Printed and parsed, because numbers are shortest then.
         let printed = Graph::parse(&before)?.prune().to_string();
         check("recognise", &before, &printed)?;
     }
@@ -200,7 +200,7 @@ fn what_is_read_elsewhere_or_is_another_formula_stays() -> Result<()> {
 }
 
 #[test]
-fn what_was_found_has_the_bits_of_its_formula() -> Result<()> {
+fn recognised_composites_are_bit_identical() -> Result<()> {
     let x: Vec<f32> = (0..6000).map(|i| (i as f32 - 3000.0) * 0.004).collect();
     let x: Tensor = ops::from_slice(&x, [1000usize, 2, 3])?;
     for (lines, out) in [
@@ -223,7 +223,7 @@ fn what_was_found_has_the_bits_of_its_formula() -> Result<()> {
     Ok(())
 }
 
-/// Formulas that a composite rounds otherwise, and that composite.
+/// Formulas with the composite that rounds differently.
 const ROUNDED: [(&str, &str, &str); 6] = [
     (
         "  %1: f32[2] = reduce_max(%0) {axes=[1]}
@@ -306,7 +306,7 @@ fn for_frameworks() -> Options {
 }
 
 #[test]
-fn frameworks_are_given_what_they_have_an_op_for() -> Result<()> {
+fn frameworks_get_fused_ops() -> Result<()> {
     let x: Tensor = ops::tensor([[0.5f32, -1.0, 2.0], [0.0, 3.0, -0.25]])?;
     for (lines, out, wanted) in ROUNDED {
         let graph = Graph::parse(&program(lines, out))?;
@@ -328,7 +328,7 @@ fn frameworks_are_given_what_they_have_an_op_for() -> Result<()> {
 }
 
 #[test]
-fn a_norm_takes_parameters_of_its_rows() -> Result<()> {
+fn norm_parameters_are_recognised() -> Result<()> {
     let scaled = |scale: &str| {
         format!(
             "graph {{
@@ -348,14 +348,14 @@ fn a_norm_takes_parameters_of_its_rows() -> Result<()> {
         found.to_string().contains("layer_norm(%0, %1, %2)"),
         "{found}"
     );
-    // One number for all elements of a row is no parameter of a norm.
+    // One number for all elements of a row is not a parameter of a norm.
     let found = Graph::parse(&scaled("2,1"))?.optimise(for_frameworks())?;
     assert_eq!(found.nodes.len(), 3, "{found}");
     Ok(())
 }
 
 #[test]
-fn parts_of_a_formula_that_are_read_elsewhere_stay() -> Result<()> {
+fn intermediates_with_other_readers_are_kept() -> Result<()> {
     for ((lines, out, _), part) in ROUNDED
         .into_iter()
         .zip(["%4", "%3", "%2", "%2", "%5", "%3"])

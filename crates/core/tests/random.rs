@@ -1,4 +1,4 @@
-//! Keys, bits and distributions: known answers, equality of ways to the same draw, and goodness of fit on fixed keys.
+//! Keys, bits and distributions: known answers, equivalent ways to draw, and goodness of fit for fixed keys.
 
 use clematis_core::op::Composite;
 use clematis_core::ops::{self, Ops};
@@ -12,9 +12,9 @@ fn floats(x: clematis_core::expr::Expr) -> Vec<f64> {
     x.done().and_then(|x| x.to_host()).expect("a draw").to_f64()
 }
 
-/// Kolmogorov–Smirnov: the largest gap between the sample's and the model's distribution function.
+/// Kolmogorov–Smirnov test: the maximum distance between the empirical and the model's distribution function.
 ///
-/// 2.2 / √n is passed by a true model but once in 8,000 keys; keys are fixed, so the test is too.
+/// A correct model exceeds 2.2 / √n for one in 8,000 keys; keys are fixed, so the test is deterministic.
 #[track_caller]
 fn fits(name: &str, mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) {
     sample.sort_by(f64::total_cmp);
@@ -34,7 +34,7 @@ fn fits(name: &str, mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) {
     );
 }
 
-/// Pearson's chi-square against expected counts, with a bound at about 4.5 standard deviations.
+/// Pearson's chi-square test against expected counts, with a bound at about 4.5 standard deviations.
 #[track_caller]
 fn counts_fit(name: &str, counts: &[f64], expected: &[f64]) {
     let chi: f64 = counts
@@ -75,7 +75,7 @@ fn gamma_cdf(a: f64, x: f64) -> f64 {
     1.0 - front / (x + 1.0 - a - f)
 }
 
-/// By Simpson's rule after a substitution that removes both singular ends.
+/// By Simpson's rule after a substitution that removes the singularities at both ends.
 fn beta_cdf(a: f64, b: f64, x: f64) -> f64 {
     let log_beta = libm::lgamma(a) + libm::lgamma(b) - libm::lgamma(a + b);
     let top = x.sqrt().asin();
@@ -100,7 +100,7 @@ fn beta_cdf(a: f64, b: f64, x: f64) -> f64 {
 }
 
 #[test]
-fn bits_are_the_known_ones_and_do_not_depend_on_the_way() -> Result<()> {
+fn bits_match_known_answers() -> Result<()> {
     let key = Key::new(0x1319_8a2e_0370_7344);
     let words = key.bits(DType::U32, [5usize]).done()?.to_vec::<u32>()?;
     let block = |i: u32| clematis_core::ops::bits::threefry([0x1319_8a2e, 0x0370_7344], [0, i]);
@@ -120,7 +120,7 @@ fn bits_are_the_known_ones_and_do_not_depend_on_the_way() -> Result<()> {
         key.bits(DType::U8, [1usize]).done()?.to_vec::<u8>()?,
         [words[0] as u8]
     );
-    // The engine's kernel and the expansion into plain ops are the same draw.
+    // The engine's kernel and the expansion give the same draw.
     for dtype in [DType::U8, DType::U16, DType::U32, DType::U64] {
         let op: Op = Composite::RandomBits {
             dtype,
@@ -136,7 +136,7 @@ fn bits_are_the_known_ones_and_do_not_depend_on_the_way() -> Result<()> {
 }
 
 #[test]
-fn keys_split_alike_as_numbers_and_as_tensors() -> Result<()> {
+fn keys_split_equally_as_numbers_and_as_tensors() -> Result<()> {
     let plain = Key::new(42);
     let traced = Key::from_tensor(plain.words());
     let words = |k: &Key| k.words().done().unwrap().to_vec::<u32>().unwrap();
@@ -151,7 +151,7 @@ fn keys_split_alike_as_numbers_and_as_tensors() -> Result<()> {
     );
     let many: std::collections::BTreeSet<_> = plain.split_n(1000).iter().map(words).collect();
     assert_eq!(many.len(), 1000);
-    // Seed 0 is a seed, and near seeds are unrelated.
+    // Seed 0 is valid, and adjacent seeds are unrelated.
     let draw = |seed| {
         floats(random::uniform(
             &Key::new(seed),
@@ -289,7 +289,7 @@ fn discrete_distributions_fit() -> Result<()> {
     );
     for (i, rate) in [0.5f64, 4.0, 30.0, 400.0].into_iter().enumerate() {
         let x = floats(random::poisson(&key(4 + i as u64), [N], rate, DType::F64));
-        // Bins of equal width around the mean; the ends are one bin each.
+        // Bins of equal width around the mean; each tail is one bin.
         let (low, width) = (
             (rate - 3.0 * rate.sqrt()).max(0.0).floor(),
             (rate.sqrt() / 4.0).ceil(),
@@ -369,12 +369,12 @@ fn dropout_keeps_the_mean_and_both_ends_are_exact() -> Result<()> {
 fn gradients_reach_the_parameters_of_reparameterised_draws() -> Result<()> {
     let key = Key::new(8);
     let scale = ops::tensor([2.0f64])?;
-    let slope = clematis_core::autodiff::grad(|s: &Tensor| {
+    let gradient = clematis_core::autodiff::grad(|s: &Tensor| {
         ops::sum(random::normal(&key, [5usize], 0.0, s, DType::F64), ..)
     });
     let z: f64 = floats(random::normal(&key, [5usize], 0.0, 1.0, DType::F64))
         .iter()
         .sum();
-    assert!((slope(&scale)?.to_vec::<f64>()?[0] - z).abs() < 1e-12);
+    assert!((gradient(&scale)?.to_vec::<f64>()?[0] - z).abs() < 1e-12);
     Ok(())
 }

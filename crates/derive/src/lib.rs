@@ -1,6 +1,6 @@
-//! `#[derive(Tree)]`: every field of a structure is a place where tensors may be found.
+//! `#[derive(Tree)]`: implements `Tree` for structs and enums.
 //!
-//! Owns the expansion and its messages; what a tree is, the trait in the core says.
+//! Owns the expansion and its error messages; the trait is defined in the core.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -10,14 +10,14 @@ use syn::{Data, DeriveInput, Error, Field, Fields, LitStr, Member, Path, Result}
 #[cfg(test)]
 mod tests;
 
-/// Makes a struct or an enum a tree: its fields are visited in order, each under its own name.
+/// Implements `Tree` for a struct or an enum: fields are visited in order, each under its own name.
 ///
-/// - Tuple fields are named by their index; an enum visits the fields of the variant at hand.
-/// - `#[tree(skip)]` on a field leaves it out: it is structure, not a tree.
-/// - `#[tree(rename = "w")]` on a field gives its place another name.
-/// - `tree` and `Tensor` are found in `clematis_core` or `clematis`, whichever the crate depends on; `#[tree(crate = "path")]` on
-///   the type names another place.
-/// - A type parameter that a visited field mentions must be a tree itself.
+/// - Tuple fields are named by their index; an enum visits the fields of the current variant.
+/// - `#[tree(skip)]` on a field excludes it: it is part of the structure, not a tree.
+/// - `#[tree(rename = "w")]` on a field changes its name in paths.
+/// - `tree` and `Tensor` are resolved in `clematis_core` or `clematis`, whichever the crate depends on; `#[tree(crate
+///   = "path")]` on the type sets another path.
+/// - The type of a visited field that mentions a type parameter must implement `Tree`.
 ///
 /// ```
 /// use clematis_core::{Tensor, tree};
@@ -96,7 +96,7 @@ fn method(root: &Path, variants: &[Variant], name: syn::Ident, by: TokenStream) 
         });
         quote!(#pattern { #(#bindings)* .. } => { #(#visits)* })
     });
-    // A reference to an enum without variants cannot be matched by no arms; the place behind it can.
+    // A reference to an enum without variants cannot be matched with no arms; the value behind it can.
     let subject = if variants.is_empty() {
         quote!(*self)
     } else {

@@ -1,4 +1,4 @@
-//! The expansion as text, and its messages. `tests/derive.rs` runs the expansion.
+//! The expansion as text, and its error messages. `tests/derive.rs` runs the expansion.
 
 use super::expand;
 
@@ -12,7 +12,7 @@ fn message(source: &str) -> String {
     expand(tokens).expect_err("is refused").to_string()
 }
 
-/// Spacing is the printer's affair, so it is left out of the comparison.
+/// Whitespace depends on the printer, so it is ignored.
 fn assert_has(text: &str, wanted: &str) {
     let bare = |text: &str| text.split_whitespace().collect::<String>();
     assert!(

@@ -1,4 +1,4 @@
-//! The derive at work, against a miniature of the core's trait.
+//! Runs the derive against a miniature of the core's trait.
 #![allow(missing_docs)]
 
 use clematis_derive::Tree;
@@ -53,7 +53,7 @@ pub mod tree {
 struct Linear {
     #[tree(rename = "w")]
     weight: Tensor,
-    // Named as the expansion's own variables are, to see that they are kept apart.
+    // Named like the expansion's own variables, to check hygiene.
     at: Tensor,
     f: Tensor,
     #[tree(skip)]

@@ -1,26 +1,26 @@
-//! How frameworks speak: one plain Python file each, of functions named after the ops.
+//! The dialects: how each framework implements the ops, as one plain Python file of functions named after the ops.
 //!
-//! Owns the files as text. It does not run them: the bridge does, and printers of source read them.
+//! Owns the files as text. It does not run them: the bridge does, and the source exporters read them.
 
-/// One Python file of a dialect.
+/// A Python file of a dialect.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
-    /// The module's name, without its package.
+    /// The module name, without its package.
     pub name: &'static str,
-    /// Its text.
+    /// The source text.
     pub text: &'static str,
 }
 
-/// How one framework says the ops.
+/// The dialect of one framework.
 #[derive(Clone, Copy, Debug)]
 pub struct Dialect {
-    /// The backend's name.
+    /// The name of the backend.
     pub name: &'static str,
-    /// The Python package that must be there.
+    /// The Python package that must be installed.
     pub package: &'static str,
-    /// What the file of ops imports from its own kind, in the order of loading.
+    /// The modules that the file of ops imports, in loading order.
     pub parts: &'static [File],
-    /// The ops.
+    /// The file of ops.
     pub ops: File,
 }
 
@@ -33,7 +33,7 @@ macro_rules! file {
     };
 }
 
-/// Every framework, in the order of every page.
+/// All frameworks, in the order used on all pages.
 pub const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "numpy",

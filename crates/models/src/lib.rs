@@ -1,6 +1,6 @@
-//! What threads of the engine share, compiled alone: Miri runs the unit tests of these modules in seconds (`cargo xtask test
-//! --deep`), since neither kernels nor the crates they use have to be built for it. `tests/models.rs` checks their state
-//! machines in every interleaving.
+//! The engine's synchronisation primitives, compiled without the rest of the engine: Miri runs the unit tests of
+//! these modules in seconds (`cargo xtask test --deep`), since neither kernels nor their dependencies are built.
+//! `tests/models.rs` checks the state machines with loom.
 #![cfg(test)]
 #![allow(dead_code)] // the engine uses the rest
 
@@ -12,7 +12,7 @@ mod parallel;
 #[path = "../../native/src/pool.rs"]
 mod pool;
 
-/// What the modules use of the engine's instructions.
+/// The SIMD functions that the modules use.
 mod simd {
     pub(crate) fn prefetch_range_written<T>(_: *const T, _: std::ops::Range<usize>) {}
 }

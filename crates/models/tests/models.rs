@@ -1,4 +1,4 @@
-//! Every interleaving of the state machines that threads of the engine share, as far as a few preemptions go.
+//! Model-checks the engine's synchronisation primitives with loom: all interleavings up to a few preemptions.
 #![cfg(not(miri))]
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, dead_code)]
 
@@ -6,7 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// The primitives that the modules name, here those of the model checker.
+/// The primitives that the modules use, here those of loom.
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
     pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
@@ -30,7 +30,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// A job: the gate, and what its owner writes and those inside read.
+/// A job: the gate, and the data that its owner writes and workers read.
 #[derive(Default)]
 struct Job {
     gate: Gate,
@@ -42,11 +42,11 @@ impl Job {
         if !self.gate.claim() {
             return false;
         }
-        // SAFETY: nobody is inside yet; the checker fails where a read and a write may meet.
+        // SAFETY: no worker is inside yet; loom fails if a read and a write can overlap.
         self.work.with_mut(|at| unsafe { *at = work });
         self.gate.open(1);
         self.gate.close(thread::yield_now);
-        // SAFETY: everybody has left.
+        // SAFETY: all workers have left.
         self.work.with_mut(|at| unsafe { *at = 0 });
         self.gate.release();
         true
@@ -101,7 +101,7 @@ fn a_sleeper_is_woken_whenever_it_fell_asleep() {
         };
         assert!(gate.claim());
         gate.open(1);
-        // Without a wake-up that is lost, all threads end.
+        // All threads end if no wake-up is lost.
         sleeper.join().unwrap();
         gate.close(thread::yield_now);
         gate.release();
@@ -136,7 +136,7 @@ fn threads_that_compile_the_same_agree_in_the_end() {
     check(|| {
         let cache = Arc::new(sync::Mutex::new(cache::Cache::<u8, u8>::new(1)));
         let program = |cache: &sync::Mutex<cache::Cache<u8, u8>>, key: u8| {
-            // As `Jitted` does: look, make without the lock, put.
+            // As `Jitted` does: look up, compile without the lock, insert.
             if let Some(found) = cache.lock().unwrap().get(&key) {
                 return *found;
             }
@@ -151,7 +151,7 @@ fn threads_that_compile_the_same_agree_in_the_end() {
         assert_eq!(program(&cache, 1), 2);
         assert_eq!(other.join().unwrap(), (2, 3));
         let stats = cache.lock().unwrap().stats();
-        assert_eq!(stats.kept, 1);
-        assert!((2..=3).contains(&stats.made), "{stats:?}");
+        assert_eq!(stats.cached, 1);
+        assert!((2..=3).contains(&stats.traced), "{stats:?}");
     });
 }

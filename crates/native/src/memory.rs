@@ -114,7 +114,7 @@ pub fn memory_used() -> usize {
 
 /// An error where so many bytes more cannot be held at once, for programs that know beforehand what they take.
 pub fn check_room(what: &str, bytes: usize) -> Result<()> {
-    clematis_core::limit::check_room(what, bytes)
+    clematis_core::limit::check_available(what, bytes)
         .map_err(|e| e.note("take smaller batches, or raise the limit"))
 }
 
@@ -150,7 +150,7 @@ pub fn alloc(op: &str, spec: &Spec) -> Result<Bytes> {
     let bytes = spec.bytes();
     // The only part that small ops need, and the only part worth inlining.
     match take_small(bytes.div_ceil(LINE)) {
-        Some(block) => Ok(Bytes::from_lines(block, bytes).with_home(recycle)),
+        Some(block) => Ok(Bytes::from_lines(block, bytes).with_recycler(recycle)),
         None => alloc_more(op, spec),
     }
 }
@@ -270,7 +270,7 @@ fn alloc_more(op: &str, spec: &Spec) -> Result<Bytes> {
     // Let go of the shelf before `fresh`, which may want to clear it.
     let kept = shelf().take(size);
     match kept {
-        Some(block) => Ok(Bytes::from_lines(block, bytes).with_home(recycle)),
+        Some(block) => Ok(Bytes::from_lines(block, bytes).with_recycler(recycle)),
         None => fresh(op, spec, size),
     }
 }
@@ -321,7 +321,7 @@ fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
         }
     }
     match zeroed(lines) {
-        Ok(block) => Ok(Bytes::from_lines(block, spec.bytes()).with_home(recycle)),
+        Ok(block) => Ok(Bytes::from_lines(block, spec.bytes()).with_recycler(recycle)),
         Err(()) => {
             TAKEN.give_back(bytes);
             bail!(

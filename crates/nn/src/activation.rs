@@ -1,4 +1,4 @@
-//! Activations as layers.
+//! Activation layers.
 
 use crate::functional::activation;
 use crate::init;
@@ -7,14 +7,14 @@ use crate::module::Module;
 use clematis_core::{Result, Tensor, bail, ops};
 use clematis_derive::Tree;
 
-/// A function of each element, or along one axis; it has no parameters.
+/// An activation function, elementwise or along one axis; without parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Tree)]
 pub enum Activation {
     /// `max(x, 0)`.
     Relu,
-    /// x held between 0 and 6.
+    /// x clipped to [0, 6].
     Relu6,
-    /// `elu` with the constants that keep mean and variance.
+    /// `elu` with the constants that preserve mean and variance.
     Selu,
     /// `1 / (1 + exp(-x))`.
     Sigmoid,
@@ -34,15 +34,15 @@ pub enum Activation {
     Geglu,
     /// `log(1 + exp(x))`.
     Softplus,
-    /// x times the normal distribution function of x, or its tanh approximation.
+    /// x times the normal CDF of x, or its tanh approximation.
     Gelu {
-        /// Whether it is the approximation.
+        /// Whether to use the tanh approximation.
         #[tree(skip)]
         approximate: bool,
     },
     /// x where positive, `alpha x` elsewhere.
     LeakyRelu {
-        /// The slope.
+        /// The factor for negative x.
         #[tree(skip)]
         alpha: f64,
     },
@@ -75,7 +75,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// By its name, with the usual settings.
+    /// The activation of this name, with default settings.
     pub fn named(word: &str) -> Result<Self> {
         Ok(match word {
             "relu" => Self::Relu,
@@ -97,7 +97,7 @@ impl Activation {
             "softmax" => Self::Softmax { axis: -1 },
             "log_softmax" => Self::LogSoftmax { axis: -1 },
             "identity" => Self::Identity,
-            _ => bail!(Value, "activation: none is called \"{word}\""),
+            _ => bail!(Value, "activation: unknown activation \"{word}\""),
         })
     }
 }
@@ -129,15 +129,15 @@ impl Module for Activation {
     }
 }
 
-/// x where positive, `weight x` elsewhere; the slopes are trained.
+/// Parametric ReLU: x where positive, `weight x` elsewhere; `weight` is trained.
 #[derive(Clone, Debug, Tree)]
 pub struct PRelu {
-    /// One for all, or one per channel (the last axis).
+    /// One factor for all elements, or one per channel (the last axis).
     pub weight: Tensor,
 }
 
 impl PRelu {
-    /// So many slopes of a quarter.
+    /// Initialises `channels` factors with 0.25.
     pub fn new(channels: usize) -> Result<Self> {
         positive("PRelu", &[("channels", channels)])?;
         let weight = (init::ones([channels])? * 0.25).done()?;

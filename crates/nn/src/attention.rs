@@ -1,7 +1,7 @@
-//! Attention by heads.
+//! Multi-head attention layers.
 
 use crate::dropout::Dropout;
-use crate::functional::{arrange, attention};
+use crate::functional::{attention, mask};
 use crate::linear::{Linear, positive};
 use crate::module::Module;
 use crate::stack::Stack;
@@ -9,7 +9,7 @@ use clematis_core::random::Key;
 use clematis_core::{Result, Tensor};
 use clematis_derive::Tree;
 
-/// The layers of keys and values.
+/// The projections of keys and values.
 #[derive(Clone, Debug, Tree)]
 pub struct KeysValues {
     /// Keys.
@@ -18,48 +18,48 @@ pub struct KeysValues {
     pub v: Linear,
 }
 
-/// The layer of the result, and dropout behind it.
+/// The output projection, followed by dropout.
 #[derive(Clone, Debug, Tree)]
 pub struct Out {
-    /// One linear layer, at the place that it has in Python.
+    /// One linear layer, in a stack so that its path is the same as in Python.
     pub submodules: Stack<Linear>,
-    /// Behind it.
+    /// Dropout of the output.
     #[tree(skip)]
     pub dropout: Dropout,
 }
 
-/// Each place of the inputs looks at all places of the context, or of the inputs themselves.
+/// Multi-head attention of the inputs to a context, or to themselves.
 #[derive(Clone, Debug, Tree)]
 pub struct MultiHeadAttention {
-    /// Queries.
+    /// The projection of queries.
     pub to_q: Linear,
-    /// Keys and values.
+    /// The projections of keys and values.
     pub to_kv: KeysValues,
-    /// The result.
+    /// The output projection.
     pub to_out: Out,
-    /// How many heads.
+    /// Number of heads.
     #[tree(skip)]
     pub heads: usize,
-    /// What products of queries and keys are multiplied by.
+    /// Scale of the scores, the dot products of queries and keys.
     #[tree(skip)]
     pub scale: f64,
 }
 
-/// What is looked at.
+/// Optional arguments of [`MultiHeadAttention::forward_with`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Looking<'a> {
-    /// Another sequence; the inputs themselves without one.
+pub struct AttentionArgs<'a> {
+    /// The sequence to attend to; `None` for self-attention.
     pub context: Option<&'a Tensor>,
-    /// Nothing is looked at where it is 0.
+    /// Positions where it is 0 are masked out.
     pub mask: Option<&'a Tensor>,
-    /// Whether a place sees nothing behind it.
+    /// Whether a position attends only to itself and earlier positions.
     pub causal: bool,
-    /// The key of dropout; without one, as in evaluation, nothing is dropped.
+    /// The key of dropout; without one (in evaluation) nothing is dropped.
     pub key: Option<&'a Key>,
 }
 
 impl MultiHeadAttention {
-    /// Inputs of a width, a context of another, heads of a third.
+    /// Initialises the projections for the given widths of inputs, context and heads.
     pub fn new(
         query_dim: usize,
         context_dim: usize,
@@ -89,11 +89,11 @@ impl MultiHeadAttention {
         })
     }
 
-    /// With another sequence, a mask, dropout.
-    pub fn look(&self, x: &Tensor, at: Looking<'_>) -> Result<Tensor> {
+    /// Attention with a context, a mask or dropout.
+    pub fn forward_with(&self, x: &Tensor, at: AttentionArgs<'_>) -> Result<Tensor> {
         let context = at.context.unwrap_or(x);
         let open = match at.causal {
-            true => Some(arrange::causal_mask(x, context, at.mask).done()?),
+            true => Some(mask::causal_mask(x, context, at.mask).done()?),
             false => at.mask.cloned(),
         };
         let q = self.to_q.forward(x)?;
@@ -113,6 +113,6 @@ impl MultiHeadAttention {
 
 impl Module for MultiHeadAttention {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.look(x, Looking::default())
+        self.forward_with(x, AttentionArgs::default())
     }
 }

@@ -1,23 +1,23 @@
-//! Trees of tensors in files.
+//! Checkpoints: saves and loads trees of tensors.
 //!
-//! A checkpoint is a safetensors file: tensors by their paths (`layers.v0.w`), and metadata with the version of the
-//! format, the version of Clematis, the structure of the nest and two checksums. It is written to a temporary file in
-//! the same folder, synced and renamed, so that a file of the wanted name is always whole. Nothing in it is ever run.
+//! A checkpoint is a safetensors file: tensors by path (`layers.v0.w`), and metadata with the format version, the
+//! version of Clematis, the tree structure and two checksums. It is written to a temporary file in the same folder,
+//! synced and renamed, so that a file with the final name is always complete. Loading never executes code.
 //!
-//! The format is read and written here rather than by the crate `safetensors`, which the tests compare with: that one
-//! wants the whole file in memory beside the tensors, takes eighteen times a header's size to read one, accepts a name that
-//! stands twice, puts metadata down in a random order, and does not sync.
+//! The format is implemented here instead of by the crate `safetensors`, which serves as reference in tests. That
+//! crate needs the whole file in memory besides the tensors, uses eighteen times a header's size to read one, accepts
+//! duplicate names, writes metadata in random order, and does not sync.
 
-mod sum;
-mod nest;
-mod claim;
+mod checksum;
+mod structure;
+mod raw_header;
 mod header;
-mod draft;
+mod header_writer;
 mod write;
 mod read;
 
-pub use nest::{DEPTH, Key, Nest};
 pub use read::Reader;
+pub use structure::{DEPTH, Key, Structure};
 
 use clematis_core::tree::{self, Path as TreePath, Tree};
 use clematis_core::{Error, Kind, Result, Spec, Tensor, backend};
@@ -25,12 +25,12 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 
-/// What a file and a tree do not have in common, at one path.
+/// A difference between a file and a tree, at one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where.
+    /// The path.
     pub path: String,
-    /// What the tree has there and what the file has.
+    /// What the tree has at the path, and what the file has.
     pub what: String,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Difference {
 }
 
 impl Difference {
-    /// At a path, the tree has one thing and the file another, or nothing.
+    /// A difference at a path; `None` if one side has nothing there.
     pub fn new(path: impl Into<String>, tree: Option<&str>, file: Option<&str>) -> Self {
         let what = match (tree, file) {
             (Some(tree), Some(file)) => format!("{tree} in the tree, {file} in the file"),
@@ -55,7 +55,7 @@ impl Difference {
         }
     }
 
-    /// Two leaves of the tree, or of the file, that no name tells apart.
+    /// A path that occurs twice in the tree or in the file.
     pub fn twice(path: impl Into<String>, side: &str) -> Self {
         Difference {
             path: path.into(),
@@ -63,7 +63,7 @@ impl Difference {
         }
     }
 
-    /// Every difference in one error.
+    /// Combines all differences into one error.
     pub fn error(path: &Path, all: &[Difference]) -> Error {
         let places = if all.len() == 1 { "place" } else { "places" };
         let mut message = format!(
@@ -78,16 +78,16 @@ impl Difference {
     }
 }
 
-/// What a file holds, with its tensors on the current backend.
+/// The contents of a checkpoint, with tensors on the current backend.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     /// The tensors by path, in the order of the structure.
     pub tensors: Vec<(String, Tensor)>,
-    /// How they nest, with the plain values between them.
-    pub structure: Nest,
+    /// The tree structure, with the plain values in it.
+    pub structure: Structure,
 }
 
-/// Writes a tree.
+/// Saves a tree.
 pub fn save(path: impl AsRef<Path>, tree: &(impl Tree + ?Sized)) -> Result<()> {
     let pairs: Vec<_> = tree::entries(tree)
         .into_iter()
@@ -96,22 +96,22 @@ pub fn save(path: impl AsRef<Path>, tree: &(impl Tree + ?Sized)) -> Result<()> {
     save_pairs(path, &pairs)
 }
 
-/// Writes tensors by name; a dot in a name is a level of nesting.
+/// Saves tensors by name; a dot in a name separates levels of the tree.
 pub fn save_pairs(path: impl AsRef<Path>, pairs: &[(String, Tensor)]) -> Result<()> {
-    let structure = Nest::from_paths(pairs.iter().map(|(name, _)| name.as_str()));
-    save_nest(path, &structure, pairs)
+    let structure = Structure::from_paths(pairs.iter().map(|(name, _)| name.as_str()));
+    save_structure(path, &structure, pairs)
 }
 
-/// Writes tensors with the structure that they stand in, whose leaves they are.
-pub fn save_nest(
+/// Saves tensors with their tree structure; the tensors are its leaves.
+pub fn save_structure(
     path: impl AsRef<Path>,
-    structure: &Nest,
+    structure: &Structure,
     pairs: &[(String, Tensor)],
 ) -> Result<()> {
     write::write(path.as_ref(), structure, pairs)
 }
 
-/// Reads a file, its tensors onto the current backend.
+/// Loads a checkpoint, with tensors on the current backend.
 pub fn load(path: impl AsRef<Path>) -> Result<Checkpoint> {
     let mut file = Reader::open(path.as_ref())?;
     let mut found: HashMap<String, Tensor> = HashMap::new();
@@ -128,10 +128,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<Checkpoint> {
     Ok(Checkpoint { tensors, structure })
 }
 
-/// Reads a file into a tree: names, shapes and element types must be the same.
+/// Loads a checkpoint into a tree: names, shapes and dtypes must match.
 ///
-/// Every difference is listed in one error, and the tree is then as it was. Unless `strict`, what differs is left as it
-/// is and returned. Each tensor goes to the backend of the one that it replaces.
+/// One error lists all differences, and the tree is unchanged. Without `strict`, leaves that differ are skipped and
+/// returned. Each tensor is placed on the backend of the one that it replaces.
 pub fn load_into(
     path: impl AsRef<Path>,
     tree: &mut (impl Tree + ?Sized),
@@ -152,7 +152,7 @@ pub fn load_into(
     let mut new: HashMap<String, Tensor> = HashMap::new();
     for (name, host) in file.read(|name| homes.contains_key(name) && !skipped.contains(name))? {
         let x = match homes.get(name.as_str()).and_then(|x| x.backend()) {
-            Some(home) => backend::with(home, || clematis_core::ops::from_host(host))?,
+            Some(backend) => backend::with(backend, || clematis_core::ops::from_host(host))?,
             None => clematis_core::ops::from_host(host)?,
         };
         new.insert(name, x);
@@ -165,7 +165,7 @@ pub fn load_into(
     Ok(differences)
 }
 
-/// What the tensors of a tree and those of a file do not have in common.
+/// The differences between the tensors of a tree and those of a file.
 fn differences<'a>(
     tree: impl Iterator<Item = (&'a str, &'a Spec)>,
     file: &Reader,

@@ -1,6 +1,6 @@
-//! Convolutions and their transposes over one, two or three spatial axes.
+//! Convolution and transposed convolution layers in one, two and three dimensions.
 
-use crate::functional::conv::{Sliding, conv, conv_transpose, depthwise_conv2d};
+use crate::functional::conv::{ConvConfig, conv, conv_transpose, depthwise_conv2d};
 use crate::init;
 use crate::linear::positive;
 use crate::module::Module;
@@ -15,11 +15,11 @@ use clematis_derive::Tree;
 pub struct Conv<const N: usize> {
     /// `[spatial…, inputs / groups, outputs]`.
     pub w: Tensor,
-    /// As wide as the result's channels, 1 elsewhere.
+    /// `[1, …, outputs]`, in the layout of the result.
     pub b: Option<Tensor>,
     /// Strides, padding, dilation, groups, layout.
     #[tree(skip)]
-    pub sliding: Sliding,
+    pub config: ConvConfig,
 }
 
 /// The transpose of a convolution over `N` spatial axes.
@@ -27,12 +27,12 @@ pub struct Conv<const N: usize> {
 pub struct ConvTranspose<const N: usize> {
     /// `[spatial…, inputs, outputs / groups]`.
     pub w: Tensor,
-    /// As wide as the result's channels, 1 elsewhere.
+    /// `[1, …, outputs]`, in the layout of the result.
     pub b: Option<Tensor>,
     /// Strides, padding, dilation, groups, layout.
     #[tree(skip)]
-    pub sliding: Sliding,
-    /// The sizes of the result where several would do.
+    pub config: ConvConfig,
+    /// The spatial sizes of the result where several are possible.
     #[tree(skip)]
     pub output_shape: Option<Vec<i64>>,
 }
@@ -51,19 +51,19 @@ pub type Conv2dTranspose = ConvTranspose<2>;
 pub type Conv3dTranspose = ConvTranspose<3>;
 
 /// Stride 1, same padding, channels last.
-fn usual(op: &'static str, spatial: usize) -> Sliding {
-    Sliding {
+fn usual(op: &'static str, spatial: usize) -> ConvConfig {
+    ConvConfig {
         padding: Padding::Same,
-        ..Sliding::new(op, spatial)
+        ..ConvConfig::new(op, spatial)
     }
 }
 
-/// The filter and the bias: the filter ends with `inner` and `outer` channels.
+/// Initialises filter and bias; the last two axes of the filter are `inner` and `outer` channels.
 fn parameters(
     layer: &str,
     channels: [usize; 2],
     size: &[usize],
-    sliding: &Sliding,
+    config: &ConvConfig,
     ends: &[usize],
     key: &Key,
 ) -> Result<(Tensor, Tensor)> {
@@ -77,12 +77,12 @@ fn parameters(
             ("the size of the filter", field),
         ],
     )?;
-    let groups = sliding.groups.max(1);
+    let groups = config.groups.max(1);
     for (what, n) in [("input", inputs), ("output", outputs)] {
         ensure!(
             n.is_multiple_of(groups),
             Value,
-            "{layer}: {n} {what} channels do not divide into {groups} groups"
+            "{layer}: {n} {what} channels are not divisible into {groups} groups"
         );
     }
     let shape: Vec<usize> = size.iter().chain(ends).copied().collect();
@@ -90,7 +90,7 @@ fn parameters(
     let fan = |channels: usize| field.saturating_mul(channels) / groups;
     let w = init::glorot_uniform(shape, fan(inputs), fan(outputs), &w)?;
     let mut along = vec![1; size.len() + 2];
-    along[if sliding.channels_first {
+    along[if config.channels_first {
         1
     } else {
         size.len() + 1
@@ -111,27 +111,27 @@ impl<const N: usize> Conv<N> {
         Self::with(inputs, outputs, size, usual("conv", N), key)
     }
 
-    /// With all that a convolution may be told.
+    /// With a full configuration.
     pub fn with(
         inputs: usize,
         outputs: usize,
         size: [usize; N],
-        sliding: Sliding,
+        config: ConvConfig,
         key: &Key,
     ) -> Result<Self> {
-        let ends = [inputs / sliding.groups.max(1), outputs];
-        let (w, b) = parameters("Conv", [inputs, outputs], &size, &sliding, &ends, key)?;
+        let ends = [inputs / config.groups.max(1), outputs];
+        let (w, b) = parameters("Conv", [inputs, outputs], &size, &config, &ends, key)?;
         Ok(Conv {
             w,
             b: Some(b),
-            sliding,
+            config,
         })
     }
 }
 
 impl<const N: usize> Module for Conv<N> {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        biased(conv(x, &self.w, None, &self.sliding), self.b.as_ref())
+        biased(conv(x, &self.w, None, &self.config), self.b.as_ref())
     }
 }
 
@@ -141,21 +141,21 @@ impl<const N: usize> ConvTranspose<N> {
         Self::with(inputs, outputs, size, usual("conv_transpose", N), key)
     }
 
-    /// With all that a convolution may be told.
+    /// With a full configuration.
     pub fn with(
         inputs: usize,
         outputs: usize,
         size: [usize; N],
-        sliding: Sliding,
+        config: ConvConfig,
         key: &Key,
     ) -> Result<Self> {
-        let ends = [inputs, outputs / sliding.groups.max(1)];
+        let ends = [inputs, outputs / config.groups.max(1)];
         let layer = "ConvTranspose";
-        let (w, b) = parameters(layer, [inputs, outputs], &size, &sliding, &ends, key)?;
+        let (w, b) = parameters(layer, [inputs, outputs], &size, &config, &ends, key)?;
         Ok(ConvTranspose {
             w,
             b: Some(b),
-            sliding,
+            config,
             output_shape: None,
         })
     }
@@ -164,21 +164,21 @@ impl<const N: usize> ConvTranspose<N> {
 impl<const N: usize> Module for ConvTranspose<N> {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let sizes = self.output_shape.as_deref();
-        let y = conv_transpose(x, &self.w, None, sizes, &self.sliding);
+        let y = conv_transpose(x, &self.w, None, sizes, &self.config);
         biased(y, self.b.as_ref())
     }
 }
 
-/// Each channel with a filter of its own.
+/// Depthwise convolution: each channel has its own filter.
 #[derive(Clone, Debug, Tree)]
 pub struct DepthwiseConv2d {
     /// `[height, width, channels]`.
     pub w: Tensor,
-    /// As wide as the channels, 1 elsewhere.
+    /// `[1, …, channels]`, in the layout of the result.
     pub b: Option<Tensor>,
     /// Strides, padding, dilation, layout.
     #[tree(skip)]
-    pub sliding: Sliding,
+    pub config: ConvConfig,
 }
 
 impl DepthwiseConv2d {
@@ -187,11 +187,11 @@ impl DepthwiseConv2d {
         Self::with(channels, size, usual("depthwise_conv2d", 2), key)
     }
 
-    /// With all that a convolution may be told; groups are of no account.
-    pub fn with(channels: usize, size: [usize; 2], sliding: Sliding, key: &Key) -> Result<Self> {
-        let grouped = Sliding {
+    /// With a full configuration; `groups` is ignored.
+    pub fn with(channels: usize, size: [usize; 2], config: ConvConfig, key: &Key) -> Result<Self> {
+        let grouped = ConvConfig {
             groups: channels.max(1),
-            ..sliding.clone()
+            ..config.clone()
         };
         let ends = [channels];
         let layer = "DepthwiseConv2d";
@@ -199,13 +199,13 @@ impl DepthwiseConv2d {
         Ok(DepthwiseConv2d {
             w,
             b: Some(b),
-            sliding,
+            config,
         })
     }
 }
 
 impl Module for DepthwiseConv2d {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        biased(depthwise_conv2d(x, &self.w, &self.sliding), self.b.as_ref())
+        biased(depthwise_conv2d(x, &self.w, &self.config), self.b.as_ref())
     }
 }

@@ -1,13 +1,13 @@
-//! How many operations a program takes.
+//! Counts the FLOPs of a program.
 //!
-//! A multiplication and an addition count as two; moving, copying and casting count as none.
+//! A multiply-add counts as two; moves, copies and casts count as none.
 
 use clematis_core::graph::Graph;
 use clematis_core::op::{Conv, Dot, Op};
 use clematis_core::trace;
 use clematis_core::{Result, Spec};
 
-/// The operations of a program with all sizes known; a loop without an end in sight counts as one turn.
+/// The FLOPs of a program with known sizes; a loop with an unknown number of steps counts as one step.
 pub fn flops(graph: &Graph) -> Result<u64> {
     graph.nodes.iter().try_fold(0u64, |sum, node| {
         let inputs: Vec<&Spec> = node.args.iter().map(|x| graph.arg_spec(x)).collect();
@@ -81,7 +81,7 @@ fn last(specs: &[&Spec], i: usize) -> u64 {
     dim.and_then(|d| d.value()).unwrap_or(1) as u64
 }
 
-/// Over how many products each element of a result sums.
+/// The number of products that each element of a result sums.
 fn contracted(dot: &Dot, inputs: &[&Spec]) -> u64 {
     let Some(lhs) = inputs.first() else { return 0 };
     let dims = lhs.shape.dims();
@@ -94,7 +94,7 @@ fn filter_size(conv: &Conv, inputs: &[&Spec]) -> u64 {
         return 0;
     };
     let dims = filter.shape.dims();
-    // All of the filter's axes but the one of the results' features.
+    // All filter axes except the output features.
     let sizes = conv
         .rhs_layout
         .iter()
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn products_count_twice_their_sums() {
+    fn a_matmul_counts_two_flops_per_mac() {
         let matmul = of(&[&[4, 3], &[3, 5]], |x| ops::matmul(&x[0], &x[1]).done());
         assert_eq!(matmul, 120);
         let linear = of(&[&[4, 3], &[2, 3], &[2]], |x| {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_convolution_counts_its_filter_at_each_place() {
+    fn a_convolution_counts_its_filter_per_output_element() {
         let options = ops::ConvOptions::new(2);
         let count = of(&[&[1, 8, 8, 3], &[3, 3, 3, 16]], |x| {
             ops::conv(&x[0], &x[1], &options).done()

@@ -1,7 +1,7 @@
-//! Files: the one writer and the one reader of everything that puts models, arrays and pages on disk.
+//! Atomic writes and safe reads of all files: models, arrays and pages.
 //!
-//! A file that is written is whole or not there, whoever reads or kills meanwhile. Only regular files are read and replaced:
-//! pipes and devices are refused by name. What the files hold is the business of others.
+//! A written file is complete or absent, even if the process is killed. Only regular files are read and replaced:
+//! pipes and devices are rejected by name. File formats are defined elsewhere.
 
 mod kind;
 mod read;

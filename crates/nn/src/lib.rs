@@ -1,7 +1,7 @@
-//! Layers and optimisers over the core's public functions.
+//! Layers, losses and optimisers on top of the core's public functions.
 //!
-//! A layer is a plain struct of tensors with `#[derive(Tree)]`: its fields are its parameters. Nothing here looks at a
-//! backend.
+//! A layer is a plain struct of tensors with `#[derive(Tree)]`: its fields are its parameters. Nothing here depends
+//! on a backend.
 
 pub mod module;
 pub mod cost;
@@ -24,7 +24,7 @@ pub mod file;
 pub mod checkpoint;
 
 pub use activation::{Activation, PRelu};
-pub use attention::{Looking, MultiHeadAttention};
+pub use attention::{AttentionArgs, MultiHeadAttention};
 pub use conv::{
     Conv, Conv1d, Conv1dTranspose, Conv2d, Conv2dTranspose, Conv3d, Conv3dTranspose, ConvTranspose,
     DepthwiseConv2d,
@@ -37,8 +37,8 @@ pub use optim::{
     Adagrad, Adam, AdamW, Groups, JitStep, Lamb, Lars, Lion, LossScale, Optimizer, RmsProp, Sgd,
 };
 pub use pool::{AdaptivePool, AvgPool, GlobalPool, MaxPool};
-pub use recurrent::{Cell, Recurrent, RecurrentOptions, Run};
+pub use recurrent::{Cell, Recurrent, RecurrentOptions, RecurrentOutput};
 pub use schedule::Schedule;
 pub use sequential::{Flatten, Layer, Sequential};
 pub use stack::Stack;
-pub use transformer::{Sight, Transformer, TransformerLayer, TransformerOptions};
+pub use transformer::{Transformer, TransformerArgs, TransformerLayer, TransformerOptions};

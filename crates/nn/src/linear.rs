@@ -1,4 +1,4 @@
-//! Products with matrices, and rows of a table.
+//! Linear, Bilinear and Embedding layers.
 
 use crate::functional::bilinear as pairs;
 use crate::init;
@@ -7,19 +7,19 @@ use clematis_core::random::Key;
 use clematis_core::{Result, Tensor, ensure, ops};
 use clematis_derive::Tree;
 
-/// Sizes that are not 0.
+/// Checks that sizes are positive.
 pub(crate) fn positive(layer: &str, sizes: &[(&str, usize)]) -> Result<()> {
     for (name, size) in sizes {
         ensure!(
             *size > 0,
             Value,
-            "{layer}: {name} is at least 1, not {size}"
+            "{layer}: expected {name} of at least 1, got {size}"
         );
     }
     Ok(())
 }
 
-/// `y = x wᵀ + b` over the last axis.
+/// Linear layer: `y = x wᵀ + b` over the last axis.
 #[derive(Clone, Debug, Tree)]
 pub struct Linear {
     /// `[outputs, inputs]`.
@@ -29,10 +29,10 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Weights uniform after Glorot, no bias to begin with.
+    /// Glorot uniform weights, zero bias.
     pub fn new(inputs: usize, outputs: usize, key: &Key) -> Result<Self> {
         positive("Linear", &[("inputs", inputs), ("outputs", outputs)])?;
-        // The second key is the bias's, which needs none.
+        // The second key is reserved for the bias, which is zero.
         let (w, _) = key.split();
         Ok(Linear {
             w: init::glorot_uniform([outputs, inputs], inputs, outputs, &w)?,
@@ -40,7 +40,7 @@ impl Linear {
         })
     }
 
-    /// The same without a bias.
+    /// Removes the bias.
     pub fn without_bias(self) -> Self {
         Linear { b: None, ..self }
     }
@@ -52,7 +52,7 @@ impl Module for Linear {
     }
 }
 
-/// `y = x1 w x2 + b` over the last axes.
+/// Bilinear layer: `y = x1 w x2 + b` over the last axes.
 #[derive(Clone, Debug, Tree)]
 pub struct Bilinear {
     /// `[outputs, first inputs, second inputs]`.
@@ -62,7 +62,7 @@ pub struct Bilinear {
 }
 
 impl Bilinear {
-    /// Weights uniform after Glorot, no bias to begin with.
+    /// Glorot uniform weights, zero bias.
     pub fn new(first: usize, second: usize, outputs: usize, key: &Key) -> Result<Self> {
         positive(
             "Bilinear",
@@ -80,27 +80,27 @@ impl Bilinear {
         })
     }
 
-    /// Of two inputs.
+    /// Applies the layer to two inputs.
     pub fn forward(&self, x1: &Tensor, x2: &Tensor) -> Result<Tensor> {
         pairs::bilinear(x1, x2, &self.w, self.b.as_ref()).done()
     }
 }
 
-/// Rows of a table by their numbers.
+/// Embedding layer: rows of a table by index.
 #[derive(Clone, Debug, Tree)]
 pub struct Embedding {
     /// `[rows, features]`.
     pub w: Tensor,
-    /// The row that stands for nothing: it gives zeros and is not trained.
+    /// The padding index: its row gives zeros and is not trained.
     #[tree(skip)]
     pub padding: Option<i64>,
-    /// Longer rows are shortened to this.
+    /// Maximum norm: longer rows are rescaled to it.
     #[tree(skip)]
     pub max_norm: Option<f64>,
 }
 
 impl Embedding {
-    /// Rows uniform after Glorot.
+    /// Glorot uniform rows.
     pub fn new(rows: usize, features: usize, key: &Key) -> Result<Self> {
         positive("Embedding", &[("rows", rows), ("features", features)])?;
         Ok(Embedding {

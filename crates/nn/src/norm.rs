@@ -1,7 +1,7 @@
-//! Normalisations. Channels are last unless told otherwise.
+//! Normalisation layers. Channels are last by default.
 
+use crate::functional::batch_norm::{self, BatchNormOutput};
 use crate::functional::norm;
-use crate::functional::running::{self, Moved};
 use crate::init;
 use crate::linear::positive;
 use crate::module::Module;
@@ -9,15 +9,15 @@ use clematis_core::tree::State;
 use clematis_core::{Result, Shape, Tensor, ensure, ops};
 use clematis_derive::Tree;
 
-/// What keeps a division from one by 0.
+/// Default epsilon.
 const EPSILON: f64 = 1e-5;
 
-/// Normalised over the last axes, then `x weight + bias`.
+/// Layer norm over the last axes, then `x weight + bias`.
 #[derive(Clone, Debug, Tree)]
 pub struct LayerNorm {
-    /// As the last axes.
+    /// In the shape of the last axes.
     pub weight: Option<Tensor>,
-    /// As the last axes.
+    /// In the shape of the last axes.
     pub bias: Option<Tensor>,
     /// The sizes of the last axes.
     #[tree(skip)]
@@ -62,10 +62,10 @@ impl Module for LayerNorm {
     }
 }
 
-/// Divided by the root mean square over the last axes, then multiplied by `weight`.
+/// RMS norm over the last axes, times `weight`.
 #[derive(Clone, Debug, Tree)]
 pub struct RmsNorm {
-    /// As the last axes.
+    /// In the shape of the last axes.
     pub weight: Option<Tensor>,
     /// The sizes of the last axes.
     #[tree(skip)]
@@ -95,17 +95,17 @@ impl Module for RmsNorm {
     }
 }
 
-/// Normalised within groups of channels of each sample.
+/// Group norm: normalises within groups of channels of each sample.
 #[derive(Clone, Debug, Tree)]
 pub struct GroupNorm {
     /// One per channel.
     pub weight: Option<Tensor>,
     /// One per channel.
     pub bias: Option<Tensor>,
-    /// How many groups.
+    /// Number of groups.
     #[tree(skip)]
     pub groups: usize,
-    /// Whether the channels are the second axis rather than the last.
+    /// Whether the channels are axis 1 instead of the last.
     #[tree(skip)]
     pub channels_second: bool,
     /// What keeps a division from one by 0.
@@ -114,13 +114,13 @@ pub struct GroupNorm {
 }
 
 impl GroupNorm {
-    /// So many groups of so many channels.
+    /// Groups and channels, with initial weight 1 and bias 0.
     pub fn new(groups: usize, channels: usize) -> Result<Self> {
         positive("GroupNorm", &[("groups", groups), ("channels", channels)])?;
         ensure!(
             channels.is_multiple_of(groups),
             Value,
-            "GroupNorm: {channels} channels do not divide into {groups} groups"
+            "GroupNorm: {channels} channels are not divisible into {groups} groups"
         );
         Ok(GroupNorm {
             weight: Some(init::ones([channels])?),
@@ -147,14 +147,14 @@ impl Module for GroupNorm {
     }
 }
 
-/// Normalised per sample and channel.
+/// InstanceNormOutput norm: normalises per sample and channel.
 #[derive(Clone, Debug, Tree)]
 pub struct InstanceNorm {
     /// One per channel.
     pub weight: Option<Tensor>,
     /// One per channel.
     pub bias: Option<Tensor>,
-    /// Whether the channels are the second axis rather than the last.
+    /// Whether the channels are axis 1 instead of the last.
     #[tree(skip)]
     pub channels_second: bool,
     /// What keeps a division from one by 0.
@@ -163,7 +163,7 @@ pub struct InstanceNorm {
 }
 
 impl InstanceNorm {
-    /// Of so many channels.
+    /// With this many channels.
     pub fn new(channels: usize) -> Result<Self> {
         positive("InstanceNorm", &[("channels", channels)])?;
         Ok(InstanceNorm {
@@ -183,21 +183,21 @@ impl Module for InstanceNorm {
     }
 }
 
-/// Normalised per channel: `forward` by running statistics, `train` by the batch.
+/// Batch norm per channel: `forward` uses running statistics, `train` those of the batch.
 #[derive(Clone, Debug, Tree)]
 pub struct BatchNorm {
     /// One per channel.
     pub weight: Option<Tensor>,
     /// One per channel.
     pub bias: Option<Tensor>,
-    /// Kept, not trained.
+    /// Running mean; saved, not trained.
     pub running_mean: State,
-    /// Kept, not trained; unbiased.
+    /// Running variance, unbiased; saved, not trained.
     pub running_var: State,
     /// The weight of a batch in the running statistics.
     #[tree(skip)]
     pub momentum: f64,
-    /// Whether the channels are the second axis rather than the last.
+    /// Whether the channels are axis 1 instead of the last.
     #[tree(skip)]
     pub channels_second: bool,
     /// What keeps a division from one by 0.
@@ -206,7 +206,7 @@ pub struct BatchNorm {
 }
 
 impl BatchNorm {
-    /// Of so many channels.
+    /// With this many channels.
     pub fn new(channels: usize) -> Result<Self> {
         positive("BatchNorm", &[("channels", channels)])?;
         Ok(BatchNorm {
@@ -220,10 +220,10 @@ impl BatchNorm {
         })
     }
 
-    /// By the statistics of the batch. What they move the running ones to stands beside the result: inside a derivative
-    /// it is handed out with the loss, then given to `keep`.
-    pub fn train(&self, x: &Tensor) -> Result<Moved> {
-        running::batch_norm_update(
+    /// Normalises by the statistics of the batch. Returns the updated running statistics beside the result: inside a
+    /// derivative they are returned with the loss, then passed to `keep`.
+    pub fn train(&self, x: &Tensor) -> Result<BatchNormOutput> {
+        batch_norm::batch_norm_update(
             x,
             Some(&self.running_mean.0),
             Some(&self.running_var.0),
@@ -235,7 +235,7 @@ impl BatchNorm {
         )
     }
 
-    /// Takes new running statistics.
+    /// Stores new running statistics.
     pub fn keep(&mut self, mean: Tensor, variance: Tensor) {
         (self.running_mean, self.running_var) = (State(mean), State(variance));
     }

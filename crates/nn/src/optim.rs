@@ -1,7 +1,7 @@
-//! Optimisers: one formula over the leaves of a tree.
+//! Optimisers over trees of parameters.
 //!
-//! The formulas are those of `functional::step`; here are the numbers that they are used with, and the walk over a tree.
-//! Parameters and state change together or, on an error, not at all.
+//! The update formulas are in `functional::optimizer_rule`; here are the hyperparameters and the traversal of trees.
+//! Parameters and state are updated together or, on an error, not at all.
 
 mod accumulate;
 mod clip;
@@ -19,52 +19,52 @@ pub use rules::{Adagrad, Adam, AdamW, Lamb, Lars, Lion, RmsProp, Sgd};
 pub use scale::LossScale;
 pub use state::State;
 
-use crate::functional::step::{Rule, Step};
+use crate::functional::optimizer_rule::{Rule, Step};
 use crate::schedule::Schedule;
 use clematis_core::tree::{self, Path, Role, Tree};
 use clematis_core::{DType, Repr, Result, Tensor, backend, bail, ensure, ops};
 use std::collections::HashSet;
 
-/// A rule that moves parameters against their gradients.
+/// A gradient-based optimiser.
 pub trait Optimizer {
-    /// The formula with its numbers.
+    /// The update rule with its hyperparameters.
     fn rule(&self) -> Rule;
 
-    /// The learning rate by step.
+    /// The learning rate schedule.
     fn lr(&self) -> &Schedule;
 
-    /// The formula and the learning rate of one parameter.
+    /// The rule and the learning rate schedule of one parameter.
     fn of_path(&self, path: &str) -> (Rule, &Schedule) {
         let _ = path;
         (self.rule(), self.lr())
     }
 
-    /// The state before the first step.
+    /// The initial state.
     fn init(&self, params: &dyn Tree) -> Result<State> {
         self.rule().check()?;
         self.lr().check()?;
         State::zeros(self.rule(), &trained(params))
     }
 
-    /// One step.
+    /// Performs one step.
     fn step(&self, params: &mut dyn Tree, grads: &dyn Tree, state: &mut State) -> Result<()> {
         let traced = |leaf: &Trained| matches!(leaf.tensor.lowest().repr(), Repr::Traced { .. });
         ensure!(
             !self.counts() || !trained(params).iter().any(traced),
             Trace,
-            "{}: a program would keep the number of this step; use nn::JitStep, or step_by",
+            "{}: a traced program would fix the number of this step; use nn::JitStep, or step_by",
             self.rule().name()
         );
         self.step_by(params, grads, state, None)
     }
 
-    /// Whether a step depends on how many were taken before.
+    /// Whether a step depends on the number of steps taken.
     fn counts(&self) -> bool {
         let by_rule = matches!(self.rule(), Rule::Adam { .. } | Rule::Lamb { .. });
         by_rule || !matches!(self.lr(), Schedule::Constant(_))
     }
 
-    /// What the next step takes besides tensors: a row for each parameter.
+    /// The scalar inputs of the next step, one row per parameter.
     fn numbers(&self, params: &dyn Tree, state: &State) -> Result<Tensor> {
         let own = trained(params);
         let rows: Vec<f64> = own
@@ -83,12 +83,13 @@ pub trait Optimizer {
             false => ops::from_slice(&rows.iter().map(|&x| x as f32).collect::<Vec<_>>(), shape),
         };
         match own.iter().find_map(|leaf| leaf.tensor.backend()) {
-            Some(home) => backend::with(home, make),
+            Some(backend) => backend::with(backend, make),
             None => make(),
         }
     }
 
-    /// One step with what `numbers` gave, as a program takes it at each call; without, by the state's own count.
+    /// Performs one step with the result of `numbers`, as a program takes it at each call; without, by the state's
+    /// own count.
     fn step_by(
         &self,
         params: &mut dyn Tree,
@@ -99,15 +100,15 @@ pub trait Optimizer {
         let rule = self.rule();
         rule.check()?;
         self.lr().check()?;
-        let (own, slopes) = (trained(params), trained(grads));
-        alike(rule.name(), &own, &slopes)?;
+        let (own, grads) = (trained(params), trained(grads));
+        check_paths(rule.name(), &own, &grads)?;
         state.check(rule, &own)?;
         let mut next = State {
             steps: state.steps + 1,
             moments: Vec::with_capacity(own.len()),
         };
         let mut leaves = tree::leaves(params);
-        for (i, ((leaf, slope), known)) in own.iter().zip(&slopes).zip(&state.moments).enumerate() {
+        for (i, ((leaf, grad), known)) in own.iter().zip(&grads).zip(&state.moments).enumerate() {
             let row = |all: &Tensor| ops::squeeze(ops::slice_axis(all, 0, i, i + 1), 0).done();
             let row = numbers.map(row).transpose()?;
             let slots: Vec<_> = known.slots.iter().cloned().map(Some).collect();
@@ -115,7 +116,7 @@ pub trait Optimizer {
             let (moved, slots) = rule.step(Step {
                 path: &leaf.path,
                 param: &leaf.tensor,
-                grad: &slope.tensor,
+                grad: &grad.tensor,
                 slots: &slots,
                 lr: lr.at(state.steps),
                 count: next.steps,
@@ -131,7 +132,7 @@ pub trait Optimizer {
     }
 }
 
-/// A leaf that is trained, with its place among all leaves.
+/// A trained leaf, with its index among all leaves.
 struct Trained {
     place: usize,
     path: String,
@@ -149,29 +150,29 @@ fn trained(params: &dyn Tree) -> Vec<Trained> {
         .collect()
 }
 
-/// Parameters and gradients have the same paths; everything else is told by path.
-fn alike(name: &str, own: &[Trained], slopes: &[Trained]) -> Result<()> {
+/// Checks that parameters and gradients have the same paths; an error lists all differences.
+fn check_paths(name: &str, own: &[Trained], grads: &[Trained]) -> Result<()> {
     let paths =
         |all: &[Trained]| -> HashSet<String> { all.iter().map(|leaf| leaf.path.clone()).collect() };
     if own
         .iter()
         .map(|x| &x.path)
-        .eq(slopes.iter().map(|x| &x.path))
+        .eq(grads.iter().map(|x| &x.path))
     {
         return Ok(());
     }
-    let (have, given) = (paths(own), paths(slopes));
-    let mut message = format!("{name}: parameters and gradients are not made alike:");
+    let (have, given) = (paths(own), paths(grads));
+    let mut message = format!("{name}: parameters and gradients have different structures:");
     for leaf in own.iter().filter(|leaf| !given.contains(&leaf.path)) {
         message.push_str(&format!("\n  `{}` has no gradient", leaf.path));
     }
-    for leaf in slopes.iter().filter(|leaf| !have.contains(&leaf.path)) {
-        message.push_str(&format!("\n  `{}` is no parameter", leaf.path));
+    for leaf in grads.iter().filter(|leaf| !have.contains(&leaf.path)) {
+        message.push_str(&format!("\n  `{}` is not a parameter", leaf.path));
     }
     bail!(Structure, "{message}")
 }
 
-/// Other leaves for a tree, in its order.
+/// Replaces the leaves of a tree, in order.
 fn put(params: &mut dyn Tree, leaves: Vec<Tensor>) {
     let mut next = leaves.into_iter();
     params.visit_mut(&mut Path::default(), &mut |_, _, x| {

@@ -1,4 +1,4 @@
-//! Pooling as layers.
+//! Pooling layers.
 
 use crate::functional::adaptive::{self, Pool};
 use crate::functional::pool::{self, Pooling};
@@ -7,7 +7,7 @@ use clematis_core::ops::Padding;
 use clematis_core::{Axes, Result, Tensor};
 use clematis_derive::Tree;
 
-/// A window whose strides are its size, without padding, channels last.
+/// A window with strides equal to its size, no padding, channels last.
 fn window(op: &'static str, size: &[usize]) -> Pooling {
     Pooling {
         op,
@@ -20,16 +20,16 @@ fn window(op: &'static str, size: &[usize]) -> Pooling {
     }
 }
 
-/// The largest of each window.
+/// Max pooling.
 #[derive(Clone, Debug, Tree)]
 pub struct MaxPool {
-    /// How the window slides.
+    /// The configuration of the window.
     #[tree(skip)]
     pub window: Pooling,
 }
 
 impl MaxPool {
-    /// A window whose strides are its size, without padding, channels last.
+    /// A window with strides equal to its size, no padding, channels last.
     pub fn new(size: &[usize]) -> Self {
         MaxPool {
             window: window("max_pool", size),
@@ -43,10 +43,10 @@ impl Module for MaxPool {
     }
 }
 
-/// The mean of each window.
+/// Average pooling.
 #[derive(Clone, Debug, Tree)]
 pub struct AvgPool {
-    /// How the window slides.
+    /// The configuration of the window.
     #[tree(skip)]
     pub window: Pooling,
     /// Whether padding counts as zeros.
@@ -55,7 +55,7 @@ pub struct AvgPool {
 }
 
 impl AvgPool {
-    /// A window whose strides are its size, without padding, channels last.
+    /// A window with strides equal to its size, no padding, channels last.
     pub fn new(size: &[usize]) -> Self {
         AvgPool {
             window: window("avg_pool", size),
@@ -70,22 +70,22 @@ impl Module for AvgPool {
     }
 }
 
-/// Even windows, so that the spatial axes come out with given sizes.
+/// Adaptive pooling to given spatial sizes.
 #[derive(Clone, Debug, Tree)]
 pub struct AdaptivePool {
-    /// The mean or the largest.
+    /// Mean or maximum.
     #[tree(skip)]
     pub kind: Pool,
-    /// One per spatial axis; `None` leaves it as it is.
+    /// One per spatial axis; `None` keeps the size.
     #[tree(skip)]
     pub sizes: Vec<Option<usize>>,
-    /// Whether the channels stand before the spatial axes rather than behind.
+    /// Whether the channels are before the spatial axes instead of after them.
     #[tree(skip)]
     pub channels_first: bool,
 }
 
 impl AdaptivePool {
-    /// To these sizes, channels last.
+    /// Pools to these sizes, channels last.
     pub fn new(kind: Pool, sizes: &[usize]) -> Self {
         AdaptivePool {
             kind,
@@ -102,13 +102,13 @@ impl Module for AdaptivePool {
     }
 }
 
-/// All spatial axes in one.
+/// Global pooling over all spatial axes.
 #[derive(Clone, Debug, Tree)]
 pub struct GlobalPool {
-    /// The mean or the largest.
+    /// Mean or maximum.
     #[tree(skip)]
     pub kind: Pool,
-    /// Whether the channels are the second axis rather than the last.
+    /// Whether the channels are axis 1 instead of the last.
     #[tree(skip)]
     pub channels_second: bool,
 }

@@ -1,6 +1,6 @@
-//! Layers that go along time: `[batch, time, channels]` in, `[batch, time, channels]` out.
+//! Recurrent layers (LSTM, GRU, RNN): `[batch, time, channels]` to `[batch, time, channels]`.
 
-use crate::functional::{gated, recurrent};
+use crate::functional::{gru, lstm};
 use crate::init;
 use crate::linear::positive;
 use crate::stack::Stack;
@@ -8,21 +8,21 @@ use clematis_core::random::Key;
 use clematis_core::{Result, Shape, Tensor, ensure, ops};
 use clematis_derive::Tree;
 
-/// What is done at each step.
+/// The cell of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// Long short-term memory.
     Lstm,
     /// A gated recurrent unit.
     Gru,
-    /// `tanh(x w + h u + b)`.
+    /// A plain RNN: `tanh(x w + h u + b)`.
     Rnn,
-    /// The same with `relu`.
+    /// A plain RNN with `relu`.
     RnnRelu,
 }
 
 impl Cell {
-    /// How many gates stand side by side in a kernel.
+    /// Number of gates in a kernel.
     fn gates(self) -> usize {
         match self {
             Cell::Lstm => 4,
@@ -32,12 +32,12 @@ impl Cell {
     }
 }
 
-/// How layers are put together.
+/// Options of recurrent layers.
 #[derive(Clone, Copy, Debug)]
 pub struct RecurrentOptions {
-    /// How many stand on top of each other.
+    /// Number of layers.
     pub layers: usize,
-    /// Whether each goes both ways.
+    /// Whether each layer is bidirectional.
     pub bidirectional: bool,
     /// Whether there are biases.
     pub with_bias: bool,
@@ -53,7 +53,7 @@ impl Default for RecurrentOptions {
     }
 }
 
-/// A kernel and its bias.
+/// A weight matrix and its bias.
 #[derive(Clone, Debug, Tree)]
 pub struct Kernel {
     /// `[inputs or outputs, gates outputs]`.
@@ -62,35 +62,35 @@ pub struct Kernel {
     pub b: Option<Tensor>,
 }
 
-/// Recurrent layers on top of each other.
+/// A stack of recurrent layers.
 #[derive(Clone, Debug, Tree)]
 pub struct Recurrent {
-    /// Kernels of what comes from below.
+    /// Input kernels, one per layer.
     pub input: Stack<Kernel>,
-    /// Kernels of the state.
+    /// Recurrent kernels, one per layer.
     pub recurrent: Stack<Kernel>,
-    /// The same of the other direction.
+    /// Input kernels of the reverse direction.
     pub reverse_input: Option<Stack<Kernel>>,
-    /// The same of the other direction.
+    /// Recurrent kernels of the reverse direction.
     pub reverse_recurrent: Option<Stack<Kernel>>,
-    /// What is done at each step.
+    /// The cell.
     #[tree(skip)]
     pub cell: Cell,
 }
 
-/// What recurrent layers give.
+/// The result of recurrent layers.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// Every hidden state of the last layer.
+pub struct RecurrentOutput {
+    /// All hidden states of the last layer.
     pub out: Tensor,
     /// The last hidden state of each layer and direction.
     pub h: Vec<Tensor>,
-    /// The last cell state of each layer and direction; only an LSTM has one.
+    /// The last cell state of each layer and direction; for LSTMs only.
     pub c: Vec<Tensor>,
 }
 
 impl Recurrent {
-    /// Weights uniform after Glorot, biases zero.
+    /// Glorot uniform weights, zero biases.
     pub fn new(
         cell: Cell,
         inputs: usize,
@@ -105,14 +105,14 @@ impl Recurrent {
         ];
         positive("Recurrent", &sizes)?;
         let wide = outputs * cell.gates();
-        let ways = if options.bidirectional { 2 } else { 1 };
+        let directions = if options.bidirectional { 2 } else { 1 };
         let make = |is_inner: bool, key: &Key| -> Result<Stack<Kernel>> {
             let keys = key.split_n(options.layers);
             let layer = |(i, key): (usize, &Key)| -> Result<Kernel> {
                 let n = match (is_inner, i) {
                     (true, _) => outputs,
                     (false, 0) => inputs,
-                    (false, _) => outputs * ways,
+                    (false, _) => outputs * directions,
                 };
                 let w = init::glorot_uniform([n, wide], n, wide, &key.split().0)?;
                 let b = match options.with_bias {
@@ -124,7 +124,7 @@ impl Recurrent {
             let all: Result<Vec<_>> = keys.iter().enumerate().map(layer).collect();
             Ok(Stack::named("layer_", all?))
         };
-        // Those of a direction that is not there keep their keys.
+        // Keys are split for both directions even if one is absent, so that weights do not depend on the other.
         let keys = key.split_n(4);
         let other = |is_inner: bool, key: &Key| match options.bidirectional {
             true => make(is_inner, key).map(Some),
@@ -139,25 +139,29 @@ impl Recurrent {
         })
     }
 
-    /// From states of zeros.
-    pub fn forward(&self, x: &Tensor) -> Result<Run> {
+    /// Runs from zero states.
+    pub fn forward(&self, x: &Tensor) -> Result<RecurrentOutput> {
         self.forward_from(x, None)
     }
 
-    /// From given hidden and cell states, one of each layer and direction.
-    pub fn forward_from(&self, x: &Tensor, state: Option<(&[Tensor], &[Tensor])>) -> Result<Run> {
+    /// Runs from given hidden and cell states, one per layer and direction.
+    pub fn forward_from(
+        &self,
+        x: &Tensor,
+        state: Option<(&[Tensor], &[Tensor])>,
+    ) -> Result<RecurrentOutput> {
         let reverse = self
             .reverse_input
             .as_ref()
             .zip(self.reverse_recurrent.as_ref());
-        let ways = 1 + usize::from(reverse.is_some());
-        let count = self.input.len() * ways;
+        let directions = 1 + usize::from(reverse.is_some());
+        let count = self.input.len() * directions;
         if let Some((h, c)) = state {
             let cells = if self.cell == Cell::Lstm { count } else { 0 };
             ensure!(
                 h.len() == count && c.len() == cells,
                 Value,
-                "Recurrent: {} hidden and {} cell states, not {count} and {cells}",
+                "Recurrent: expected {count} hidden and {cells} cell states, got {} and {}",
                 h.len(),
                 c.len()
             );
@@ -171,23 +175,23 @@ impl Recurrent {
             for (input, inner, is_back) in [Some(forward), back].into_iter().flatten() {
                 let h = state.map_or(&zero, |(h, _)| &h[hs.len()]);
                 let c = state.and_then(|(_, c)| c.get(hs.len())).unwrap_or(&zero);
-                let turned = |x: &Tensor| match is_back {
+                let flipped = |x: &Tensor| match is_back {
                     true => ops::flip(x, -2).done(),
                     false => Ok(x.clone()),
                 };
-                let (all, c) = self.steps(&turned(&x)?, [h, c], [input, inner])?;
+                let (all, c) = self.steps(&flipped(&x)?, [h, c], [input, inner])?;
                 let n = all.shape().dims()[all.rank() - 2];
                 let last = ops::slice_axis(&all, -2, n - 1usize.into(), n);
                 hs.push(ops::squeeze(last, -2).done()?);
                 cs.extend(c);
-                outs.push(turned(&all)?);
+                outs.push(flipped(&all)?);
             }
             x = match &outs[..] {
                 [one] => one.clone(),
                 _ => ops::concat(&outs, -1).done()?,
             };
         }
-        Ok(Run {
+        Ok(RecurrentOutput {
             out: x,
             h: hs,
             c: cs,
@@ -204,16 +208,16 @@ impl Recurrent {
         let (w, u) = (&input.w, &inner.w);
         Ok(match self.cell {
             Cell::Lstm => {
-                let (hs, c) = recurrent::lstm_update(x, h, c, w, u, b, rb)?;
+                let (hs, c) = lstm::lstm_update(x, h, c, w, u, b, rb)?;
                 (hs, Some(c))
             }
-            Cell::Gru => (gated::gru_update(x, h, w, u, b, rb)?, None),
-            Cell::Rnn => (gated::rnn_update(x, h, w, u, b, rb, false)?, None),
-            Cell::RnnRelu => (gated::rnn_update(x, h, w, u, b, rb, true)?, None),
+            Cell::Gru => (gru::gru_update(x, h, w, u, b, rb)?, None),
+            Cell::Rnn => (gru::rnn_update(x, h, w, u, b, rb, false)?, None),
+            Cell::RnnRelu => (gru::rnn_update(x, h, w, u, b, rb, true)?, None),
         })
     }
 
-    /// Zeros for the states of one layer and direction.
+    /// The zero state of one layer and direction.
     pub fn initial_state(&self, batch: &[usize]) -> Result<Tensor> {
         let outputs = self.recurrent[0].w.shape().known_size(0, "Recurrent")?;
         let sizes: Vec<usize> = batch.iter().copied().chain([outputs]).collect();

@@ -1,64 +1,64 @@
-//! Learning rates that change from step to step: pure functions of the number of steps taken.
+//! Learning rate schedules: pure functions of the number of steps taken.
 //!
-//! The same value for the same step, so a run that goes on after a checkpoint needs to know its step and nothing else.
+//! A run that resumes from a checkpoint only needs its step number.
 
 use clematis_core::{Result, ensure};
 use std::f64::consts::PI;
 use std::fmt;
 
-/// A number for each step, from 0.
+/// A learning rate for each step, from 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
-    /// Always the same.
+    /// Constant.
     Constant(f64),
-    /// Times a factor after every so many steps.
+    /// Step decay: multiplied by a factor every `every` steps.
     Step {
-        /// At first.
+        /// Initial value.
         start: f64,
-        /// How many steps it stays.
+        /// Number of steps between decays.
         every: u64,
-        /// What it is multiplied with then.
+        /// Decay factor.
         factor: f64,
     },
-    /// Times a factor after each step.
+    /// Exponential decay: multiplied by a factor after each step.
     Exponential {
-        /// At first.
+        /// Initial value.
         start: f64,
-        /// What it is multiplied with.
+        /// Decay factor.
         factor: f64,
     },
-    /// Along a straight line, and then constant.
+    /// Linear, then constant.
     Linear {
-        /// At first.
+        /// Initial value.
         start: f64,
-        /// After `steps`.
+        /// Final value, after `steps`.
         end: f64,
-        /// How many steps it takes.
+        /// Number of steps.
         steps: u64,
     },
-    /// Down half a period of a cosine, and then constant.
+    /// Cosine decay, then constant.
     Cosine {
-        /// At first.
+        /// Initial value.
         start: f64,
-        /// After `steps`.
+        /// Final value, after `steps`.
         end: f64,
-        /// How many steps it takes.
+        /// Number of steps.
         steps: u64,
     },
-    /// Up to a peak and down to almost nothing, both along a cosine.
+    /// One cycle: cosine warmup to a peak, then cosine decay to nearly zero.
     OneCycle {
-        /// The largest.
+        /// Peak value.
         peak: f64,
-        /// How many steps it takes in all.
+        /// Total number of steps.
         steps: u64,
-        /// The share of the steps on the way up.
+        /// The fraction of steps in warmup.
         rise: f64,
-        /// The peak over the first.
+        /// Ratio of peak to initial value.
         divide: f64,
-        /// The first over the last.
+        /// Ratio of initial to final value.
         final_divide: f64,
     },
-    /// One after the other; each counts from the step at which it begins.
+    /// Concatenated schedules; each counts from the step at which it begins.
     Join(Vec<(u64, Schedule)>),
 }
 
@@ -77,13 +77,13 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// From one value to another along half a period of a cosine.
+/// Cosine interpolation between two values.
 fn along_cosine(start: f64, end: f64, share: f64) -> f64 {
     end + (start - end) / 2.0 * (1.0 + (PI * share).cos())
 }
 
 impl Schedule {
-    /// Linear from `start` to the first value of another schedule, which then follows.
+    /// Linear warmup from `start` to the first value of another schedule, which then follows.
     pub fn warmup(steps: u64, then: impl Into<Schedule>, start: f64) -> Result<Schedule> {
         let then = then.into();
         let line = Schedule::Linear {
@@ -99,7 +99,7 @@ impl Schedule {
         Ok(made)
     }
 
-    /// The value for a step, counted from 0.
+    /// The value at a step, counted from 0.
     pub fn at(&self, step: u64) -> f64 {
         let share = |steps: u64| (step.min(steps) as f64) / (steps.max(1) as f64);
         match *self {
@@ -127,7 +127,7 @@ impl Schedule {
                 let first = peak / divide;
                 let (top, last) = (rise * steps as f64 - 1.0, steps as f64 - 1.0);
                 let now = (step as f64).min(last);
-                // Up takes no step at all where it would end before the first.
+                // Warmup takes no step if it would end before the first.
                 if now <= top && top > 0.0 {
                     along_cosine(first, peak, now / top)
                 } else if last > top {
@@ -143,22 +143,18 @@ impl Schedule {
         }
     }
 
-    /// Whether its numbers make sense.
+    /// Checks the hyperparameters.
     pub fn check(&self) -> Result<()> {
         let name = self.name();
         let positive = |what: &str, n: u64| -> Result<()> {
-            ensure!(
-                n > 0,
-                Value,
-                "{name}: {what} is a whole number from 1 on, not {n}"
-            );
+            ensure!(n > 0, Value, "{name}: expected a positive {what}, got {n}");
             Ok(())
         };
         let rate = |what: &str, x: f64| -> Result<()> {
             ensure!(
                 x >= 0.0 && x.is_finite(),
                 Value,
-                "{name}: {what} is a number from 0 on, not {x}"
+                "{name}: expected a finite non-negative {what}, got {x}"
             );
             Ok(())
         };
@@ -199,12 +195,12 @@ impl Schedule {
                 ensure!(
                     (0.0..=1.0).contains(&rise),
                     Value,
-                    "{name}: rise is from 0 to 1, not {rise}"
+                    "{name}: expected rise in [0, 1], got {rise}"
                 );
                 ensure!(
                     divide >= 1.0 && final_divide >= 1.0,
                     Value,
-                    "{name}: divide and final_divide are at least 1, not {divide} and {final_divide}"
+                    "{name}: expected divide and final_divide of at least 1, got {divide} and {final_divide}"
                 );
                 rate("lr / divide", peak / divide / final_divide)
             }
@@ -212,12 +208,12 @@ impl Schedule {
                 ensure!(
                     parts.first().is_some_and(|(from, _)| *from == 0),
                     Value,
-                    "{name}: the first schedule begins at step 0"
+                    "{name}: expected the first schedule to begin at step 0"
                 );
                 ensure!(
                     parts.windows(2).all(|two| two[0].0 < two[1].0),
                     Value,
-                    "{name}: each schedule begins after the one before it"
+                    "{name}: expected each schedule to begin after the previous one"
                 );
                 parts.iter().try_for_each(|(_, part)| part.check())
             }

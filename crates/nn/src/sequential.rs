@@ -1,6 +1,6 @@
-//! Modules made of modules, and one that puts axes together.
+//! `Sequential`, and the `Flatten` layer.
 
-use crate::functional::arrange;
+use crate::functional::mask;
 use crate::module::Module;
 use crate::stack::Stack;
 use clematis_core::tree::{Path, Role, Tree};
@@ -8,10 +8,10 @@ use clematis_core::{Result, Tensor};
 use clematis_derive::Tree;
 use std::fmt;
 
-/// A module that can be cloned behind a pointer and used by several threads; every module that is `Clone`, `Send` and `Sync`
-/// is one.
+/// A module that can be cloned as a trait object and shared between threads; implemented for every module that is
+/// `Clone`, `Send` and `Sync`.
 pub trait Layer: Module + Send + Sync {
-    /// A copy.
+    /// A boxed clone.
     fn copied(&self) -> Box<dyn Layer>;
 }
 
@@ -21,22 +21,22 @@ impl<T: Module + Clone + Send + Sync + 'static> Layer for T {
     }
 }
 
-/// One of the modules.
-pub struct Step(Box<dyn Layer>);
+/// A module as a trait object.
+pub struct BoxedLayer(Box<dyn Layer>);
 
-impl Clone for Step {
+impl Clone for BoxedLayer {
     fn clone(&self) -> Self {
-        Step((*self.0).copied())
+        BoxedLayer((*self.0).copied())
     }
 }
 
-impl fmt::Debug for Step {
+impl fmt::Debug for BoxedLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Step({:?})", clematis_core::tree::paths(&*self.0))
+        write!(f, "BoxedLayer({:?})", clematis_core::tree::paths(&*self.0))
     }
 }
 
-impl Tree for Step {
+impl Tree for BoxedLayer {
     fn visit(&self, at: &mut Path, f: &mut dyn FnMut(&Path, Role, &Tensor)) {
         (*self.0).visit(at, f);
     }
@@ -45,11 +45,11 @@ impl Tree for Step {
     }
 }
 
-/// One after the other.
+/// Applies modules one after the other.
 #[derive(Clone, Debug, Tree)]
 pub struct Sequential {
     /// The modules.
-    pub submodules: Stack<Step>,
+    pub submodules: Stack<BoxedLayer>,
 }
 
 impl Default for Sequential {
@@ -59,16 +59,16 @@ impl Default for Sequential {
 }
 
 impl Sequential {
-    /// None to begin with.
+    /// An empty sequence.
     pub fn new() -> Self {
         Sequential {
             submodules: Stack::new(Vec::new()),
         }
     }
 
-    /// With one more at the end.
+    /// Appends a module.
     pub fn then(mut self, module: impl Module + Clone + Send + Sync + 'static) -> Self {
-        self.submodules.push(Step(Box::new(module)));
+        self.submodules.push(BoxedLayer(Box::new(module)));
         self
     }
 }
@@ -85,19 +85,19 @@ impl Module for Sequential {
     }
 }
 
-/// The axes from one to another as one.
+/// Flattens a range of axes into one.
 #[derive(Clone, Copy, Debug, Tree)]
 pub struct Flatten {
-    /// The first of them.
+    /// The first axis.
     #[tree(skip)]
     pub start: i64,
-    /// The last of them.
+    /// The last axis.
     #[tree(skip)]
     pub end: i64,
 }
 
 impl Default for Flatten {
-    /// All but the batch.
+    /// Flattens all axes but the batch.
     fn default() -> Self {
         Flatten { start: 1, end: -1 }
     }
@@ -105,6 +105,6 @@ impl Default for Flatten {
 
 impl Module for Flatten {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        arrange::flatten(x, self.start, self.end).done()
+        mask::flatten(x, self.start, self.end).done()
     }
 }

@@ -1,24 +1,24 @@
-//! Equal layers in order, under the names that Python gives them.
+//! A list of layers of one type, with the same paths as in Python.
 
 use clematis_core::Tensor;
 use clematis_core::tree::{Path, Role, Tree};
 use std::ops::{Deref, DerefMut};
 
-/// A list whose places are called `v0`, `v1`, … or by another word and a number.
+/// A list whose items are named `v0`, `v1`, … or with another prefix.
 #[derive(Clone, Debug)]
 pub struct Stack<T> {
-    /// What stands before the number.
+    /// The prefix of the names.
     prefix: &'static str,
     items: Vec<T>,
 }
 
 impl<T> Stack<T> {
-    /// Places `v0`, `v1`, ….
+    /// Names items `v0`, `v1`, ….
     pub fn new(items: Vec<T>) -> Self {
         Stack { prefix: "v", items }
     }
 
-    /// Places with another word before the number.
+    /// Names items with another prefix.
     pub fn named(prefix: &'static str, items: Vec<T>) -> Self {
         Stack { prefix, items }
     }

@@ -1,7 +1,7 @@
-//! Transformers: attention and a network of two layers, each around a shortcut, with norms before or behind.
+//! Transformers: multi-head attention and MLPs with residual connections, pre-norm or post-norm.
 
 use crate::activation::Activation;
-use crate::attention::{Looking, MultiHeadAttention};
+use crate::attention::{AttentionArgs, MultiHeadAttention};
 use crate::dropout::Dropout;
 use crate::linear::{Linear, positive};
 use crate::module::Module;
@@ -11,16 +11,16 @@ use clematis_core::random::Key;
 use clematis_core::{Result, Tensor, ensure};
 use clematis_derive::Tree;
 
-/// What blocks may be told.
+/// Options of transformer layers.
 #[derive(Clone, Copy, Debug)]
 pub struct TransformerOptions {
-    /// How wide the network is between its two layers; four times the model without it.
+    /// Width of the MLP's hidden layer; four times the model's width if `None`.
     pub hidden: Option<usize>,
-    /// The share that is dropped where a key is given.
+    /// Dropout rate; applied where a key is given.
     pub dropout: f64,
-    /// Between the two layers.
+    /// The activation of the MLP.
     pub activation: Activation,
-    /// Whether norms stand before the parts rather than behind the shortcuts.
+    /// Whether norms come before each sublayer (pre-norm) instead of after the residual (post-norm).
     pub norm_first: bool,
 }
 
@@ -35,41 +35,41 @@ impl Default for TransformerOptions {
     }
 }
 
-/// Attention of a sequence to itself, to another one if it is a decoder's, then two linear layers.
+/// An encoder or decoder layer: self-attention, cross-attention in a decoder, and an MLP.
 #[derive(Clone, Debug, Tree)]
 pub struct TransformerLayer {
-    /// To itself.
+    /// Self-attention.
     pub attention: MultiHeadAttention,
-    /// To another sequence.
+    /// Cross-attention, in a decoder.
     pub cross_attention: Option<MultiHeadAttention>,
-    /// The first layer of the network.
+    /// The first layer of the MLP.
     pub hidden: Linear,
-    /// The second.
+    /// The second layer of the MLP.
     pub out: Linear,
-    /// One for each part.
+    /// One norm per sublayer.
     pub norms: Stack<LayerNorm>,
-    /// What it was told.
+    /// The options.
     #[tree(skip)]
     pub options: TransformerOptions,
 }
 
-/// What a block looks at.
+/// Optional arguments of [`TransformerLayer::forward_with`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sight<'a> {
-    /// Nothing of the sequence itself is looked at where it is 0.
+pub struct TransformerArgs<'a> {
+    /// Mask of self-attention; positions where it is 0 are masked out.
     pub mask: Option<&'a Tensor>,
-    /// Whether a place sees nothing behind it.
+    /// Whether a position attends only to itself and earlier positions.
     pub causal: bool,
-    /// The other sequence; a decoder needs it.
+    /// The encoder's output; required by a decoder.
     pub memory: Option<&'a Tensor>,
-    /// Nothing of the other sequence is looked at where it is 0.
+    /// Mask of cross-attention; positions where it is 0 are masked out.
     pub memory_mask: Option<&'a Tensor>,
-    /// The key of dropout; without one, as in evaluation, nothing is dropped.
+    /// The key of dropout; without one (in evaluation) nothing is dropped.
     pub key: Option<&'a Key>,
 }
 
 impl TransformerLayer {
-    /// A block of an encoder.
+    /// An encoder layer.
     pub fn encoder(
         width: usize,
         heads: usize,
@@ -79,7 +79,7 @@ impl TransformerLayer {
         Self::new(width, heads, false, options, key)
     }
 
-    /// A block of a decoder.
+    /// A decoder layer.
     pub fn decoder(
         width: usize,
         heads: usize,
@@ -100,7 +100,7 @@ impl TransformerLayer {
         ensure!(
             width.is_multiple_of(heads),
             Value,
-            "TransformerLayer: {width} channels do not divide into {heads} heads"
+            "TransformerLayer: {width} channels are not divisible into {heads} heads"
         );
         let parts = 1 + usize::from(is_decoder);
         let keys = key.split_n(parts + 2);
@@ -120,9 +120,9 @@ impl TransformerLayer {
         })
     }
 
-    /// Of a sequence.
-    pub fn look(&self, x: &Tensor, at: Sight<'_>) -> Result<Tensor> {
-        // One key for each place where something is dropped.
+    /// The forward pass with masks, memory or dropout.
+    pub fn forward_with(&self, x: &Tensor, at: TransformerArgs<'_>) -> Result<Tensor> {
+        // One key per dropout.
         let keys = at.key.map(|key| key.split_n(self.norms.len() + 1));
         let key = |i: usize| keys.as_ref().map(|keys| &keys[i]);
         let dropout = Dropout {
@@ -135,25 +135,25 @@ impl TransformerLayer {
             }
             norm.forward(&(x + dropout.forward(&part(x)?, key(i))?).done()?)
         };
-        let own = Looking {
+        let own = AttentionArgs {
             mask: at.mask,
             causal: at.causal,
-            ..Looking::default()
+            ..AttentionArgs::default()
         };
-        let mut x = around(x, 0, &|x| self.attention.look(x, own))?;
+        let mut x = around(x, 0, &|x| self.attention.forward_with(x, own))?;
         let mut part = 1;
         if let Some(cross) = &self.cross_attention {
             ensure!(
                 at.memory.is_some(),
                 Value,
-                "TransformerLayer: a decoder needs another sequence to look at"
+                "TransformerLayer: a decoder needs a memory to attend to"
             );
-            let other = Looking {
+            let other = AttentionArgs {
                 context: at.memory,
                 mask: at.memory_mask,
-                ..Looking::default()
+                ..AttentionArgs::default()
             };
-            x = around(&x, 1, &|x| cross.look(x, other))?;
+            x = around(&x, 1, &|x| cross.forward_with(x, other))?;
             part = 2;
         }
         around(&x, part, &|x| {
@@ -163,12 +163,12 @@ impl TransformerLayer {
     }
 }
 
-/// Blocks on top of each other; where norms stand first, one more follows the last.
+/// A stack of transformer layers; with pre-norm, a final norm follows.
 #[derive(Clone, Debug, Tree)]
 pub struct Transformer {
-    /// The blocks.
+    /// The layers.
     pub layers: Stack<TransformerLayer>,
-    /// Behind the last.
+    /// The final norm.
     pub norm: Option<LayerNorm>,
 }
 
@@ -216,13 +216,13 @@ impl Transformer {
         })
     }
 
-    /// Of a sequence.
-    pub fn look(&self, x: &Tensor, at: Sight<'_>) -> Result<Tensor> {
+    /// The forward pass with masks, memory or dropout.
+    pub fn forward_with(&self, x: &Tensor, at: TransformerArgs<'_>) -> Result<Tensor> {
         let keys = at.key.map(|key| key.split_n(self.layers.len()));
         let mut x = x.clone();
         for (i, layer) in self.layers.iter().enumerate() {
             let key = keys.as_ref().map(|keys| &keys[i]);
-            x = layer.look(&x, Sight { key, ..at })?;
+            x = layer.forward_with(&x, TransformerArgs { key, ..at })?;
         }
         match &self.norm {
             Some(norm) => norm.forward(&x),

@@ -1,4 +1,4 @@
-//! Sizes that no machine has memory for are errors that name them, and come at once.
+//! Sizes that exceed any memory give immediate errors that name them.
 #![allow(clippy::unwrap_used)] // every line of a test may fail it
 
 use clematis_core::control::scan;
@@ -38,7 +38,7 @@ fn pooling_to_an_absurd_size_is_refused() {
 }
 
 #[test]
-fn repetitions_beyond_memory_are_refused() {
+fn huge_repetitions_are_rejected() {
     let times = ops::tensor([1i64, ABSURD as i64]).unwrap();
     let text = refused("repeat", || ops::repeat_each(x(&[2]), &times, None).done());
     assert!(
@@ -67,13 +67,13 @@ fn repetitions_beyond_memory_are_refused() {
 }
 
 #[test]
-fn differences_end_when_nothing_is_left() {
+fn diff_ends_on_an_empty_axis() {
     let out = ops::diff(x(&[3, 5]), ABSURD, 1).done().unwrap();
     assert_eq!(out.shape().sizes()[..], [3, 0]);
 }
 
 #[test]
-fn a_loop_whose_results_no_memory_holds_is_refused() {
+fn a_loop_with_huge_results_is_rejected() {
     let run = || {
         scan(&x(&[]), &(), Some(1 << 31), false, |c, ()| {
             Ok((c.clone(), (c + 1.0).done()?))
@@ -98,8 +98,8 @@ fn layers_of_absurd_sizes_are_refused() {
 }
 
 #[test]
-fn rows_that_no_memory_holds_are_refused() {
-    // Repeated elements take no memory, however many they are.
+fn huge_rows_are_rejected() {
+    // Broadcast elements take no memory.
     let row = ops::broadcast_to(x(&[1]), [1usize << 45]).done().unwrap();
     let refused = |what: &str, run: &dyn Fn() -> Result<()>| {
         let text = refused(what, run);

@@ -1,10 +1,10 @@
-//! What is saved comes back to the bit, and nothing that a file holds can do harm.
+//! Checkpoints round-trip bit by bit, and hostile files do no harm.
 
 use clematis_core::tree::{State, entries};
 use clematis_core::{DType, Element, Kind, Result, Shape, Tensor, ops, with_element};
 use clematis_derive::Tree;
 use clematis_native as _;
-use clematis_nn::checkpoint::{self, Difference, Key, Nest, Reader};
+use clematis_nn::checkpoint::{self, Difference, Key, Reader, Structure};
 use proptest::prelude::*;
 use safetensors::SafeTensors;
 use std::fs;
@@ -25,7 +25,7 @@ fn place() -> Place {
     }
 }
 
-/// A tensor of each element type, of several shapes.
+/// A tensor of each dtype, of several shapes.
 fn all_types() -> Result<Vec<(String, Tensor)>> {
     let mut out = Vec::new();
     for dtype in DType::ALL {
@@ -56,7 +56,7 @@ fn same(a: &Tensor, b: &Tensor) -> bool {
 }
 
 #[test]
-fn every_element_type_and_shape_comes_back_to_the_bit() {
+fn every_dtype_and_shape_round_trips() {
     let p = place();
     let pairs = all_types().unwrap();
     checkpoint::save_pairs(&p.path, &pairs).unwrap();
@@ -92,7 +92,7 @@ fn the_reference_reads_what_is_written_and_we_read_what_it_writes() {
     let back = checkpoint::load(&p.path).unwrap();
     for (name, y) in &back.tensors {
         let x = &pairs.iter().find(|(own, _)| own == name).unwrap().1;
-        // They have no name for complex128 and no note of it.
+        // The reference crate has no name for complex128.
         assert!(same(x, y) || x.dtype() == DType::C128, "{name}");
     }
 }
@@ -136,7 +136,7 @@ fn a_tree_is_filled_from_a_file() {
 }
 
 #[test]
-fn all_differences_are_told_at_once_and_nothing_is_changed() {
+fn all_differences_are_reported_and_nothing_is_changed() {
     let p = place();
     let mut saved = net().unwrap();
     saved[0].w = ops::full([3usize, 2], 1.0, DType::F32).done().unwrap();
@@ -178,7 +178,7 @@ fn all_differences_are_told_at_once_and_nothing_is_changed() {
 }
 
 #[test]
-fn what_cannot_be_saved_leaves_the_old_file() {
+fn a_failed_save_leaves_the_old_file() {
     let p = place();
     let one = || Tensor::scalar(1.0, DType::F32);
     checkpoint::save(&p.path, &one()).unwrap();
@@ -191,16 +191,16 @@ fn what_cannot_be_saved_leaves_the_old_file() {
             Kind::Io
         );
     }
-    let elsewhere = Nest::Dict(vec![(Key::Text("b".into()), Nest::Tensor)]);
+    let elsewhere = Structure::Dict(vec![(Key::Text("b".into()), Structure::Tensor)]);
     let pairs = [("a".to_owned(), one())];
-    assert!(checkpoint::save_nest(&p.path, &elsewhere, &pairs).is_err());
+    assert!(checkpoint::save_structure(&p.path, &elsewhere, &pairs).is_err());
     assert!(old == fs::read(&p.path).unwrap());
     let back = checkpoint::load(&p.path).unwrap();
-    assert_eq!(back.structure, Nest::Tensor);
+    assert_eq!(back.structure, Structure::Tensor);
     assert_eq!(back.tensors[0].0, "");
 }
 
-/// A small file with all that the format has.
+/// A small file with all features of the format.
 fn sample() -> Vec<u8> {
     let p = place();
     let pairs = [
@@ -223,19 +223,19 @@ fn sample() -> Vec<u8> {
                 .expect("it works"),
         ),
     ];
-    let part = |name: &str| (Key::Text(name.into()), Nest::Tensor);
-    let structure = Nest::Dict(vec![
+    let part = |name: &str| (Key::Text(name.into()), Structure::Tensor);
+    let structure = Structure::Dict(vec![
         (
             Key::Text("a".into()),
-            Nest::Dict(vec![part("w"), part("c")]),
+            Structure::Dict(vec![part("w"), part("c")]),
         ),
         part("b"),
         (
             Key::Int(3),
-            Nest::Tuple(vec![Nest::Float(0.1), Nest::Text("x".into())]),
+            Structure::Tuple(vec![Structure::Float(0.1), Structure::Text("x".into())]),
         ),
     ]);
-    checkpoint::save_nest(&p.path, &structure, &pairs).expect("it works");
+    checkpoint::save_structure(&p.path, &structure, &pairs).expect("it works");
     fs::read(&p.path).expect("it works")
 }
 
@@ -246,7 +246,7 @@ fn read(bytes: &[u8]) -> Result<checkpoint::Checkpoint> {
 }
 
 #[test]
-fn every_flipped_bit_and_every_cut_is_noticed() {
+fn every_bit_flip_and_truncation_is_detected() {
     let good = sample();
     assert!(read(&good).is_ok());
     for at in 0..good.len() {
@@ -264,7 +264,7 @@ fn every_flipped_bit_and_every_cut_is_noticed() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn invalid_files_are_rejected() {
     let p = place();
     assert_eq!(checkpoint::load(&p.path).unwrap_err().kind(), Kind::Io);
     let folder = p.path.parent().unwrap();
@@ -286,21 +286,21 @@ fn what_is_no_file_is_refused() {
     assert_eq!(read(b"\x02\0\0\0\0\0\0\0{}").unwrap().tensors.len(), 0);
 }
 
-/// A header of somebody else's before some data.
+/// A header of another library, followed by data.
 fn file(header: &str, data: &[u8]) -> Vec<u8> {
     let size = (header.len() as u64).to_le_bytes();
     [&size[..], header.as_bytes(), data].concat()
 }
 
 #[test]
-fn truth_values_are_zero_or_one() {
+fn booleans_are_zero_or_one() {
     let header = r#"{"b":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}}"#;
     assert!(read(&file(header, &[0, 1])).is_ok());
     let e = read(&file(header, &[0, 2])).unwrap_err();
     assert!(e.message().contains("neither 0 nor 1"), "{e}");
 }
 
-/// Numbers and words that a hostile header may have in it.
+/// Numbers and words for a hostile header.
 fn hostile() -> impl Strategy<Value = String> {
     let number = prop_oneof![
         (0u64..40).prop_map(|v| v.to_string()),
@@ -345,7 +345,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn changed_files_are_refused(
+    fn modified_files_are_rejected(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..3), 1..6),
     ) {
         let good = sample();
@@ -364,13 +364,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = read(&bytes);
         let _ = read(&file(&String::from_utf8_lossy(&bytes), &[0; 8]));
     }
 
     #[test]
-    fn we_take_no_header_that_the_reference_refuses(header in hostile(), data in 0usize..40) {
+    fn headers_rejected_by_the_reference_are_rejected(header in hostile(), data in 0usize..40) {
         let bytes = file(&header, &vec![1; data]);
         match read(&bytes) {
             Ok(own) => {
@@ -383,11 +383,11 @@ proptest! {
 }
 
 #[test]
-fn more_plain_values_than_memory_should_hold_are_refused() {
+fn too_many_plain_values_are_rejected() {
     let p = place();
     checkpoint::save(&p.path, &Tensor::scalar(1.0, DType::F32)).unwrap();
-    let many = Nest::List(vec![Nest::Nothing; 9_000_000]);
-    let e = checkpoint::save_nest(&p.path, &many, &[]).unwrap_err();
+    let many = Structure::List(vec![Structure::Nothing; 9_000_000]);
+    let e = checkpoint::save_structure(&p.path, &many, &[]).unwrap_err();
     assert!(e.message().contains("too many plain values"), "{e}");
     assert!(checkpoint::load(&p.path).is_ok());
     let shape = "0,".repeat(1_000_000);

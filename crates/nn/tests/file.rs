@@ -1,4 +1,4 @@
-//! Files stay whole through kills, full disks, folders that cannot be written to, and writers beside each other.
+//! Files stay complete through kills, full disks, unwritable folders and concurrent writers.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // every line of a test may fail it
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Bytes of each version: enough for a kill to fall into.
+/// Size of each version: enough for a kill to interrupt a write.
 const SIZE: usize = 1 << 20;
 const CHILD: &str = "CLEMATIS_FILE_TEST";
 
@@ -16,7 +16,7 @@ fn version(n: u8) -> Vec<u8> {
     vec![n; SIZE]
 }
 
-/// The file is one whole version.
+/// Checks that the file is one complete version.
 fn is_whole(path: &Path) -> u8 {
     let bytes = fs::read(path).unwrap();
     assert_eq!(bytes.len(), SIZE);
@@ -24,7 +24,7 @@ fn is_whole(path: &Path) -> u8 {
     bytes[0]
 }
 
-/// This test again in a process of its own, which writes to a path: through a shell, after these words of it.
+/// Runs this test in another process, which writes to a path; `before` is shell code that runs first.
 fn writer(path: &Path, before: &str) -> Command {
     let own = std::env::current_exe().unwrap();
     let mut shell = Command::new("sh");
@@ -59,14 +59,14 @@ fn kills_leave_the_old_file_or_the_new_one() {
     let mut seen = std::collections::HashSet::new();
     for i in 0..kills {
         let mut child = writer(&path, "").spawn().unwrap();
-        // From before the first write to somewhere in the middle of one.
+        // Kills from before the first write to the middle of one.
         std::thread::sleep(Duration::from_micros(i * 7919 % 40_000));
         child.kill().unwrap();
         child.wait().unwrap();
         seen.insert(is_whole(&path));
     }
     assert!(seen.len() > 1, "no kill came after a write");
-    // What is left behind are temporary files alone, which the next save of this name removes once they are old.
+    // Only temporary files are left behind, which a later save of this name removes.
     for entry in fs::read_dir(folder.path()).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
@@ -86,7 +86,7 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
     file::write("save", &path, &version(7)).unwrap();
-    // No file may have more than half of what is written, and the signal that says so is ignored, as in Python.
+    // Limits files to half the size that is written, and ignores the signal for that, as Python does.
     let limit = format!("trap '' XFSZ; ulimit -f {};", SIZE / 1024);
     let done = writer(&path, &limit).status().unwrap();
     assert!(done.success());
@@ -102,7 +102,7 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
 
 #[test]
 fn a_folder_that_cannot_be_written_to_stays_as_it_was() {
-    // Not even root writes there.
+    // Not even root can write there.
     for place in ["/sys/clematis", "/proc/clematis", "/no/such/folder/x"] {
         let error = file::write("save", Path::new(place), b"x").unwrap_err();
         assert!(

@@ -1,10 +1,10 @@
-//! Convolutions and their transposes give the numbers of their definition, and say what does not fit.
+//! Convolutions and transposed convolutions agree with their definition, and report invalid arguments.
 
 use clematis_core::ops::{self, Padding};
 use clematis_core::{DType, Kind, Result, Tensor, autodiff};
 use clematis_native as _;
-use clematis_nn::functional::conv::{Sliding, conv, conv_transpose, depthwise_conv2d};
-use clematis_nn::functional::words;
+use clematis_nn::functional::conv::{ConvConfig, conv, conv_transpose, depthwise_conv2d};
+use clematis_nn::functional::data_format;
 
 fn tensor(values: &[f32], shape: &[usize]) -> Tensor {
     ops::from_slice(values, shape).expect("a tensor")
@@ -22,8 +22,8 @@ fn powers(n: usize) -> Tensor {
     tensor(&values, &[n, 1, 1])
 }
 
-fn one(stride: usize, padding: Padding, dilation: usize) -> Sliding {
-    let mut p = Sliding::new("conv1d", 1);
+fn one(stride: usize, padding: Padding, dilation: usize) -> ConvConfig {
+    let mut p = ConvConfig::new("conv1d", 1);
     p.strides = [stride].into();
     p.dilations = [dilation].into();
     p.padding = padding;
@@ -31,7 +31,7 @@ fn one(stride: usize, padding: Padding, dilation: usize) -> Sliding {
 }
 
 #[test]
-fn forward_convolutions_of_the_table() -> Result<()> {
+fn convolutions_match_the_table() -> Result<()> {
     let x = counted(&[1, 6, 1]);
     let each = |low, high| Padding::Each(vec![(low, high)]);
     for (stride, padding, dilation, gaps, want) in [
@@ -70,7 +70,7 @@ fn forward_convolutions_of_the_table() -> Result<()> {
 }
 
 #[test]
-fn transposed_convolutions_of_the_table() -> Result<()> {
+fn transposed_convolutions_match_the_table() -> Result<()> {
     let x = counted(&[1, 3, 1]);
     let interleaved = [1., 10., 0., 2., 20., 0., 3., 30., 0.];
     for (k, stride, padding, dilation, want) in [
@@ -117,7 +117,7 @@ fn groups_of_channels() -> Result<()> {
 fn each_channel_by_itself() -> Result<()> {
     let x = counted(&[1, 3, 3, 2]);
     let w = [1., 1., 1., 0., 1., 0., 1., -1.];
-    let p = Sliding::new("depthwise_conv2d", 2);
+    let p = ConvConfig::new("depthwise_conv2d", 2);
     let want = [20., -8., 28., -8., 44., -8., 52., -8.];
     for shape in [&[2, 2, 2][..], &[2, 2, 2, 1]] {
         let y = depthwise_conv2d(&x, tensor(&w, shape), &p).done()?;
@@ -137,7 +137,7 @@ fn layouts_and_bias_agree() -> Result<()> {
         counted(&[3, 2, 2, 3]),
         counted(&[3]),
     );
-    let mut p = Sliding::new("conv2d", 2);
+    let mut p = ConvConfig::new("conv2d", 2);
     p.padding = Padding::Same;
     p.strides = [2, 1].into();
     let last = conv(&x, &w, Some(&b), &p).done()?;
@@ -156,28 +156,24 @@ fn layouts_and_bias_agree() -> Result<()> {
 
 #[test]
 fn a_transpose_is_the_derivative_of_a_convolution() -> Result<()> {
-    // Every length that a convolution of stride 3 leads back to 2 places from.
+    // Every length that a convolution of stride 3 maps to 2.
     for (padding, lengths) in [(Padding::Valid, 6..9i64), (Padding::Same, 4..7)] {
         for length in lengths {
             let p = one(3, padding.clone(), 1);
             let (w, y) = (counted(&[3, 2, 2]), counted(&[1, 2, 2]));
-            // The channels of the filter stand the other way round in a transpose.
-            let turned = ops::swap_axes(&w, 1, 2).done()?;
-            let out = conv_transpose(&y, &turned, None, Some(&[length]), &p).done()?;
+            // A transposed convolution has the filter's channels exchanged.
+            let swapped = ops::swap_axes(&w, 1, 2).done()?;
+            let out = conv_transpose(&y, &swapped, None, Some(&[length]), &p).done()?;
             let x = ops::zeros([1, length, 2], DType::F32).done()?;
-            let slope = autodiff::grad(|x: &Tensor| ops::sum(conv(x, &w, None, &p) * &y, ..));
-            assert_eq!(
-                out.to_vec::<f32>()?,
-                slope(&x)?.to_vec::<f32>()?,
-                "{length}"
-            );
+            let grad = autodiff::grad(|x: &Tensor| ops::sum(conv(x, &w, None, &p) * &y, ..));
+            assert_eq!(out.to_vec::<f32>()?, grad(&x)?.to_vec::<f32>()?, "{length}");
         }
     }
     Ok(())
 }
 
 #[test]
-fn output_shapes_that_no_convolution_leads_back_from_are_refused() {
+fn impossible_output_shapes_are_rejected() {
     let (x, w) = (counted(&[1, 2, 1]), powers(3));
     let valid = one(3, Padding::Valid, 1);
     let same = one(3, Padding::Same, 1);
@@ -200,7 +196,7 @@ fn output_shapes_that_no_convolution_leads_back_from_are_refused() {
 }
 
 #[test]
-fn mistakes_name_the_function_and_both_values() {
+fn errors_name_the_function_and_both_values() {
     let x = counted(&[1, 2, 1]);
     let p = one(1, Padding::Valid, 1);
     let mut cases: Vec<(Result<Tensor>, Kind, &str)> = vec![
@@ -236,9 +232,9 @@ fn mistakes_name_the_function_and_both_values() {
         );
     }
     for e in [
-        words::channels_first("conv2d", "NCWH", 2).unwrap_err(),
-        words::channel_word("conv", "data_format", "NCWH").unwrap_err(),
-        words::padding_word("conv2d", "NCWH").unwrap_err(),
+        data_format::channels_first("conv2d", "NCWH", 2).unwrap_err(),
+        data_format::channel_word("conv", "data_format", "NCWH").unwrap_err(),
+        data_format::padding_word("conv2d", "NCWH").unwrap_err(),
     ] {
         assert_eq!(e.kind(), Kind::Value);
         assert!(e.message().contains("NCWH"), "{e}");

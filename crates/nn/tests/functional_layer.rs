@@ -1,17 +1,17 @@
-//! Linear layers, attention, LSTM, dropout, norms, pooling and losses give the numbers of their formulas.
+//! Linear layers, attention, LSTM, dropout, norms, pooling and losses agree with their formulas.
 
 use clematis_core::ops::{self, Padding};
 use clematis_core::random::Key;
 use clematis_core::{Axes, DType, Kind, Result, Tensor, autodiff};
 use clematis_native as _;
 use clematis_nn::functional::attention::{
-    attention_of_heads, halves, scaled_dot_product_attention,
+    attention_of_heads, scaled_dot_product_attention, split_last,
 };
 use clematis_nn::functional::linear::{embedding, linear};
 use clematis_nn::functional::loss::{self, Reduction};
+use clematis_nn::functional::lstm::lstm_update;
 use clematis_nn::functional::norm::{batch_norm, instance_norm, layer_norm, lp_normalize};
 use clematis_nn::functional::pool::{Pooling, adaptive_avg_pool, avg_pool, max_pool};
-use clematis_nn::functional::recurrent::lstm_update;
 use clematis_nn::functional::{activation, dropout, random};
 
 fn tensor(values: &[f32], shape: &[usize]) -> Tensor {
@@ -50,7 +50,7 @@ fn a_batch_of_weights_goes_with_the_leading_axes() -> Result<()> {
 }
 
 #[test]
-fn long_rows_of_a_table_are_shortened() -> Result<()> {
+fn long_embedding_rows_are_clipped() -> Result<()> {
     let table = tensor(&[3., 4., 0., 0., 0.3, 0.4], &[3, 2]);
     let rows = embedding(&table, ops::tensor([0i64, 1, 2])?, Some(1.0)).done()?;
     near(&rows, &[0.6, 0.8, 0., 0., 0.3, 0.4]);
@@ -66,7 +66,7 @@ fn attended() -> [Tensor; 3] {
 }
 
 #[test]
-fn attention_of_the_table() -> Result<()> {
+fn attention_matches_the_table() -> Result<()> {
     let [q, k, v] = attended();
     let at = |scale: f64, mask: Option<&Tensor>| {
         scaled_dot_product_attention(&q, &k, &v, &Tensor::number(scale), mask).done()
@@ -99,10 +99,10 @@ fn attention_of_integers_is_in_f64() -> Result<()> {
 }
 
 #[test]
-fn attention_by_heads_of_the_table() -> Result<()> {
+fn multi_head_attention_matches_the_table() -> Result<()> {
     let x = tensor(&[0.2, 1., 2.2, 3., 4.4, 5.6], &[3, 2]);
     let context = [0.2, 1., 1.1, 4.2, 2.2, 3., 0.9, 3.6, 4.4, 5.6, 2.2, 0.4];
-    let (k, v) = halves("multi_head_attention", &tensor(&context, &[3, 4]))?;
+    let (k, v) = split_last("multi_head_attention", &tensor(&context, &[3, 4]))?;
     let y = attention_of_heads(&x, &k, &v, &Tensor::number(1.0), 2, None).done()?;
     near(
         &y,
@@ -114,7 +114,7 @@ fn attention_by_heads_of_the_table() -> Result<()> {
 }
 
 #[test]
-fn an_lstm_of_the_table() -> Result<()> {
+fn lstm_matches_the_table() -> Result<()> {
     let (hs, c) = lstm_update(
         &tensor(&[1., 2.], &[1, 2, 1]),
         &tensor(&[0.5], &[1, 1]),
@@ -206,7 +206,7 @@ fn pooling(kernel: usize, stride: usize, padding: Padding, ceil_mode: bool) -> P
 }
 
 #[test]
-fn windows_at_the_ends() -> Result<()> {
+fn windows_at_the_borders() -> Result<()> {
     let x = tensor(&[-1., -2., -3., -4., -5.], &[1, 5, 1]);
     let same = pooling(2, 2, Padding::Same, false);
     near(&max_pool(&x, &same).done()?, &[-1., -3., -5.]);
@@ -284,20 +284,20 @@ fn activations_at_their_corners() -> Result<()> {
 }
 
 #[test]
-fn a_hidden_row_has_no_slope_towards_queries_and_keys() -> Result<()> {
+fn a_masked_row_has_zero_gradient_for_queries_and_keys() -> Result<()> {
     let [q, k, v] = attended();
     let mask = tensor(&[0., 0., 0., 1., 1., 0., 1., 1., 1.], &[3, 3]);
-    let slope = autodiff::grad(|q: &Tensor| {
+    let grad = autodiff::grad(|q: &Tensor| {
         ops::sum(
             scaled_dot_product_attention(q, &k, &v, &Tensor::number(1.0), Some(&mask)),
             ..,
         )
     });
-    let slope = slope(&q)?.to_vec::<f32>()?;
-    assert_eq!(slope[..2], [0.0, 0.0]);
+    let grad = grad(&q)?.to_vec::<f32>()?;
+    assert_eq!(grad[..2], [0.0, 0.0]);
     assert!(
-        slope[2..].iter().all(|v| v.is_finite() && *v != 0.0),
-        "{slope:?}"
+        grad[2..].iter().all(|v| v.is_finite() && *v != 0.0),
+        "{grad:?}"
     );
     Ok(())
 }
@@ -318,7 +318,7 @@ fn dropout_of_everything_gives_zeros_and_zero_gradients() -> Result<()> {
 }
 
 #[test]
-fn logits_and_numbers_of_no_class_are_refused_by_losses() -> Result<()> {
+fn losses_reject_logits_and_invalid_labels() -> Result<()> {
     let logits = tensor(&[1., 2., 3., 3., -1., 1.], &[2, 3]);
     let classes = |list: [i64; 2]| ops::from_slice(&list, [2]);
     let sparse = |truth: &Tensor, pred: &Tensor| {

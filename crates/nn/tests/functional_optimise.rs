@@ -1,8 +1,8 @@
-//! Optimiser steps give the numbers of their formulas, also at the edges.
+//! Optimiser updates agree with their formulas, including edge cases.
 
 use clematis_core::{DType, Result, Tensor, autodiff, ops};
 use clematis_native as _;
-use clematis_nn::functional::optimise::{
+use clematis_nn::functional::optimizer_updates::{
     Moments, adam_step, adam_update, lamb_update, lars_update, optimizer_update,
 };
 
@@ -38,7 +38,7 @@ fn given() -> (Tensor, Tensor, Tensor, Tensor) {
 }
 
 #[test]
-fn steps_of_the_table() -> Result<()> {
+fn steps_match_the_table() -> Result<()> {
     let (w, g, lr, zero) = given();
     let step = Tensor::number(1);
     let p = moments(&zero, &zero, &step);
@@ -96,7 +96,7 @@ fn norms_neither_overflow_nor_vanish() -> Result<()> {
     let lr = Tensor::number(0.1);
     for size in [1e30f32, 1e-30] {
         let w = tensor(&[size, -size, 3.0 * size]);
-        // The same direction at a size that the smallest denominator does not touch.
+        // The same direction at a scale where the lower bound of the denominator has no effect.
         let g = tensor(&[1., -1., 3.]);
         let y = lars_update(&w, &g, &lr, 0.0, true)
             .done()?
@@ -113,20 +113,20 @@ fn norms_neither_overflow_nor_vanish() -> Result<()> {
 }
 
 #[test]
-fn zeros_stay_and_have_finite_slopes() -> Result<()> {
+fn zero_parameters_stay_zero_with_finite_gradients() -> Result<()> {
     let (_, g, lr, zero) = given();
     near(
         &lars_update(&zero, &g, &lr, 0.5, true).done()?,
         &[0., 0., 0.],
     );
     let step = Tensor::number(1);
-    let slope = autodiff::grad(|w: &Tensor| {
+    let grad = autodiff::grad(|w: &Tensor| {
         let [y, ..] = lamb_update(w, w, &lr, moments(w, w, &step), 10.0, 0.5, false)?;
         ops::sum(y, ..).done()
     });
-    assert!(slope(&zero)?.to_vec::<f32>()?.iter().all(|v| v.is_finite()));
-    let slope = autodiff::grad(|w: &Tensor| ops::sum(lars_update(w, w, &lr, 0.0, false), ..));
-    assert!(slope(&zero)?.to_vec::<f32>()?.iter().all(|v| v.is_finite()));
+    assert!(grad(&zero)?.to_vec::<f32>()?.iter().all(|v| v.is_finite()));
+    let grad = autodiff::grad(|w: &Tensor| ops::sum(lars_update(w, w, &lr, 0.0, false), ..));
+    assert!(grad(&zero)?.to_vec::<f32>()?.iter().all(|v| v.is_finite()));
     Ok(())
 }
 
@@ -134,8 +134,8 @@ fn zeros_stay_and_have_finite_slopes() -> Result<()> {
 fn gradients_are_stopped_unless_asked_for() -> Result<()> {
     let (w, g, lr, _) = given();
     for (stop, want) in [(true, 0.0), (false, 1.0)] {
-        let slope = autodiff::grad(|w: &Tensor| ops::sum(optimizer_update(w, &g, &lr, stop), ..));
-        near(&slope(&w)?, &[want; 3]);
+        let grad = autodiff::grad(|w: &Tensor| ops::sum(optimizer_update(w, &g, &lr, stop), ..));
+        near(&grad(&w)?, &[want; 3]);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Draws have the shape, the type and the bounds that were asked for.
+//! Draws have the requested shape, dtype and bounds.
 
 use clematis_core::random::Key;
 use clematis_core::{DType, Kind, Result, Shape, Tensor, ops};
@@ -90,7 +90,7 @@ fn gamma_is_by_rate() -> Result<()> {
 }
 
 #[test]
-fn categories_without_putting_back_are_distinct() -> Result<()> {
+fn categories_without_replacement_are_distinct() -> Result<()> {
     let draw = |replace: bool, count: usize| {
         random::multinomial(&Key::new(3), Some(6), 50, None, count, replace, DType::I64).done()
     };
@@ -124,7 +124,7 @@ fn probabilities_are_checked_and_logits_agree_with_them() -> Result<()> {
 }
 
 #[test]
-fn the_stream_goes_on_from_where_it_was() -> Result<()> {
+fn the_stream_resumes_from_its_state() -> Result<()> {
     let draw = || {
         random::unit(&stream::next_key(), &Shape::scalar(), DType::F32)
             .done()?

@@ -1,4 +1,4 @@
-//! A whole training step as a program gives what the step gives.
+//! A compiled training step agrees with the eager step.
 
 use clematis_core::autodiff::value_and_grad;
 use clematis_core::random::Key;
@@ -28,7 +28,7 @@ fn optimizer() -> Adam {
 }
 
 #[test]
-fn a_program_trains_as_steps_do() -> Result<()> {
+fn a_compiled_step_trains_like_eager_steps() -> Result<()> {
     let batch = data()?;
     let mut plain = Linear::new(2, 1, &Key::new(0))?;
     let mut fast = plain.clone();
@@ -36,12 +36,12 @@ fn a_program_trains_as_steps_do() -> Result<()> {
     let (mut state, mut own) = (optimizer().init(&plain)?, step.init(&fast)?);
     let mut losses = Vec::new();
     for _ in 0..120 {
-        let (_, slopes) = value_and_grad(|net: &Linear| loss(net, &batch))(&plain)?;
-        optimizer().step(&mut plain, &slopes, &mut state)?;
+        let (_, grads) = value_and_grad(|net: &Linear| loss(net, &batch))(&plain)?;
+        optimizer().step(&mut plain, &grads, &mut state)?;
         losses.push(step.step(&mut fast, &mut own, &batch)?.to_vec::<f32>()?[0]);
     }
     assert!(losses[119] < 1e-3 && losses[0] > 0.1, "{losses:?}");
-    assert_eq!((step.stats().made, own.steps), (1, 120));
+    assert_eq!((step.stats().traced, own.steps), (1, 120));
     for (x, y) in tree::leaves(&plain).iter().zip(tree::leaves(&fast)) {
         for (x, y) in x.to_vec::<f32>()?.iter().zip(y.to_vec::<f32>()?) {
             assert!((x - y).abs() < 1e-3, "{x} and {y}");
@@ -51,13 +51,13 @@ fn a_program_trains_as_steps_do() -> Result<()> {
 }
 
 #[test]
-fn a_count_that_would_be_kept_is_refused() -> Result<()> {
+fn a_constant_step_count_is_rejected() -> Result<()> {
     let (net, batch) = (Linear::new(2, 1, &Key::new(0))?, data()?);
     let state = optimizer().init(&net)?;
     let step = clematis_core::jit::jit(move |(net, batch): &(Linear, Batch)| {
-        let (_, slopes) = value_and_grad(|net: &Linear| loss(net, batch))(net)?;
+        let (_, grads) = value_and_grad(|net: &Linear| loss(net, batch))(net)?;
         let (mut net, mut state) = (net.clone(), state.clone());
-        optimizer().step(&mut net, &slopes, &mut state)?;
+        optimizer().step(&mut net, &grads, &mut state)?;
         Ok(net)
     });
     let e = step.call(&(net, batch)).err();
@@ -93,17 +93,17 @@ fn a_program_moves_the_statistics_of_a_batch_norm_inside_a_sequential() -> Resul
         leaves(&|| tree::entries(&norm))?,
     );
     assert_eq!(found, expected);
-    // Three times a tenth of the way from 0 to the mean of 2/3.
+    // Three steps of momentum 0.1 from 0 towards the mean of 2/3.
     assert!(
         (found[0][0] - (1.0 - 0.9f32.powi(3)) * 2.0 / 3.0).abs() < 1e-6,
         "{found:?}"
     );
-    assert_eq!(step.stats().made, 1);
+    assert_eq!(step.stats().traced, 1);
     Ok(())
 }
 
 #[test]
-fn a_sequential_goes_to_another_thread() -> Result<()> {
+fn a_sequential_is_send() -> Result<()> {
     let net = Sequential::new().then(Linear::new(2, 1, &Key::new(0))?);
     let (x, _) = data()?;
     let here = net.forward(&x)?.to_vec::<f32>()?;

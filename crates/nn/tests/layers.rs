@@ -1,4 +1,4 @@
-//! What layers do beyond agreeing with Python's: gradients reach each parameter, state moves, bad input is named.
+//! Layers: gradients reach each parameter, state is updated, invalid input is reported.
 
 use clematis_core::random::{self, Key};
 use clematis_core::tree::{self, Role};
@@ -12,7 +12,7 @@ fn input(sizes: &[usize]) -> Result<Tensor> {
     random::normal(&Key::new(3), shape, 0.0, 1.0, DType::F32).done()
 }
 
-/// The gradient of each parameter is there and is not 0 everywhere.
+/// Checks that each parameter has a nonzero gradient.
 fn learns<T: tree::Tree + Clone>(net: &T, f: impl Fn(&T) -> Result<Tensor>) -> Result<()> {
     let grads = autodiff::grad(|net: &T| ops::sum(ops::square(f(net)), ..))(net)?;
     for (path, role, g) in tree::entries(&grads) {
@@ -42,17 +42,17 @@ fn gradients_reach_each_parameter() -> Result<()> {
     }
     let net = Transformer::decoder(2, 4, 2, TransformerOptions::default(), &key)?;
     let memory = input(&[2, 3, 4])?;
-    // Behind a norm without a mask the gradient of a sum of squares is 0: the result is weighed.
+    // After a norm the gradient of a sum of squares is 0, so the result is weighted.
     let weights = input(&[2, 5, 4])?;
     let drop = Key::new(5);
     learns(&net, |net| {
-        let at = Sight {
+        let at = TransformerArgs {
             causal: true,
             memory: Some(&memory),
             key: Some(&drop),
-            ..Sight::default()
+            ..TransformerArgs::default()
         };
-        (net.look(&x, at)? * &weights).done()
+        (net.forward_with(&x, at)? * &weights).done()
     })?;
     let net = Sequential::new()
         .then(Linear::new(4, 3, &key)?)
@@ -115,7 +115,7 @@ fn more_than_ten_layers_stay_in_order_and_come_back_from_a_file() -> Result<()> 
 }
 
 #[test]
-fn mistakes_are_named() -> Result<()> {
+fn errors_name_the_argument() -> Result<()> {
     let key = Key::new(0);
     let named = |found: Result<()>, kind: Kind, words: &[&str]| {
         let e = found.expect_err("a mistake");
@@ -158,9 +158,11 @@ fn mistakes_are_named() -> Result<()> {
     );
     let decoder = TransformerLayer::decoder(3, 1, options, &key)?;
     named(
-        decoder.look(&x, Sight::default()).map(drop),
+        decoder
+            .forward_with(&x, TransformerArgs::default())
+            .map(drop),
         Kind::Value,
-        &["another sequence"],
+        &["a memory"],
     );
     let net = Recurrent::new(Cell::Gru, 3, 2, RecurrentOptions::default(), &key)?;
     named(

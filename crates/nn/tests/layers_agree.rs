@@ -1,6 +1,6 @@
-//! Layers made from one key in Rust and in Python: equal names, shapes and bits, and a file that is equal to the byte.
+//! Layers created from one key in Rust and in Python: equal names, shapes and bits, and byte-identical files.
 //!
-//! The file is written by Python's `test_agree.py`, which is compared with it as well.
+//! The file is written by Python's `test_agree.py`, which is compared with it too.
 
 use clematis_core::ops::Padding;
 use clematis_core::random::Key;
@@ -9,7 +9,7 @@ use clematis_core::{Result, Tensor};
 use clematis_native as _;
 use clematis_nn::checkpoint;
 use clematis_nn::functional::adaptive::Pool;
-use clematis_nn::functional::conv::Sliding;
+use clematis_nn::functional::conv::ConvConfig;
 use clematis_nn::*;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,18 +17,18 @@ use std::process::Command;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/layers.safetensors");
 
-/// What the file has, and what is found here, in the order of the file.
-struct Sheet {
+/// The contents of the file, and the values computed here, in the order of the file.
+struct Fixture {
     file: HashMap<String, Tensor>,
     own: Vec<(String, Tensor)>,
 }
 
-impl Sheet {
+impl Fixture {
     fn input(&self, layer: &str, i: usize) -> Tensor {
         self.file[&format!("{layer}.x{i}")].clone()
     }
 
-    /// A layer's parameters, inputs, results and what it keeps.
+    /// Adds a layer's parameters, inputs, results and state.
     fn add(&mut self, layer: &str, module: &dyn Tree, outs: &[Tensor], kept: &[(&str, Tensor)]) {
         for (path, role, x) in tree::entries(module) {
             if role == Role::Param {
@@ -62,79 +62,79 @@ impl Sheet {
     }
 }
 
-fn sliding(op: &'static str, strides: &[usize], dilations: &[usize], groups: usize) -> Sliding {
-    Sliding {
+fn config(op: &'static str, strides: &[usize], dilations: &[usize], groups: usize) -> ConvConfig {
+    ConvConfig {
         strides: strides.into(),
         dilations: dilations.into(),
         groups,
-        ..Sliding::new(op, strides.len())
+        ..ConvConfig::new(op, strides.len())
     }
 }
 
-fn convolutions(s: &mut Sheet, key: &Key) -> Result<()> {
-    let p = sliding("conv", &[2], &[1], 2);
+fn convolutions(s: &mut Fixture, key: &Key) -> Result<()> {
+    let p = config("conv", &[2], &[1], 2);
     s.module("Conv1D", &Conv1d::with(4, 6, [3], p, key)?)?;
-    let p = Sliding {
+    let p = ConvConfig {
         padding: Padding::Each(vec![(1, 1), (0, 0)]),
-        ..sliding("conv", &[1, 1], &[1, 2], 1)
+        ..config("conv", &[1, 1], &[1, 2], 1)
     };
     s.module("Conv2D", &Conv2d::with(3, 4, [3, 2], p, key)?)?;
-    let p = sliding("conv", &[1, 2, 1], &[1, 1, 1], 1);
+    let p = config("conv", &[1, 2, 1], &[1, 1, 1], 1);
     s.module("Conv3D", &Conv3d::with(2, 3, [2, 3, 2], p, key)?)?;
-    let p = sliding("conv", &[2], &[1], 2);
+    let p = config("conv", &[2], &[1], 2);
     s.module(
         "Conv1DTranspose",
         &Conv1dTranspose::with(4, 6, [3], p, key)?,
     )?;
-    let p = sliding("conv", &[2, 1], &[1, 1], 1);
+    let p = config("conv", &[2, 1], &[1, 1], 1);
     s.module(
         "Conv2DTranspose",
         &Conv2dTranspose::with(3, 4, [3, 2], p, key)?,
     )?;
-    let p = sliding("conv", &[2, 2, 2], &[1, 1, 1], 1);
+    let p = config("conv", &[2, 2, 2], &[1, 1, 1], 1);
     s.module(
         "Conv3DTranspose",
         &Conv3dTranspose::with(2, 3, [2, 2, 2], p, key)?,
     )?;
-    let p = sliding("conv", &[1, 1], &[1, 1], 1);
+    let p = config("conv", &[1, 1], &[1, 1], 1);
     s.module(
         "DepthwiseConv2D",
         &DepthwiseConv2d::with(3, [2, 3], p, key)?,
     )
 }
 
-fn recurrences(s: &mut Sheet, key: &Key) -> Result<()> {
-    let told = |layers, bidirectional, with_bias| RecurrentOptions {
+fn recurrences(s: &mut Fixture, key: &Key) -> Result<()> {
+    let options = |layers, bidirectional, with_bias| RecurrentOptions {
         layers,
         bidirectional,
         with_bias,
     };
     let net = |cell, outputs, options| Recurrent::new(cell, 3, outputs, options, key);
-    s.recurrent("LSTM", &net(Cell::Lstm, 4, told(2, false, false))?)?;
-    s.recurrent("LSTMBoth", &net(Cell::Lstm, 2, told(2, true, true))?)?;
-    s.recurrent("GRU", &net(Cell::Gru, 4, told(2, true, true))?)?;
-    s.recurrent("RNN", &net(Cell::Rnn, 4, told(1, false, true))?)?;
-    s.recurrent("RNNReLU", &net(Cell::RnnRelu, 4, told(1, false, false))?)
+    s.recurrent("LSTM", &net(Cell::Lstm, 4, options(2, false, false))?)?;
+    s.recurrent("LSTMBoth", &net(Cell::Lstm, 2, options(2, true, true))?)?;
+    s.recurrent("GRU", &net(Cell::Gru, 4, options(2, true, true))?)?;
+    s.recurrent("RNN", &net(Cell::Rnn, 4, options(1, false, true))?)?;
+    s.recurrent("RNNReLU", &net(Cell::RnnRelu, 4, options(1, false, false))?)
 }
 
-fn transformers(s: &mut Sheet, key: &Key) -> Result<()> {
+fn transformers(s: &mut Fixture, key: &Key) -> Result<()> {
     let name = "MultiHeadAttention";
     let net = MultiHeadAttention::new(6, 5, 2, 4, key)?;
     let (context, mask) = (s.input(name, 1), s.input(name, 2));
-    let at = Looking {
+    let at = AttentionArgs {
         context: Some(&context),
         mask: Some(&mask),
-        ..Looking::default()
+        ..AttentionArgs::default()
     };
-    let out = net.look(&s.input(name, 0), at)?;
+    let out = net.forward_with(&s.input(name, 0), at)?;
     s.add(name, &net, &[out], &[]);
     let name = "CausalAttention";
     let net = MultiHeadAttention::new(6, 6, 3, 2, key)?;
-    let at = Looking {
+    let at = AttentionArgs {
         causal: true,
-        ..Looking::default()
+        ..AttentionArgs::default()
     };
-    let out = net.look(&s.input(name, 0), at)?;
+    let out = net.forward_with(&s.input(name, 0), at)?;
     s.add(name, &net, &[out], &[]);
 
     let options = TransformerOptions {
@@ -151,40 +151,40 @@ fn transformers(s: &mut Sheet, key: &Key) -> Result<()> {
     };
     let name = "TransformerEncoderLayer";
     let net = TransformerLayer::encoder(6, 2, options, key)?;
-    let out = net.look(&s.input(name, 0), Sight::default())?;
+    let out = net.forward_with(&s.input(name, 0), TransformerArgs::default())?;
     s.add(name, &net, &[out], &[]);
     let name = "TransformerEncoder";
     let net = Transformer::encoder(2, 6, 2, gelu, key)?;
-    let out = net.look(&s.input(name, 0), Sight::default())?;
+    let out = net.forward_with(&s.input(name, 0), TransformerArgs::default())?;
     s.add(name, &net, &[out], &[]);
     let name = "TransformerDecoderLayer";
     let (net, memory) = (
         TransformerLayer::decoder(6, 2, first, key)?,
         s.input(name, 1),
     );
-    let at = Sight {
+    let at = TransformerArgs {
         causal: true,
         memory: Some(&memory),
-        ..Sight::default()
+        ..TransformerArgs::default()
     };
-    let out = net.look(&s.input(name, 0), at)?;
+    let out = net.forward_with(&s.input(name, 0), at)?;
     s.add(name, &net, &[out], &[]);
     let name = "TransformerDecoder";
     let (net, memory) = (
         Transformer::decoder(2, 6, 2, options, key)?,
         s.input(name, 1),
     );
-    let at = Sight {
+    let at = TransformerArgs {
         causal: true,
         memory: Some(&memory),
-        ..Sight::default()
+        ..TransformerArgs::default()
     };
-    let out = net.look(&s.input(name, 0), at)?;
+    let out = net.forward_with(&s.input(name, 0), at)?;
     s.add(name, &net, &[out], &[]);
     Ok(())
 }
 
-fn norms(s: &mut Sheet) -> Result<()> {
+fn norms(s: &mut Fixture) -> Result<()> {
     s.module("LayerNorm", &LayerNorm::new(&[3, 4])?)?;
     s.module("RMSNorm", &RmsNorm::new(&[4])?)?;
     s.module("GroupNorm", &GroupNorm::new(2, 4)?)?;
@@ -200,7 +200,7 @@ fn norms(s: &mut Sheet) -> Result<()> {
     s.module("PReLU", &PRelu::new(3)?)
 }
 
-fn plain(s: &mut Sheet) -> Result<()> {
+fn plain(s: &mut Fixture) -> Result<()> {
     for (name, word) in [
         ("ReLU", "relu"),
         ("ReLU6", "relu6"),
@@ -232,9 +232,9 @@ fn plain(s: &mut Sheet) -> Result<()> {
     s.module("Flatten", &Flatten::default())
 }
 
-fn sheet() -> Result<Sheet> {
+fn fixture() -> Result<Fixture> {
     let found = checkpoint::load(FILE)?;
-    let mut s = Sheet {
+    let mut s = Fixture {
         file: found.tensors.into_iter().collect(),
         own: Vec::new(),
     };
@@ -259,7 +259,7 @@ fn sheet() -> Result<Sheet> {
     Ok(s)
 }
 
-/// Runs this test again with the vector instructions that every processor has: sums are in the same order there alone.
+/// Runs this test again at the base SIMD level, the only one where the order of summation is the same on every CPU.
 fn is_elsewhere(test: &str) -> bool {
     if std::env::var("CLEMATIS_SIMD").is_ok_and(|level| level == "base") {
         return false;
@@ -275,11 +275,11 @@ fn is_elsewhere(test: &str) -> bool {
 }
 
 #[test]
-fn layers_are_those_of_python_to_the_bit() -> Result<()> {
-    if is_elsewhere("layers_are_those_of_python_to_the_bit") {
+fn layers_are_bit_identical_to_python() -> Result<()> {
+    if is_elsewhere("layers_are_bit_identical_to_python") {
         return Ok(());
     }
-    let s = sheet()?;
+    let s = fixture()?;
     let order: Vec<String> = checkpoint::load(FILE)?
         .tensors
         .into_iter()
@@ -299,18 +299,18 @@ fn layers_are_those_of_python_to_the_bit() -> Result<()> {
 }
 
 #[test]
-fn a_file_of_rust_is_that_of_python_to_the_byte() -> Result<()> {
-    if is_elsewhere("a_file_of_rust_is_that_of_python_to_the_byte") {
+fn files_are_byte_identical_to_python() -> Result<()> {
+    if is_elsewhere("files_are_byte_identical_to_python") {
         return Ok(());
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path: PathBuf = folder.path().join("layers.safetensors");
-    checkpoint::save_pairs(&path, &sheet()?.own)?;
+    checkpoint::save_pairs(&path, &fixture()?.own)?;
     let (own, python) = (std::fs::read(&path), std::fs::read(FILE));
     let (own, python) = (own.expect("it was written"), python.expect("it is there"));
     assert!(
         own == python,
-        "CLEMATIS_UPDATE=1 pytest test_agree.py writes the file anew"
+        "CLEMATIS_UPDATE=1 pytest test_agree.py rewrites the file"
     );
     Ok(())
 }

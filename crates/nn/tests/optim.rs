@@ -1,4 +1,4 @@
-//! Optimisers, schedules and what stands around them: Python's bits, files, mistakes that change nothing.
+//! Optimisers and schedules: equal to Python's bits; state files; errors that change nothing.
 
 use clematis_core::random::{self, Key};
 use clematis_core::{DType, Kind, Result, Tensor, ops, tree};
@@ -14,7 +14,7 @@ fn normal(seed: u64, size: usize) -> Result<Tensor> {
     random::normal(&Key::new(seed), [size], 0.0, 1.0, DType::F32).done()
 }
 
-/// Five steps: the words of the parameter, as python/tests/test_optim_bits.py makes them.
+/// Five steps: the bits of the parameter, as python/tests/test_optim_bits.py writes them.
 fn line(name: &str, optimizer: &impl Optimizer, size: usize) -> Result<String> {
     let mut w = normal(0, size)?;
     let mut state = optimizer.init(&w)?;
@@ -28,7 +28,7 @@ fn line(name: &str, optimizer: &impl Optimizer, size: usize) -> Result<String> {
 }
 
 #[test]
-fn steps_are_those_of_python_to_the_bit() -> Result<()> {
+fn steps_are_bit_identical_to_python() -> Result<()> {
     let cosine = Schedule::Cosine {
         start: 0.1,
         end: 0.0,
@@ -41,7 +41,7 @@ fn steps_are_those_of_python_to_the_bit() -> Result<()> {
         divide: 25.0,
         final_divide: 1e4,
     };
-    let halves = Schedule::Step {
+    let step_decay = Schedule::Step {
         start: 0.1,
         every: 2,
         factor: 0.5,
@@ -65,7 +65,7 @@ fn steps_are_those_of_python_to_the_bit() -> Result<()> {
         decay_lambda: 0.01,
         momentum: 0.9,
         trust: 0.5,
-        ..Lars::new(halves)
+        ..Lars::new(step_decay)
     };
     let lamb = Lamb {
         decay_lambda: 0.01,
@@ -126,7 +126,7 @@ fn folder(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_state_that_python_wrote_is_gone_on_from() -> Result<()> {
+fn a_state_saved_by_python_can_be_resumed() -> Result<()> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/optim_state.safetensors");
     let adam = Adam::new(0.1);
     let mut net = net()?;
@@ -141,7 +141,7 @@ fn a_state_that_python_wrote_is_gone_on_from() -> Result<()> {
     for (a, b) in tree::leaves(&state).iter().zip(tree::leaves(&loaded)) {
         assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
     }
-    // Written again it has the same names and structure.
+    // Saved again, it has the same names and structure.
     let path = folder("state").join("again.safetensors");
     loaded.save(&path)?;
     let (one, two) = (checkpoint::load(file)?, checkpoint::load(&path)?);
@@ -154,7 +154,7 @@ fn a_state_that_python_wrote_is_gone_on_from() -> Result<()> {
 }
 
 #[test]
-fn a_state_of_something_else_is_refused_whole() -> Result<()> {
+fn a_state_of_other_parameters_is_rejected() -> Result<()> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/optim_state.safetensors");
     let other = Layer {
         w: ops::tensor([1.0f32])?,
@@ -170,7 +170,7 @@ fn a_state_of_something_else_is_refused_whole() -> Result<()> {
         "{text}"
     );
     assert_eq!(state.steps, 0);
-    // A state of other parameters, and one of another rule.
+    // The state of other parameters, and that of another rule.
     let mut params = net()?;
     let grads = net()?;
     let e = Adam::new(0.1)
@@ -187,7 +187,7 @@ fn a_state_of_something_else_is_refused_whole() -> Result<()> {
 }
 
 #[test]
-fn groups_move_by_their_own_numbers() -> Result<()> {
+fn groups_use_their_own_hyperparameters() -> Result<()> {
     let optimizer = Groups::new(Sgd::new(0.1)).with("layer/b", Sgd::new(0.0))?;
     let (mut params, grads) = (net()?, net()?);
     let before: Vec<_> = tree::leaves(&params);
@@ -201,7 +201,7 @@ fn groups_move_by_their_own_numbers() -> Result<()> {
 }
 
 #[test]
-fn numbers_that_make_no_sense_are_refused() -> Result<()> {
+fn invalid_numbers_are_rejected() -> Result<()> {
     let w = ops::tensor([1.0f32])?;
     let wrong = [
         Adam {
@@ -231,7 +231,7 @@ fn numbers_that_make_no_sense_are_refused() -> Result<()> {
 }
 
 #[test]
-fn gradients_are_made_shorter() -> Result<()> {
+fn gradients_are_clipped() -> Result<()> {
     let mut grads = Layer {
         w: ops::tensor([3.0f32, 0.0])?,
         b: ops::tensor([4.0f32])?,
@@ -248,7 +248,7 @@ fn gradients_are_made_shorter() -> Result<()> {
 }
 
 #[test]
-fn gradients_are_added_up() -> Result<()> {
+fn gradients_are_accumulated() -> Result<()> {
     let mut sum = Accumulate::new(2)?;
     let mut first = ops::cast(&ops::tensor([1.0f32])?, DType::F16).done()?;
     assert!(!sum.add(&mut first)?);
@@ -260,7 +260,7 @@ fn gradients_are_added_up() -> Result<()> {
 }
 
 #[test]
-fn a_scale_keeps_halves_alive() -> Result<()> {
+fn loss_scaling_prevents_half_precision_underflow() -> Result<()> {
     let scale = LossScale {
         scale: 1024.0,
         every: 1,

@@ -1,4 +1,4 @@
-//! Layers hold what they say, and optimisers move parameters as their formulas do.
+//! Layers agree with their definition, and optimisers update parameters by their formulas.
 
 use clematis_core::random::{self, Key};
 use clematis_core::{DType, Kind, Result, Tensor, autodiff, ops, tree};
@@ -94,7 +94,7 @@ fn paths_and_counts_are_those_of_the_structure() -> Result<()> {
 }
 
 #[test]
-fn a_step_that_fails_changes_nothing() -> Result<()> {
+fn a_failed_step_changes_nothing() -> Result<()> {
     let mut net = Mlp::new(&Key::new(0))?;
     let before = tree::leaves(&net);
     let adam = Adam::new(1e-2);

@@ -196,7 +196,7 @@ impl PyProgram {
     /// Whether it holds nothing that lives only as long as a trace around it.
     #[getter]
     fn lasts(&self) -> bool {
-        self.program.lasts()
+        self.program.is_cacheable()
     }
 
     /// How many keys of the implicit stream a run takes.

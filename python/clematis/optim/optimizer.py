@@ -1,6 +1,6 @@
 """What all optimisers have in common: a learning rate, groups of parameters, state, and the step over a tree.
 
-The formulas are in Rust (`clematis::nn::functional::step`), called once for all parameters. Everything that can go
+The formulas are in Rust (`clematis::nn::functional::optimizer_rule`), called once for all parameters. Everything that can go
 wrong goes wrong before anything is changed.
 """
 

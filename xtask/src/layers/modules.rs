@@ -1,20 +1,20 @@
-//! The order of the core's modules: `lib.rs` lists them, and each may name only those above it.
+//! Checks the order of the core's modules: each may only refer to those above it in `lib.rs`.
 //!
-//! One knot of types is exempt among itself: a loop op holds a graph, a graph holds
-//! constants, a tensor knows its home, a backend takes ops.
+//! One group of types may refer to each other: a loop op holds a graph, a graph holds constants, a tensor refers to
+//! its backend, a backend takes ops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source;
 
-/// Modules that may name one another.
+/// Modules that may refer to one another.
 const KNOT: &[&str] = &[
     "attr", "op", "infer", "tensor", "backend", "graph", "trace", "dispatch",
 ];
 
 pub struct Order {
     modules: Vec<String>,
-    /// Names that `lib.rs` re-exports, with the module they come from.
+    /// Names that `lib.rs` re-exports, with their modules.
     exports: BTreeMap<String, String>,
 }
 
@@ -41,7 +41,7 @@ impl Order {
         Order { modules, exports }
     }
 
-    /// One line for each place where a module names one that does not stand above it.
+    /// One line for each reference to a module that is not above.
     pub fn faults(&self, files: &[(String, String)]) -> Vec<String> {
         let code: Vec<(&str, String)> = files
             .iter()
@@ -74,10 +74,10 @@ impl Order {
                     Some(other) if other <= place => {}
                     Some(_) if KNOT.contains(&own) && KNOT.contains(&module) => {}
                     Some(_) => faults.push(format!(
-                        "core/src/{file}:{line}: {own} names {module}, which stands below it in lib.rs"
+                        "core/src/{file}:{line}: {own} names {module}, which is below it in lib.rs"
                     )),
                     None if macros.contains(name) => {}
-                    // `super` leads outside the file only sometimes; without a module of that name it did not.
+                    // A `super` path may stay inside the file; without a module of that name it does.
                     None if !code[at..].starts_with("crate") => {}
                     None => faults.push(format!(
                         "core/src/{file}:{line}: `crate::{name}`: name the module it comes from"
@@ -93,7 +93,8 @@ impl Order {
     }
 }
 
-/// Positions and first names of paths from the crate's root: `crate::x`, and `super::x` as often as the file is deep.
+/// Positions and first segments of paths from the crate root: `crate::x`, and `super::x` repeated to the depth of the
+/// file.
 fn named(code: &str, depth: usize) -> Vec<(usize, &str)> {
     let up = "super::".repeat(depth);
     let mut found = Vec::new();
@@ -101,7 +102,8 @@ fn named(code: &str, depth: usize) -> Vec<(usize, &str)> {
         for (at, _) in code.match_indices(root) {
             let before = &code[..at];
             let joined = before.chars().next_back().is_some_and(source::is_word);
-            // `$crate` belongs to the macro's caller; `in crate::x` is a visibility; a longer chain of `super` is found by its own start.
+            // `$crate` belongs to the macro's caller; `in crate::x` is a visibility; longer chains of `super` are
+            // found at their own start.
             if joined || before.ends_with(['$', ':']) || before.trim_end().ends_with("(in") {
                 continue;
             }
@@ -113,7 +115,7 @@ fn named(code: &str, depth: usize) -> Vec<(usize, &str)> {
     found
 }
 
-/// The first names of a path or of a braced group of paths; a glob has none.
+/// The first segments of a path or of a braced group of paths; a glob has none.
 fn firsts(text: &str) -> Vec<&str> {
     let text = text.trim_start();
     let Some(group) = text.strip_prefix('{') else {
@@ -141,7 +143,7 @@ fn firsts(text: &str) -> Vec<&str> {
     found
 }
 
-/// The names that a `use` path brings in: those followed by a comma, a brace or the end.
+/// The names that a `use` path imports: those followed by a comma, a brace or the end.
 fn leaves(path: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = path;
@@ -206,7 +208,7 @@ mod tests {
         let found = faults("shape.rs", "\nuse crate::{\n  error::Error, ops::add};");
         assert_eq!(
             found,
-            ["core/src/shape.rs:2: shape names ops, which stands below it in lib.rs"]
+            ["core/src/shape.rs:2: shape names ops, which is below it in lib.rs"]
         );
         assert_eq!(faults("shape.rs", "fn f() { crate::ops::add(); }").len(), 1);
         assert_eq!(faults("shape.rs", "use crate::Tensor;").len(), 1);

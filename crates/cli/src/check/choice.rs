@@ -1,29 +1,29 @@
-//! What of all tests is to be run.
+//! Selection of the tests to run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use clematis::DType;
-use clematis_conform::named::{self, Named};
-use clematis_conform::{Cell, Dashboard, Unit};
+use clematis_conform::named_test::{self, NamedTest};
+use clematis_conform::{CaseGroup, Cell, Dashboard};
 use comfy_table::{Table, presets};
 
 use crate::error::{Error, Result};
 
-/// The tests that are to be run.
+/// The selected tests.
 pub struct Choice<'a> {
-    units: Vec<&'a Unit>,
-    named: Vec<Named>,
-    /// Row and element type of each, as cells have them.
+    groups: Vec<&'a CaseGroup>,
+    named: Vec<NamedTest>,
+    /// Row and dtype of each, as in cells.
     keys: BTreeSet<(String, String)>,
 }
 
 impl<'a> Choice<'a> {
-    /// Those that begin with one of the filters, or else contain it, and have one of the element types.
-    pub fn new(all: &'a [Unit], filters: &[String], dtypes: &[DType]) -> Result<Self> {
-        let rows = named::all();
+    /// Tests whose name begins with a filter, or else contains it, and that have one of the dtypes.
+    pub fn new(all: &'a [CaseGroup], filters: &[String], dtypes: &[DType]) -> Result<Self> {
+        let rows = named_test::all();
         let names: BTreeSet<&str> = all
             .iter()
-            .map(|unit| unit.op)
+            .map(|group| group.op)
             .chain(rows.iter().map(|named| bare(named.row)))
             .collect();
         let mut wanted: BTreeSet<String> = BTreeSet::new();
@@ -32,50 +32,57 @@ impl<'a> Choice<'a> {
         }
         let takes = |name: &str| filters.is_empty() || wanted.contains(name);
         let mut named = Vec::new();
-        // A row that is no op has no element type to choose it by.
+        // A named test has no dtype to select by.
         if dtypes.is_empty() {
             named.extend(rows.into_iter().filter(|named| takes(bare(named.row))));
         }
-        let named_units: Vec<&Unit> = all.iter().filter(|unit| takes(unit.op)).collect();
-        let of_dtype = |unit: &&&Unit| dtypes.is_empty() || dtypes.contains(&unit.dtype);
-        let units: Vec<&Unit> = named_units.iter().filter(of_dtype).copied().collect();
-        if units.is_empty() && named.is_empty() {
-            let there: BTreeSet<&str> = named_units.iter().map(|unit| unit.dtype.name()).collect();
+        let named_groups: Vec<&CaseGroup> = all.iter().filter(|group| takes(group.op)).collect();
+        let of_dtype = |group: &&&CaseGroup| dtypes.is_empty() || dtypes.contains(&group.dtype);
+        let groups: Vec<&CaseGroup> = named_groups.iter().filter(of_dtype).copied().collect();
+        if groups.is_empty() && named.is_empty() {
+            let there: BTreeSet<&str> = named_groups
+                .iter()
+                .map(|group| group.dtype.name())
+                .collect();
             let asked: Vec<&str> = dtypes.iter().map(|d| d.name()).collect();
             let there = match there.is_empty() {
-                true => "none, because these tests are no ops".into(),
+                true => "none, because these tests do not belong to ops".into(),
                 false => there.into_iter().collect::<Vec<_>>().join(", "),
             };
             let asked = asked.join(" or ");
             return Err(Error::new(format!(
-                "check: no such test has the element type {asked}; there are: {there}"
+                "check: no selected test has the dtype {asked}; available: {there}"
             )));
         }
-        let own = units.iter().map(|u| (u.row(), u.dtype.name().to_string()));
+        let own = groups.iter().map(|u| (u.row(), u.dtype.name().to_string()));
         let keys = own
             .chain(named.iter().map(|n| (n.row.to_string(), String::new())))
             .collect();
-        Ok(Choice { units, named, keys })
+        Ok(Choice {
+            groups,
+            named,
+            keys,
+        })
     }
 
-    /// Nothing at all.
+    /// An empty selection.
     pub fn nothing() -> Self {
         Choice {
-            units: Vec::new(),
+            groups: Vec::new(),
             named: Vec::new(),
             keys: BTreeSet::new(),
         }
     }
 
-    pub fn units(&self) -> impl Iterator<Item = &'a Unit> + '_ {
-        self.units.iter().copied()
+    pub fn groups(&self) -> impl Iterator<Item = &'a CaseGroup> + '_ {
+        self.groups.iter().copied()
     }
 
-    pub fn named(&self) -> impl Iterator<Item = &Named> {
+    pub fn named(&self) -> impl Iterator<Item = &NamedTest> {
         self.named.iter()
     }
 
-    /// Whether a cell is a result of one of these.
+    /// Whether a cell is a result of a selected test.
     pub fn covers(&self, cell: &Cell) -> bool {
         self.keys.contains(&(cell.row.clone(), cell.dtype.clone()))
     }
@@ -83,10 +90,10 @@ impl<'a> Choice<'a> {
     /// A table of the tests.
     pub fn list(&self) -> String {
         let mut found: BTreeMap<String, (Vec<&str>, usize)> = BTreeMap::new();
-        for unit in &self.units {
-            let row = found.entry(unit.row()).or_default();
-            row.0.push(unit.dtype.name());
-            row.1 += unit.cases.len();
+        for group in &self.groups {
+            let row = found.entry(group.row()).or_default();
+            row.0.push(group.dtype.name());
+            row.1 += group.cases.len();
         }
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -104,7 +111,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// A row's name as people type it.
+/// A row's name as users type it.
 fn bare(row: &str) -> &str {
     row.strip_prefix("test_").unwrap_or(row)
 }
@@ -121,7 +128,7 @@ fn matching(names: &BTreeSet<&str>, filter: &str) -> Result<Vec<String>> {
     if found.is_empty() || word.is_empty() {
         let all: Vec<&str> = names.iter().copied().collect();
         return Err(Error::new(format!(
-            "check: no test begins with or contains `{filter}`; there are: {}",
+            "check: no test begins with or contains `{filter}`; available: {}",
             all.join(", ")
         )));
     }
@@ -154,14 +161,14 @@ mod tests {
 
     #[test]
     fn a_choice_is_by_name_and_element_type() {
-        let units = clematis_conform::units().expect("cases");
+        let groups = clematis_conform::case_groups().expect("cases");
         let choose =
-            |filters: &[&str], dtypes: &[DType]| Choice::new(&units, &words(filters), dtypes);
+            |filters: &[&str], dtypes: &[DType]| Choice::new(&groups, &words(filters), dtypes);
         let all = choose(&[], &[]).expect("all");
-        assert_eq!(all.units().count(), units.len());
+        assert_eq!(all.groups().count(), groups.len());
         assert!(all.named().count() > 20);
         let some = choose(&["sinh", "uniform"], &[DType::F32, DType::F64]).expect("some");
-        assert_eq!((some.units().count(), some.named().count()), (2, 0));
+        assert_eq!((some.groups().count(), some.named().count()), (2, 0));
         assert_eq!(choose(&["uniform"], &[]).expect("one").named().count(), 1);
         let Err(none) = choose(&["sinh"], &[DType::Bool]) else {
             panic!("sinh of bool");

@@ -1,4 +1,4 @@
-//! How far the checks are: a bar for a person who watches, lines for a pipe.
+//! Progress of the checks: a bar on a terminal, lines in a pipe.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::terminal;
 
-/// Tells about a run while it runs.
+/// Reports progress.
 pub struct Progress {
     style: Style,
     now: Mutex<Now>,
@@ -17,7 +17,7 @@ pub struct Progress {
 enum Style {
     Bar(ProgressBar),
     Lines,
-    /// JSON into a pipe: nobody reads anything but the object.
+    /// With --json into a pipe: only the object is printed.
     Silent,
 }
 
@@ -31,8 +31,8 @@ struct Now {
 
 impl Progress {
     pub fn new(json: bool) -> Self {
-        let style = match (terminal::watched(), json) {
-            // The bar is drawn on standard error, so the object on standard output stays alone.
+        let style = match (terminal::are_terminals(), json) {
+            // The bar is drawn on standard error, so that standard output has only the object.
             ((_, true), true) | ((true, true), false) => Style::Bar(bar()),
             (_, true) => Style::Silent,
             (_, false) => Style::Lines,
@@ -43,7 +43,7 @@ impl Progress {
         }
     }
 
-    /// A backend's turn begins.
+    /// Starts a backend.
     pub fn backend(&self, name: &str, todo: usize, resumed: usize) {
         let mut now = self.now();
         *now = Now {
@@ -68,7 +68,7 @@ impl Progress {
         }
     }
 
-    /// A test is done.
+    /// Reports a finished test.
     pub fn step(&self, test: &str, cells: &[Cell]) {
         let mut now = self.now();
         now.done += 1;
@@ -84,7 +84,7 @@ impl Progress {
                 bar.inc(1);
                 bar.set_message(format!("{}: {test}{failed}", now.backend));
             }
-            // A line for each fifth is enough for a log.
+            // One line per fifth is enough for a log.
             style
                 if now.done < now.todo
                     && now.done * 5 / now.todo > (now.done - 1) * 5 / now.todo =>
@@ -98,7 +98,7 @@ impl Progress {
         }
     }
 
-    /// A backend's turn is over.
+    /// Finishes a backend.
     pub fn backend_done(&self) {
         let now = self.now();
         let t = &now.tally;
@@ -111,7 +111,7 @@ impl Progress {
         }
     }
 
-    /// The run is over, well or not: the bar leaves no trace.
+    /// Removes the bar, also after an error.
     pub fn finish(&self) {
         if let Style::Bar(bar) = &self.style {
             bar.finish_and_clear();
@@ -126,15 +126,15 @@ impl Progress {
 impl Style {
     fn line(&self, text: &str) {
         if let Style::Lines = self {
-            // Whether anyone still reads the lines does not matter to the run.
-            let _ = terminal::say(text);
+            // A closed output must not stop the run.
+            let _ = terminal::print_line(text);
         }
     }
 }
 
 fn bar() -> ProgressBar {
     let bar = ProgressBar::new(0);
-    // A template is text of ours; if it were wrong, the default one still shows how far things are.
+    // The template is a constant; if it were invalid, the default one would do.
     if let Ok(style) =
         ProgressStyle::with_template("{bar:24.green/dim} {percent:>3} %  {wide_msg}  {elapsed}")
     {
@@ -149,7 +149,7 @@ mod tests {
     use clematis_conform::{Dashboard, State};
 
     #[test]
-    fn every_style_bears_the_whole_run() {
+    fn every_style_handles_a_whole_run() {
         for style in [Style::Bar(bar()), Style::Lines, Style::Silent] {
             let progress = Progress {
                 style,

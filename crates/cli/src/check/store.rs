@@ -1,16 +1,16 @@
-//! What the folder keeps: results, those of an unfinished run, the history, and the pages made of them.
+//! The results folder: finished results, those of an unfinished run, the history, and the pages.
 //!
-//! A run adds what it finds to `partial.jsonl` at once and moves it to `results.jsonl` when it is through. So a run
-//! that was interrupted, however roughly, is resumed by the next, while one that was finished is run again.
+//! A run appends results to `partial.jsonl` at once and moves them to `results.jsonl` when it finishes. So an
+//! interrupted run is resumed by the next, while a finished one is run again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clematis_conform::cell::CORE;
-use clematis_conform::history::{Past, date};
-use clematis_conform::named::Named;
-use clematis_conform::{Cell, Dashboard, Matrix, Runner, State, Unit, markdown, page};
+use clematis_conform::history::{PastRun, date};
+use clematis_conform::named_test::NamedTest;
+use clematis_conform::{CaseGroup, Cell, Dashboard, Matrix, Runner, State, markdown, page};
 
 use crate::backends;
 use crate::error::{Error, Result};
@@ -24,25 +24,25 @@ const PAGE: &str = "index.html";
 /// The files that every run writes.
 pub const FILES: [&str; 4] = [RESULTS, PARTIAL, HISTORY, PAGE];
 
-/// How often the pages are written while a run goes on.
+/// How often the pages are rewritten during a run.
 const REFRESH: Duration = Duration::from_secs(10);
 
 pub struct Store {
     folder: Folder,
     results: Matrix,
     partial: Matrix,
-    history: Vec<Past>,
+    history: Vec<PastRun>,
     build: String,
     written: Instant,
 }
 
 impl Store {
-    /// Reads what the folder has and what still holds: results of other cases, versions or cores do not.
-    pub fn open(folder: Folder, units: &[Unit], fresh: bool) -> Result<Store> {
+    /// Reads the folder and drops stale results: those of other cases, versions or cores.
+    pub fn open(folder: Folder, groups: &[CaseGroup], fresh: bool) -> Result<Store> {
         let mut store = Store {
             results: Matrix::default(),
             partial: Matrix::default(),
-            history: Past::read(&folder.read(HISTORY)?),
+            history: PastRun::read(&folder.read(HISTORY)?),
             folder,
             build: build(),
             written: Instant::now(),
@@ -52,7 +52,7 @@ impl Store {
             store.folder.write(PARTIAL, "")?;
             return Ok(store);
         }
-        let known = Known::new(units);
+        let known = Known::new(groups);
         for cell in Cell::recover(&store.folder.read(RESULTS)?) {
             if known.holds(&cell) {
                 store.results.add(cell);
@@ -63,20 +63,20 @@ impl Store {
                 store.partial.add(cell);
             }
         }
-        // A line that a kill has cut off must not swallow the next one.
+        // A line truncated by a kill must not merge with the next one.
         store.write_partial()?;
         Ok(store)
     }
 
-    /// Whether an unfinished run has done a unit whole.
-    pub fn has_unit(&self, runner: &Runner, unit: &Unit) -> bool {
-        let row = unit.row();
+    /// Whether an unfinished run has all results of a case group.
+    pub fn has_group(&self, runner: &Runner, group: &CaseGroup) -> bool {
+        let row = group.row();
         let own = |check: &str, dashboard| {
             let key = (
                 dashboard,
                 row.clone(),
                 runner.backend().name().to_string(),
-                unit.dtype.name().to_string(),
+                group.dtype.name().to_string(),
                 check.to_string(),
             );
             self.partial.find(&key).is_some()
@@ -86,8 +86,8 @@ impl Store {
         })
     }
 
-    /// Whether an unfinished run has done a named row.
-    pub fn has_named(&self, runner: &Runner, named: &Named) -> bool {
+    /// Whether an unfinished run has the result of a named test.
+    pub fn has_named(&self, runner: &Runner, named: &NamedTest) -> bool {
         let backend = runner.backend().name().to_string();
         let key = (
             named.dashboard,
@@ -99,7 +99,7 @@ impl Store {
         self.partial.find(&key).is_some()
     }
 
-    /// Takes results of other runners in.
+    /// Adds results of other runners.
     pub fn import(&mut self, cells: Vec<Cell>) -> Result<()> {
         if cells.is_empty() {
             return Ok(());
@@ -110,7 +110,7 @@ impl Store {
         self.write_results()
     }
 
-    /// Keeps what was found, at once.
+    /// Adds results and writes them to disk at once.
     pub fn add(&mut self, cells: Vec<Cell>) -> Result<()> {
         let mut text = String::new();
         for mut cell in cells {
@@ -126,7 +126,7 @@ impl Store {
         Ok(())
     }
 
-    /// The run is through: its results are results, and the history has one more line.
+    /// Finishes the run: makes its results final and appends to the history.
     pub fn finish(&mut self, mine: &dyn Fn(&Cell) -> bool, asked: Option<String>) -> Result<()> {
         let merged = self.merged();
         for cell in merged.cells().filter(|cell| mine(cell)) {
@@ -139,7 +139,7 @@ impl Store {
         self.write_partial()?;
         let merged = self.merged();
         if let Some(asked) = asked {
-            let past = Past::of(&merged, &asked, SystemTime::now());
+            let past = PastRun::of(&merged, &asked, SystemTime::now());
             self.folder
                 .append(HISTORY, &past.line().map_err(Error::from_engine)?)?;
             self.history.push(past);
@@ -149,7 +149,7 @@ impl Store {
         Ok(())
     }
 
-    /// All results, once the run is through.
+    /// All results of a finished run.
     pub fn matrix(&self) -> &Matrix {
         &self.results
     }
@@ -158,7 +158,7 @@ impl Store {
         self.folder.at(PAGE)
     }
 
-    /// Results, and newer ones of unfinished runs.
+    /// Final results, overridden by newer ones of the unfinished run.
     fn merged(&self) -> Matrix {
         let mut all = self.results.clone();
         for cell in self.partial.cells() {
@@ -167,10 +167,10 @@ impl Store {
         all
     }
 
-    /// That there was nothing to check matters to an unfinished run alone.
+    /// Cells without a check are only kept for resuming an unfinished run.
     fn write_results(&self) -> Result<()> {
-        let told = |cell: &&Cell| cell.state != State::None;
-        let text = lines(self.results.cells().filter(told))?;
+        let is_checked = |cell: &&Cell| cell.state != State::None;
+        let text = lines(self.results.cells().filter(is_checked))?;
         self.folder.write(RESULTS, &text)
     }
 
@@ -202,15 +202,15 @@ fn lines<'a>(cells: impl Iterator<Item = &'a Cell>) -> Result<String> {
     Ok(text)
 }
 
-/// What results must have been found with.
+/// The versions that a result must match.
 struct Known {
     digests: BTreeMap<(String, String), String>,
     versions: BTreeMap<&'static str, String>,
 }
 
 impl Known {
-    fn new(units: &[Unit]) -> Known {
-        let digests = units
+    fn new(groups: &[CaseGroup]) -> Known {
+        let digests = groups
             .iter()
             .map(|u| ((u.row(), u.dtype.name().to_string()), u.digest.clone()));
         let versions = clematis::backend::all()
@@ -223,7 +223,7 @@ impl Known {
     }
 
     fn holds(&self, cell: &Cell) -> bool {
-        // Another runner's results are its own affair.
+        // Results of other runners are not validated.
         if cell.core.is_empty() {
             return true;
         }
@@ -235,7 +235,7 @@ impl Known {
     }
 }
 
-/// Tells builds of the program apart: who changes a kernel does not want the results of the one before.
+/// Identifies the build of the program: a changed kernel invalidates earlier results.
 fn build() -> String {
     let file = std::env::current_exe().and_then(std::fs::metadata);
     let changed = file.and_then(|file| Ok((file.len(), file.modified()?)));
@@ -244,7 +244,7 @@ fn build() -> String {
             let time = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
             format!("{length:x}-{:x}", time.as_nanos())
         }
-        // Then it is not known, and versions and cases must do.
+        // Unknown: versions and digests must suffice.
         Err(_) => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! What a person sees at the end, and what a program reads.
+//! The summary at the end of a run, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,15 +10,15 @@ use serde_json::json;
 use crate::backends;
 use crate::error::{Error, Result};
 
-/// More rows than this are summed up.
+/// Maximum number of rows that are listed.
 const ROWS: usize = 40;
-/// More messages than this are left to the page.
+/// Maximum number of messages that are printed; the page has the rest.
 const MESSAGES: usize = 20;
 
-/// A run that is through.
+/// The outcome of a finished run.
 pub struct Outcome<'a> {
     pub matrix: &'a Matrix,
-    /// Whether a cell was asked for.
+    /// Whether a cell was selected.
     pub mine: &'a dyn Fn(&Cell) -> bool,
     pub resumed: usize,
     pub seconds: f64,
@@ -49,7 +49,7 @@ impl Outcome<'_> {
             table.entry(&cell.backend).or_default().add(cell);
         }
         let mut parts = Vec::new();
-        // Of many, those alone that a person must look at.
+        // Of many rows, only those that need attention.
         if rows.len() > ROWS {
             parts.push(self.table(&tables, &backends));
             rows.retain(|_, row| row.values().any(|tally| tally.state() != State::Passed));
@@ -104,7 +104,7 @@ impl Outcome<'_> {
         table.trim_fmt()
     }
 
-    /// What went wrong, and where.
+    /// The failures.
     fn messages(&self) -> Option<String> {
         let failed: Vec<&Cell> = self.cells().filter(|c| c.state == State::Failed).collect();
         let mut lines: Vec<String> = failed.iter().take(MESSAGES).map(|c| message(c)).collect();

@@ -1,14 +1,14 @@
-//! Several runs side by side: the same key and the same order of data on each backend.
+//! Compares runs: the same key and the same order of data on each backend.
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 use super::history::History;
 
-/// Over how many steps curves are compared: later on, rounding alone drives any two runs apart.
+/// Number of steps over which loss curves are compared: later, rounding alone makes any two runs diverge.
 pub const STEPS: usize = 20;
 
-/// What one backend did, or why it did nothing.
+/// The result of one backend, or its error.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
     pub backend: String,
@@ -17,7 +17,7 @@ pub struct Run {
     /// Mean loss of the last epoch.
     pub loss: Option<f64>,
     pub test_accuracy: Option<f64>,
-    /// The largest difference from the first run's loss over the first steps.
+    /// Maximum difference from the first run's loss over the first steps.
     pub difference: Option<f64>,
     /// The loss of each step.
     pub losses: Vec<f64>,
@@ -25,7 +25,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run beside the one that the others are compared with.
+    /// A run compared with the first one.
     pub fn new(history: &History, first: &History) -> Self {
         let pairs = history.losses.iter().zip(&first.losses).take(STEPS);
         Run {
@@ -34,7 +34,7 @@ impl Run {
             seconds: Some(history.seconds),
             loss: history.epochs.last().map(|epoch| epoch.loss),
             test_accuracy: history.test_accuracy(),
-            // Two losses that are not finite differ by NaN, which is no small difference.
+            // Two non-finite losses differ by NaN, which is not a small difference.
             difference: pairs
                 .map(|(a, b)| (a - b).abs())
                 .reduce(|a, b| if a.is_nan() || a > b { a } else { b }),
@@ -43,7 +43,7 @@ impl Run {
         }
     }
 
-    /// A backend that could not run.
+    /// A backend that failed.
     pub fn failed(backend: &str, version: &str, error: String) -> Self {
         Run {
             backend: backend.into(),
@@ -58,7 +58,7 @@ impl Run {
     }
 }
 
-/// One line per backend.
+/// A table with one line per backend.
 pub fn table(runs: &[Run]) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);

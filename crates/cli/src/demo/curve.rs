@@ -1,11 +1,11 @@
-//! A curve in the terminal, drawn with braille dots: each character is two dots wide and four high.
+//! Plots curves in the terminal with braille characters, each two dots wide and four high.
 
 const COLUMNS: usize = 28;
 const ROWS: usize = 7;
 const WIDTH: usize = COLUMNS * 2;
 const HEIGHT: usize = ROWS * 4;
 
-/// Draws one value per epoch. Values that are not finite leave a gap.
+/// Plots one value per epoch. Non-finite values leave a gap.
 pub fn draw(title: &str, values: &[f64]) -> String {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     if finite().count() == 0 {
@@ -17,7 +17,7 @@ pub fn draw(title: &str, values: &[f64]) -> String {
 
     let mut dots = Dots::default();
     let x = |index: usize| index as f64 * (WIDTH - 1) as f64 / (values.len() - 1).max(1) as f64;
-    // Halves keep the difference of very large values finite; equal values lie in the middle.
+    // Dividing first keeps the difference of very large values finite; equal values are drawn in the middle.
     let span = high / 2.0 - low / 2.0;
     let y = |value: f64| {
         let share = if span > 0.0 {
@@ -51,12 +51,12 @@ pub fn draw(title: &str, values: &[f64]) -> String {
     }
     let last = values.len().to_string();
     lines.push(format!("{:margin$} └{}", "", "─".repeat(COLUMNS)));
-    let room = COLUMNS - "epoch 1".len();
-    lines.push(format!("{:margin$}  epoch 1{last:>room$}", ""));
+    let width = COLUMNS - "epoch 1".len();
+    lines.push(format!("{:margin$}  epoch 1{last:>width$}", ""));
     lines.join("\n")
 }
 
-/// Puts two drawings next to each other.
+/// Places two plots side by side.
 pub fn beside(left: &str, right: &str) -> String {
     let width = left
         .lines()
@@ -73,7 +73,7 @@ pub fn beside(left: &str, right: &str) -> String {
     joined.collect::<Vec<_>>().join("\n")
 }
 
-/// A number in at most about seven characters.
+/// Formats a number in at most about seven characters.
 fn label(value: f64) -> String {
     match value.abs() {
         size if size >= 1e5 || (size > 0.0 && size < 1e-3) => format!("{value:.1e}"),
@@ -92,7 +92,7 @@ impl Default for Dots {
 
 impl Dots {
     fn set(&mut self, x: f64, y: f64) {
-        // `as` saturates, so a rounding error at the edge stays on the edge.
+        // `as` saturates, so a rounding error at the edge stays inside.
         let (x, y) = (x.round() as usize, y.round() as usize);
         self.0[y.min(HEIGHT - 1)][x.min(WIDTH - 1)] = true;
     }
@@ -108,7 +108,8 @@ impl Dots {
         }
     }
 
-    /// The dots as text. Unicode numbers the dots of a cell down the left column, down the right one, then the bottom pair.
+    /// The dots as text. Unicode numbers the dots of a cell down the left column, down the right one, then the bottom
+    /// pair.
     fn rows(&self) -> impl Iterator<Item = String> + '_ {
         const BITS: [[u32; 2]; 4] = [[0, 3], [1, 4], [2, 5], [6, 7]];
         (0..ROWS).map(move |row| {

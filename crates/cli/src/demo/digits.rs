@@ -1,7 +1,6 @@
-//! The handwritten digits: 1,797 images of 8 × 8 pixels, each with the digit it shows.
+//! The digits dataset: 1,797 handwritten digits of 8 × 8 pixels with labels.
 //!
-//! Owns the file format, a gzipped CSV with 64 pixels from 0 to 16 and a label
-//! per row, and the check that a file is exactly that.
+//! Owns the file format, a gzipped CSV with 64 pixels from 0 to 16 and a label per row, and its validation.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,17 +17,17 @@ pub const PIXELS: usize = 64;
 const ROWS: usize = 1797;
 const WHITE: u8 = 16;
 const LARGEST_LABEL: u8 = 9;
-/// No row is longer than 64 times `16,` with a label, so a file that unpacks to more is not this one.
+/// Upper bound of the unpacked size: no row is longer than 64 times `16,` and a label.
 const MOST_BYTES: u64 = (ROWS as u64 + 1) * 3 * (PIXELS as u64 + 1);
 
-/// All images, row by row, with their labels.
+/// All images with their labels.
 pub struct Digits {
     pixels: Vec<u8>,
     labels: Vec<u8>,
 }
 
 impl Digits {
-    /// The copy inside the program.
+    /// The built-in copy.
     pub fn built_in() -> Result<Self> {
         Self::parse(BUILT_IN, "built-in digits")
     }
@@ -50,7 +49,7 @@ impl Digits {
         &self.pixels[row * PIXELS..(row + 1) * PIXELS]
     }
 
-    /// The digit that each image shows.
+    /// The labels.
     pub fn labels(&self) -> &[u8] {
         &self.labels
     }
@@ -82,7 +81,7 @@ impl Digits {
         Ok(digits)
     }
 
-    /// Adds a row; the error continues the words `row N`.
+    /// Parses a row; the error continues the words `row N`.
     fn push(&mut self, line: &str) -> std::result::Result<(), String> {
         let columns = line.split(',').count();
         if columns != PIXELS + 1 {
@@ -101,7 +100,7 @@ impl Digits {
                 .ok()
                 .filter(|&value| value <= most);
             let Some(value) = value else {
-                // A damaged file may hold anything, so only the beginning is shown.
+                // A damaged file may contain anything, so only the beginning is quoted.
                 let shown: String = text.chars().take(20).collect();
                 return Err(format!(
                     ", column {}: {shown:?} is not {what} from 0 to {most}",
@@ -144,7 +143,7 @@ mod tests {
         }
     }
 
-    /// The built-in rows with one replaced.
+    /// The built-in data with one row replaced.
     fn with_row(row: usize, edit: impl Fn(&str) -> String) -> Vec<u8> {
         let text = unpacked();
         let lines = text.lines().enumerate().map(|(index, line)| {

@@ -1,4 +1,4 @@
-//! What a training run was: the one record that the terminal, the JSON and the page are views of.
+//! The record of a training run, from which the terminal output, the JSON and the page are made.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct History {
     /// The network, one line for each layer.
     pub network: Vec<String>,
     pub parameters: usize,
-    /// Optimiser and schedule in a few words.
+    /// Optimiser and schedule, in a few words.
     pub optimizer: String,
     pub batch: usize,
     pub train_rows: usize,
@@ -24,11 +24,11 @@ pub struct History {
     pub epochs: Vec<Epoch>,
     /// The loss of each step.
     pub losses: Vec<f64>,
-    /// Test digits: `confusion[label][guess]` counts them.
+    /// The confusion matrix of the test digits: `confusion[label][guess]`.
     pub confusion: [[u32; CLASSES]; CLASSES],
-    /// Some of the test digits that were read wrongly.
+    /// Some of the misclassified test digits.
     pub misread: Vec<Misread>,
-    /// Wall clock of the whole training.
+    /// Wall-clock time of the training.
     pub seconds: f64,
 }
 
@@ -36,13 +36,13 @@ pub struct History {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Epoch {
     pub loss: f64,
-    /// Accuracies are shares between 0 and 1.
+    /// Accuracies are fractions between 0 and 1.
     pub train_accuracy: f64,
     pub test_accuracy: f64,
     pub seconds: f64,
 }
 
-/// A test digit that the network took for another.
+/// A misclassified test digit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Misread {
     /// Its row in the data, from 1.
@@ -51,7 +51,7 @@ pub struct Misread {
     pub pixels: Vec<u8>,
     pub label: u8,
     pub guess: u8,
-    /// The probability that the network gave its guess.
+    /// The probability of the guess.
     pub confidence: f64,
 }
 
@@ -65,7 +65,7 @@ impl History {
         self.epochs.last().map(|epoch| epoch.test_accuracy)
     }
 
-    /// Test digits read rightly, and all of them.
+    /// Number of correctly classified test digits, and of all.
     pub fn test_score(&self) -> (u32, u32) {
         let right = (0..CLASSES).map(|i| self.confusion[i][i]).sum();
         (right, self.confusion.iter().flatten().sum())
@@ -74,7 +74,7 @@ impl History {
 
 #[cfg(test)]
 impl History {
-    /// A made-up run that looks like a real one.
+    /// A synthetic run for tests.
     pub fn sample(epochs: usize) -> Self {
         let mut confusion = [[0; CLASSES]; CLASSES];
         for (label, row) in confusion.iter_mut().enumerate() {

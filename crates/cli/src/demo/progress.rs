@@ -1,14 +1,14 @@
-//! How far the training is: a bar for a person who watches, lines for a pipe.
+//! Progress of the training: a bar on a terminal, lines in a pipe.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::history::Epoch;
 use crate::terminal;
 
-/// Tells about a run while it runs.
+/// Reports progress.
 pub struct Progress {
     epochs: usize,
-    /// What stands before each line: the backend, where there are several.
+    /// The prefix of each line: the backend, if there are several.
     label: String,
     style: Style,
 }
@@ -16,14 +16,14 @@ pub struct Progress {
 enum Style {
     Bar(ProgressBar),
     Lines,
-    /// JSON into a pipe: nobody reads anything but the object.
+    /// With --json into a pipe: only the object is printed.
     Silent,
 }
 
 impl Progress {
     pub fn new(epochs: usize, json: bool, backend: Option<&String>) -> Self {
-        let style = match (terminal::watched(), json) {
-            // The bar is drawn on standard error, so the object on standard output stays alone.
+        let style = match (terminal::are_terminals(), json) {
+            // The bar is drawn on standard error, so that standard output has only the object.
             ((_, true), true) | ((true, true), false) => Style::Bar(bar()),
             (_, true) => Style::Silent,
             (_, false) => Style::Lines,
@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// The training is about to begin and has this many steps in all.
+    /// Starts the training with this total number of steps.
     pub fn start(&self, steps: u64) {
         if let Style::Bar(bar) = &self.style {
             bar.set_length(steps);
@@ -43,27 +43,27 @@ impl Progress {
         }
     }
 
-    /// One step of the optimiser is done.
+    /// Reports an optimiser step.
     pub fn step(&self) {
         if let Style::Bar(bar) = &self.style {
             bar.inc(1);
         }
     }
 
-    /// An epoch is done; `index` counts from 0.
+    /// Reports an epoch; `index` counts from 0.
     pub fn epoch(&self, index: usize, epoch: &Epoch) {
         let text = format!("{}{}", self.label, line(index, self.epochs, epoch));
         match &self.style {
             Style::Bar(bar) => bar.set_message(text),
             Style::Lines => {
-                // Whether anyone still reads the lines does not matter to the training.
-                let _ = terminal::say(&text);
+                // A closed output must not stop the training.
+                let _ = terminal::print_line(&text);
             }
             Style::Silent => {}
         }
     }
 
-    /// The training is over, well or not: the bar leaves no trace.
+    /// Removes the bar, also after an error.
     pub fn finish(&self) {
         if let Style::Bar(bar) = &self.style {
             bar.finish_and_clear();
@@ -73,7 +73,7 @@ impl Progress {
 
 fn bar() -> ProgressBar {
     let bar = ProgressBar::new(0);
-    // A template is text of ours; if it were wrong, the default one still shows how far things are.
+    // The template is a constant; if it were invalid, the default one would do.
     if let Ok(style) =
         ProgressStyle::with_template("{bar:24.green/dim} {percent:>3} %  {wide_msg}  {elapsed}")
     {
@@ -106,7 +106,7 @@ mod tests {
     };
 
     #[test]
-    fn a_line_says_where_we_are() {
+    fn a_line_shows_the_progress() {
         assert_eq!(
             line(2, 12, &EPOCH),
             "epoch  3/12  loss 0.2500  train 93.75 %  test 50.00 %  1.50 s"
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_style_bears_the_whole_run() {
+    fn every_style_handles_a_whole_run() {
         for style in [Style::Bar(bar()), Style::Lines, Style::Silent] {
             let progress = Progress {
                 epochs: 1,

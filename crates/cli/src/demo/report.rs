@@ -1,6 +1,6 @@
-//! The page about a run: one HTML file that needs nothing else.
+//! The page about a run: one self-contained HTML file.
 //!
-//! Owns where the page goes. What it looks like is in `report.html`, which draws the run from the JSON inside it.
+//! Owns the output path. The layout is in `report.html`, which renders the JSON inside it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ const SHELL: &str = include_str!("report.html");
 const PLACE: &str = "{{history}}";
 const NAME: &str = "index.html";
 
-/// A run, and what the other backends did.
+/// The history of a run, and the summaries of the other backends, as JSON.
 pub fn json(history: &History, runs: &[Run]) -> Result<Value> {
     let wrong = |error| Error::new(format!("the history has no JSON form: {error}"));
     let mut json = serde_json::to_value(history).map_err(wrong)?;
@@ -24,13 +24,13 @@ pub fn json(history: &History, runs: &[Run]) -> Result<Value> {
     Ok(json)
 }
 
-/// A place where the page can be written.
+/// A page with a writable path.
 pub struct Page {
     folder: Folder,
 }
 
 impl Page {
-    /// Makes the folder and tries to write there, so that a run never ends in a page that cannot be saved.
+    /// Creates the folder and checks that it is writable before the run.
     pub fn in_folder(folder: &Path) -> Result<Self> {
         let folder = Folder::open(folder, "the page", &[NAME])?;
         Ok(Page { folder })
@@ -47,7 +47,7 @@ impl Page {
 
 fn render(history: &History, runs: &[Run]) -> Result<String> {
     let mut json = json(history, runs)?;
-    // JavaScript rounds whole numbers beyond 2^53, and a rounded seed would not repeat the run.
+    // JavaScript rounds integers above 2^53, and a rounded seed would not reproduce the run.
     json["seed"] = history.seed.to_string().into();
     Ok(embed(SHELL, PLACE, &json))
 }

@@ -9,16 +9,16 @@ use cm::nn::{Adam, Conv2d, Dropout, Linear, Module, Optimizer};
 use cm::{Key, Tensor, Tree};
 use std::time::Instant;
 
-/// How often the demo goes through its data unless told otherwise.
+/// Default number of epochs.
 pub const EPOCHS: usize = 20;
 const BATCH: usize = 64;
-/// One digit in five is kept for the test.
+/// One digit in five is used for testing.
 const TEST_SHARE: usize = 5;
-/// How many misread digits are shown.
+/// Number of misclassified digits that are shown.
 const SHOWN: usize = 12;
 const SIDE: usize = 8;
 
-/// What the user may choose about a run.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub seed: u64,
@@ -61,7 +61,7 @@ impl Net {
         })
     }
 
-    /// Logits; drops by the key while training, and not at all without one.
+    /// Computes logits; applies dropout if there is a key.
     fn forward(&self, x: &Tensor, key: Option<&Key>) -> cm::Result<Tensor> {
         let keys = key.map(Key::split);
         let x = cm::relu(self.conv1.forward(x)?).done()?;
@@ -74,7 +74,7 @@ impl Net {
     }
 }
 
-/// Images, labels, and where each row stands in the data.
+/// Images, labels, and the row of each in the data.
 struct Part {
     images: Tensor,
     labels: Tensor,
@@ -99,7 +99,7 @@ impl Part {
         })
     }
 
-    /// The rows that these indices name.
+    /// Selects rows by index.
     fn pick(&self, at: &Tensor) -> cm::Result<(Tensor, Tensor)> {
         Ok((
             cm::take(&self.images, at, 0).done()?,
@@ -108,7 +108,7 @@ impl Part {
     }
 }
 
-/// A random fifth of the rows, fixed by the key, is the test part.
+/// Splits off a random fifth of the rows, determined by the key, for testing.
 fn split(digits: &Digits, key: &Key) -> cm::Result<(Part, Part)> {
     let order = cm::random::permutation(key, digits.len())
         .done()?
@@ -118,7 +118,7 @@ fn split(digits: &Digits, key: &Key) -> cm::Result<(Part, Part)> {
     Ok((Part::new(digits, order)?, Part::new(digits, test)?))
 }
 
-/// Guesses and the probabilities given to them.
+/// Predicted classes and their probabilities.
 fn read(net: &Net, images: &Tensor) -> cm::Result<(Vec<i64>, Vec<f32>)> {
     let chances = cm::softmax(net.forward(images, None)?, -1).done()?;
     Ok((
@@ -134,12 +134,12 @@ fn accuracy(net: &Net, part: &Part) -> cm::Result<f64> {
     Ok(right as f64 / labels.len().max(1) as f64)
 }
 
-/// Trains on the digits and tells how it went.
+/// Trains on the digits and returns the history.
 pub fn train(digits: &Digits, options: &Options, progress: &Progress) -> Result<History> {
     cm::native::parallel::set_thread_limit(options.threads);
     let backend = cm::backend::find(&options.backend).map_err(Error::from_engine)?;
     cm::backend::with(backend, || {
-        // A framework is loaded when it is first used, which is no part of the training.
+        // A framework is loaded on first use, which must not count as training time.
         cm::zeros([1], cm::DType::F32).done()?;
         run(digits, options, progress)
     })
@@ -212,7 +212,7 @@ fn run(digits: &Digits, options: &Options, progress: &Progress) -> cm::Result<Hi
     })
 }
 
-/// What each test digit was taken for, and the ones that were misread with the most confidence.
+/// The confusion matrix of the test digits, and the misclassified ones with the highest confidence.
 fn examine(
     net: &Net,
     digits: &Digits,

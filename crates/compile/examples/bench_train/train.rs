@@ -5,7 +5,7 @@ use clematis_core::autodiff::value_and_grad;
 use clematis_core::jit::{Program, Recorder};
 use clematis_core::pass::Options;
 use clematis_core::{Result, Role, Tensor, ops};
-use clematis_nn::functional::step::{Rule, Step};
+use clematis_nn::functional::optimizer_rule::{Rule, Step};
 
 const ADAM: Rule = Rule::Adam {
     beta1: 0.9,

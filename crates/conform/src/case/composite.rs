@@ -1,4 +1,4 @@
-//! Cases of composites: activations, the softmax family, statistics, and what is not a layer.
+//! Cases of composites: activations, the softmax family, statistics, and others that are not layers.
 
 use super::elementwise::push;
 use super::{Case, shown};
@@ -11,7 +11,7 @@ use clematis_core::ops;
 use clematis_core::trace::trace;
 use clematis_core::{Axes, Body, Composite, DType, Dim, Op, Real, Result, Shape};
 
-/// Halves are rounded at every step of an expansion.
+/// In half precision every step of an expansion rounds.
 pub(super) fn units(dtype: DType) -> f64 {
     match dtype {
         DType::F16 | DType::BF16 => 8.0,
@@ -20,12 +20,12 @@ pub(super) fn units(dtype: DType) -> f64 {
     }
 }
 
-/// A composite that its parameters define.
+/// A composite defined by its parameters.
 pub(super) fn known(name: String, c: Composite, dtype: DType, inputs: Vec<Array>) -> Case {
     Case::by_parameters(name, c, dtype, inputs).within(Tolerance::overall(units(dtype)))
 }
 
-/// Adds all of them.
+/// Adds all cases.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
     for dtype in DType::ALL {
         activations(all, dtype)?;
@@ -63,7 +63,7 @@ fn activations(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             push(all, known(name, c.clone(), dtype, vec![x]));
         }
         if dtype.is_float() {
-            // Both ends, where formulas overflow; beyond the corners of the hard ones.
+            // Both tails, where formulas overflow; beyond the corners of piecewise functions.
             let far = [-90.0, -20.0, -4.0, 4.0, 20.0, 90.0];
             let x = Array::real(dtype, &[far.len()], &far);
             push(
@@ -112,7 +112,7 @@ fn softmaxes(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         push(all, known(name, c, dtype, vec![x]));
     }
     if dtype.is_float() {
-        // Large numbers do not overflow, and what is hidden weighs nothing.
+        // Large numbers must not overflow, and masked elements have no weight.
         let inf = f64::INFINITY;
         let x = Array::real(dtype, &[2, 3], &[900.0, 899.0, -900.0, -inf, 1.0, 2.0]);
         for c in [
@@ -198,7 +198,7 @@ fn lookups(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     }
     for (shape, depth) in [(&[2, 3][..], 4), (&[], 2), (&[0], 3), (&[2], 0), (&[1], 1)] {
         let name = format!("one_hot {dtype}{} {depth}", shown(shape));
-        // Some stand outside, and give a row of zeros.
+        // Some are out of range, and give a row of zeros.
         let x = Draw::new(&name).indices(DType::I16, shape, -1, 4);
         let c = Composite::OneHot {
             depth: Dim::from(depth),

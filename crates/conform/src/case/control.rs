@@ -1,4 +1,4 @@
-//! Cases of branches and loops, and of collectives, which only have types yet.
+//! Cases of branches and loops, and of collectives, which only have inference so far.
 
 use super::elementwise::push;
 use super::{Case, shown};
@@ -11,7 +11,7 @@ use clematis_core::ops;
 use clematis_core::trace::trace;
 use clematis_core::{Body, DType, Dim, Kind, Op, Result, Spec, Tensor};
 
-/// Adds all of them.
+/// Adds all cases.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
     for dtype in DType::ALL {
         cond(all, dtype)?;
@@ -72,7 +72,7 @@ fn cond(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// x ← x y + y, as often as a constant says.
+/// x ← x y + y, repeated a constant number of times.
 fn while_(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     for (shape, steps) in [(&[2, 3][..], 3), (&[], 1), (&[2], 0), (&[0, 2], 2)] {
         let name = format!("while {dtype}{} {steps}", shown(shape));
@@ -107,7 +107,7 @@ fn while_(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// h ← h w + x and n ← n + 1; each step gives h x and the step's number.
+/// h ← h w + x and n ← n + 1; each step outputs h x and the step number.
 fn scan(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     for (shape, length) in [(&[2][..], 4), (&[], 3), (&[2, 1], 1), (&[2], 0), (&[0], 2)] {
         for reverse in [false, true] {
@@ -141,7 +141,7 @@ fn scan(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             push(all, case.within(tolerance(dtype)));
         }
     }
-    // Nothing carried: a map.
+    // No carries: a map.
     for (shape, length) in [(&[3][..], 2), (&[], 5), (&[2], 0)] {
         let name = format!("scan {dtype}{} {length} without carries", shown(shape));
         let mut draw = Draw::new(&name);
@@ -189,7 +189,7 @@ fn scanned(x: &[Array], length: usize, reverse: bool) -> Vec<Array> {
     ]
 }
 
-/// Types only: there are no groups of devices yet.
+/// Inference only: there are no device groups yet.
 fn collective(all: &mut Vec<Case>, dtype: DType, kind: CollectiveKind) -> Result<()> {
     let op = Op::from(Collective {
         kind,

@@ -1,4 +1,4 @@
-//! Cases of the elementwise families, from their tables: the domain column says where operands are drawn.
+//! Cases of the elementwise families, generated from their tables; the domain column determines the operands.
 
 use super::{Case, shown};
 use crate::array::{Array, C, Num, broadcast, epsilon, extremes, tiny};
@@ -8,7 +8,7 @@ use crate::reference::{elementwise as reference, number};
 use clematis_core::op::{Binary, Compare, Domain, Unary};
 use clematis_core::{DType, Error, Host, Kind, Op, Result, Shape, Spec};
 
-/// Long enough for whole vectors of every width and a remainder.
+/// Long enough for full vectors of every width and a remainder.
 const SHAPES: &[&[usize]] = &[&[], &[2, 3], &[1, 4], &[0, 3], &[37]];
 const PAIRS: &[(&[usize], &[usize])] = &[
     (&[], &[2, 3]),
@@ -19,7 +19,7 @@ const PAIRS: &[(&[usize], &[usize])] = &[
     (&[], &[]),
 ];
 
-/// Adds all of them.
+/// Adds all cases.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
     for &u in Unary::ALL {
         for dtype in DType::ALL {
@@ -49,27 +49,24 @@ pub fn add(all: &mut Vec<Case>) -> Result<()> {
 }
 
 fn missing(op: &str, dtype: DType) -> Error {
-    Error::new(
-        Kind::Internal,
-        format!("{op}: the reference has nothing for {dtype}"),
-    )
+    Error::new(Kind::Internal, format!("{op}: no reference for {dtype}"))
 }
 
-/// Kept if `infer` takes it.
+/// Adds a case if `infer` accepts it.
 pub(super) fn push(all: &mut Vec<Case>, case: Case) {
     if case.is_legal() {
         all.push(case);
     }
 }
 
-/// Units that an elementwise function may be off: one rounding for halves, which are computed in f32; a few for the
-/// wider types, whose references are themselves computed in f64.
+/// Tolerance of an elementwise function: one rounding for half precision, which is computed in f32; a few units for
+/// wider dtypes, whose references are themselves computed in f64.
 fn units(dtype: DType) -> Tolerance {
     let units = match dtype {
         DType::F16 | DType::BF16 => 0.51,
         DType::F32 => 4.0,
         DType::F64 => 16.0,
-        // Formulas of complex functions lose some digits in the reference.
+        // The reference of complex functions loses some digits.
         DType::C64 => 8.0,
         _ => 256.0,
     };
@@ -79,7 +76,7 @@ fn units(dtype: DType) -> Tolerance {
     }
 }
 
-/// Values where definitions matter most.
+/// Special values: zeros, infinities, NaN, extremes.
 fn specials(dtype: DType) -> Vec<Num> {
     if !dtype.is_inexact() {
         let (low, high) = extremes(dtype);
@@ -131,7 +128,7 @@ fn specials(dtype: DType) -> Vec<Num> {
         -30.5,
     ];
     if dtype.is_complex() {
-        // Every part with every other, of the few that matter.
+        // Every combination of real and imaginary part, of a few special values.
         let few = &reals[..12];
         let pairs = few
             .iter()
@@ -155,7 +152,7 @@ pub(super) fn single(name: String, u: Unary, dtype: DType, x: Array) -> Case {
     };
     let mut tolerance = units(dtype);
     if matches!(u, Unary::Lgamma | Unary::Digamma) {
-        // Both go through zero, where the series of the reference have an absolute error.
+        // Both cross zero, where the reference's series have an absolute error.
         tolerance.floor = 4.0;
         tolerance.signed_zeros = false;
     }
@@ -174,7 +171,8 @@ fn unary(all: &mut Vec<Case>, u: Unary, dtype: DType) -> Result<()> {
         }
         push(all, one);
     }
-    // The cuts and corners of complex functions are the engines' own tests; here those of plain arithmetic.
+    // Branch cuts and special values of complex functions are tested in the engines; here only those of plain
+    // arithmetic.
     let plain = matches!(
         u,
         Unary::Neg
@@ -227,19 +225,19 @@ fn binary(all: &mut Vec<Case>, b: Binary, dtype: DType) -> Result<()> {
         let y = draw.array(dtype, q, b.domain(), 1)?;
         let mut one = pair(name, b, dtype, x, y);
         match b {
-            // The order is a whole number.
+            // The order is an integer, so it has no derivative.
             Binary::Polygamma => one = one.deriving(|d| d.constants = vec![0]),
             Binary::FloorDivide | Binary::Nextafter => one = one.flat(),
             _ => {}
         }
         push(all, one);
     }
-    // Powers and quotients of special complex numbers are the engines' own tests.
+    // Powers and quotients of special complex numbers are tested in the engines.
     let plain = matches!(
         b,
         Binary::Add | Binary::Sub | Binary::LogicalAnd | Binary::LogicalOr | Binary::LogicalXor
     );
-    // A special order is not a derivative's.
+    // The derivative is not defined at special orders.
     if b != Binary::Polygamma && (!dtype.is_complex() || plain) {
         let mut values = specials(dtype);
         if dtype.is_complex() {
@@ -316,7 +314,7 @@ fn clamp(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     ] {
         let name = format!("clamp {dtype}{}{}{}", shown(l), shown(p), shown(h));
         let mut draw = Draw::new(&name);
-        // Bounds on their own sides of zero, and operands inside and outside of them.
+        // Bounds on opposite sides of zero, and operands inside and outside of them.
         let low = draw.any(dtype, l)?.map(dtype, |v| toward(dtype, v, -1.0));
         let high = draw.any(dtype, h)?.map(dtype, |v| toward(dtype, v, 1.0));
         let inputs = vec![low.rounded()?, draw.any(dtype, p)?, high.rounded()?];
@@ -362,7 +360,8 @@ fn cast(all: &mut Vec<Case>, from: DType, to: DType) -> Result<()> {
         let name = format!("cast {from} to {to}{}", shown(shape));
         let x = Draw::new(&name).array(from, shape, Domain::Nonzero, 0)?;
         let mut one = case(name, x);
-        // A cast to a narrower type is a staircase to differences in the wider one; between wide ones it is linear.
+        // A cast to a narrower dtype looks like a staircase to finite differences in the wider one; between wide
+        // dtypes it is linear.
         one = one.kinked();
         push(all, one);
     }
@@ -378,7 +377,7 @@ fn cast(all: &mut Vec<Case>, from: DType, to: DType) -> Result<()> {
 
 fn bitcast(all: &mut Vec<Case>, from: DType, to: DType) -> Result<()> {
     let name = format!("bitcast {from} to {to}");
-    // Any bits may become anything but a truth value, and those are bits of their own.
+    // Any bits are valid except for booleans, which have their own cases.
     let x = if from.is_inexact() {
         Draw::new(&name).array(from, &[2, 4], Domain::Nonzero, 0)?
     } else {

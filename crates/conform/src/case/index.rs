@@ -1,4 +1,4 @@
-//! Cases of reading and writing at index vectors, and of searching.
+//! Cases of gather, scatter, nonzero and search.
 
 use super::elementwise::push;
 use super::{Case, shown};
@@ -9,7 +9,7 @@ use crate::reference::number;
 use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
 use clematis_core::{Axes, DType, Dim, Op, Result};
 
-/// Parameters of a gather and of the scatter that mirrors it.
+/// Parameters of a gather and of the corresponding scatter.
 struct Layout {
     operand: &'static [usize],
     indices: &'static [usize],
@@ -20,7 +20,7 @@ struct Layout {
     operand_batch: &'static [usize],
     index_batch: &'static [usize],
     index_dtype: DType,
-    /// Of the slices in the result of a gather, which are the updates of a scatter.
+    /// The shape of a gather's result, which is that of a scatter's updates.
     updates: &'static [usize],
 }
 
@@ -38,7 +38,7 @@ const LAYOUTS: &[Layout] = &[
         index_dtype: DType::I64,
         updates: &[4, 3],
     },
-    // Blocks at pairs of indices, axes exchanged and interleaved.
+    // Blocks at pairs of indices, with permuted and interleaved axes.
     Layout {
         operand: &[4, 5],
         indices: &[2, 3, 2],
@@ -51,7 +51,7 @@ const LAYOUTS: &[Layout] = &[
         index_dtype: DType::I32,
         updates: &[2, 2, 3, 3],
     },
-    // Side by side.
+    // Batched.
     Layout {
         operand: &[3, 4, 2],
         indices: &[3, 2, 1],
@@ -77,7 +77,7 @@ const LAYOUTS: &[Layout] = &[
         index_dtype: DType::I8,
         updates: &[2, 3],
     },
-    // Nothing at all.
+    // Empty.
     Layout {
         operand: &[3, 2],
         indices: &[0, 1],
@@ -105,7 +105,7 @@ const LAYOUTS: &[Layout] = &[
     },
 ];
 
-/// Adds all of them.
+/// Adds all cases.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
     for dtype in DType::ALL {
         for mode in [OutOfRange::Clip, OutOfRange::Drop] {
@@ -122,7 +122,7 @@ pub fn add(all: &mut Vec<Case>) -> Result<()> {
     Ok(())
 }
 
-/// In and out of range, some of them twice.
+/// Indices in and out of range, with duplicates.
 fn indices(draw: &mut Draw, l: &Layout) -> Array {
     let low = if l.index_dtype.is_unsigned() { 0 } else { -2 };
     draw.indices(l.index_dtype, l.indices, low, 5)
@@ -169,7 +169,7 @@ fn scatter(
     let at = indices(&mut draw, l);
     let inputs = vec![operand, at, draw.any(dtype, l.updates)?];
     let case = Case::by_parameters(name, op, dtype, inputs);
-    // Halves are rounded at every step of a sum, so as many roundings as writers of one place.
+    // In half precision every step of a sum rounds, once per write to an element.
     let units = match kind {
         ScatterKind::Add | ScatterKind::Mul => 8.0,
         _ => 0.0,
@@ -228,7 +228,7 @@ fn searchsorted(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             for row in sorted.values.chunks_mut(n) {
                 row.sort_by(|a, b| number::before(*a, *b));
             }
-            // Some of them stand there, some do not.
+            // Some values occur in the row, some do not.
             let mut values = draw.small(dtype, wanted)?;
             for (v, s) in values.values.iter_mut().zip(&sorted.values).step_by(2) {
                 *v = *s;

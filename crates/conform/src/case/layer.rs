@@ -1,4 +1,4 @@
-//! Cases of composites that layers are made of.
+//! Cases of layer composites.
 
 use super::composite::{known, units};
 use super::elementwise::push;
@@ -9,7 +9,7 @@ use crate::draw::Draw;
 use clematis_core::op::{Domain, Pads};
 use clematis_core::{Axes, Composite, DType, Dim, Real, Result};
 
-/// Adds all of them.
+/// Adds all cases.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
     for dtype in DType::ALL {
         norms(all, dtype)?;
@@ -22,11 +22,11 @@ pub fn add(all: &mut Vec<Case>) -> Result<()> {
     Ok(())
 }
 
-/// Layers in halves round at every step, of which there are many.
+/// Layers in half precision round at each of many steps.
 fn layer(case: Case) -> Case {
     let units = 4.0 * units(case.dtype);
     case.within(Tolerance::overall(units))
-        // Over an axis of one element a norm's derivative is what rounding leaves of a difference.
+        // Over an axis of one element a norm's derivative is only the rounding error of a difference.
         .deriving(|d| d.duality = 1024.0)
 }
 
@@ -141,7 +141,7 @@ fn attention(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
                 let rows = [q[q.len() - 2], k[k.len() - 2]];
                 match mask {
                     "bool" => {
-                        // The first row sees nothing.
+                        // The first row is fully masked.
                         let mut seen = draw.any(DType::Bool, &rows)?;
                         let n = rows[1].min(seen.len());
                         seen.values[..n].fill(Num::Whole(0));

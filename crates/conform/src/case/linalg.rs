@@ -1,4 +1,4 @@
-//! Cases of factorisations and what is solved with them.
+//! Cases of factorisations and solvers.
 
 use super::elementwise::push;
 use super::{Case, shown};
@@ -10,7 +10,7 @@ use clematis_core::op::{Cholesky, Eig, Eigh, Qr, Svd, Transposed, TriangularSolv
 use clematis_core::ops;
 use clematis_core::{Composite, DType, Kind, Op, Result, Tensor};
 
-/// Factorisations of small matrices lose a few digits; eigenvectors as many as eigenvalues are close.
+/// Factorisations of small matrices lose a few digits; eigenvectors lose more for close eigenvalues.
 const UNITS: f64 = 200.0;
 
 const SQUARE: &[&[usize]] = &[
@@ -22,7 +22,7 @@ const SQUARE: &[&[usize]] = &[
     &[2, 1, 2, 2],
 ];
 
-/// Adds all of them.
+/// Adds all cases.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
     for dtype in DType::ALL.into_iter().filter(|d| d.is_inexact()) {
         cholesky(all, dtype)?;
@@ -36,7 +36,7 @@ pub fn add(all: &mut Vec<Case>) -> Result<()> {
     Ok(())
 }
 
-/// Adds `by` to the diagonals: away from singular, and with eigenvalues apart.
+/// Adds `by` to the diagonals, to keep matrices regular and eigenvalues separate.
 fn raised(x: &Array, by: impl Fn(usize) -> f64) -> Result<Array> {
     let rank = x.rank();
     Array::from_fn(x.dtype, &x.shape, |at| {
@@ -97,7 +97,7 @@ fn qr(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
                     if m < n || complete && m != n {
                         d.none = Some(Kind::Diff);
                     } else if dtype.is_complex() {
-                        // qₖ rₖ, whatever phase both have.
+                        // qₖ rₖ is invariant to the phase of both.
                         d.invariant = Some(|y| {
                             let columns = ops::matrix_transpose(&y[0]);
                             let outer = ops::expand_dims(columns, -1) * ops::expand_dims(&y[1], -2);
@@ -111,7 +111,7 @@ fn qr(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// vₖ vₖᴴ for each column: the same whatever sign or phase it has.
+/// vₖ vₖᴴ for each column: invariant to sign and phase.
 fn projectors(v: &Tensor) -> Result<Tensor> {
     let columns = ops::matrix_transpose(v).done()?;
     (ops::expand_dims(&columns, -1) * ops::conj(ops::expand_dims(&columns, -2))).done()
@@ -138,7 +138,7 @@ fn svd(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
                 all,
                 factored(case).deriving(|d| {
                     if vectors {
-                        // uₖ vₖᴴ, whatever phase both have.
+                        // uₖ vₖᴴ is invariant to the phase of both.
                         d.invariant = Some(|y| {
                             let columns = ops::matrix_transpose(&y[0]);
                             let outer = ops::expand_dims(columns, -1) * ops::expand_dims(&y[2], -2);
@@ -156,7 +156,7 @@ fn svd(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// Eigenvalues and projectors; those of a Hermitian matrix have an order.
+/// Eigenvalues and projectors; the eigenvalues of a Hermitian matrix are ordered.
 fn rising(y: &[Tensor]) -> Result<Vec<Tensor>> {
     match y {
         [w, v] => Ok(vec![w.clone(), projectors(v)?]),
@@ -164,7 +164,7 @@ fn rising(y: &[Tensor]) -> Result<Vec<Tensor>> {
     }
 }
 
-/// Sums over all eigenvalues and vectors of any square matrix, which come in no order: Σ w, Σ w³, Σ w² v vᴴ.
+/// Sums over all eigenvalues and vectors of a square matrix, which are unordered: Σ w, Σ w³, Σ w² v vᴴ.
 fn unordered(y: &[Tensor]) -> Result<Vec<Tensor>> {
     let w = &y[0];
     let mut sums = vec![ops::sum(w, -1).done()?, ops::sum(w * w * w, -1).done()?];
@@ -197,8 +197,8 @@ fn eigen(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     }
     // Eigenvalues off the real axis.
     if !dtype.is_complex() {
-        let turn = [0.5, -2.0, 0.1, 2.0, 0.25, -0.3, 0.0, 0.2, 3.0];
-        let x = Array::real(dtype, &[3, 3], &turn);
+        let rotation = [0.5, -2.0, 0.1, 2.0, 0.25, -0.3, 0.0, 0.2, 3.0];
+        let x = Array::real(dtype, &[3, 3], &rotation);
         let name = format!("eig {dtype} of a rotation");
         let op = Eig { vectors: true };
         let case = Case::holding(name, op, dtype, vec![x], |x, y| Ok(identity::eig(x, y)));

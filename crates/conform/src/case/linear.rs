@@ -1,4 +1,4 @@
-//! Cases of products, convolutions, sliding windows and Fourier transforms.
+//! Cases of `dot_general`, convolutions, windows and Fourier transforms.
 
 use super::elementwise::push;
 use super::{Case, shown};
@@ -9,10 +9,10 @@ use clematis_core::op::{
 };
 use clematis_core::{Axes, DType, Dim, Kind, Op, Result};
 
-/// Sums of products, in any order; halves are summed in f32.
+/// Tolerance of sums of products in any order; half precision is summed in f32.
 const SUM: f64 = 16.0;
 
-/// Adds all of them.
+/// Adds all cases.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
     for dtype in DType::ALL {
         dot(all, dtype)?;
@@ -75,7 +75,7 @@ fn pads(padding: &[(i64, i64)]) -> Pads {
         .collect()
 }
 
-/// A convolution in the usual layout, to be changed.
+/// A convolution in the default layout, to be modified.
 fn plain(spatial: usize) -> Conv {
     let ones: Axes = std::iter::repeat_n(1, spatial).collect();
     Conv {
@@ -124,7 +124,7 @@ fn convolutions() -> Vec<(Vec<usize>, Vec<usize>, Conv)> {
                 ..plain(1)
             },
         ),
-        // Groups of features; as many as there are features.
+        // Feature groups; as many as features.
         (
             vec![2, 4, 5],
             vec![6, 2, 3],
@@ -142,7 +142,7 @@ fn convolutions() -> Vec<(Vec<usize>, Vec<usize>, Conv)> {
                 ..plain(2)
             },
         ),
-        // Groups of the batch.
+        // Batch groups.
         (
             vec![4, 3, 5],
             vec![4, 3, 2],
@@ -152,7 +152,7 @@ fn convolutions() -> Vec<(Vec<usize>, Vec<usize>, Conv)> {
                 ..plain(1)
             },
         ),
-        // Features last, filter axes mixed, result turned.
+        // Features last, filter axes permuted, result transposed.
         (
             vec![2, 5, 4, 3],
             vec![2, 3, 4, 2],
@@ -163,7 +163,7 @@ fn convolutions() -> Vec<(Vec<usize>, Vec<usize>, Conv)> {
                 ..plain(2)
             },
         ),
-        // Three and no spatial axes.
+        // Three and zero spatial axes.
         (
             vec![1, 2, 3, 4, 3],
             vec![2, 2, 2, 2, 2],
@@ -174,12 +174,12 @@ fn convolutions() -> Vec<(Vec<usize>, Vec<usize>, Conv)> {
             },
         ),
         (vec![3, 2], vec![4, 2], plain(0)),
-        // Nothing: an empty batch, a filter that does not fit, no features.
+        // Empty cases: an empty batch, a filter larger than the input, no features.
         (vec![0, 2, 4], vec![3, 2, 2], plain(1)),
         (vec![2, 1, 2], vec![2, 1, 4], plain(1)),
         (vec![2, 0, 4], vec![3, 0, 2], plain(1)),
         (vec![1, 1, 1, 1], vec![1, 1, 1, 1], plain(2)),
-        // A stride that leaves a rest, all at once.
+        // A stride with a remainder, combined with everything else.
         (
             vec![2, 4, 9],
             vec![2, 2, 3],
@@ -206,7 +206,7 @@ fn conv(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-type Sliding<'a> = (
+type ConvConfig<'a> = (
     &'a [usize],
     &'a [usize],
     &'a [usize],
@@ -215,7 +215,7 @@ type Sliding<'a> = (
     &'a [usize],
 );
 
-const WINDOWS: &[Sliding] = &[
+const WINDOWS: &[ConvConfig] = &[
     (&[5], &[3], &[1], &[(0, 0)], &[1], &[1]),
     (
         &[2, 6, 5],
@@ -279,7 +279,7 @@ fn window(all: &mut Vec<Case>, dtype: DType, kind: WindowKind) -> Result<()> {
         };
         let mut case = Case::by_parameters(name, op, dtype, vec![operand]).within(tolerance);
         if *shape == [3] && ordered {
-            // Windows that see nothing give infinities, which have no differences.
+            // Empty windows give infinities, which have no finite differences.
             case = case.without_derivatives();
         }
         push(all, case);
@@ -299,7 +299,7 @@ fn window(all: &mut Vec<Case>, dtype: DType, kind: WindowKind) -> Result<()> {
     Ok(())
 }
 
-/// Only max and min select a place.
+/// Only max and min select an element.
 fn unselected(all: &mut Vec<Case>, kind: WindowKind) -> Result<()> {
     let one = |n: usize| Axes::new(&[n]);
     let p = Window {
@@ -338,7 +338,7 @@ fn fourier(all: &mut Vec<Case>, dtype: DType, kind: FftKind) -> Result<()> {
         (&[13], &[0]),
     ] {
         let last = axes[axes.len() - 1];
-        // The operand of the real inverse is the half spectrum of the given shape.
+        // The operand of irfft is the half spectrum of the given shape.
         let length = shape[last];
         let mut own = shape.to_vec();
         if kind == FftKind::RealInverse {

@@ -1,4 +1,4 @@
-//! Cases of reductions, running reductions and sorts.
+//! Cases of reductions, cumulative reductions and sorts.
 
 use super::elementwise::push;
 use super::{Case, shown};
@@ -10,7 +10,7 @@ use clematis_core::op::{
 };
 use clematis_core::{Axes, DType, Dim, Op, Result};
 
-/// Adds all of them.
+/// Adds all cases.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
     for dtype in DType::ALL {
         for &kind in ReduceKind::ALL {
@@ -28,7 +28,7 @@ pub fn add(all: &mut Vec<Case>) -> Result<()> {
     Ok(())
 }
 
-/// Sums of halves are kept in f32 and rounded once; orders of summation differ.
+/// Sums of half precision are accumulated in f32 and rounded once; orders of summation differ.
 const SUM: Tolerance = Tolerance {
     units: 8.0,
     overall: true,
@@ -57,7 +57,7 @@ fn reduce(all: &mut Vec<Case>, dtype: DType, kind: ReduceKind) -> Result<()> {
         let name = format!("{} {dtype}{} {axes:?}", op.name(), shown(shape));
         let mut draw = Draw::new(&name);
         let x = match kind {
-            // Values about 1, so that products of many stay within the range of halves.
+            // Values about 1, so that long products stay within the range of half precision.
             ReduceKind::Prod if dtype.is_inexact() => draw
                 .array(dtype, shape, Domain::Nonzero, 0)?
                 .map(dtype, |v| Num::Inexact(v.c() / v.c().norm().sqrt()))
@@ -69,13 +69,13 @@ fn reduce(all: &mut Vec<Case>, dtype: DType, kind: ReduceKind) -> Result<()> {
         let tolerance = if exact { Tolerance::exact() } else { SUM };
         let mut case = Case::by_parameters(name, op, dtype, vec![x]).within(tolerance);
         if kind == ReduceKind::Prod {
-            // Cumulative products of many halves.
+            // Long cumulative products in half precision.
             case = case.deriving(|d| d.duality = 512.0);
         }
         push(all, case);
     }
     if kind == ReduceKind::Prod && dtype.is_inexact() {
-        // A factor of zero leaves its own derivative, two leave none.
+        // With one zero factor only its own derivative is nonzero; with two, none is.
         for zeros in [1, 2] {
             let name = format!("reduce_prod {dtype} with {zeros} zeros");
             let mut x = Draw::new(&name).array(dtype, &[2, 4], Domain::Nonzero, 0)?;
@@ -123,7 +123,7 @@ fn arg_reduce(all: &mut Vec<Case>, dtype: DType, kind: Extreme) -> Result<()> {
     ] {
         let op = Op::from(ArgReduce { kind, axis });
         let name = format!("{} {dtype}{} {axis}", op.name(), shown(shape));
-        // Few values, so that the first of equal ones is asked for.
+        // Few distinct values, so that ties occur.
         let x = Draw::new(&name).small(dtype, shape)?;
         push(all, Case::by_parameters(name, op, dtype, vec![x]).flat());
     }
@@ -206,7 +206,7 @@ fn sort(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             let mut draw = Draw::new(&name);
             let x = draw.distinct(dtype, shape)?;
             push(all, Case::by_parameters(&name, op, dtype, vec![x]));
-            // Two keys, of which the first has equal ones, and something that goes along.
+            // Two keys, the first with ties, and a payload.
             let name = format!("{name} with two keys");
             let op = Op::from(Sort {
                 axis,
@@ -222,7 +222,7 @@ fn sort(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
             push(all, Case::by_parameters(name, op, dtype, inputs));
         }
     }
-    // Complex numbers have no order but go along.
+    // Complex numbers cannot be keys but can be payload.
     if dtype.is_complex() {
         let name = format!("sort {dtype} by a real key");
         let mut draw = Draw::new(&name);
@@ -273,7 +273,7 @@ fn top_k(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
         );
     }
     if dtype.is_float() {
-        // NaN before everything, as torch and jax have it; of equals the first.
+        // NaN first, as in torch and jax; among ties the first.
         let (inf, nan) = (f64::INFINITY, f64::NAN);
         let x = Array::real(dtype, &[8], &[1.0, nan, -0.0, inf, 0.0, nan, -inf, 1.0]);
         for k in [1, 3, 8] {

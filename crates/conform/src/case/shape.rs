@@ -1,4 +1,4 @@
-//! Cases of ops that make and move elements: exact in every element type.
+//! Cases of ops that create and move elements: exact in every dtype.
 
 use super::elementwise::push;
 use super::{Case, shown};
@@ -11,7 +11,7 @@ fn dims(values: &[i64]) -> Dims {
     values.iter().map(|&v| Dim::number(v)).collect()
 }
 
-/// One operand, moved.
+/// A case with one operand.
 fn moved(
     all: &mut Vec<Case>,
     label: &str,
@@ -26,7 +26,7 @@ fn moved(
     Ok(())
 }
 
-/// Adds all of them.
+/// Adds all cases.
 pub fn add(all: &mut Vec<Case>) -> Result<()> {
     for dtype in DType::ALL {
         create(all, dtype);

@@ -1,4 +1,4 @@
-//! What is differentiated, and what its derivatives are measured by: differences, pairings, gaps.
+//! The function to differentiate, and the measures of its derivatives: finite differences, pairings, gaps.
 
 use crate::array::{Array, C, Num};
 use crate::case::Case;
@@ -6,29 +6,29 @@ use crate::run::upload;
 use clematis_core::dispatch::apply;
 use clematis_core::{Backend, DType, Result, Tensor, ops};
 
-/// What is differentiated: some operands, and some results.
+/// A selection of operands and results to differentiate.
 #[derive(Clone)]
 pub struct Part {
-    /// By place.
+    /// Indices of operands.
     pub operands: Vec<usize>,
-    /// By place.
+    /// Indices of results.
     pub results: Vec<usize>,
 }
 
-/// A case's op on a backend, as functions of its parts.
+/// A case's op on a backend, as a function of selected operands.
 pub struct Subject<'a> {
-    /// Where it runs.
+    /// The backend.
     pub backend: &'static dyn Backend,
-    /// What runs.
+    /// The case.
     pub case: &'a Case,
     /// All operands.
     pub all: Vec<Tensor>,
-    /// Whether no result has derivatives, so that all of them must be zero.
+    /// Whether no result is differentiable, so that all derivatives must be zero.
     pub flat: bool,
 }
 
 impl<'a> Subject<'a> {
-    /// Takes the operands in.
+    /// Uploads the operands.
     pub fn new(backend: &'static dyn Backend, case: &'a Case, flat: bool) -> Result<Subject<'a>> {
         let all = case.inputs.iter().map(|x| upload(backend, x));
         Ok(Subject {
@@ -39,7 +39,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// What is differentiated, of these operands.
+    /// The differentiable results for these operands.
     pub fn results(&self, args: &[&Tensor]) -> Result<Vec<Tensor>> {
         let out = apply(&self.case.op, args)?.into_vec();
         match self.case.derivative.invariant {
@@ -48,7 +48,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The results that a part looks at, with other values for its operands.
+    /// The selected results, with other values for the selected operands.
     pub fn call(&self, part: &Part, xs: &[Tensor]) -> Result<Vec<Tensor>> {
         let mut args: Vec<&Tensor> = self.all.iter().collect();
         for (&i, x) in part.operands.iter().zip(xs) {
@@ -69,7 +69,7 @@ impl<'a> Subject<'a> {
         part.operands.iter().map(|&i| self.all[i].clone()).collect()
     }
 
-    /// Operands moved along a direction.
+    /// The operands, moved along a direction.
     pub fn moved(&self, part: &Part, along: &[Array], by: f64) -> Result<Vec<Tensor>> {
         part.operands
             .iter()
@@ -89,7 +89,7 @@ impl<'a> Subject<'a> {
             .collect()
     }
 
-    /// The change of a function of the operands along a direction, by differences.
+    /// The directional derivative of a function of the operands, by finite differences.
     pub fn difference(
         &self,
         part: &Part,
@@ -137,7 +137,7 @@ pub fn pairing(a: &[Vec<C>], b: &[Vec<C>]) -> (f64, f64) {
     sums
 }
 
-/// The largest difference of two sets of arrays, relative to the largest number of each array.
+/// The maximum difference between two sets of arrays, relative to the largest element of each array.
 pub fn gap(got: &[Vec<C>], want: &[Vec<C>]) -> f64 {
     let mut worst = 0.0f64;
     for (g, w) in got.iter().zip(want) {
@@ -186,7 +186,7 @@ pub fn widened(x: &Array) -> Array {
 }
 
 impl Case {
-    /// The case in double precision, if its op takes that: a cast or a graph has its types in its parameters.
+    /// The case in double precision, if its op supports that: the dtypes of a cast or a graph are in its parameters.
     pub fn widened(&self) -> Option<Case> {
         let case = Case {
             inputs: self.inputs.iter().map(widened).collect(),
@@ -196,7 +196,7 @@ impl Case {
     }
 }
 
-/// Whether differences can be taken: every operand and result is of double precision.
+/// Whether finite differences are possible: all operands and results have double precision.
 pub fn wide(xs: &[Tensor]) -> bool {
     xs.iter()
         .all(|x| matches!(x.dtype(), DType::F64 | DType::C128))

@@ -1,4 +1,4 @@
-//! Functions of complex numbers: textbook formulas, where no cut is near.
+//! Functions of complex numbers: textbook formulas, valid away from branch cuts.
 
 use crate::array::C;
 use clematis_core::op::Unary;

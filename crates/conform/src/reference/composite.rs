@@ -1,4 +1,4 @@
-//! Composites by the formulas that textbooks and papers give.
+//! References of composites, by formulas from textbooks and papers.
 
 use super::{linalg, linear, neural, number, random, resize, special};
 use crate::array::{Array, C, Num, places};
@@ -6,7 +6,7 @@ use clematis_core::op::{Dot, Reduce, ReduceKind, Window, WindowKind};
 use clematis_core::{Axes, Composite, DType, Result, bail};
 use std::f64::consts::{PI, SQRT_2};
 
-/// What a composite computes.
+/// The reference of a composite.
 pub fn run(c: &Composite, x: &[Array]) -> Result<Vec<Array>> {
     if let Some(f) = activation(c) {
         return Ok(vec![x[0].map(x[0].dtype, |v| match v {
@@ -118,7 +118,7 @@ pub fn run(c: &Composite, x: &[Array]) -> Result<Vec<Array>> {
         Composite::GruCell {} => neural::gru(x),
         Composite::Det {} => linalg::det(&x[0]),
         Composite::RandomBits { dtype, shape } => random::bits(&x[0], *dtype, shape),
-        other => bail!(Internal, "{}: has no reference by parameters", other.name()),
+        other => bail!(Internal, "{}: no reference", other.name()),
     }])
 }
 
@@ -159,7 +159,7 @@ fn activation(c: &Composite) -> Option<Box<dyn Fn(f64) -> f64>> {
     })
 }
 
-/// The elements that share a place once some axes are gone.
+/// The elements that are reduced to one index.
 pub fn group(x: &Array, axes: &Axes, at: &[usize]) -> Vec<C> {
     places(&x.shape)
         .filter(|p| (0..x.rank()).all(|a| axes.contains(&a) || p[a] == at[a]))
@@ -180,7 +180,7 @@ pub fn over(x: &Array, axes: &Axes, dtype: DType, f: impl Fn(&[C]) -> C) -> Arra
     })
 }
 
-/// A function of each element and of all that share its place.
+/// A function of each element and of all elements that are reduced with it.
 pub fn spread(x: &Array, axes: &Axes, f: impl Fn(C, &[C]) -> C) -> Array {
     Array::from_fn(x.dtype, &x.shape, |at| {
         Num::Inexact(f(x.at(at).c(), &group(x, axes, at)))
@@ -281,7 +281,7 @@ fn window(
     }
 }
 
-/// Sums of products over every value of every letter; no `...` here.
+/// Einstein summation by enumerating all index values; without `...`.
 fn einsum(equation: &str, x: &[Array]) -> Array {
     let (left, right) = equation.split_once("->").unwrap_or((equation, ""));
     let terms: Vec<Vec<char>> = left.split(',').map(|t| t.chars().collect()).collect();

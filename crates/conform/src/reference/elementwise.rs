@@ -1,4 +1,4 @@
-//! The elementwise families, number by number.
+//! References of the elementwise ops.
 
 use super::{complex, number, special};
 use crate::array::{C, Num, width, wrap};
@@ -6,7 +6,7 @@ use clematis_core::DType;
 use clematis_core::host::types::{BF16, F16};
 use clematis_core::op::{Binary, Compare, Unary};
 
-/// A unary op; `None` where the element type has no such thing.
+/// A unary op; `None` if the dtype is not supported.
 pub fn unary(u: Unary, dtype: DType, x: Num) -> Option<Num> {
     let truth = match u {
         Unary::IsNan => Some(x.c().re.is_nan() || x.c().im.is_nan()),
@@ -100,7 +100,7 @@ fn real(u: Unary, x: f64) -> Option<f64> {
     })
 }
 
-/// A binary op; `None` where the element type has no such thing.
+/// A binary op; `None` if the dtype is not supported.
 pub fn binary(b: Binary, dtype: DType, x: Num, y: Num) -> Option<Num> {
     let (p, q) = (x.truth(), y.truth());
     let truth = match b {
@@ -171,7 +171,7 @@ fn whole_binary(b: Binary, dtype: DType, x: i128, y: i128) -> Option<i128> {
     })
 }
 
-/// A remainder between 0 and |y| moved to y's side of zero.
+/// Moves a remainder between 0 and |y| to the sign of y.
 fn shift(x: i128, y: i128) -> i128 {
     if y < 0 && x.rem_euclid(y.abs()) != 0 {
         y
@@ -180,7 +180,7 @@ fn shift(x: i128, y: i128) -> i128 {
     }
 }
 
-/// By squaring, low bits only.
+/// Power by squaring, wrapping.
 fn power(dtype: DType, x: i128, y: i128) -> i128 {
     let (mut base, mut rest, mut out) = (x, y, 1i128);
     while rest > 0 {
@@ -213,7 +213,7 @@ fn real_binary(b: Binary, dtype: DType, x: f64, y: f64) -> Option<f64> {
     })
 }
 
-/// What is left of x, with y's sign.
+/// The remainder, with y's sign.
 fn remainder(x: f64, y: f64) -> f64 {
     let r = x % y;
     if r == 0.0 {
@@ -225,19 +225,19 @@ fn remainder(x: f64, y: f64) -> f64 {
     }
 }
 
-/// The whole number of times that y goes into x, counted down.
+/// The quotient rounded down.
 fn floor_divide(x: f64, y: f64) -> f64 {
     if y == 0.0 {
         return x / y;
     }
     let r = x % y;
     let below = r != 0.0 && r.is_sign_negative() != y.is_sign_negative();
-    // x - r is a multiple of y; the quotient may be off by rounding only.
+    // x - r is a multiple of y, so the quotient is off by rounding only.
     let q = ((x - r) / y).round() - f64::from(u8::from(below));
     if q == 0.0 { 0f64.copysign(x / y) } else { q }
 }
 
-/// The next number of an element type from x towards y, by its bits.
+/// The next number of a dtype from x towards y, by bits.
 fn nextafter(dtype: DType, x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() {
         return f64::NAN;
@@ -246,7 +246,7 @@ fn nextafter(dtype: DType, x: f64, y: f64) -> f64 {
         return y;
     }
     let up = y > x;
-    // Bits of one sign count away from zero.
+    // The bits of numbers of one sign are ordered by magnitude.
     let step = |bits: u64, sign: u64| -> u64 {
         if bits & !sign == 0 {
             return if up { 1 } else { sign | 1 };

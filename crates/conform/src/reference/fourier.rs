@@ -1,4 +1,4 @@
-//! Fourier transforms: the sums themselves.
+//! Fourier transforms, by their defining sums.
 
 use crate::array::{Array, C, Num};
 use clematis_core::op::{Fft, FftKind};
@@ -12,15 +12,15 @@ fn along(x: &Array, axis: usize, sign: f64, scale: f64) -> Array {
         for j in 0..n {
             let mut from = at.to_vec();
             from[axis] = j;
-            // The product is reduced first, so that angles stay small.
-            let turn = (j * at[axis] % n) as f64 / n as f64;
-            sum += x.at(&from).c() * C::from_polar(1.0, sign * TAU * turn);
+            // The product is reduced modulo n first, to keep angles small.
+            let fraction = (j * at[axis] % n) as f64 / n as f64;
+            sum += x.at(&from).c() * C::from_polar(1.0, sign * TAU * fraction);
         }
         Num::Inexact(sum * scale)
     })
 }
 
-/// The first `size` along an axis.
+/// The first `size` elements along an axis.
 fn first(x: &Array, axis: usize, size: usize) -> Array {
     let mut shape = x.shape.clone();
     shape[axis] = size;
@@ -53,7 +53,7 @@ pub fn fft(x: &Array, p: &Fft) -> Array {
             for &a in others {
                 y = along(&y, a, 1.0, 1.0 / x.shape[a] as f64);
             }
-            // The other half of the spectrum is the conjugate; the imaginary parts of its ends do not count.
+            // The other half of the spectrum is the conjugate; the imaginary parts of its ends are ignored.
             let mut shape = y.shape.clone();
             shape[last] = length;
             let whole = Array::from_fn(y.dtype, &shape, |at| {

@@ -1,11 +1,11 @@
-//! Reading and writing at index vectors, by XLA's definition; searching.
+//! Gather and scatter by XLA's definition; nonzero and search.
 
 use super::number;
 use crate::array::{Array, Num, offset, places};
 use clematis_core::DType;
 use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
 
-/// Where the slice of one index vector begins, or `None` where it is dropped.
+/// The start of the slice of one index vector, or `None` if it is dropped.
 fn start(
     shape: &[usize],
     slice: &[usize],
@@ -89,7 +89,7 @@ pub fn scatter(x: &Array, indices: &Array, updates: &Array, p: &Scatter) -> Arra
         slice[axis] = updates.shape[from];
     }
     let window: Vec<usize> = p.window_axes.iter().map(|&a| updates.shape[a]).collect();
-    // Vector by vector: the later one acts on what the earlier one left.
+    // Sequentially: a later vector sees the result of earlier ones.
     for row in places(&indices.shape[..indices.rank() - 1]) {
         let vector = vector(indices, &row, p.index_map.len());
         let batch = (&p.operand_batch[..], &p.index_batch[..]);

@@ -1,10 +1,10 @@
-//! Identities that factorisations satisfy: the factors multiply to the operand and have the shapes they promise.
+//! Identities of factorisations: the product of the factors is the operand, and the factors have the promised form.
 
 use super::matrix::{Matrix, matrices, vectors, worst};
 use crate::array::{Array, C};
 use clematis_core::op::{Cholesky, Transposed, TriangularSolve};
 
-/// Rows of orthonormal columns.
+/// The error of orthonormality of the columns.
 fn orthonormal(q: &Matrix) -> f64 {
     q.adjoint().times(q).distance(&Matrix::identity(q.columns))
 }
@@ -173,13 +173,13 @@ pub fn lu(x: &[Array], y: &[Array]) -> f64 {
             });
             let row = |i: usize| order[b][i].re as usize;
             let moved = Matrix::from_fn(a.rows, a.columns, |i, j| a.at(row(i), j));
-            // Row exchanges one after the other give the same order.
+            // Applying row exchanges sequentially gives the permutation.
             let mut exchanged: Vec<usize> = (0..a.rows).collect();
             for (i, pivot) in pivots[b].iter().enumerate() {
                 exchanged.swap(i, pivot.re as usize);
             }
             let same = (0..a.rows).all(|i| exchanged[i] == row(i));
-            // Complex pivots are chosen by |re| + |im|, so that their size is the largest up to √2.
+            // Complex pivots are chosen by |re| + |im|, so they are the largest in magnitude up to a factor of √2.
             let small = lower.values.iter().all(|v| v.norm() <= 1.4143);
             [
                 lower.times(&upper).distance(&moved),
@@ -189,7 +189,7 @@ pub fn lu(x: &[Array], y: &[Array]) -> f64 {
     )
 }
 
-/// What a triangular solve takes of its first operand.
+/// The matrix that a triangular solve reads from its first operand.
 fn taken(a: &Matrix, p: &TriangularSolve) -> Matrix {
     let half = if p.lower {
         a.lower(0)
@@ -226,7 +226,7 @@ pub fn triangular_solve(x: &[Array], y: &[Array], p: &TriangularSolve) -> f64 {
     )
 }
 
-/// A X = B for square A; B is a vector where the ranks say so.
+/// A X = B for square A; whether B is a vector depends on the ranks.
 pub fn solve(x: &[Array], y: &[Array]) -> f64 {
     let column = |v: &Array| -> Vec<Matrix> {
         if v.rank() + 1 == x[0].rank() {

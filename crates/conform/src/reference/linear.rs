@@ -1,4 +1,4 @@
-//! Products, convolutions and sliding windows: loops over every pair of places.
+//! `dot_general`, convolutions and windows, by nested loops.
 
 use super::number;
 use crate::array::{Array, Num, extremes, offset, places};
@@ -40,7 +40,7 @@ pub fn dot(x: &Array, y: &Array, p: &Dot) -> Array {
     })
 }
 
-/// A size with gaps between its elements.
+/// A size after dilation.
 fn dilated(n: usize, by: usize) -> i64 {
     if n == 0 {
         0
@@ -49,7 +49,7 @@ fn dilated(n: usize, by: usize) -> i64 {
     }
 }
 
-/// How many places a window takes along an axis.
+/// Number of window positions along an axis.
 fn count(n: i64, window: i64, stride: usize, (low, high): (i64, i64)) -> usize {
     ((n + low + high - window).div_euclid(stride as i64) + 1).max(0) as usize
 }
@@ -61,7 +61,7 @@ fn pads(padding: &Pads) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// The element that a place among gaps and padding stands for.
+/// The index of the element at a padded and dilated position; `None` for padding and gaps.
 fn source(at: i64, low: i64, dilation: usize, n: usize) -> Option<usize> {
     let from = at - low;
     let whole = from >= 0 && from % dilation as i64 == 0 && from / (dilation as i64) < n as i64;
@@ -89,7 +89,7 @@ pub fn conv(x: &Array, w: &Array, p: &Conv) -> Array {
     let per_batch_group = batch / p.batch_groups;
     Array::from_fn(x.dtype, &shape, |at| {
         let (b, o) = (at[p.out_layout[0]], at[p.out_layout[1]]);
-        // Filters are shared out among the groups, in order.
+        // Filters are assigned to groups in order.
         let group = o / (filters / p.feature_groups.max(p.batch_groups)).max(1);
         let (row, first) = if p.batch_groups > 1 {
             (group * per_batch_group + b, 0)
@@ -120,7 +120,7 @@ pub fn conv(x: &Array, w: &Array, p: &Conv) -> Array {
     })
 }
 
-/// Shape of the result of a window, and for each of its places the elements that lie in it.
+/// The shape of a window op's result, and for each index the elements inside the window.
 fn windows(
     x: &Array,
     p: &WindowScatter,
@@ -166,7 +166,7 @@ pub fn window(x: &Array, p: &Window) -> Array {
     })
 }
 
-/// What a window with nothing in it gives.
+/// The result of an empty window.
 fn nothing(x: &Array, kind: WindowKind) -> Num {
     let inexact = x.dtype.is_inexact();
     match kind {
@@ -179,7 +179,7 @@ fn nothing(x: &Array, kind: WindowKind) -> Num {
     }
 }
 
-/// The first place of the extreme in a window.
+/// The first extreme of a window.
 fn selected(x: &Array, kind: WindowKind, inside: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut best: Option<&Vec<usize>> = None;
     for at in inside {

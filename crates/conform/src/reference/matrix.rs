@@ -66,7 +66,7 @@ impl Matrix {
         })
     }
 
-    /// The Hermitian matrix that a lower triangle stands for.
+    /// The Hermitian matrix given by a lower triangle.
     pub fn hermitian(&self) -> Matrix {
         Matrix::from_fn(self.rows, self.columns, |i, j| match i.cmp(&j) {
             std::cmp::Ordering::Greater => self.at(i, j),
@@ -85,7 +85,7 @@ impl Matrix {
         self.values.iter().map(|v| v.norm_sqr()).sum::<f64>().sqrt()
     }
 
-    /// By expansion along the first row.
+    /// The determinant, by expansion along the first row.
     pub fn determinant(&self) -> C {
         if self.rows == 0 {
             return C::new(1.0, 0.0);
@@ -101,7 +101,7 @@ impl Matrix {
             .sum()
     }
 
-    /// How far from another, relative to its own size or 1.
+    /// The distance to another matrix, relative to its own size or 1.
     pub fn distance(&self, other: &Matrix) -> f64 {
         if (self.rows, self.columns) != (other.rows, other.columns) {
             return f64::INFINITY;
@@ -138,7 +138,7 @@ pub fn vectors(x: &Array) -> Vec<Vec<C>> {
         .collect()
 }
 
-/// The largest of some errors in units of an array's precision; NaN is infinitely far.
+/// The maximum of errors in units of an array's precision; NaN counts as infinite.
 pub fn worst(like: &Array, errors: impl IntoIterator<Item = f64>) -> f64 {
     errors
         .into_iter()

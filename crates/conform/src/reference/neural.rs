@@ -1,17 +1,17 @@
-//! Layers: norms over channels, attention, recurrent cells, the transpose of a convolution.
+//! References of layers: norms over channels, attention, recurrent cells, transposed convolution.
 
 use super::composite::{affine, group, matmul_transposed, over, sigmoid, softmax, standardized};
 use crate::array::{Array, C, Num, offset, places};
 use clematis_core::{Axes, Composite, DType, Result, bail};
 
-/// A vector over channels, as a tensor sees it.
+/// Reshapes a vector over channels to broadcast against a tensor.
 fn along(v: &Array, axis: usize, rank: usize) -> Array {
     let mut shape = vec![1; rank];
     shape[axis] = v.len();
     Array::new(v.dtype, &shape, v.values.clone())
 }
 
-/// Channels split into groups; each group of each sample is standardized.
+/// Splits channels into groups and standardises each group of each sample.
 pub fn group_norm(x: &[Array], axis: usize, groups: usize, epsilon: f64) -> Array {
     let (rank, channels) = (x[0].rank(), x[0].shape[axis]);
     let mut wide = x[0].shape.clone();
@@ -38,7 +38,7 @@ pub fn batch_norm(x: &[Array], axis: usize, epsilon: f64) -> Array {
     })
 }
 
-/// softmax(q kᵀ scale + mask) v; a row with nothing to look at gives zeros.
+/// softmax(q kᵀ scale + mask) v; a fully masked row gives zeros.
 pub fn attention(x: &[Array], scale: f64, causal: bool) -> Array {
     let (q, k, v) = (&x[0], &x[1], &x[2]);
     let rank = q.rank();
@@ -118,7 +118,7 @@ pub fn lstm(x: &[Array]) -> Vec<Array> {
     vec![out, next]
 }
 
-/// By the matrix of derivatives of a row, `(δᵢⱼ - 1/n - nᵢ nⱼ / n) / deviation`.
+/// By the Jacobian of a row, `(δᵢⱼ - 1/n - nᵢ nⱼ / n) / deviation`.
 pub fn layer_norm_grad(x: &[Array], axis: usize, epsilon: f64) -> Vec<Array> {
     let axes: Axes = (axis..x[0].rank()).collect();
     let normal = standardized(&x[0], &axes, epsilon);
@@ -156,7 +156,7 @@ pub fn gru(x: &[Array]) -> Array {
     })
 }
 
-/// Every element of x spreads the filter over the result: where a convolution from the result to x would have read.
+/// Scatters the filter for every element of x, the transpose of a convolution's reads.
 pub fn conv_transpose(c: &Composite, x: &Array, w: &Array) -> Result<Array> {
     let Composite::ConvTranspose {
         strides,
@@ -168,7 +168,7 @@ pub fn conv_transpose(c: &Composite, x: &Array, w: &Array) -> Result<Array> {
         feature_groups,
     } = c
     else {
-        bail!(Internal, "{}: no transposed convolution", c.name());
+        bail!(Internal, "{}: not a transposed convolution", c.name());
     };
     let spatial = strides.len();
     let (filters, inner) = (w.shape[rhs_layout[0]], w.shape[rhs_layout[1]]);

@@ -1,4 +1,4 @@
-//! Arithmetic on exact numbers, as each element type defines it.
+//! Arithmetic on exact numbers, as defined for each dtype.
 
 use crate::array::{Num, wrap};
 use clematis_core::DType;
@@ -14,19 +14,19 @@ pub fn add(dtype: DType, x: Num, y: Num) -> Num {
 /// x y: wrapping for integers, and for bool.
 pub fn mul(dtype: DType, x: Num, y: Num) -> Num {
     match (x, y) {
-        // Only the low bits count, and they do not depend on what overflows.
+        // Only the low bits count, and overflow does not affect them.
         (Num::Whole(x), Num::Whole(y)) => Num::Whole(wrap(dtype, x.wrapping_mul(y))),
         _ if dtype.is_complex() => Num::Inexact(x.c() * y.c()),
         _ => Num::real(x.re() * y.re()),
     }
 }
 
-/// The larger; NaN if either is, the first of equal ones.
+/// The maximum; NaN if either is, the first among equals.
 pub fn max(x: Num, y: Num) -> Num {
     extreme(x, y, |x, y| y > x)
 }
 
-/// The smaller; NaN if either is, the first of equal ones.
+/// The minimum; NaN if either is, the first among equals.
 pub fn min(x: Num, y: Num) -> Num {
     extreme(x, y, |x, y| y < x)
 }
@@ -45,7 +45,7 @@ fn extreme(x: Num, y: Num, better: fn(f64, f64) -> bool) -> Num {
     }
 }
 
-/// Whether x comes before y; NaN comes last.
+/// Sort order of x and y; NaN last.
 pub fn before(x: Num, y: Num) -> std::cmp::Ordering {
     match (x, y) {
         (Num::Whole(x), Num::Whole(y)) => x.cmp(&y),
@@ -57,7 +57,7 @@ pub fn before(x: Num, y: Num) -> std::cmp::Ordering {
     }
 }
 
-/// The same value as another element type, before rounding.
+/// Converts to a dtype, before rounding.
 pub fn cast(x: Num, to: DType) -> Num {
     match (x, to) {
         (_, DType::Bool) => Num::from(x.truth()),
@@ -67,7 +67,7 @@ pub fn cast(x: Num, to: DType) -> Num {
         (Num::Inexact(v), _) if to.is_float() => Num::real(v.re),
         (Num::Inexact(v), _) => {
             let (low, high) = crate::array::extremes(to);
-            // `as` cuts, saturates and takes NaN for 0.
+            // `as` truncates, saturates and maps NaN to 0.
             Num::Whole((v.re as i128).clamp(low, high))
         }
     }

@@ -3,7 +3,7 @@
 use crate::array::{Array, Num};
 use clematis_core::{DType, Shape};
 
-/// One block: twenty rounds of add, rotate and exclusive or, a key schedule after every fourth.
+/// One Threefry block: twenty rounds of add, rotate and xor, with a key injection after every fourth.
 fn block(key: [u32; 2], counter: u64) -> [u32; 2] {
     let schedule = [key[0], key[1], 0x1BD1_1BDA ^ key[0] ^ key[1]];
     let turns = [13, 15, 26, 6, 17, 29, 16, 24];

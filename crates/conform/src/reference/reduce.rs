@@ -1,4 +1,4 @@
-//! Reductions, running reductions and sorts, one element after the other.
+//! Reductions, cumulative reductions and sorts, element by element.
 
 use super::number;
 use crate::array::{Array, Num, offset, places};
@@ -88,7 +88,7 @@ pub fn cumulative(x: &Array, p: &Cumulative) -> Array {
     })
 }
 
-/// log Σ exp(x), about the largest.
+/// log Σ exp(x), shifted by the maximum.
 pub fn log_sum_exp(x: &[f64]) -> f64 {
     let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if top.is_infinite() && !x.iter().any(|v| v.is_nan()) {
@@ -97,7 +97,7 @@ pub fn log_sum_exp(x: &[f64]) -> f64 {
     top + x.iter().map(|v| (v - top).exp()).sum::<f64>().ln()
 }
 
-/// The order of one lane: by the keys, NaN behind everything, equal ones as they stood.
+/// The stable sort order of one lane by the keys, NaN last.
 fn order(n: usize, descending: bool, keys: &[Vec<Num>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| {

@@ -13,7 +13,7 @@ pub fn resize(
 ) -> Array {
     let mut y = x.clone();
     if method != ResizeMethod::Nearest && !x.dtype.is_inexact() {
-        // Between whole numbers there are others.
+        // Interpolated values are not integers.
         y = x.map(DType::FLOAT, |v| Num::Inexact(v.c()));
     }
     for (axis, &size) in to.iter().enumerate() {
@@ -40,7 +40,7 @@ fn along(
         let i = at[axis] as f64;
         let value = |j: i64| {
             let mut from = at.to_vec();
-            // Beyond the edge its last element goes on.
+            // Indices past the edge repeat the last element.
             from[axis] = j.clamp(0, n as i64 - 1) as usize;
             x.at(&from)
         };
@@ -68,7 +68,7 @@ fn along(
                 let low = centre.floor() as i64;
                 let mut taps: Vec<i64> = (low - 1..=low + 2).collect();
                 if antialias {
-                    // What lies outside is left out, and the rest weighs more.
+                    // Taps outside are dropped, and the remaining weights renormalised.
                     taps.retain(|j| (0..n as i64).contains(j));
                 }
                 weighed(taps, |j| cubic(a, centre - j as f64), value)
@@ -77,7 +77,7 @@ fn along(
     })
 }
 
-/// Keys's cubic.
+/// Keys' cubic kernel.
 fn cubic(a: f64, t: f64) -> f64 {
     let t = t.abs();
     if t <= 1.0 {
@@ -89,14 +89,14 @@ fn cubic(a: f64, t: f64) -> f64 {
     }
 }
 
-/// A mean of elements.
+/// A weighted mean of elements.
 fn weighed(taps: Vec<i64>, weight: impl Fn(i64) -> f64, value: impl Fn(i64) -> Num) -> Num {
     let total: f64 = taps.iter().map(|&j| weight(j)).sum();
     let sum: C = taps.iter().map(|&j| value(j).c() * weight(j)).sum();
     Num::Inexact(sum / total)
 }
 
-/// The kernel as wide as the step between results, over what lies inside.
+/// The kernel stretched by the scale factor, over the taps inside.
 fn smoothed(
     n: usize,
     centre: f64,

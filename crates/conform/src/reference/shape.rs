@@ -1,4 +1,4 @@
-//! Ops that move elements: for each place of the result, where its element comes from.
+//! Shape ops: for each index of the result, the index of its source element.
 
 use crate::array::{Array, Num, places};
 use clematis_core::op::{Broadcast, Dims, Full, Iota, Pad, Slice};
@@ -104,7 +104,7 @@ pub fn reverse(x: &Array, axes: &[usize]) -> Array {
     })
 }
 
-/// Where a block begins: the start, moved so that the block lies inside.
+/// The start of a block, clipped so that the block is inside.
 fn clipped(start: &Array, shape: &[usize], block: &[usize]) -> Vec<usize> {
     (0..shape.len())
         .map(|a| {

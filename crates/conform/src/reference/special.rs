@@ -1,4 +1,4 @@
-//! Functions that the standard library does not have, by series.
+//! Special functions that the standard library lacks, by series.
 
 use std::f64::consts::PI;
 
@@ -19,7 +19,7 @@ pub fn erf(x: f64) -> f64 {
     sum * (-x * x).exp() * 2.0 / PI.sqrt()
 }
 
-/// 1 - erf(x), beyond 1 by its continued fraction, so that the tail keeps its digits.
+/// 1 - erf(x), above 1 by its continued fraction, to keep precision in the tail.
 pub fn erfc(x: f64) -> f64 {
     if x < 1.0 || x.is_nan() {
         return 1.0 - erf(x);
@@ -27,7 +27,7 @@ pub fn erfc(x: f64) -> f64 {
     if x > 30.0 {
         return 0.0;
     }
-    // x² as two parts, since e^(-x²) multiplies its error.
+    // x² as a sum of two parts, since e^(-x²) amplifies its error.
     let square = x * x;
     let rest = x.mul_add(x, -square);
     let mut fraction = 0.0;
@@ -37,7 +37,7 @@ pub fn erfc(x: f64) -> f64 {
     (-square).exp() * (1.0 - rest) / ((x + fraction) * PI.sqrt())
 }
 
-/// By halving, then Newton's steps.
+/// The inverse of erf, by bisection and Newton's method.
 pub fn erfinv(y: f64) -> f64 {
     if y.is_nan() || y.abs() > 1.0 {
         return f64::NAN;
@@ -51,7 +51,7 @@ pub fn erfinv(y: f64) -> f64 {
     let (mut low, mut high) = (0.0, 6.0);
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        // Beyond a half the complement has more digits.
+        // Above ½ the complement is more accurate.
         let below = if y.abs() > 0.5 {
             erfc(middle) > 1.0 - y.abs()
         } else {
@@ -71,7 +71,7 @@ pub fn erfinv(y: f64) -> f64 {
     x.copysign(y)
 }
 
-/// log |Γ(x)|: raised by Γ(x) = Γ(x + 1) / x, then Stirling's series; below zero by reflection.
+/// log |Γ(x)|: shifted by Γ(x) = Γ(x + 1) / x, then Stirling's series; for negative x by reflection.
 pub fn lgamma(x: f64) -> f64 {
     if x.is_infinite() || x == 0.0 || x < 0.0 && x == x.floor() {
         return f64::INFINITY;
@@ -86,7 +86,7 @@ pub fn lgamma(x: f64) -> f64 {
     }
     let r = 1.0 / (x * x);
     let tail = (1.0 / 12.0 - r * (1.0 / 360.0 - r * (1.0 / 1260.0 - r / 1680.0))) / x;
-    // In this order the largest x overflow no sooner than the result.
+    // In this order large x overflow no earlier than the result.
     x * (x.ln() - 1.0) - 0.5 * (x.ln() - (2.0 * PI).ln()) + tail - product.ln()
 }
 
@@ -106,7 +106,7 @@ pub fn acosh(x: f64) -> f64 {
     x.acosh()
 }
 
-/// ψ(x): raised by ψ(x) = ψ(x + 1) - 1/x, then Stirling's series; below zero by reflection.
+/// ψ(x): shifted by ψ(x) = ψ(x + 1) - 1/x, then Stirling's series; for negative x by reflection.
 pub fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -131,7 +131,7 @@ pub fn digamma(x: f64) -> f64 {
     sum + x.ln() - 0.5 / x - tail
 }
 
-/// ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n + 1, x), the Hurwitz zeta function by Euler and Maclaurin.
+/// ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n + 1, x), with the Hurwitz zeta function by Euler-Maclaurin summation.
 pub fn polygamma(n: f64, x: f64) -> f64 {
     if n == 0.0 {
         return digamma(x);

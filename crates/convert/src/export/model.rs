@@ -7,7 +7,7 @@ use super::onnx::Names;
 use super::python::CONSTANTS;
 use clematis_core::graph::{Graph, Role};
 use clematis_core::{Result, Tensor, bail, ops};
-use clematis_nn::checkpoint::{self, Key, Nest, Reader};
+use clematis_nn::checkpoint::{self, Key, Reader, Structure};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -52,23 +52,26 @@ pub fn save(path: &Path, graph: &Graph, names: &Names) -> Result<()> {
         }
         pairs.push((name, ops::from_host(host.clone())?));
     }
-    let text = |words: &[String]| Nest::List(words.iter().cloned().map(Nest::Text).collect());
-    let program = Nest::Dict(vec![
-        (Key::Text("version".into()), Nest::Int(VERSION)),
-        (Key::Text("text".into()), Nest::Text(graph.to_string())),
+    let text =
+        |words: &[String]| Structure::List(words.iter().cloned().map(Structure::Text).collect());
+    let program = Structure::Dict(vec![
+        (Key::Text("version".into()), Structure::Int(VERSION)),
+        (Key::Text("text".into()), Structure::Text(graph.to_string())),
         (Key::Text("inputs".into()), text(&names.inputs)),
         (Key::Text("outputs".into()), text(&names.outputs)),
     ]);
-    let mut structure = match Nest::from_paths(pairs.iter().map(|(name, _)| name.as_str())) {
-        Nest::Dict(parts) => parts,
+    let mut structure = match Structure::from_paths(pairs.iter().map(|(name, _)| name.as_str())) {
+        Structure::Dict(parts) => parts,
         _ => Vec::new(),
     };
     structure.push((Key::Text(PROGRAM.into()), program));
-    checkpoint::save_nest(path, &Nest::Dict(structure), &pairs)
+    checkpoint::save_structure(path, &Structure::Dict(structure), &pairs)
 }
 
-fn entry<'a>(nest: &'a Nest, key: &str) -> Option<&'a Nest> {
-    let Nest::Dict(parts) = nest else { return None };
+fn entry<'a>(structure: &'a Structure, key: &str) -> Option<&'a Structure> {
+    let Structure::Dict(parts) = structure else {
+        return None;
+    };
     let found = parts
         .iter()
         .find(|(k, _)| matches!(k, Key::Text(word) if word == key));
@@ -90,23 +93,23 @@ fn program(file: &Reader, path: &Path) -> Result<(Graph, Vec<String>, Vec<String
         );
     };
     match entry(own, "version") {
-        Some(Nest::Int(VERSION)) => {}
-        Some(Nest::Int(n)) => bail!(
+        Some(Structure::Int(VERSION)) => {}
+        Some(Structure::Int(n)) => bail!(
             Io,
             "{}: version {n} of the format; this program reads version {VERSION}",
             path.display()
         ),
         _ => bail!(Io, "{}: its program has no version", path.display()),
     }
-    let Some(Nest::Text(text)) = entry(own, "text") else {
+    let Some(Structure::Text(text)) = entry(own, "text") else {
         bail!(Io, "{}: its program has no text", path.display());
     };
     let words = |key: &str| -> Vec<String> {
-        let Some(Nest::List(words)) = entry(own, key) else {
+        let Some(Structure::List(words)) = entry(own, key) else {
             return Vec::new();
         };
-        let word = |x: &Nest| {
-            if let Nest::Text(word) = x {
+        let word = |x: &Structure| {
+            if let Structure::Text(word) = x {
                 Some(word.clone())
             } else {
                 None

@@ -1,4 +1,4 @@
-//! Composites that are differentiated whole, because their derivative is cheaper than that of their parts.
+//! Derivatives of composites that have a rule of their own, cheaper than differentiating their expansion.
 
 use super::rule::Rule;
 use super::sweep;
@@ -10,7 +10,7 @@ use crate::op::{Composite, Op};
 use crate::ops::{self, Ops};
 use crate::tensor::Tensor;
 
-/// Whether a composite has a rule of its own.
+/// Whether a composite has a derivative rule of its own.
 pub fn is_whole(c: &Composite) -> bool {
     matches!(
         c,
@@ -24,7 +24,7 @@ pub fn is_whole(c: &Composite) -> bool {
     )
 }
 
-/// Its rule; those without one are differentiated through their expansion.
+/// The rule of a composite. Composites without one are differentiated through their expansion.
 pub fn rule(c: &Composite) -> Rule {
     match c {
         Composite::Relu {} => {
@@ -59,13 +59,13 @@ fn axis_of(op: &Op) -> Result<i64> {
     match op {
         Op::Call(c) => match **c {
             Composite::Softmax { axis } | Composite::LogSoftmax { axis } => Ok(axis as i64),
-            _ => bail!(Internal, "{}: no softmax", c.name()),
+            _ => bail!(Internal, "{}: not a softmax", c.name()),
         },
-        _ => bail!(Internal, "{}: no softmax", op.name()),
+        _ => bail!(Internal, "{}: not a softmax", op.name()),
     }
 }
 
-/// y (d - Σ y d): the matrix is symmetric, so both directions are the same.
+/// y (d - Σ y d). The Jacobian of softmax is symmetric, so VJP and JVP are the same map.
 fn softmax_map(op: &Op, y: &Tensor, d: &Tensor) -> Result<Vec<Option<Tensor>>> {
     let sum = (y * d).sum_keepdims(axis_of(op)?);
     Ok(vec![Some((y * (d - sum)).done()?)])
@@ -126,10 +126,10 @@ fn log_softmax_jvp(
 /// exp(x - y), with 0 where both are -inf.
 fn shares(op: &Op, x: &Tensor, y: &Tensor) -> Result<(Tensor, crate::shape::Axes)> {
     let Op::Call(c) = op else {
-        bail!(Internal, "{}: no logsumexp", op.name())
+        bail!(Internal, "{}: not a logsumexp", op.name())
     };
     let Composite::LogSumExp { axes } = &**c else {
-        bail!(Internal, "{}: no logsumexp", c.name())
+        bail!(Internal, "{}: not a logsumexp", c.name())
     };
     let y = spread(y, x, axes).done()?;
     let empty = ops::equal(&y, f64::NEG_INFINITY).done()?;
@@ -169,7 +169,7 @@ fn logsumexp_jvp(
     Ok(vec![Some((share * dx).sum(&axes).done()?)])
 }
 
-/// By the composite that gives all three cotangents at once.
+/// Uses the composite `layer_norm_grad`, which computes all three cotangents at once.
 fn layer_norm_vjp(
     op: &Op,
     xs: &[&Tensor],
@@ -181,9 +181,9 @@ fn layer_norm_vjp(
         return Ok(vec![None; xs.len()]);
     };
     let Composite::LayerNorm { axis, epsilon } = &**c else {
-        bail!(Internal, "{}: no layer_norm", c.name())
+        bail!(Internal, "{}: not a layer_norm", c.name())
     };
-    // Parameters that are repeated along rows, or differ between them, are left to their formulas.
+    // Parameters that broadcast along rows, or differ between rows, use the expansion.
     let inner = &xs[0].shape().dims()[*axis..];
     if xs[1..].iter().any(|p| p.shape().dims() != inner) {
         return expanded_vjp(op, xs, ys, ct, wanted);
@@ -202,7 +202,7 @@ fn layer_norm_vjp(
         .collect()
 }
 
-/// Through the expansion: recorded anew, then swept.
+/// Records the expansion of an op, to be swept.
 fn expanded(op: &Op, xs: &[&Tensor], places: &[usize]) -> Result<sweep::Recorded> {
     let inputs: Vec<Tensor> = places.iter().map(|&i| xs[i].clone()).collect();
     sweep::Recorded::new(&inputs, |lifted| {
@@ -249,7 +249,7 @@ pub fn custom_vjp(
     wanted: &[bool],
 ) -> Result<Vec<Option<Tensor>>> {
     let Op::Custom(c) = op else {
-        bail!(Internal, "{}: no custom op", op.name())
+        bail!(Internal, "{}: not a custom op", op.name())
     };
     if !c.0.has_vjp() {
         return expanded_vjp(op, xs, ys, ct, wanted);
@@ -263,14 +263,14 @@ pub fn custom_vjp(
         Some(back) => back?,
         None => bail!(
             Diff,
-            "{}: says it has a reverse rule, but gives none",
+            "{}: has_vjp is true, but vjp returned no rule",
             c.0.name()
         ),
     };
     if back.len() != xs.len() {
         bail!(
             Diff,
-            "{}: its rule gives {} cotangents for {} inputs",
+            "{}: the vjp rule returned {} cotangents for {} inputs",
             c.0.name(),
             back.len(),
             xs.len()
@@ -282,7 +282,7 @@ pub fn custom_vjp(
         {
             bail!(
                 Diff,
-                "{}: its rule gives a cotangent of {} for an input of {}",
+                "{}: the vjp rule returned a cotangent of {} for an input of {}",
                 c.0.name(),
                 part.spec(),
                 x.spec()
@@ -302,14 +302,14 @@ pub fn custom_jvp(
     dx: &[Option<Tensor>],
 ) -> Result<Vec<Option<Tensor>>> {
     let Op::Custom(c) = op else {
-        bail!(Internal, "{}: no custom op", op.name())
+        bail!(Internal, "{}: not a custom op", op.name())
     };
     match c.0.jvp(xs, ys, dx) {
         Some(out) => Ok(out?.into_iter().map(Some).collect()),
         None if !c.0.has_vjp() => expanded_jvp(op, xs, ys, dx),
         None => bail!(
             Diff,
-            "{}: has a reverse rule only; give it a jvp too for forward mode",
+            "{}: forward mode needs a jvp rule, this op has only a vjp",
             c.0.name()
         ),
     }

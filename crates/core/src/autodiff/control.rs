@@ -1,7 +1,7 @@
-//! Derivatives of branches and loops: the same op over derived bodies.
+//! Derivatives of `cond`, `while` and `scan`: the same op over differentiated bodies.
 //!
-//! Loops recompute their body on the way back from the carries of each step, so the memory of a derivative grows with
-//! the carries and not with everything that a body computes.
+//! The backward pass of a loop recomputes the body from the saved carries of each step (rematerialization). The
+//! residuals grow with the carries, not with all intermediate values of the body.
 
 use super::sweep::Recorded;
 use crate::bail;
@@ -18,13 +18,13 @@ fn specs(xs: &[&Tensor]) -> Vec<Spec> {
     xs.iter().map(|x| x.spec().clone()).collect()
 }
 
-/// Traces a function over operands at hand; what it captures besides is not expected here.
+/// Traces a function over concrete operands. Capturing other tensors is an error.
 fn body(specs: &[Spec], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Result<Body> {
     let closed = trace(specs, f)?;
     if !closed.captured.is_empty() {
         bail!(
             Internal,
-            "derivative of a loop: {} tensors were captured",
+            "derivative of a loop: expected no captured tensors, got {}",
             closed.captured.len()
         );
     }
@@ -70,11 +70,11 @@ fn dense(parts: &[Option<Tensor>], like: &[&Tensor], places: &[usize]) -> Result
 fn cond_params(op: &Op) -> Result<&Cond> {
     match op {
         Op::Cond(p) => Ok(p),
-        _ => bail!(Internal, "{}: no cond", op.name()),
+        _ => bail!(Internal, "{}: not a cond", op.name()),
     }
 }
 
-/// Each branch gives the cotangents of all its operands.
+/// Each branch returns the cotangents of all its operands.
 pub fn cond_vjp(
     op: &Op,
     xs: &[&Tensor],
@@ -161,11 +161,11 @@ pub fn while_vjp(
 ) -> Result<Vec<Option<Tensor>>> {
     bail!(
         Diff,
-        "while: the number of steps is not known ahead, so there is no reverse mode; use scan, or forward mode (jvp)"
+        "while: reverse mode needs a known number of steps; use scan, or forward mode (jvp)"
     )
 }
 
-/// Values and tangents are carried side by side.
+/// Carries values and tangents side by side.
 pub fn while_jvp(
     op: &Op,
     xs: &[&Tensor],
@@ -173,7 +173,7 @@ pub fn while_jvp(
     dxs: &[Option<Tensor>],
 ) -> Result<Vec<Option<Tensor>>> {
     let Op::While(p) = op else {
-        bail!(Internal, "{}: no while", op.name())
+        bail!(Internal, "{}: not a while", op.name())
     };
     let consts = p.test_consts + p.body_consts;
     let (body_consts, carries) = (&xs[p.test_consts..consts], &xs[consts..]);
@@ -248,7 +248,7 @@ struct ScanParts<'a> {
 
 fn scan_parts<'a>(op: &'a Op, xs: &'a [&'a Tensor]) -> Result<ScanParts<'a>> {
     let Op::Scan(p) = op else {
-        bail!(Internal, "{}: no scan", op.name())
+        bail!(Internal, "{}: not a scan", op.name())
     };
     let fixed = p.consts + p.carries;
     Ok(ScanParts {
@@ -263,7 +263,7 @@ fn step_spec(x: &Tensor) -> Spec {
     x.spec().with_shape(x.shape().without(&[0]))
 }
 
-/// Values and tangents go through the loop side by side.
+/// Runs values and tangents through the loop side by side.
 pub fn scan_jvp(
     op: &Op,
     xs: &[&Tensor],
@@ -332,7 +332,7 @@ pub fn scan_jvp(
     Ok(out)
 }
 
-/// One loop forwards that keeps the carries of each step, one backwards that sums cotangents.
+/// A forward loop stores the carries of each step; a backward loop accumulates cotangents.
 pub fn scan_vjp(
     op: &Op,
     xs: &[&Tensor],
@@ -357,7 +357,8 @@ pub fn scan_vjp(
         .map(|&i| ops::zeros_like(s.consts[i]).done())
         .collect::<Result<_>>()?;
 
-    // Operands: constants; sums of their cotangents and cotangents of the carries; what each step had and gave.
+    // Operands: constants; accumulated cotangents of the constants and cotangents of the carries; inputs and outputs
+    // of each step.
     let mut given: Vec<&Tensor> = s.consts.to_vec();
     given.extend(&sums);
     given.extend(&ct_carries);
@@ -421,7 +422,7 @@ pub fn scan_vjp(
     Ok(out)
 }
 
-/// The carries as each step found them, stacked.
+/// The carries at the start of each step, stacked.
 fn carries_of_each_step(s: &ScanParts, xs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let fixed = s.p.consts + s.p.carries;
     let mut shapes = specs(&xs[..fixed]);

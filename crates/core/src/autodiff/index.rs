@@ -1,4 +1,4 @@
-//! Derivatives of reading and writing at indices.
+//! Derivatives of gather, scatter, dynamic slices and updates.
 
 use super::structural::impossible;
 use crate::dtype::DType;
@@ -36,7 +36,7 @@ pub fn gather(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     ops::scatter(ops::zeros_like(x[0]), x[1], ct, mirror)
 }
 
-/// The reading that mirrors a writing.
+/// The gather that reads the elements that a scatter writes.
 fn mirror(p: &Scatter, x: &Tensor, updates: &Tensor) -> Gather {
     let mut sizes = p.window_axes.iter().map(|&a| updates.shape().dims()[a]);
     let slice_sizes: Dims = (0..x.rank())
@@ -75,11 +75,11 @@ pub fn scatter_add(op: &Op, i: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
 fn params(op: &Op) -> Result<&Scatter> {
     match op {
         Op::Scatter(p) => Ok(p),
-        _ => crate::bail!(Internal, "{}: no scatter", op.name()),
+        _ => crate::bail!(Internal, "{}: not a scatter", op.name()),
     }
 }
 
-/// The last writer of a place wins: each update knows whether it stands in the result.
+/// The last write to an element wins, so each update first finds out whether it is in the result.
 pub fn scatter_set(
     op: &Op,
     x: &[&Tensor],
@@ -118,7 +118,8 @@ pub fn scatter_set(
     Ok(vec![out])
 }
 
-/// Products: each factor's share is the product of the others, exact also where one factor is zero.
+/// scatter_mul: the derivative by each factor is the product of the other factors, exact also where one factor is
+/// zero.
 pub fn scatter_mul(
     op: &Op,
     x: &[&Tensor],
@@ -146,7 +147,7 @@ pub fn scatter_mul(
             of_kind(p, ScatterKind::Add),
         )
         .done()?;
-        // Zeros among the other factors: all of them but this one.
+        // The number of zeros among the other factors: all zeros without this one.
         let others = (read(&count) - ops::cast(&zero, base.dtype())).done()?;
         let rest =
             ops::where_(ops::equal(&others, 0), read(&nonzero) / &safe, 0).cast(base.dtype());
@@ -165,7 +166,7 @@ pub fn scatter_mul(
     Ok(vec![out])
 }
 
-/// Largest or smallest: shared evenly among those that are equal to the result.
+/// scatter_min and scatter_max: the cotangent is split evenly among all elements that equal the result.
 pub fn scatter_extreme(
     op: &Op,
     x: &[&Tensor],

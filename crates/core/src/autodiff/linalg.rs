@@ -1,4 +1,4 @@
-//! Derivatives of factorisations and Fourier transforms, by their forward direction.
+//! Derivatives of matrix factorisations and Fourier transforms, most of them as JVPs.
 
 use super::structural::impossible;
 use crate::bail;
@@ -53,7 +53,7 @@ pub fn cholesky(
     } else {
         y[0].clone()
     };
-    // The op reads the lower triangle; the derivative sees the Hermitian matrix that it stands for.
+    // The op reads the lower triangle only; the derivative uses the Hermitian matrix that it represents.
     let low = ops::tril(da, -1).done()?;
     let diagonal = (da * eye_like(da)).real().cast(da.dtype());
     let da = (&low + adjoint(&low) + diagonal).done()?;
@@ -79,7 +79,7 @@ pub fn qr(
     if !tall || (p.complete && m != n) {
         bail!(
             Diff,
-            "qr: {} is differentiated only where rows are not fewer than columns, reduced",
+            "qr: the derivative needs mode reduced and at least as many rows as columns, got {}",
             x[0].spec()
         );
     }
@@ -98,7 +98,7 @@ pub fn qr(
     Ok(vec![Some(dq), Some(dr)])
 }
 
-/// 1 / (wⱼ - wᵢ) off the diagonal, 0 on it and between equal ones.
+/// 1 / (wⱼ - wᵢ) off the diagonal; 0 on it and between equal values.
 fn gaps(w: &Tensor) -> Result<Tensor> {
     let gap = (ops::expand_dims(w, -2) - ops::expand_dims(w, -1)).done()?;
     let same = ops::equal(&gap, 0).done()?;
@@ -121,7 +121,8 @@ pub fn eigh(
     let (w, v) = if p.vectors {
         (y[0].clone(), y[1].clone())
     } else {
-        // The vectors are not held fixed: the derivative of this one needs theirs.
+        // The second derivative needs the derivative of the eigenvectors, so they are recomputed here instead of read
+        // as constants.
         ops::eigh(x[0])?
     };
     let low = ops::tril(da, -1).done()?;
@@ -136,8 +137,8 @@ pub fn eigh(
     Ok(vec![Some(dw), Some(dv)])
 }
 
-/// dw = diag(V⁻¹ dA V). With C = F ∘ V⁻¹ dA V, the vectors change by V C, less what would change their norm:
-/// each keeps length 1, and its largest part its phase as far as the norm says.
+/// dw = diag(V⁻¹ dA V). With C = F ∘ V⁻¹ dA V, dV = V C, minus the part that would change the normalisation: each
+/// vector keeps norm 1, and the phase of its largest component is kept as far as the norm determines it.
 pub fn eig(
     op: &Op,
     x: &[&Tensor],
@@ -163,7 +164,7 @@ pub fn eig(
     Ok(vec![Some(dw), Some(dv)])
 }
 
-/// A = U S Vᴴ: the change of singular values is the diagonal of Uᴴ dA V, that of the vectors comes from the rest.
+/// A = U S Vᴴ: dS is the diagonal of Uᴴ dA V; dU and dV come from the off-diagonal elements.
 pub fn svd(
     op: &Op,
     x: &[&Tensor],
@@ -178,7 +179,7 @@ pub fn svd(
     if p.vectors && p.complete && m != n {
         bail!(
             Diff,
-            "svd: the complete vectors of {} are not unique; use complete = false",
+            "svd: the complete vectors of {} are not unique and have no derivative; use complete = false",
             x[0].spec()
         );
     }
@@ -202,7 +203,7 @@ pub fn svd(
     let mut du_inner = (&f * (&d * &row + &column * &dh)).done()?;
     let dv_inner = (&f * (&column * &d + &dh * &row)).done()?;
     if dtype.is_complex() {
-        // The imaginary part of the diagonal turns the vectors of u.
+        // The imaginary part of the diagonal rotates the phases of the left singular vectors.
         let diagonal = ((&d - &dh) * 0.5 * eye_like(&d)).done()?;
         let zero = ops::equal(&row, 0).done()?;
         let safe = ops::where_(&zero, 1, &row).cast(dtype);
@@ -214,7 +215,7 @@ pub fn svd(
     };
     let mut du = ops::matmul(&u, &du_inner).done()?;
     let mut dv = ops::matmul(&v, &dv_inner).done()?;
-    // What lies outside of the span of the vectors.
+    // The component outside the span of the singular vectors.
     if m != n {
         if (m - n).value().is_some_and(|gap| gap > 0) {
             let outside = ops::matmul(da, &v) - ops::matmul(&u, &d);
@@ -227,7 +228,7 @@ pub fn svd(
     Ok(vec![Some(du), Some(ds), Some(adjoint(&dv).done()?)])
 }
 
-/// P A = L U: with M = L⁻¹ P dA U⁻¹, dL = L tril(M, -1) and dU = triu(M) U. For square operands.
+/// P A = L U: with M = L⁻¹ P dA U⁻¹, dL = L tril(M, -1) and dU = triu(M) U. For square matrices.
 pub fn lu(
     _: &Op,
     x: &[&Tensor],
@@ -241,7 +242,7 @@ pub fn lu(
     if x[0].shape().dims()[rank - 1] != x[0].shape().dims()[rank - 2] {
         bail!(
             Diff,
-            "lu: {} is not square, and only square matrices are differentiated",
+            "lu: the derivative needs a square matrix, got {}",
             x[0].spec()
         );
     }
@@ -280,7 +281,7 @@ fn taken(p: &TriangularSolve, a: &Tensor) -> Expr {
     }
 }
 
-/// dX = A⁻¹ (dB - dA X), or the mirror of it.
+/// dX = A⁻¹ (dB - dA X), or dX = (dB - X dA) A⁻¹ for a solve from the right.
 pub fn triangular_solve_jvp(
     op: &Op,
     x: &[&Tensor],
@@ -288,7 +289,7 @@ pub fn triangular_solve_jvp(
     dx: &[Option<Tensor>],
 ) -> Result<Vec<Option<Tensor>>> {
     let Op::TriangularSolve(p) = op else {
-        bail!(Internal, "{}: no solve", op.name())
+        bail!(Internal, "{}: not a solve", op.name())
     };
     let mut rhs = match &dx[1] {
         Some(db) => db.clone(),
@@ -308,7 +309,7 @@ pub fn triangular_solve_jvp(
     )])
 }
 
-/// ct_B = A⁻ᵀ ct, ct_A = -ct_B Xᵀ, read where the solve reads (no conjugation in this convention).
+/// ct_B = A⁻ᵀ ct, ct_A = -ct_B Xᵀ, masked to the triangle that the solve reads (no conjugation in this convention).
 pub fn triangular_solve_vjp(
     op: &Op,
     x: &[&Tensor],
@@ -319,7 +320,7 @@ pub fn triangular_solve_vjp(
     let (Op::TriangularSolve(p), Some(ct)) = (op, &ct[0]) else {
         return Ok(vec![None; 2]);
     };
-    // The transpose of A⁻¹ is the inverse of Aᵀ; that of an adjoint is the conjugate's inverse.
+    // The transpose of A⁻¹ is (Aᵀ)⁻¹; the transpose of A⁻ᴴ is the inverse of the conjugate.
     let (a, transpose) = match p.transpose {
         Transposed::No => (x[0].clone(), Transposed::Yes),
         Transposed::Yes => (x[0].clone(), Transposed::No),
@@ -348,7 +349,8 @@ pub fn triangular_solve_vjp(
     Ok(vec![ct_a, Some(ct_b)])
 }
 
-/// The matrix of a Fourier transform is symmetric: its transpose is itself, with the halved axis filled up.
+/// The DFT matrix is symmetric, so the transform is its own transpose; a halved axis (rfft, irfft) is padded or
+/// weighted.
 pub fn fft(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     let Op::Fft(p) = op else {
         return impossible(op);
@@ -383,9 +385,10 @@ pub fn fft(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
                 let size = h.shape().dims()[last as usize];
                 let row = Shape::from_dims([size]);
                 let k = ops::create::iota_like(&h, &row, 0, crate::dtype::DType::I64).done()?;
-                // Every frequency but the first, and the middle one of an even length, stands for two.
+                // Every frequency but the first, and the middle one of an even length, occurs twice in the full
+                // spectrum.
                 let edge = ops::logical_or(ops::equal(&k, 0), ops::equal(&k * 2, n));
-                // Whole numbers first: two plain numbers meet in f32, which would round 1/n.
+                // Divide after the cast: two weak numbers would be computed in f32, which would round 1/n.
                 let weight = (ops::where_(edge, 1, 2).cast(h.dtype()) / n).done()?;
                 (&h * ops::broadcast_in(&weight, h.shape(), &[last as usize])).done()
             });

@@ -1,4 +1,4 @@
-//! Transposes of products and convolutions.
+//! Transposes of `dot_general` and convolutions.
 
 use super::structural::impossible;
 use crate::composite::conv::swap_features;
@@ -11,7 +11,7 @@ use crate::ops::{self, Ops};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// The product of the cotangent with the other operand, its axes put where the operand had them.
+/// Contracts the cotangent with the other operand and restores the operand's axis order.
 pub fn dot(op: &Op, i: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     let Op::Dot(p) = op else {
         return impossible(op);
@@ -30,7 +30,7 @@ pub fn dot(op: &Op, i: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     let own_free = free(own, batch, contract);
     let other_free = free(other, other_batch, other_contract);
     let n = batch.len();
-    // The result holds batch, lhs free and rhs free axes in this order.
+    // The axes of the result are batch, lhs free and rhs free, in this order.
     let start = if i == 0 { n + own_free.len() } else { n };
     let product = ops::dot_general(
         ct,
@@ -42,7 +42,7 @@ pub fn dot(op: &Op, i: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
             rhs_contract: other_free[..].into(),
         },
     );
-    // Now: batch, own free, and the contracted axes in the order of the other operand.
+    // Now the axes are batch, own free, and contracted in the order of the other operand.
     let mut rest: Vec<usize> = (0..contract.len()).collect();
     rest.sort_by_key(|&k| other_contract[k]);
     let now: Vec<usize> = batch
@@ -65,7 +65,7 @@ fn swapped(layout: &Axes) -> Axes {
         .collect()
 }
 
-/// Both gradients of a convolution are convolutions with the roles of its parts exchanged.
+/// The input gradient and the weight gradient of a convolution are convolutions with exchanged roles.
 pub fn conv(op: &Op, i: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     let Op::Conv(p) = op else {
         return impossible(op);
@@ -90,13 +90,13 @@ fn input_gradient(p: &Conv, x: &Tensor, w: &Tensor, ct: &Tensor) -> Result<Tenso
         })
         .collect();
     let (w, layout) = swap_features(w, &p.rhs_layout, groups)?;
-    let turned = ops::flip(
+    let flipped = ops::flip(
         &w,
         layout[2..].iter().map(|&a| a as i64).collect::<Vec<_>>(),
     );
     let back = ops::conv_general(
         ct,
-        turned,
+        flipped,
         Conv {
             strides: p.lhs_dilation.clone(),
             padding: pads,
@@ -113,7 +113,7 @@ fn input_gradient(p: &Conv, x: &Tensor, w: &Tensor, ct: &Tensor) -> Result<Tenso
     if p.batch_groups == 1 {
         return Ok(back);
     }
-    // The groups stand in the features of the result and belong in front of the batch.
+    // The groups are in the features of the result and must move in front of the batch.
     let (batch, feature) = (p.lhs_layout[0], p.lhs_layout[1]);
     let per_group = back.shape().dims()[feature].floor_div(Dim::from(groups))?;
     let wide = back

@@ -1,4 +1,4 @@
-//! Derivatives of elementwise ops: one formula each.
+//! Derivatives of elementwise ops.
 //!
 //! Complex derivatives follow JAX: a cotangent pairs with a tangent as Re(ct · dy), without conjugation.
 
@@ -48,7 +48,7 @@ pub fn unary(op: &Op, _: usize, x: &[&Tensor], y: &Tensor) -> Expr {
         Unary::Cosh => x.sinh(),
         Unary::Tanh => 1.0 - y.square(),
         Unary::Asinh => (x.square() + 1.0).rsqrt(),
-        // The product of roots keeps the branch of a complex operand.
+        // A product of two square roots keeps the branch for complex operands.
         Unary::Acosh => (x - 1.0).rsqrt() * (x + 1.0).rsqrt(),
         Unary::Atanh => 1.0 / (1.0 - x.square()),
         Unary::Erf => (-x.square()).exp() * FRAC_2_SQRT_PI,
@@ -76,7 +76,8 @@ pub fn unary(op: &Op, _: usize, x: &[&Tensor], y: &Tensor) -> Expr {
     }
 }
 
-/// Transposes of the linear ones. Re(ct · Re dz) = Re(ct dz), Re(ct · Im dz) = Re(-i ct dz), Re(ct · conj dz) = Re(conj(ct) dz).
+/// Transposes of the linear unary ops. Re(ct · Re dz) = Re(ct dz), Re(ct · Im dz) = Re(-i ct dz), Re(ct · conj dz) =
+/// Re(conj(ct) dz).
 pub fn linear_unary(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     let complex = x[0].dtype().is_complex();
     match op {
@@ -143,7 +144,7 @@ pub fn abs_jvp(
     Ok(vec![Some((direction(x[0]) * dx).real().done()?)])
 }
 
-/// Constant but for complex numbers, where z/|z| turns: d(z/|z|) = (dz - s Re(s̄ dz)) / |z|.
+/// Zero for real numbers. For complex numbers the phase z/|z| changes: d(z/|z|) = (dz - s Re(s̄ dz)) / |z|.
 pub fn sign_jvp(
     _: &Op,
     x: &[&Tensor],
@@ -157,8 +158,8 @@ pub fn sign_jvp(
     let along = (s.conj() * dx).real().cast(x[0].dtype());
     let zero = ops::equal(&size, 0.0).done()?;
     let safe = ops::where_(&zero, 1.0, &size).cast(x[0].dtype());
-    let turned = ((dx - s * along) / safe).done()?;
-    Ok(vec![Some(ops::where_(&zero, 0.0, &turned).done()?)])
+    let rotated = ((dx - s * along) / safe).done()?;
+    Ok(vec![Some(ops::where_(&zero, 0.0, &rotated).done()?)])
 }
 
 pub fn binary_rule(b: Binary) -> Rule {
@@ -189,7 +190,7 @@ fn linear_binary(op: &Op, i: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     ops::sum_to(part, x[i].shape())
 }
 
-/// 1 where the operand is the chosen one, ½ where both are equal.
+/// 1 where the operand was chosen, ½ where both are equal.
 fn chosen(x: &Tensor, y: &Tensor, other: &Tensor) -> Expr {
     let dtype = x.dtype();
     let own = ops::equal(x, y).cast(dtype);
@@ -216,7 +217,7 @@ pub fn binary(op: &Op, i: usize, xs: &[&Tensor], y: &Tensor) -> Expr {
         }),
         (Binary::Fmod, _) => -(a / c).trunc(),
         (Binary::Pow, 0) => {
-            // y x^(y-1), and 0 where y is 0 whatever x is.
+            // y x^(y-1), and 0 where y is 0 for any x.
             let zero = ops::equal(c, 0).done();
             zero.into_expr().then(|zero| {
                 let power = ops::where_(&zero, 1.0, c - 1.0).cast(c.dtype());
@@ -241,14 +242,14 @@ pub fn binary(op: &Op, i: usize, xs: &[&Tensor], y: &Tensor) -> Expr {
             })
         }
         (Binary::Copysign, 0) => {
-            // 1 where the sign stays, -1 where it turns; bits decide, so that zeros count too.
-            let turned = ops::not_equal(a.signbit(), c.signbit()).cast(y.dtype());
-            1.0 - turned * 2.0
+            // 1 where the sign is kept, -1 where it is flipped. Compares sign bits, so that -0 counts.
+            let flipped = ops::not_equal(a.signbit(), c.signbit()).cast(y.dtype());
+            1.0 - flipped * 2.0
         }
         (Binary::Copysign, _) => constant(0, y.dtype()),
         (Binary::Logaddexp, _) => {
             let x = if i == 0 { a } else { c };
-            // Both infinite and equal: the difference would be NaN.
+            // If both are infinite and equal, the difference would be NaN.
             let gap = ops::where_(ops::equal(x, y), 0.0, x - y);
             gap.exp().cast(y.dtype())
         }
@@ -260,7 +261,7 @@ pub fn binary(op: &Op, i: usize, xs: &[&Tensor], y: &Tensor) -> Expr {
     }
 }
 
-/// 1 inside the bounds for the operand, 1 where a bound holds for that bound.
+/// 1 inside the bounds for the operand; 1 for a bound where that bound applies.
 pub fn clamp(_: &Op, i: usize, xs: &[&Tensor], y: &Tensor) -> Expr {
     let (low, x, high) = (xs[0], xs[1], xs[2]);
     let dtype: DType = y.dtype();
@@ -271,7 +272,7 @@ pub fn clamp(_: &Op, i: usize, xs: &[&Tensor], y: &Tensor) -> Expr {
     }
 }
 
-/// The transpose of a choice: the cotangent where the operand was chosen.
+/// The transpose of select: the cotangent where the operand was chosen, else 0.
 pub fn select(_: &Op, i: usize, xs: &[&Tensor], ct: &Tensor) -> Expr {
     let part = match i {
         1 => ops::where_(xs[0], ct, 0),

@@ -1,4 +1,4 @@
-//! Derivatives of reductions, running reductions and sorts.
+//! Derivatives of reductions, cumulative reductions and sorts.
 
 use super::structural::impossible;
 use crate::bail;
@@ -10,7 +10,7 @@ use crate::ops::{self, Ops};
 use crate::shape::{Axes, Shape};
 use crate::tensor::Tensor;
 
-/// A reduced tensor spread over the operand's shape again.
+/// Broadcasts a reduced tensor back to the operand's shape.
 fn spread(y: &Tensor, x: &Tensor, axes: &Axes) -> Expr {
     let kept: Vec<usize> = (0..x.rank()).filter(|a| !axes.contains(a)).collect();
     ops::broadcast_in(y, x.shape(), &kept)
@@ -26,11 +26,11 @@ pub fn sum(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
 fn axes_of(op: &Op) -> Result<&Axes> {
     match op {
         Op::Reduce(p) => Ok(&p.axes),
-        _ => bail!(Internal, "{}: no reduction", op.name()),
+        _ => bail!(Internal, "{}: not a reduction", op.name()),
     }
 }
 
-/// Each extreme element's share: equal parts among ties.
+/// The weight of each extreme element: equal parts among ties.
 fn shares(op: &Op, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let axes = axes_of(op)?;
     let hit = ops::equal(x, spread(y, x, axes)).cast(x.dtype()).done()?;
@@ -67,7 +67,7 @@ pub fn extreme_jvp(
     )])
 }
 
-/// The product of all others: those before times those after, so that zeros do no harm.
+/// The product of all other elements: the ones before times the ones after. Exact where elements are zero.
 pub fn prod(
     op: &Op,
     x: &[&Tensor],
@@ -78,7 +78,7 @@ pub fn prod(
         return Ok(vec![None]);
     };
     let (x, axes) = (x[0], axes_of(op)?);
-    // All reduced axes together as the last one.
+    // Merges all reduced axes into the last axis.
     let order: Axes = (0..x.rank())
         .filter(|a| !axes.contains(a))
         .chain(axes.iter().copied())
@@ -91,7 +91,7 @@ pub fn prod(
     let row = |t: &Tensor| ops::reshape(t.permute(&order), &flat);
     let (x, dx) = (row(x).done()?, row(dx));
     let last = x.rank() as i64 - 1;
-    // Moved by one place, a 1 coming in at the edge; also where there is no element at all.
+    // Shifted by one element, with a 1 at the edge. Works for empty axes too.
     let moved = |by: i64| {
         let mut low = vec![crate::dim::Dim::number(0); x.rank()];
         low[x.rank() - 1] = crate::dim::Dim::number(by);
@@ -114,11 +114,11 @@ pub fn cumulative_sum(op: &Op, _: usize, _: &[&Tensor], ct: &Tensor) -> Expr {
 fn cumulative(op: &Op) -> Result<&Cumulative> {
     match op {
         Op::Cumulative(p) => Ok(p),
-        _ => bail!(Internal, "{}: no running reduction", op.name()),
+        _ => bail!(Internal, "{}: not a cumulative reduction", op.name()),
     }
 }
 
-/// `[…, i, j]`: whether element i counts for the running result j, with the axis moved to the end.
+/// `[…, i, j]`: whether element i contributes to cumulative result j, with the axis moved to the end.
 fn counts(x: &Tensor, n: crate::dim::Dim, reverse: bool) -> Expr {
     let square = Shape::from_dims([n, n]);
     let i = ops::create::iota_like(x, &square, 0, DType::I64);
@@ -130,14 +130,14 @@ fn counts(x: &Tensor, n: crate::dim::Dim, reverse: bool) -> Expr {
     }
 }
 
-/// Sums `dx[i] weight[i, j]` over i, along the axis of a running reduction.
+/// Sums `dx[i] weight[i, j]` over i, along the axis of a cumulative reduction.
 fn weighted(p: &Cumulative, dx: &Tensor, weights: Tensor) -> Result<Tensor> {
     let moved = ops::move_axis(dx, p.axis as i64, -1).done()?;
     let sum = (ops::expand_dims(&moved, -1) * weights).sum(-2);
     ops::move_axis(sum, -1, p.axis as i64).done()
 }
 
-/// Every running product without one of its factors, in O(n²): exact where factors are zero.
+/// Each cumulative product without one of its factors, in O(n²). Exact where factors are zero.
 pub fn cumulative_prod(
     op: &Op,
     x: &[&Tensor],
@@ -162,7 +162,7 @@ pub fn cumulative_prod(
     Ok(vec![Some(weighted(p, dx, weights)?)])
 }
 
-/// The tangent of the element that holds the running extreme.
+/// The tangent of the element that holds the cumulative maximum or minimum.
 pub fn cumulative_extreme(
     op: &Op,
     x: &[&Tensor],
@@ -173,7 +173,7 @@ pub fn cumulative_extreme(
         return Ok(vec![None]);
     };
     let places = ops::create::iota_like(x[0], x[0].shape(), p.axis, DType::I64).done()?;
-    // The place of the latest element that set the record; going backwards places fall.
+    // The index of the latest element that set a new extreme; in reverse, indices decrease.
     let records = ops::equal(x[0], y[0]).done()?;
     let (none, kind) = if p.reverse {
         (i64::MAX, CumulativeKind::Min)
@@ -187,7 +187,7 @@ pub fn cumulative_extreme(
         p.reverse,
     )
     .done()?;
-    // NaN sets no record: an element with none before it stands for itself.
+    // NaN never sets an extreme: an element with none before it uses its own index.
     let at = ops::where_(ops::equal(&at, none), &places, &at).done()?;
     Ok(vec![Some(
         ops::take_along_known(dx, &at, p.axis as i64).done()?,
@@ -205,7 +205,7 @@ pub fn cumulative_logsumexp(
         return Ok(vec![None]);
     };
     let axis = p.axis as i64;
-    // Nothing but -inf so far: the difference would be NaN where every share is 0.
+    // If all elements so far are -inf, the difference would be NaN, but every weight is 0.
     let empty = ops::equal(y[0], f64::NEG_INFINITY).done()?;
     let y = ops::where_(&empty, 0.0, y[0]).done()?;
     let gap = ops::expand_dims(ops::move_axis(x[0], axis, -1), -1)
@@ -219,7 +219,7 @@ pub fn cumulative_logsumexp(
     Ok(vec![Some(weighted(p, dx, weights)?)])
 }
 
-/// Tangents go the way of their elements.
+/// Permutes tangents as the values.
 pub fn sort(
     op: &Op,
     x: &[&Tensor],
@@ -227,7 +227,7 @@ pub fn sort(
     dx: &[Option<Tensor>],
 ) -> Result<Vec<Option<Tensor>>> {
     let Op::Sort(p) = op else {
-        bail!(Internal, "{}: no sort", op.name())
+        bail!(Internal, "{}: not a sort", op.name())
     };
     let places = ops::create::iota_like(x[0], x[0].shape(), p.axis, DType::I64).done()?;
     let keys: Vec<Tensor> = x[..usize::from(p.keys)]

@@ -1,7 +1,7 @@
-//! How each op is differentiated: one table.
+//! The derivative rule of each op, in one table.
 //!
-//! A rule gives both directions. Pointwise, linear and multilinear ops need one formula; for `Forward` the backward
-//! direction is the transpose of the forward one, found by recording it, since it is linear in the tangents.
+//! A rule defines both modes. Pointwise, linear and multilinear ops need one formula. For `Forward`, the VJP is the
+//! transpose of the JVP: the JVP is linear in the tangents, so it is recorded and transposed.
 
 use super::{composite, control, index, linalg, linear, pointwise, reduce, structural, window};
 use crate::error::Result;
@@ -9,41 +9,41 @@ use crate::expr::Expr;
 use crate::op::{CumulativeKind, Op, ReduceKind, ScatterKind, Unary, WindowKind};
 use crate::tensor::Tensor;
 
-/// ∂y/∂xᵢ, element by element; `y` is the result.
+/// ∂y/∂xᵢ of an elementwise op; `y` is the result.
 pub type Partial = fn(&Op, usize, &[&Tensor], &Tensor) -> Expr;
-/// The transpose in operand i: from the cotangent of the result to that of the operand.
+/// The transpose in operand i: maps the cotangent of the result to the cotangent of the operand.
 pub type Transpose = fn(&Op, usize, &[&Tensor], &Tensor) -> Expr;
-/// Operands, results, cotangents of results (absent: zero), which operands need one.
+/// Arguments: operands, results, cotangents of results (absent: zero), which operands need a cotangent.
 pub type Vjp =
     fn(&Op, &[&Tensor], &[&Tensor], &[Option<Tensor>], &[bool]) -> Result<Vec<Option<Tensor>>>;
-/// Operands, results, tangents of operands (absent: zero); gives tangents of results.
+/// Arguments: operands, results, tangents of operands (absent: zero). Returns tangents of results.
 pub type Jvp = fn(&Op, &[&Tensor], &[&Tensor], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
 
 /// How an op is differentiated.
 pub enum Rule {
-    /// Nothing flows through it.
+    /// The derivative is zero.
     Zero,
-    /// Element by element, by partial derivatives.
+    /// Elementwise, by partial derivatives.
     Pointwise(Partial),
-    /// Linear in all its float operands together: the forward direction is the op itself on tangents.
+    /// Linear in all float operands together: the JVP is the op itself on tangents.
     Linear(Transpose),
-    /// Linear in each float operand by itself: the forward direction is a sum of the op with one tangent each.
+    /// Linear in each float operand separately: the JVP is a sum of the op with one tangent each.
     Multilinear(Transpose),
-    /// By its forward direction alone.
+    /// By the JVP alone; the VJP is its transpose.
     Forward(Jvp),
-    /// By both directions.
+    /// By separate VJP and JVP.
     General {
-        /// Backwards.
+        /// Reverse mode.
         vjp: Vjp,
-        /// Forwards.
+        /// Forward mode.
         jvp: Jvp,
     },
-    /// There is none; says why.
+    /// Not differentiable, with the reason.
     None(&'static str),
 }
 
 impl Op {
-    /// How it is differentiated.
+    /// The derivative rule of this op.
     pub fn rule(&self) -> Rule {
         match self {
             Op::Unary(u) => unary(*u),
@@ -135,7 +135,9 @@ impl Op {
                 vjp: control::scan_vjp,
                 jvp: control::scan_jvp,
             },
-            Op::Collective(_) => Rule::None("devices have no derivatives in this version"),
+            Op::Collective(_) => {
+                Rule::None("collective ops are not differentiable in this version")
+            }
             Op::Call(c) => composite::rule(c),
             Op::Custom(_) => Rule::General {
                 vjp: composite::custom_vjp,
@@ -144,7 +146,7 @@ impl Op {
         }
     }
 
-    /// Whether a composite is differentiated whole; others are opened while they are recorded with values.
+    /// Whether a composite has a derivative rule of its own. Others are expanded when recorded with values.
     pub fn has_rule(&self) -> bool {
         match self {
             Op::Call(c) => composite::is_whole(c),

@@ -1,4 +1,4 @@
-//! Transposes of ops that move elements.
+//! Transposes of shape ops: reshape, transpose, broadcast, slice, pad, concat and casts.
 
 use crate::dim::Dim;
 use crate::error::Result;
@@ -17,7 +17,7 @@ pub(super) fn impossible(op: &Op) -> Expr {
     .into_expr()
 }
 
-/// A real cotangent of a complex operand is its real part's; a complex one of a real operand counts by its real part.
+/// The transpose of a cast takes the real part where real and complex numbers meet.
 pub fn cast_vjp(
     _: &Op,
     x: &[&Tensor],
@@ -74,7 +74,7 @@ pub fn slice(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     let mut high = Dims::new();
     for axis in 0..x[0].rank() {
         let (n, stride) = (ct.shape().dims()[axis], Dim::from(p.strides[axis]));
-        // Where the last taken element lies; nothing was taken of an empty slice.
+        // Index of the last element read; an empty slice reads nothing.
         let covered = if n == 0usize {
             Dim::number(0)
         } else {
@@ -92,7 +92,7 @@ pub fn pad(op: &Op, i: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     };
     let zeros = vec![0; x[0].rank()];
     let minus = |d: &Dims| d.iter().map(|&d| -d).collect::<Dims>();
-    // Cropping by the padding leaves the elements and what stands between them.
+    // A negative padding crops, which leaves the elements and the interior padding.
     let inner = ops::pad(ct, 0, &minus(&p.low), &minus(&p.high), &zeros);
     let back = inner.then(|inner| {
         let start = vec![Dim::number(0); x[0].rank()];
@@ -103,7 +103,7 @@ pub fn pad(op: &Op, i: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     if i == 0 {
         return back;
     }
-    // The padding gets what the operand does not.
+    // The padding value gets the cotangent of all elements that are not the operand's.
     let ones = ops::pad(ops::zeros_like(x[0]), 1, &p.low, &p.high, &p.interior);
     (ct * ones).sum(..)
 }

@@ -1,4 +1,4 @@
-//! Recordings, and the two sweeps over them.
+//! Recordings of function runs, and the forward and backward sweeps over them.
 
 use super::rule::{Jvp, Rule};
 use crate::error::Result;
@@ -10,19 +10,19 @@ use crate::trace::Trace;
 use crate::{bail, ensure};
 use std::sync::Arc;
 
-/// A function's run: what was done, with every value on the way.
+/// The recording of one function run: its graph with the value of every intermediate.
 pub struct Recorded {
     graph: Graph,
     values: Vec<Tensor>,
     inputs: Vec<Tensor>,
     outputs: Vec<Tensor>,
     output_ids: Vec<Option<ValueId>>,
-    /// Whether each value depends on an input in a differentiable way.
+    /// Whether each value depends differentiably on an input.
     active: Vec<bool>,
 }
 
 impl Recorded {
-    /// Runs `f` on inputs one level up.
+    /// Runs `f` on inputs one trace level up.
     pub fn new(
         inputs: &[Tensor],
         f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -59,12 +59,12 @@ impl Recorded {
         })
     }
 
-    /// What the function was given.
+    /// The inputs of the function.
     pub fn inputs(&self) -> &[Tensor] {
         &self.inputs
     }
 
-    /// What it returned.
+    /// The outputs of the function.
     pub fn outputs(&self) -> &[Tensor] {
         &self.outputs
     }
@@ -86,7 +86,7 @@ impl Recorded {
         )
     }
 
-    /// Cotangents of the inputs from those of the outputs; absent ones are zero.
+    /// Backward sweep: cotangents of the inputs from cotangents of the outputs; absent ones are zero.
     pub fn backward(&self, cotangents: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>> {
         let mut cts: Vec<Option<Tensor>> = vec![None; self.values.len()];
         for ((ct, id), y) in cotangents
@@ -121,7 +121,7 @@ impl Recorded {
                     ensure!(
                         part.shape() == x.shape() && part.dtype() == x.dtype(),
                         Internal,
-                        "{}: a cotangent of {} for an operand of {}",
+                        "{}: got a cotangent of {} for an operand of {}",
                         node.op.name(),
                         part.spec(),
                         x.spec()
@@ -134,7 +134,7 @@ impl Recorded {
         Ok(inputs.map(|i| cts[i.value.0 as usize].take()).collect())
     }
 
-    /// Tangents of the outputs from those of the inputs; absent ones are zero.
+    /// Forward sweep: tangents of the outputs from tangents of the inputs; absent ones are zero.
     pub fn forward(&self, tangents: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>> {
         let mut ts: Vec<Option<Tensor>> = vec![None; self.values.len()];
         for (input, tangent) in self.graph.inputs.iter().zip(tangents) {
@@ -191,7 +191,7 @@ fn accumulate(slot: &mut Option<Tensor>, part: Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Cotangents of an op's operands.
+/// Computes the cotangents of an op's operands.
 pub fn pull(
     op: &Op,
     xs: &[&Tensor],
@@ -221,7 +221,7 @@ pub fn pull(
     }
 }
 
-/// Tangents of an op's results.
+/// Computes the tangents of an op's results.
 pub fn push(
     op: &Op,
     xs: &[&Tensor],
@@ -274,8 +274,8 @@ pub fn push(
     }
 }
 
-/// The backward direction of a rule that says only the forward one: records it at zero tangents, where it is linear
-/// as everywhere, and sweeps that recording back.
+/// Derives the VJP of a rule that defines only a JVP: records the JVP at zero tangents (it is linear, so any point
+/// will do) and sweeps that recording backward.
 pub fn transpose_of(
     jvp: Jvp,
     op: &Op,

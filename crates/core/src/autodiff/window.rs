@@ -1,4 +1,4 @@
-//! Derivatives of sliding windows.
+//! Derivatives of window reductions (pooling).
 
 use super::structural::impossible;
 use crate::bail;
@@ -11,7 +11,7 @@ use crate::ops;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// A window sum over the cotangent with the roles of stride and dilation exchanged.
+/// A window sum over the cotangent with stride and dilation exchanged.
 pub fn sum(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
     let Op::Window(p) = op else {
         return impossible(op);
@@ -44,7 +44,7 @@ fn params(op: &Op) -> Result<WindowScatter> {
         Op::Window(p) => Ok((**p).clone().into()),
         Op::WindowScatter(p) => Ok((**p).clone()),
         Op::WindowGather(p) => Ok((**p).clone().into()),
-        _ => bail!(Internal, "{}: no window", op.name()),
+        _ => bail!(Internal, "{}: not a window op", op.name()),
     }
 }
 
@@ -83,7 +83,7 @@ pub fn extreme_jvp(
     Ok(vec![gather(op, x[0], dx)?])
 }
 
-// Both selections are linear in what they move and constant in what they look at.
+// Both selections are linear in the values they move and constant in the values they compare.
 
 pub fn scatter_vjp(
     op: &Op,
@@ -135,7 +135,7 @@ pub fn gather_jvp(
     Ok(vec![gather(op, x[0], d)?])
 }
 
-/// The elements of each window along a new last axis; `edge` stands where the window leaves the operand.
+/// The elements of each window along a new last axis; `edge` fills positions outside the operand.
 fn patches(p: &Window, x: &Tensor, out: &Tensor, edge: f64) -> Result<Tensor> {
     let (mut low, mut high) = (Dims::new(), Dims::new());
     for i in 0..x.rank() {
@@ -161,7 +161,7 @@ fn patches(p: &Window, x: &Tensor, out: &Tensor, edge: f64) -> Result<Tensor> {
     let parts: Vec<Tensor> = offsets
         .iter()
         .map(|offset| {
-            // Where no window fits, nothing is taken, wherever its elements would lie.
+            // Where no window fits, nothing is read.
             let start: Vec<Dim> = (0..x.rank())
                 .map(|i| {
                     if out.shape().dims()[i] == 0usize {
@@ -187,7 +187,7 @@ fn patches(p: &Window, x: &Tensor, out: &Tensor, edge: f64) -> Result<Tensor> {
     ops::stack(&parts, -1).done()
 }
 
-/// Products by way of the elements of each window.
+/// The window product, computed from the elements of each window.
 pub fn prod(
     op: &Op,
     x: &[&Tensor],

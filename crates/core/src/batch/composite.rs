@@ -1,4 +1,4 @@
-//! Ops that are made of others: as they are where they know a batch, else by what they are made of.
+//! Batching rules of composites and custom ops: directly where the op supports a batch, else by expansion.
 
 use super::{Value, call as call_graph, run, up};
 use crate::dim::Dim;
@@ -61,7 +61,7 @@ pub fn call(op: &Op, c: &Composite, args: &[Value], size: Dim) -> Result<Vec<Val
             },
             &all,
         ),
-        // Over the last axis, whatever stands before it.
+        // Works on the last axis; leading axes do not matter.
         Linear {} if only_first => run(op.clone(), &all),
         Embedding {} if !args[0].batched => run(op.clone(), &all),
         CrossEntropy {} => {
@@ -74,7 +74,7 @@ pub fn call(op: &Op, c: &Composite, args: &[Value], size: Dim) -> Result<Vec<Val
     }
 }
 
-/// What an op of one example is made of.
+/// The expansion of an op for one example.
 fn made_of(op: &Op, specs: &[Spec]) -> Result<(Graph, Vec<Tensor>)> {
     let closed = trace(specs, |xs| {
         Ok(op.expand(&xs.iter().collect::<Vec<_>>())?.into_vec())
@@ -103,10 +103,10 @@ pub fn custom(c: &Custom, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     run(Op::Custom(Custom(Arc::new(op))), &all)
 }
 
-/// A custom op with a rule of its own, on all examples at once.
+/// A custom op with its own derivative rule, run on all examples at once.
 struct Batched {
     inner: Custom,
-    /// Which operands have the batch.
+    /// Which operands are batched.
     batched: Vec<bool>,
     size: Dim,
 }
@@ -171,7 +171,7 @@ impl Batched {
             let (ys, cts) = rest.split_at(outputs.len());
             let cts: Vec<Tensor> = cts.iter().map(|&ct| ct.clone()).collect();
             let Some(back) = self.inner.0.vjp(own, ys, &cts) else {
-                crate::bail!(Internal, "vmap: {} has no rule", self.name());
+                crate::bail!(Internal, "vmap: {} has no derivative rule", self.name());
             };
             let back = back?;
             some = back.iter().map(Option::is_some).collect();
@@ -184,7 +184,7 @@ impl Batched {
                 return Ok(None);
             };
             let ct = ct.full(self.size)?;
-            // What all examples share gets the sum of what each of them says.
+            // An operand shared by all examples gets the sum of their cotangents.
             match batched {
                 true => Ok(Some(ct)),
                 false => ops::sum(&ct, 0).done().map(Some),

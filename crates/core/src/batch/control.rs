@@ -1,4 +1,4 @@
-//! Branches and loops.
+//! Batching rules of `cond`, `while` and `scan`.
 
 use super::{Value, call, run};
 use crate::bail;
@@ -13,7 +13,7 @@ use crate::spec::Spec;
 use crate::tensor::Tensor;
 use crate::trace::trace;
 
-/// The values that a batched body gets, by which operands have the batch.
+/// The operands of a batched body, marked by which of `like` are batched.
 fn values(xs: &[Tensor], like: &[Value]) -> Vec<Value> {
     let each = xs.iter().zip(like);
     each.map(|(x, v)| Value {
@@ -31,7 +31,7 @@ fn full(args: &[Value], size: Dim) -> Result<Vec<Tensor>> {
     args.iter().map(|v| v.full(size)).collect()
 }
 
-/// `x` where a truth value of each example holds, else `y`.
+/// `x` where the condition of an example holds, else `y`.
 fn chosen(which: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let which = Value::each(which.clone()).aligned(x.rank() - 1)?;
     crate::dispatch::apply_one(&Op::Select, &[&which, x, y])
@@ -46,7 +46,7 @@ pub fn cond(p: &Cond, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     {
         return Ok(out);
     }
-    // Examples go different ways: all ways are gone, and each example takes its own result.
+    // Examples may take different branches: all branches run, and each example selects its result.
     let last = p.branches.len() - 1;
     let at = ops::cast(&which.full(size)?, DType::I32).done()?;
     let at = ops::minimum(ops::maximum(at, 0), last as i64).done()?;
@@ -70,7 +70,7 @@ pub fn cond(p: &Cond, args: &[Value], size: Dim) -> Result<Vec<Value>> {
         .collect())
 }
 
-/// All examples go the same way; `None` where a branch holds tensors of its own.
+/// All examples take the same branch; `None` if a branch captures tensors.
 fn together(p: &Cond, which: &Value, rest: &[Value], size: Dim) -> Result<Option<Vec<Value>>> {
     let mut branches = Vec::with_capacity(p.branches.len());
     for branch in &p.branches {
@@ -94,7 +94,7 @@ pub fn while_(p: &While, args: &[Value], size: Dim) -> Result<Vec<Value>> {
         let args: Vec<Value> = consts.iter().chain(carry).cloned().collect();
         match call(&p.test, &args, size)?.pop() {
             Some(v) => Ok(v),
-            None => bail!(Internal, "vmap: the test of a loop gives nothing"),
+            None => bail!(Internal, "vmap: the test of a loop has no result"),
         }
     };
     let with = |more: &[Value]| -> Vec<Value> { more.iter().chain(&start).cloned().collect() };
@@ -103,7 +103,7 @@ pub fn while_(p: &While, args: &[Value], size: Dim) -> Result<Vec<Value>> {
         let given = values(xs, &tested);
         let (consts, carry) = given.split_at(tests.len());
         let found = go_on(consts, carry)?;
-        // The loop runs as long as one example goes on.
+        // The loop runs until the test fails for every example.
         Ok(vec![match found.batched {
             true => ops::any(&found.x, ..).done()?,
             false => found.x,
@@ -122,7 +122,7 @@ pub fn while_(p: &While, args: &[Value], size: Dim) -> Result<Vec<Value>> {
         if !found.batched {
             return Ok(next);
         }
-        // An example that is through stays as it is.
+        // An example whose test has failed keeps its carry.
         let each = next.iter().zip(carry);
         each.map(|(new, old)| chosen(&found.x, new, &old.x))
             .collect()
@@ -143,7 +143,7 @@ pub fn scan(p: &Scan, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     let (consts, rest) = args.split_at(p.consts);
     let (start, rows) = rest.split_at(p.carries);
     let start: Vec<Value> = full(start, size)?.into_iter().map(Value::each).collect();
-    // Steps come first, then examples.
+    // The first axis is the steps, the second the examples.
     let rows = rows.iter().map(|v| {
         Ok(Value {
             x: match v.batched {

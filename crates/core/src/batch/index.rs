@@ -1,4 +1,4 @@
-//! Ops that read and write at indices.
+//! Batching rules of gather, scatter, dynamic slices and search.
 
 use super::{Value, run, up, with_first, with_size};
 use crate::dim::Dim;
@@ -8,7 +8,7 @@ use crate::ops;
 use crate::shape::{Axes, Shape};
 use crate::tensor::Tensor;
 
-/// A start that begins at the first example.
+/// Prepends a start index of 0 for the batch axis.
 fn from_first(start: &Tensor) -> Result<Tensor> {
     let zero = ops::zeros([1usize], start.dtype()).done()?;
     ops::concat(&[&zero, start], 0).done()
@@ -61,7 +61,7 @@ pub fn gather(p: &Gather, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     let (x, indices) = (&args[0], &args[1]);
     let mut op = p.clone();
     if !x.batched {
-        // The batch is one more axis of the indices.
+        // The batch becomes one more axis of the indices.
         op.offset_axes = up(&p.offset_axes);
         op.index_batch = up(&p.index_batch);
         return run(op, &[&x.x, &indices.x]);
@@ -69,7 +69,7 @@ pub fn gather(p: &Gather, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     op.collapsed = up(&p.collapsed);
     op.index_map = up(&p.index_map);
     if !indices.batched {
-        // Every slice goes through the whole batch.
+        // Every slice spans the whole batch.
         op.offset_axes = with_first(&p.offset_axes);
         op.operand_batch = up(&p.operand_batch);
         op.slice_sizes.insert(0, size);
@@ -107,7 +107,7 @@ pub fn search_sorted(op: &Op, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     if sorted.rank() > 1 {
         return run(op.clone(), &[&rows, &all]);
     }
-    // One row for each example, and so values have to be one row as well.
+    // Each example has its own sorted row, so the values must be one row per example too.
     let count = values.spec().shape.count_dim();
     let flat = ops::reshape(&all, Shape::from_dims([size, count])).done()?;
     let found = run(op.clone(), &[&rows, &flat])?;

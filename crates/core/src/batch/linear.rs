@@ -1,4 +1,4 @@
-//! Products and convolutions.
+//! Batching rules of `dot_general` and convolutions.
 
 use super::{Value, each, run, up, with_first};
 use crate::dim::Dim;
@@ -8,7 +8,7 @@ use crate::ops;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// The batch, which stands at an axis of a result, in front.
+/// Moves the batch from an axis of a result to the front.
 fn in_front(mut outs: Vec<Value>, axis: usize) -> Result<Vec<Value>> {
     for out in &mut outs {
         out.x = ops::move_axis(&out.x, axis as i64, 0).done()?;
@@ -32,15 +32,15 @@ pub fn dot(p: &Dot, args: &[Value]) -> Result<Vec<Value>> {
         op.rhs_batch = with_first(&p.rhs_batch);
         return run(op, &[&x.x, &y.x]);
     }
-    // The batch is the first of the free axes.
+    // The batch is the first free axis.
     let sides = p.lhs_batch.len();
     let free = x.rank() - sides - p.lhs_contract.len();
     let at = if x.batched { sides } else { sides + free };
     in_front(run(op, &[&x.x, &y.x])?, at)
 }
 
-/// Neighbouring axes as one.
-fn merged(x: &Tensor, axis: usize, count: usize) -> Result<Tensor> {
+/// Merges adjacent axes into one.
+fn merge_axes(x: &Tensor, axis: usize, count: usize) -> Result<Tensor> {
     let dims = x.shape().dims();
     let one = dims[axis..axis + count]
         .iter()
@@ -50,8 +50,8 @@ fn merged(x: &Tensor, axis: usize, count: usize) -> Result<Tensor> {
     ops::reshape(x, Shape::from_dims(shape)).done()
 }
 
-/// One axis as several.
-fn parted(x: &Tensor, axis: usize, parts: &[Dim]) -> Result<Tensor> {
+/// Splits one axis into several.
+fn split_axis(x: &Tensor, axis: usize, parts: &[Dim]) -> Result<Tensor> {
     let dims = x.shape().dims();
     let rest = dims[axis + 1..].iter().copied();
     let shape = dims[..axis]
@@ -62,14 +62,14 @@ fn parted(x: &Tensor, axis: usize, parts: &[Dim]) -> Result<Tensor> {
     ops::reshape(x, Shape::from_dims(shape)).done()
 }
 
-/// The batch and another axis as one; the batch is the slower.
+/// Merges the batch and another axis; the batch is the slower one.
 fn folded(x: &Tensor, axis: usize) -> Result<Tensor> {
-    merged(&ops::move_axis(x, 0, axis as i64).done()?, axis, 2)
+    merge_axes(&ops::move_axis(x, 0, axis as i64).done()?, axis, 2)
 }
 
-/// What `folded` did, undone.
+/// Undoes `folded`.
 fn unfolded(x: &Tensor, axis: usize, size: Dim, rest: Dim) -> Result<Vec<Value>> {
-    let x = parted(x, axis, &[size, rest])?;
+    let x = split_axis(x, axis, &[size, rest])?;
     Ok(vec![Value::each(
         ops::move_axis(&x, axis as i64, 0).done()?,
     )])
@@ -90,19 +90,19 @@ pub fn conv(p: &Conv, args: &[Value], size: Dim) -> Result<Vec<Value>> {
             unfolded(&out, p.out_layout[0], size, rows)
         }
         (false, true, _) => {
-            // Filters of all examples side by side, within each group.
+            // The filters of all examples become output features, within each group.
             let groups = Dim::from(p.feature_groups);
             let own = filters.floor_div(groups)?;
             let (from, to) = (p.rhs_layout[0], p.out_layout[1]);
-            let parts = parted(&w.x, from + 1, &[groups, own])?;
+            let parts = split_axis(&w.x, from + 1, &[groups, own])?;
             let parts = ops::move_axis(parts, 0, from as i64 + 1).done()?;
-            let out = run_one(p, &x.x, &merged(&parts, from, 3)?)?;
-            let out = parted(&out, to, &[groups, size, own])?;
+            let out = run_one(p, &x.x, &merge_axes(&parts, from, 3)?)?;
+            let out = split_axis(&out, to, &[groups, size, own])?;
             let out = ops::move_axis(out, to as i64 + 1, 0).done()?;
-            Ok(vec![Value::each(merged(&out, to + 1, 2)?)])
+            Ok(vec![Value::each(merge_axes(&out, to + 1, 2)?)])
         }
         (true, true, Some(number)) if number > 0 => {
-            // Every example is a group of its own.
+            // Every example becomes a group.
             let mut op = p.clone();
             op.feature_groups *= number;
             let (x, w) = (

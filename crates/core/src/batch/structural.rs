@@ -1,4 +1,4 @@
-//! Ops that move elements, and windows that slide over every axis.
+//! Batching rules of shape ops and window ops.
 
 use super::{Value, run, with_first, with_size};
 use crate::bail;
@@ -38,7 +38,7 @@ pub fn pad(p: &Pad, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     if !value.batched {
         return run(all, &[&x, &value.x]);
     }
-    // Every example is padded with a value of its own: the places are filled afterwards.
+    // Every example has its own padding value: pad with zeros, then fill in the values.
     let zero = ops::zeros((), x.dtype()).done()?;
     let padded = run(all, &[&x, &zero])?;
     let inside = ops::full(args[0].spec().shape, true, DType::Bool).done()?;
@@ -48,7 +48,7 @@ pub fn pad(p: &Pad, args: &[Value], size: Dim) -> Result<Vec<Value>> {
     run(Op::Select, &[&inside, &padded[0].x, &value])
 }
 
-/// A window of one example along the batch.
+/// The window op of one example, applied to the batch.
 pub fn window(op: &Op) -> Result<Op> {
     let one = |axes: &Axes| -> Axes { std::iter::once(1).chain(axes.iter().copied()).collect() };
     let none = |pads: &Pads| -> Pads {
@@ -74,6 +74,6 @@ pub fn window(op: &Op) -> Result<Op> {
         Op::Window(p) => wider!(Window, p),
         Op::WindowScatter(p) => wider!(WindowScatter, p),
         Op::WindowGather(p) => wider!(WindowGather, p),
-        other => bail!(Internal, "vmap: {} slides no window", other.name()),
+        other => bail!(Internal, "vmap: {} is not a window op", other.name()),
     })
 }

@@ -1,4 +1,4 @@
-//! Activations: one formula each, stable at both ends.
+//! Activation functions, numerically stable for large arguments of either sign.
 
 use crate::expr::Expr;
 use crate::ops::{self, Ops};
@@ -10,19 +10,19 @@ pub fn relu(x: &Tensor) -> Expr {
     ops::where_(ops::greater(x, 0), x, 0).cast(x.dtype())
 }
 
-/// x where positive, slope x elsewhere.
-pub fn leaky_relu(x: &Tensor, slope: f64) -> Expr {
-    ops::where_(ops::greater(x, 0.0), x, x * slope)
+/// Leaky ReLU: x where positive, negative_slope x elsewhere.
+pub fn leaky_relu(x: &Tensor, negative_slope: f64) -> Expr {
+    ops::where_(ops::greater(x, 0.0), x, x * negative_slope)
 }
 
-/// x where positive, alpha (exp(x) - 1) elsewhere; the other branch sees no large x.
+/// x where positive, alpha (exp(x) - 1) elsewhere. Large x are masked in the exp branch to avoid overflow.
 pub fn elu(x: &Tensor, alpha: f64) -> Expr {
     let positive = ops::greater(x, 0.0);
     let low = ops::where_(&positive, 0.0, x);
     ops::where_(positive, x, low.expm1() * alpha)
 }
 
-/// elu with the constants that keep mean and variance.
+/// elu with the constants that preserve mean and variance.
 pub fn selu(x: &Tensor) -> Expr {
     const ALPHA: f64 = 1.673_263_242_354_377_2;
     const SCALE: f64 = 1.050_700_987_355_480_5;
@@ -66,11 +66,11 @@ pub fn hard_swish(x: &Tensor) -> Expr {
 
 /// x Φ(x).
 pub fn gelu(x: &Tensor) -> Expr {
-    // erfc keeps the tail: 1 + erf(x) would be 0 below -6.
+    // erfc keeps precision in the tail: 1 + erf(x) would be 0 below -6.
     x * 0.5 * ops::erfc(x * -FRAC_1_SQRT_2)
 }
 
-/// The tanh approximation of x Φ(x).
+/// The tanh approximation of gelu.
 pub fn gelu_tanh(x: &Tensor) -> Expr {
     let inner = (x + x.cube() * 0.044_715) * (2.0 / PI).sqrt();
     x * 0.5 * (inner.tanh() + 1.0)

@@ -1,4 +1,4 @@
-//! Linear layers, attention and dropout.
+//! Linear layers, embedding, attention and dropout.
 
 use super::in_f32;
 use crate::dtype::DType;
@@ -14,7 +14,7 @@ pub fn linear(x: &Tensor, w: &Tensor, b: Option<&Tensor>) -> Result<Tensor> {
     ensure!(
         x.rank() >= 1 && w.rank() == 2 && x.shape().dims()[x.rank() - 1] == w.shape().dims()[1],
         Shape,
-        "linear: the last axis of {} does not fit {} [out, in]",
+        "linear: the last axis of {} does not match the weight {} [out, in]",
         x.spec(),
         w.spec()
     );
@@ -31,18 +31,18 @@ pub fn linear(x: &Tensor, w: &Tensor, b: Option<&Tensor>) -> Result<Tensor> {
     }
 }
 
-/// Rows of a table at indices that are in range; negative ones count from the end.
+/// Rows of a table by index; negative indices count from the end. Indices must be in range.
 pub fn embedding(table: &Tensor, indices: &Tensor) -> Result<Tensor> {
     ensure!(
         table.rank() > 0,
         Shape,
-        "embedding: a table {} has no rows",
+        "embedding: expected a table with rows, got {}",
         table.spec()
     );
     ensure!(
         indices.dtype().is_int(),
         DType,
-        "embedding: indices are integers, not {}",
+        "embedding: expected integer indices, got {}",
         indices.spec()
     );
     let indices = match table.shape().dims()[0].value() {
@@ -55,7 +55,7 @@ pub fn embedding(table: &Tensor, indices: &Tensor) -> Result<Tensor> {
     ops::index::take_unchecked(table, &indices, 0)
 }
 
-/// softmax(q kᵀ scale) v; rows that a mask hides wholly give zeros.
+/// softmax(q kᵀ scale) v. Rows that are masked entirely give zeros.
 pub fn attention(
     q: &Tensor,
     k: &Tensor,
@@ -68,7 +68,7 @@ pub fn attention(
         ensure!(
             x.rank() >= 2 && x.rank() == q.rank() && x.dtype() == q.dtype(),
             Shape,
-            "attention: q {}, k {} and v {} do not fit each other",
+            "attention: q {}, k {} and v {} do not match",
             q.spec(),
             k.spec(),
             v.spec()
@@ -97,7 +97,7 @@ pub fn attention(
         Some(keep) => {
             let hidden = ops::where_(keep, &scores, f64::NEG_INFINITY).done()?;
             let weights = ops::composites::softmax(&hidden, -1).done()?;
-            // A row with nothing to look at would be NaN.
+            // A fully masked row would be NaN.
             let some = ops::keepdims(keep, -1, ops::any);
             ops::where_(some, &weights, 0.0).done()?
         }
@@ -105,7 +105,7 @@ pub fn attention(
     ops::matmul(&weights, v.cast(wide)).cast(q.dtype()).done()
 }
 
-/// Zeroes a share of the elements and scales up the rest.
+/// Zeroes a fraction `rate` of the elements and scales the rest by 1 / (1 - rate).
 pub fn dropout(x: &Tensor, key: &Tensor, rate: f64) -> Result<Tensor> {
     ensure!(
         (0.0..=1.0).contains(&rate),
@@ -116,7 +116,7 @@ pub fn dropout(x: &Tensor, key: &Tensor, rate: f64) -> Result<Tensor> {
         return Ok(x.clone());
     }
     if rate == 1.0 {
-        // Not x times 0, which is NaN where x is infinite or NaN.
+        // Not x * 0, which is NaN where x is infinite or NaN.
         return ops::zeros_like(x).done();
     }
     let uniform = ops::bits::unit_uniform(key, DType::F32, x.shape())?;

@@ -24,7 +24,7 @@ pub fn transpose(c: &Composite, x: &Tensor, w: &Tensor) -> Result<Tensor> {
         feature_groups,
     } = c
     else {
-        bail!(Internal, "conv_transpose: another composite");
+        bail!(Internal, "conv_transpose: not a conv_transpose");
     };
     let (rank, groups) = (x.rank(), *feature_groups);
     ensure!(
@@ -40,7 +40,7 @@ pub fn transpose(c: &Composite, x: &Tensor, w: &Tensor) -> Result<Tensor> {
         ensure!(
             layout.len() == rank,
             Shape,
-            "conv_transpose: layout {layout:?} does not name {rank} axes"
+            "conv_transpose: expected a layout of {rank} axes, got {layout:?}"
         );
     }
     ensure!(
@@ -75,7 +75,7 @@ pub fn transpose(c: &Composite, x: &Tensor, w: &Tensor) -> Result<Tensor> {
     ops::conv_general(x, &flipped, p).done()
 }
 
-/// A filter with in and out features exchanged within each group.
+/// Exchanges in and out features of a filter within each group.
 pub(crate) fn swap_features(w: &Tensor, layout: &Axes, groups: usize) -> Result<(Tensor, Axes)> {
     let swapped: Axes = [layout[1], layout[0]]
         .into_iter()
@@ -100,7 +100,7 @@ pub(crate) fn swap_features(w: &Tensor, layout: &Axes, groups: usize) -> Result<
     Ok((ops::reshape(moved, Shape::from_dims(dims)).done()?, swapped))
 }
 
-/// The largest or the mean of each window.
+/// The maximum or the mean of each window.
 pub fn pool(c: &Composite, x: &Tensor) -> Result<Tensor> {
     let (kind, size, strides, padding, dilation) = match c {
         Composite::MaxPool {
@@ -116,7 +116,7 @@ pub fn pool(c: &Composite, x: &Tensor) -> Result<Tensor> {
             dilation,
             ..
         } => (WindowKind::Sum, size, strides, padding, dilation),
-        other => bail!(Internal, "{}: no pooling", other.name()),
+        other => bail!(Internal, "{}: not a pooling op", other.name()),
     };
     let window = Window {
         kind,

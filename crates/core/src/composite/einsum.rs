@@ -1,6 +1,6 @@
-//! Sums of products by index letters.
+//! einsum.
 //!
-//! Operands are contracted two at a time, the cheapest pair first where sizes are known.
+//! Operands are contracted pairwise, the cheapest pair first where sizes are known.
 
 use crate::dim::Dim;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Letters of one operand or of the result, `...` worked out to capital placeholders.
+/// The index letters of one operand or of the result; `...` is expanded to capital placeholders.
 type Letters = Vec<char>;
 
 struct Equation {
@@ -42,7 +42,7 @@ fn parse(equation: &str, xs: &[&Tensor]) -> Result<Equation> {
         let extra = if term.contains("...") {
             match x.rank().checked_sub(named) {
                 Some(extra) => extra,
-                None => bail!(Shape, "einsum: `{term}` does not fit {}", x.spec()),
+                None => bail!(Shape, "einsum: `{term}` does not match {}", x.spec()),
             }
         } else {
             0
@@ -52,7 +52,7 @@ fn parse(equation: &str, xs: &[&Tensor]) -> Result<Equation> {
         ensure!(
             letters.len() == x.rank(),
             Shape,
-            "einsum: `{term}` does not fit {}",
+            "einsum: `{term}` does not match {}",
             x.spec()
         );
         inputs.push(letters);
@@ -84,18 +84,18 @@ fn parse(equation: &str, xs: &[&Tensor]) -> Result<Equation> {
         ensure!(
             !output[..i].contains(c),
             Value,
-            "einsum: `{c}` stands twice in the result of `{equation}`"
+            "einsum: `{c}` occurs twice in the result of `{equation}`"
         );
         ensure!(
             inputs.iter().flatten().any(|d| d == c),
             Value,
-            "einsum: `{c}` of the result of `{equation}` is in no operand"
+            "einsum: `{c}` in the result of `{equation}` is not in any operand"
         );
     }
     Ok(Equation { inputs, output })
 }
 
-/// Stands for the n-th axis, counted from the end, of those that `...` covers.
+/// The placeholder letter of the n-th axis from the end among the axes that `...` covers.
 fn placeholder(n: usize) -> char {
     char::from_u32(0xE000 + n as u32).unwrap_or('\u{E000}')
 }
@@ -112,7 +112,7 @@ fn letters(equation: &str, term: &str, extra: usize) -> Result<Letters> {
         ensure!(
             c.is_ascii_alphabetic(),
             Value,
-            "einsum: `{c}` in `{equation}` is no letter"
+            "einsum: `{c}` in `{equation}` is not a letter"
         );
         out.push(c);
         rest = &rest[c.len_utf8()..];
@@ -120,13 +120,13 @@ fn letters(equation: &str, term: &str, extra: usize) -> Result<Letters> {
     Ok(out)
 }
 
-/// An operand and its letters, each standing once.
+/// An operand and its letters, all distinct.
 struct Term {
     x: Tensor,
     at: Letters,
 }
 
-/// The expansion: diagonals, then products of two, then the order of the result.
+/// Expands einsum: takes diagonals, contracts pairs, then permutes the result.
 pub fn einsum(equation: &str, xs: &[&Tensor]) -> Result<Tensor> {
     let parsed = parse(equation, xs)?;
     let mut terms: Vec<Term> = Vec::new();
@@ -134,7 +134,7 @@ pub fn einsum(equation: &str, xs: &[&Tensor]) -> Result<Tensor> {
         terms.push(diagonals(x, at)?);
     }
     let Some(last) = contracted(equation, terms, &parsed.output)? else {
-        bail!(Value, "einsum: there is no operand");
+        bail!(Value, "einsum: expected at least one operand");
     };
     let last = sum_out(last, &|c| parsed.output.contains(c))?;
     let order: Option<Axes> = parsed
@@ -149,7 +149,7 @@ pub fn einsum(equation: &str, xs: &[&Tensor]) -> Result<Tensor> {
     }
 }
 
-/// Letters that stand twice in one operand take its diagonal.
+/// Takes the diagonal for letters that occur twice in one operand.
 fn diagonals(x: &Tensor, at: Letters) -> Result<Term> {
     let (mut x, mut at) = (x.clone(), at);
     while let Some((i, j)) = (0..at.len())
@@ -191,7 +191,8 @@ fn sum_out(t: Term, needed: &dyn Fn(&char) -> bool) -> Result<Term> {
     })
 }
 
-/// Among how many operands a pair is chosen: the search takes time that grows with their number, not with its square.
+/// Number of operands among which the cheapest pair is searched. Keeps the search linear in the number of operands,
+/// not quadratic.
 const WINDOW: usize = 512;
 
 /// Contracts two operands at a time, first the pair whose result has the fewest elements, until one is left.
@@ -201,11 +202,11 @@ fn contracted(equation: &str, terms: Vec<Term>, output: &Letters) -> Result<Opti
         *uses.entry(*c).or_insert(0) += 1;
     }
     let mut left = terms.len();
-    // The operands in order with the number of their changes; a result stands where the first of its operands stood.
+    // The operands in order, each with a version number; a result takes the slot of its first operand.
     let mut slots: Vec<(Option<Term>, u32)> = terms.into_iter().map(|t| (Some(t), 0)).collect();
     let mut open: Vec<usize> = Vec::new();
     let mut next = 0;
-    // Pairs by the size of their result, then by their places; those of changed operands are passed over.
+    // Pairs ordered by result size, then by slot. Pairs with an outdated version are skipped.
     let mut pairs = BinaryHeap::new();
     while left > 1 {
         while open.len() < WINDOW && next < slots.len() {
@@ -242,7 +243,7 @@ fn contracted(equation: &str, terms: Vec<Term>, output: &Letters) -> Result<Opti
     Ok(slots.into_iter().find_map(|(term, _)| term))
 }
 
-/// The number of elements of a product as bits, which order as the number does; places; numbers of changes.
+/// The size of a result as float bits, which sort like the float; the two slots; their two versions.
 type Pair = Reverse<(u64, usize, usize, u32, u32)>;
 
 fn push_pairs(
@@ -259,7 +260,7 @@ fn push_pairs(
     }
 }
 
-/// How many elements the product of two operands has before anything is summed.
+/// Number of elements of the outer product of two operands, before summation.
 fn product(a: &Term, b: &Term) -> f64 {
     let mut total = 1.0;
     for (i, _) in a.at.iter().enumerate() {
@@ -277,7 +278,7 @@ fn contract(equation: &str, a: Term, b: Term, needed: &dyn Fn(&char) -> bool) ->
     let (ka, kb) = (a.at.clone(), b.at.clone());
     let a = sum_out(a, &|c| needed(c) || kb.contains(c))?;
     let b = sum_out(b, &|c| needed(c) || ka.contains(c))?;
-    // A shared axis of size 1 broadcasts: the other operand's size counts.
+    // A shared axis of size 1 broadcasts to the other operand's size.
     let one = Dim::number(1);
     let (mut xa, mut xb, mut at_a, mut at_b) = (a.x, b.x, a.at, b.at);
     for c in at_a.clone() {

@@ -1,4 +1,4 @@
-//! Inverse and determinant by factors.
+//! Matrix inverse and determinant by LU factorisation.
 
 use crate::ensure;
 use crate::error::Result;
@@ -10,19 +10,19 @@ fn square(op: &str, x: &Tensor) -> Result<()> {
     ensure!(
         rank >= 2 && x.shape().dims()[rank - 1] == x.shape().dims()[rank - 2],
         Shape,
-        "{op}: takes square matrices, not {}",
+        "{op}: expected square matrices, got {}",
         x.spec()
     );
     Ok(())
 }
 
-/// x with a x = 1.
+/// The inverse: x with a x = 1.
 pub fn inv(a: &Tensor) -> Result<Tensor> {
     square("inv", a)?;
     ops::solve(a, ops::linalg::eye_like(a)).done()
 }
 
-/// The product of the diagonal of the upper factor, with the sign of the row exchanges.
+/// The product of the diagonal of U, with the sign of the row permutation.
 pub fn det(a: &Tensor) -> Result<Tensor> {
     square("det", a)?;
     let (packed, pivots, _) = ops::lu(a)?;

@@ -1,4 +1,4 @@
-//! Normalisations.
+//! Normalisations: layer, RMS, group and batch norm.
 
 use crate::dim::Dim;
 use crate::ensure;
@@ -8,7 +8,7 @@ use crate::ops::{self, Ops};
 use crate::shape::{Axes, Shape};
 use crate::tensor::Tensor;
 
-/// x - mean, and 1 / sqrt(variance + epsilon), over axes that stay as axes of 1.
+/// x - mean, and 1 / sqrt(variance + epsilon), with reduced axes kept as size 1.
 pub(crate) fn centred(x: &Tensor, axes: &Axes, epsilon: f64) -> Result<(Tensor, Tensor)> {
     let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
     let d = (x - ops::keepdims(x, list.clone(), ops::mean)).done()?;
@@ -34,7 +34,7 @@ fn affine(x: Expr, scale: Option<&Tensor>, bias: Option<&Tensor>) -> Expr {
     }
 }
 
-/// Over the last axes from `axis` on.
+/// Layer norm over the last axes, from `axis` on.
 pub fn layer_norm(
     x: &Tensor,
     scale: Option<&Tensor>,
@@ -52,8 +52,9 @@ pub fn layer_norm(
     affine(standardize(x, &axes, epsilon), scale, bias).done()
 }
 
-/// With `n` the normalised elements and `c` the cotangent times the scale: `(c - n mean(n c) - mean(c)) / deviation`, and
-/// what is left of `ct n` and of `ct` when rows are summed, in the type of sums.
+/// The cotangents of a layer norm. With `n` the normalised elements and `c` the cotangent times the scale: `(c - n
+/// mean(n c) - mean(c)) / deviation` for the input, `ct n` and `ct` summed over rows for scale and bias, in the
+/// accumulator dtype.
 pub fn layer_norm_grad(
     x: &Tensor,
     ct: &Tensor,
@@ -70,7 +71,7 @@ pub fn layer_norm_grad(
     ensure!(
         ct.spec() == x.spec(),
         Shape,
-        "layer_norm_grad: a cotangent of {} for {}",
+        "layer_norm_grad: got a cotangent of {} for {}",
         ct.spec(),
         x.spec()
     );
@@ -79,7 +80,7 @@ pub fn layer_norm_grad(
         ensure!(
             scale.shape() == &inner,
             Shape,
-            "layer_norm_grad: a scale of {} for rows of {inner}",
+            "layer_norm_grad: got a scale of {} for rows of {inner}",
             scale.spec()
         );
     }
@@ -105,7 +106,7 @@ pub fn layer_norm_grad(
     ])
 }
 
-/// Divided by the root mean square over the last axes from `axis` on.
+/// Divides by the root mean square over the last axes, from `axis` on.
 pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: usize, epsilon: f64) -> Result<Tensor> {
     ensure!(
         axis < x.rank(),
@@ -118,7 +119,7 @@ pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: usize, epsilon: f64) -
     affine(x * (mean + epsilon).rsqrt(), scale, None).done()
 }
 
-/// A vector over channels, as a tensor of `rank` axes sees it.
+/// Reshapes a vector over channels to broadcast against a tensor of `rank` axes.
 fn along(v: &Tensor, axis: usize, rank: usize) -> Expr {
     let dims = (0..rank).map(|i| {
         if i == axis {
@@ -130,7 +131,7 @@ fn along(v: &Tensor, axis: usize, rank: usize) -> Expr {
     ops::reshape(v, Shape::from_dims(dims.collect::<Vec<_>>()))
 }
 
-/// Within groups of channels, over all axes but the batch.
+/// Normalises within groups of channels, over all axes but the batch.
 pub fn group_norm(
     x: &Tensor,
     scale: Option<&Tensor>,
@@ -149,7 +150,7 @@ pub fn group_norm(
     ensure!(
         groups > 0 && channels.rem(Dim::from(groups))? == 0usize,
         Shape,
-        "group_norm: {channels} channels do not divide into {groups} groups"
+        "group_norm: {channels} channels are not divisible into {groups} groups"
     );
     let wide = x
         .shape()
@@ -163,7 +164,7 @@ pub fn group_norm(
     affine(y, scale.as_ref(), bias.as_ref()).done()
 }
 
-/// Per channel with given statistics.
+/// Normalises per channel with given statistics.
 pub fn batch_norm(
     x: &Tensor,
     mean: &Tensor,

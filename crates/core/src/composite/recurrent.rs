@@ -1,4 +1,4 @@
-//! One step of recurrent cells.
+//! LSTM and GRU cells.
 
 use crate::error::Result;
 use crate::expr::Expr;

@@ -1,6 +1,6 @@
-//! Interpolation to another size: a product with a small matrix of weights along each axis that changes.
+//! Interpolation to another size, as a matmul with a small weight matrix along each axis that changes.
 //!
-//! The weights are numbers known from the sizes, so the result is linear in the operand and differentiates as such.
+//! The weights depend on the sizes only, so the result is linear in the operand.
 
 use crate::dtype::DType;
 use crate::ensure;
@@ -11,7 +11,7 @@ use crate::ops::{self, Ops};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Another size, interpolated.
+/// Resizes by interpolation.
 pub fn resize(
     x: &Tensor,
     to: &Shape,
@@ -45,7 +45,7 @@ pub fn resize(
         let Some((from, size)) = known else {
             crate::bail!(
                 Trace,
-                "resize: axis {axis} from {from} to {size}: sizes must be known"
+                "resize: expected known sizes, got axis {axis} from {from} to {size}"
             );
         };
         ensure!(
@@ -83,7 +83,7 @@ fn like(x: &Tensor, make: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
     }
 }
 
-/// Where the centre of result pixel `i` lies in the operand.
+/// The centre of result pixel `i` in operand coordinates.
 fn centre(i: usize, from: usize, size: usize, align_corners: bool) -> f64 {
     if align_corners {
         return if size > 1 {
@@ -104,7 +104,7 @@ fn nearest(i: usize, from: usize, size: usize, align_corners: bool) -> i64 {
     (at as i64).clamp(0, from as i64 - 1)
 }
 
-/// Keys's cubic with a = -0.75 as in torch, or -0.5 when antialiasing, as in PIL.
+/// Keys' cubic kernel with a = -0.75 as in torch, or a = -0.5 with antialiasing as in PIL.
 fn kernel(method: ResizeMethod, t: f64, antialias: bool) -> f64 {
     let t = t.abs();
     match method {
@@ -122,7 +122,7 @@ fn kernel(method: ResizeMethod, t: f64, antialias: bool) -> f64 {
     }
 }
 
-/// Row i: how much of each operand pixel is in result pixel i; rows sum to one.
+/// Row i: the weight of each operand pixel in result pixel i. Rows sum to one.
 fn weights(
     from: usize,
     size: usize,
@@ -149,7 +149,7 @@ fn weights(
         let mut total = 0.0;
         for j in low..=high {
             let inside = (0..from as i64).contains(&j);
-            // Antialiasing leaves out what lies outside; interpolation repeats the border.
+            // Antialiasing drops pixels outside the image; interpolation repeats the border.
             if antialias && !inside {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The softmax family and what losses need of it.
+//! Softmax, logsumexp and cross entropy.
 
 use super::in_f32;
 use crate::dim::Dim;
@@ -9,7 +9,7 @@ use crate::ops::{self, Ops};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// The largest elements along some axes, which stay as axes of 1; zeros where there are none.
+/// The maximum along some axes, kept as size 1; zeros for empty axes.
 fn tops(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
     if axes.iter().any(|&a| x.shape().dims()[a] == 0usize) {
@@ -18,7 +18,7 @@ fn tops(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     ops::keepdims(x, list, ops::max).stop_gradient().done()
 }
 
-/// x minus its largest element along an axis. If that is infinite the row becomes NaN, as frameworks have it.
+/// x minus its maximum along an axis. A row with an infinite maximum becomes NaN, as in other frameworks.
 fn shifted(x: &Tensor, axis: usize) -> Result<Tensor> {
     (x - tops(x, &[axis].into())?).done()
 }
@@ -46,7 +46,7 @@ pub fn logsumexp(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     (sum + top.reshape(x.shape().without(axes))).done()
 }
 
-/// -log softmax at the label along the last axis, one per row.
+/// -log softmax at the label, along the last axis; one value per row.
 pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
     let rank = logits.rank();
     ensure!(
@@ -54,7 +54,7 @@ pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
             && labels.rank() + 1 == rank
             && labels.shape().dims() == &logits.shape().dims()[..rank - 1],
         Shape,
-        "cross_entropy: labels {} do not fit the rows of {}",
+        "cross_entropy: labels {} do not match the rows of {}",
         labels.spec(),
         logits.spec()
     );
@@ -67,7 +67,7 @@ pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// 1 at the index along a new last axis.
+/// One-hot encoding along a new last axis.
 pub fn one_hot(indices: &Tensor, depth: Dim, dtype: DType) -> Result<Tensor> {
     let shape = indices.shape().insert(indices.rank(), depth);
     shape.check("one_hot")?;

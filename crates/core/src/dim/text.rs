@@ -1,20 +1,20 @@
-//! Sizes as text: `2*b+1`, `(n+1)//2`, `max(h,w)%4`, with the precedence of Python.
+//! Text form of sizes: `2*b+1`, `(n+1)//2`, `max(h,w)%4`, with Python's precedence.
 //!
-//! What is printed is read back as the same `Dim`. Reading refuses expressions that are small as text but huge when
-//! multiplied out, because the table keeps whatever is put into it.
+//! Printing and parsing round-trip. The parser rejects expressions that are short as text but huge when multiplied
+//! out, because the table keeps every expression for ever.
 
 use super::{Atom, Dim, Monomial, Polynomial, accumulate, bounded, intern, multiply};
 use crate::error::Result;
 use crate::lex::{Cursor, Token};
 use std::fmt;
 
-/// How deep parentheses may nest.
+/// Maximum nesting depth of parentheses.
 const DEPTH: usize = 64;
-/// How many names and numbers an expression may have when it is written out.
+/// Maximum number of names and numbers in an expanded expression.
 const SIZE: usize = 1024;
 
 impl Dim {
-    /// Reads an expression of numbers and names with `+ - * // %`, `max(…)`, `min(…)` and parentheses.
+    /// Parses an expression of numbers and names with `+ - * // %`, `max(…)`, `min(…)` and parentheses.
     pub fn parse(text: &str) -> Result<Dim> {
         let mut cursor = Cursor::new("size", text);
         let dim = Dim::read(&mut cursor)?;
@@ -22,7 +22,7 @@ impl Dim {
         Ok(dim)
     }
 
-    /// Reads the expression that stands at a cursor and goes past it.
+    /// Parses the expression at a cursor and advances past it.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Dim> {
         let here = *cursor;
         let poly = sum(cursor, 0)?;
@@ -30,7 +30,7 @@ impl Dim {
         Ok(intern(poly))
     }
 
-    /// How many terms it has when it is multiplied out.
+    /// Number of terms of the expanded polynomial.
     pub(crate) fn terms(self) -> usize {
         self.symbolic().map_or(1, |poly| poly.len())
     }
@@ -39,7 +39,7 @@ impl Dim {
 fn sum(cursor: &mut Cursor<'_>, depth: usize) -> Result<Polynomial> {
     let start = *cursor;
     if depth > DEPTH {
-        let message = format!("sizes nest deeper than {DEPTH}");
+        let message = format!("sizes are nested deeper than {DEPTH}");
         return Err(cursor.fail(cursor.place(), message));
     }
     let mut total = term(cursor, depth)?;
@@ -89,7 +89,7 @@ fn term(cursor: &mut Cursor<'_>, depth: usize) -> Result<Polynomial> {
 
 fn factor(cursor: &mut Cursor<'_>, depth: usize) -> Result<Polynomial> {
     let start = *cursor;
-    // Signs are counted, not nested: their number is not bounded.
+    // Signs are counted in a loop, not by recursion, since their number is not bounded.
     let mut negative = false;
     while cursor.eat("-") {
         negative = !negative;
@@ -162,9 +162,9 @@ fn too_long(at: &Cursor<'_>) -> crate::Error {
     at.fail(at.place(), message)
 }
 
-/// What remains of a budget once every name and number of an expression is counted.
+/// The budget that remains after every name and number of an expression is counted.
 ///
-/// Atoms share their parts in the table, so that counting without a budget could take forever.
+/// Atoms share subexpressions in the table, so counting without a budget could take exponential time.
 fn written(poly: &Polynomial, mut budget: usize) -> Option<usize> {
     for monomial in poly.keys() {
         budget = budget.checked_sub(1)?;
@@ -190,10 +190,11 @@ impl fmt::Display for Dim {
             return write!(f, "{}", self.0);
         };
         let mut terms: Vec<_> = poly.iter().map(|(m, &c)| (factors(m), c)).collect();
-        // The table's order depends on what was asked for first; the text must not. The constant comes last: `2*b+1`.
+        // The table's order depends on the history of the process; the text must not. The constant comes last:
+        // `2*b+1`.
         terms.sort_by(|(a, _), (b, _)| (a.is_empty(), a).cmp(&(b.is_empty(), b)));
         for (i, (factors, c)) in terms.iter().enumerate() {
-            // The lowest integer has no opposite, so that `-` cannot stand for taking it away.
+            // `i64::MIN` cannot be negated, so it is not printed as a subtraction.
             if i > 0 && (*c > 0 || *c == i64::MIN) {
                 f.write_str("+")?;
             }
@@ -203,7 +204,7 @@ impl fmt::Display for Dim {
     }
 }
 
-/// A factor as text: names come first, divisions need parentheses beside others.
+/// A factor as text, with sort key: names come first; divisions need parentheses next to other factors.
 type Factor = (bool, bool, String);
 
 fn factors(monomial: &Monomial) -> Vec<Factor> {
@@ -221,7 +222,7 @@ fn factors(monomial: &Monomial) -> Vec<Factor> {
 fn write_term(f: &mut fmt::Formatter<'_>, factors: &[Factor], coefficient: i64) -> fmt::Result {
     match (factors, coefficient) {
         ([], c) => return write!(f, "{c}"),
-        // Alone, a division needs none: `n//2+1`.
+        // A single division needs no parentheses: `n//2+1`.
         ([(_, _, text)], 1) => return f.write_str(text),
         (_, 1) => {}
         (_, -1) => f.write_str("-")?,
@@ -252,7 +253,7 @@ impl fmt::Display for Atom {
     }
 }
 
-/// Both operands in an order that is always the same: a number last.
+/// Writes both operands in a deterministic order: a number last.
 fn write_extreme(f: &mut fmt::Formatter<'_>, name: &str, a: Dim, b: Dim) -> fmt::Result {
     let mut sides = [a, b].map(|d| (d.value().is_some(), d.to_string()));
     sides.sort();
@@ -260,7 +261,7 @@ fn write_extreme(f: &mut fmt::Formatter<'_>, name: &str, a: Dim, b: Dim) -> fmt:
     write!(f, "{name}({a},{b})")
 }
 
-/// One side of a division: in parentheses unless it is a name or a plain number.
+/// An operand of a division, in parentheses unless it is a name or a plain number.
 struct Operand(Dim);
 
 impl fmt::Display for Operand {
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_refused() {
+    fn invalid_expressions_are_rejected() {
         let deep = format!("{}b{}", "(".repeat(99), ")".repeat(99));
         // 2^20 terms of 20 factors, and a tree of 4^30 leaves.
         let wide = (0..20).map(|i| format!("(a{i}+b{i})"));
@@ -400,7 +401,7 @@ mod tests {
     const NAMES: [&str; 4] = ["b", "n", "h_2", "Width"];
     const SIZES: [i64; 4] = [5, 1, 12, 7];
 
-    /// The expression as a size, as text with every parenthesis, and as a number; `None` where it divides by zero.
+    /// The expression as a size, as fully parenthesised text, and as a number; `None` where it divides by zero.
     fn build(tree: &Tree) -> Option<(Dim, String, i64)> {
         Some(match tree {
             Tree::Number(n) => (Dim::number(*n), n.to_string(), *n),
@@ -432,7 +433,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_back(tree in tree()) {
+        fn text_round_trips(tree in tree()) {
             let Some((dim, text, value)) = build(&tree) else { return Ok(()) };
             prop_assume!(value.abs() < 1 << 50);
             let mut at = Bindings::default();
@@ -441,7 +442,7 @@ mod tests {
             }
             prop_assert_eq!(Dim::parse(&dim.to_string()).unwrap(), dim, "{}", dim);
             prop_assert_eq!(Dim::parse(&text).unwrap(), dim, "{}", text);
-            // A quotient that cancels may be defined where its text divides by zero, never the other way round.
+            // A quotient that cancels may be defined where its text divides by zero; the converse must not happen.
             if let Ok(found) = dim.eval(&at) {
                 prop_assert_eq!(found, value, "{} at {}", dim, text);
             }

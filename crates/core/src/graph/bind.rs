@@ -1,6 +1,6 @@
-//! Named sizes of a graph, and the same graph with numbers in their place.
+//! Substitutes numbers for the symbolic dimensions of a graph.
 //!
-//! A body shares the names of the graph around it.
+//! A body shares the symbolic dimensions of the enclosing graph.
 
 use crate::attr::Attr;
 use crate::dim::{Bindings, Dim};
@@ -11,14 +11,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Graph {
-    /// The names of sizes that this graph mentions, in order.
+    /// The names of all symbolic dimensions in the graph, sorted.
     pub fn symbols(&self) -> Vec<Arc<str>> {
         let mut names = BTreeSet::new();
         self.each_size(&mut |dim| names.extend(dim.symbols()));
         names.into_iter().collect()
     }
 
-    /// Whether it mentions a named size.
+    /// Whether the graph has a symbolic dimension.
     pub fn is_symbolic(&self) -> bool {
         let mut found = false;
         self.each_size(&mut |dim| found |= dim.is_symbolic());
@@ -35,7 +35,7 @@ impl Graph {
         }
     }
 
-    /// The same graph with numbers for all named sizes; an error names one that is missing.
+    /// Substitutes numbers for all symbolic dimensions; an error names a missing one.
     pub fn bind(&self, bindings: &Bindings) -> Result<Graph> {
         let mut bound = self.clone();
         for (id, spec) in bound.values.iter_mut().enumerate() {
@@ -58,7 +58,7 @@ impl Graph {
 }
 
 impl Body {
-    /// The same body with numbers for all named sizes; itself where it has none.
+    /// Substitutes numbers for all symbolic dimensions; returns itself if it has none.
     pub fn bind(&self, bindings: &Bindings) -> Result<Body> {
         if self.is_symbolic() {
             Graph::bind(self, bindings).map(Body::new)

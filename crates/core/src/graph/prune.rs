@@ -1,9 +1,9 @@
-//! Leaves out what no output needs.
+//! Dead code elimination.
 
 use crate::graph::{Arg, Graph, Node, Output, ValueId};
 
 impl Graph {
-    /// The same graph without nodes that no output needs. Inputs stay, since callers count them; values are renumbered.
+    /// Removes nodes that no output needs. Inputs stay, since callers rely on their positions; values are renumbered.
     #[must_use]
     pub fn prune(&self) -> Graph {
         let mut needed = vec![false; self.values.len()];
@@ -29,7 +29,7 @@ impl Graph {
             scopes: self.scopes.clone(),
             ..Graph::default()
         };
-        // An id that is out of range stays so, for `verify` to find.
+        // An id that is out of range stays out of range, for `verify` to report.
         let mut renumbered = vec![ValueId(u32::MAX); self.values.len()];
         for input in &self.inputs {
             if let Some(spec) = self.values.get(input.value.0 as usize) {

@@ -1,4 +1,4 @@
-//! Graphs as text, line by line; what is printed is read back as the same graph.
+//! The text form of graphs. Printing and parsing round-trip.
 //!
 //! ```text
 //! graph {
@@ -10,9 +10,9 @@
 //! }
 //! ```
 //!
-//! `@` names the module that a node stands in, `return %5 -> 1` says that the result is the new value of input 1, and
-//! a body of a loop or a branch is a graph as a parameter. Numbers bear their dtype; NaN loses sign and payload.
-//! Other tensors at hand (`const<f32[3]>`) and custom ops are printed for the reader only.
+//! `@` names the module of a node, `return %5 -> 1` means that the result is the new value of input 1, and a loop
+//! body or branch is a graph in parameter position. Numbers carry their dtype; NaN loses sign and payload. Other
+//! constant tensors (`const<f32[3]>`) and custom ops are printed for the reader only.
 
 mod parse;
 mod print;

@@ -1,5 +1,5 @@
-//! Says what is legal in a graph: values are defined once and before they are used, specs are what `infer` gives,
-//! inputs and updates fit. Bodies are graphs too.
+//! Verifies graphs: every value is defined once, before its use; specs equal those of `infer`; inputs and updates
+//! match. Bodies are verified too.
 
 use crate::attr::Attr;
 use crate::error::{Error, Kind, Result};
@@ -12,32 +12,32 @@ use crate::{bail, ensure};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-/// Which part of a graph is wrong.
+/// The part of a graph that is invalid.
 pub(crate) enum Part {
-    /// This input.
+    /// An input, by index.
     Input(usize),
-    /// This node.
+    /// A node, by index.
     Node(usize),
-    /// This output.
+    /// An output, by index.
     Output(usize),
-    /// None in particular.
+    /// No part in particular.
     Graph,
 }
 
-/// What is wrong, and where.
+/// A verification error and where it is.
 pub(crate) struct Fault {
     pub part: Part,
     pub error: Error,
 }
 
 impl Graph {
-    /// Says what is wrong with this graph, if anything is.
+    /// Verifies the graph.
     pub fn verify(&self) -> Result<()> {
         check(self, true).map_err(|fault| fault.error)
     }
 }
 
-/// Checks a graph, and its bodies where they were not checked before.
+/// Verifies a graph, and its bodies if `bodies` is set.
 pub(crate) fn check(graph: &Graph, bodies: bool) -> std::result::Result<(), Fault> {
     let whole = |error| Fault {
         part: Part::Graph,
@@ -54,7 +54,7 @@ pub(crate) fn check(graph: &Graph, bodies: bool) -> std::result::Result<(), Faul
                 ensure!(
                     fresh,
                     Value,
-                    "verify: two inputs are called `{}`",
+                    "verify: two inputs have the name `{}`",
                     input.name
                 );
                 Ok(())
@@ -68,7 +68,7 @@ pub(crate) fn check(graph: &Graph, bodies: bool) -> std::result::Result<(), Faul
     if let Some(id) = defined.iter().position(|d| !d) {
         return Err(whole(Error::new(
             Kind::Value,
-            format!("verify: %{id}: {} is given by nothing", graph.values[id]),
+            format!("verify: %{id}: {} is never defined", graph.values[id]),
         )));
     }
     let mut updated = FxHashSet::default();
@@ -108,11 +108,11 @@ fn define(defined: &mut [bool], id: u32) -> Result<()> {
 
 fn check_node(graph: &Graph, node: &Node, defined: &mut [bool], bodies: bool) -> Result<()> {
     let have = graph.values.len();
-    // First of all, because `line` walks over the range.
+    // Comes first, because `line` iterates over the range.
     ensure!(
         node.outs.start <= node.outs.end && node.outs.end as usize <= have,
         Value,
-        "verify: {} gives %{} up to %{} in a graph of {have} values",
+        "verify: {} defines %{} up to %{} in a graph of {have} values",
         node.op.name(),
         node.outs.start,
         node.outs.end
@@ -138,7 +138,7 @@ fn check_node(graph: &Graph, node: &Node, defined: &mut [bool], bodies: bool) ->
     for id in node.outs.clone() {
         define(defined, id).map_err(here)?;
     }
-    // What a custom op gives is its own affair.
+    // A custom op's results are not checked.
     if matches!(node.op, Op::Custom(_)) {
         return Ok(());
     }
@@ -184,7 +184,7 @@ fn check_output(
     let Some(input) = graph.inputs.get(index) else {
         bail!(
             Value,
-            "verify: an output updates input {index} of {}",
+            "verify: an output updates input {index}, but there are {} inputs",
             graph.inputs.len()
         );
     };
@@ -194,14 +194,14 @@ fn check_output(
             Role::State | Role::Transient | Role::Key | Role::Param
         ),
         Value,
-        "verify: an output updates input {index}, which is no state but {}",
+        "verify: an output updates input {index}, expected state, got {}",
         input.role.name()
     );
     let want = graph.spec(input.value);
     ensure!(
         spec == want,
         Shape,
-        "verify: {spec} is to be the new value of input {index}, which is {want}"
+        "verify: the update of input {index} is {spec}, expected {want}"
     );
     ensure!(
         updated.insert(index),
@@ -211,7 +211,7 @@ fn check_output(
     Ok(())
 }
 
-/// The graphs among an op's parameters.
+/// The graphs among the parameters of an op.
 pub(crate) fn bodies_of(op: &Op) -> Vec<Body> {
     fn collect(attr: &Attr, into: &mut Vec<Body>) {
         match attr {

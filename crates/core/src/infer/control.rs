@@ -1,4 +1,4 @@
-//! Specs of control flow: what a body takes and gives must fit what it is given and where it goes.
+//! Inference of control flow: operands and results of bodies must match the op's operands and carries.
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -8,12 +8,12 @@ use crate::outs::Outs;
 use crate::spec::Spec;
 use crate::{bail, ensure};
 
-/// What a body gives on operands like these, its named sizes bound by them.
+/// The output specs of a body on operands of these specs, with its symbolic dimensions bound by them.
 fn call(op: &str, body: &Graph, given: &[Spec]) -> Result<Vec<Spec>> {
     ensure!(
         body.inputs.len() == given.len(),
         Value,
-        "{op}: the body takes {} operands, not {}",
+        "{op}: the body expects {} operands, got {}",
         body.inputs.len(),
         given.len()
     );
@@ -28,7 +28,7 @@ fn call(op: &str, body: &Graph, given: &[Spec]) -> Result<Vec<Spec>> {
         ensure!(
             bound == *have,
             Shape,
-            "{op}: the body takes {want}, not {have}"
+            "{op}: the body expects {want}, got {have}"
         );
     }
     body.output_specs()
@@ -56,12 +56,15 @@ fn owned(specs: &[&Spec]) -> Vec<Spec> {
 
 pub fn cond(inputs: &[&Spec], p: &Cond) -> Result<Outs<Spec>> {
     let Some((which, rest)) = inputs.split_first() else {
-        bail!(Value, "cond: takes the number of a branch first");
+        bail!(
+            Value,
+            "cond: expected the index of a branch as first operand"
+        );
     };
     ensure!(
         which.rank() == 0 && (which.dtype.is_int() || which.dtype == DType::Bool),
         DType,
-        "cond: the branch is chosen by one integer or bool, not {which}"
+        "cond: expected one integer or bool as branch index, got {which}"
     );
     let rest = owned(rest);
     let mut found: Option<Vec<Spec>> = None;
@@ -71,14 +74,14 @@ pub fn cond(inputs: &[&Spec], p: &Cond) -> Result<Outs<Spec>> {
             ensure!(
                 *first == out,
                 Shape,
-                "cond: branches give {first:?} and {out:?}"
+                "cond: expected branches with equal results, got {first:?} and {out:?}"
             );
         }
         found = Some(out);
     }
     match found {
         Some(out) => Ok(outs(out)),
-        None => bail!(Value, "cond: there is no branch"),
+        None => bail!(Value, "cond: expected at least one branch"),
     }
 }
 
@@ -87,7 +90,7 @@ pub fn while_(inputs: &[&Spec], p: &While) -> Result<Outs<Spec>> {
     ensure!(
         inputs.len() >= consts,
         Value,
-        "while: {} operands for {consts} constants",
+        "while: got {} operands for {consts} constants",
         inputs.len()
     );
     let carries = owned(&inputs[consts..]);
@@ -103,13 +106,13 @@ pub fn while_(inputs: &[&Spec], p: &While) -> Result<Outs<Spec>> {
     ensure!(
         tested == [Spec::scalar(DType::Bool)],
         DType,
-        "while: the test gives {tested:?}, not one bool"
+        "while: expected one bool from the test, got {tested:?}"
     );
     let next = call("while", &p.body, &body)?;
     ensure!(
         next == carries,
         Shape,
-        "while: the body turns {carries:?} into {next:?}"
+        "while: the body takes carries {carries:?} and returns {next:?}"
     );
     Ok(outs(carries))
 }
@@ -119,12 +122,16 @@ pub fn scan(inputs: &[&Spec], p: &Scan) -> Result<Outs<Spec>> {
     ensure!(
         inputs.len() >= fixed,
         Value,
-        "scan: {} operands for {fixed} constants and carries",
+        "scan: got {} operands for {fixed} constants and carries",
         inputs.len()
     );
     let mut given = owned(&inputs[..fixed]);
     for x in &inputs[fixed..] {
-        ensure!(x.rank() > 0, Shape, "scan: {x} has no axis to go along");
+        ensure!(
+            x.rank() > 0,
+            Shape,
+            "scan: expected a leading axis to scan over, got {x}"
+        );
         let size = x.shape.dims()[0];
         ensure!(
             size == p.length,
@@ -138,7 +145,7 @@ pub fn scan(inputs: &[&Spec], p: &Scan) -> Result<Outs<Spec>> {
     ensure!(
         out.len() >= p.carries && out[..p.carries] == given[p.consts..fixed],
         Shape,
-        "scan: the body turns carries {:?} into {:?}",
+        "scan: the body takes carries {:?} and returns {:?}",
         &given[p.consts..fixed],
         &out[..p.carries.min(out.len())]
     );

@@ -1,4 +1,4 @@
-//! Specs of ops that read and write at indices.
+//! Inference of gather, scatter, dynamic slices, updates and search.
 
 use super::{index_dtype, legal_axes, same_dtype};
 use crate::dim::Dim;
@@ -14,7 +14,7 @@ fn start_vector(op: &str, x: &Spec, start: &Spec) -> Result<()> {
     ensure!(
         start.rank() == 1 && start.shape.dims()[0] == x.rank(),
         Shape,
-        "{op}: the start is a vector of {} indices, not {start}",
+        "{op}: expected a start vector of {} indices, got {start}",
         x.rank()
     );
     Ok(())
@@ -49,13 +49,13 @@ fn fits_inside(op: &str, x: &Spec, block: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Axes of the indices without the last, which holds the index vectors.
+/// The axes of the indices without the last one, which holds the index vectors.
 fn index_axes(op: &str, indices: &Spec, components: usize) -> Result<Shape> {
     index_dtype(op, indices)?;
     ensure!(
         indices.rank() > 0,
         Shape,
-        "{op}: indices need an axis of index vectors"
+        "{op}: expected indices with a last axis of index vectors"
     );
     let last = indices.rank() - 1;
     ensure!(
@@ -93,7 +93,7 @@ fn check_batch(
     Ok(())
 }
 
-/// Axes that are there, and none of them a batch axis too.
+/// Checks that axes are in range, distinct and not batch axes.
 fn apart(op: &str, axes: &Axes, batch: &Axes, rank: usize) -> Result<()> {
     let both: Axes = axes.iter().chain(batch.iter()).copied().collect();
     legal_axes(op, &both, rank)
@@ -109,10 +109,10 @@ pub fn gather(x: &Spec, indices: &Spec, p: &Gather) -> Result<Spec> {
     ensure!(
         p.slice_sizes.len() == rank,
         Shape,
-        "{op}: {} slice sizes for {x}",
+        "{op}: got {} slice sizes for {x}",
         p.slice_sizes.len()
     );
-    // An axis that is dropped may turn out empty, as long as nothing is taken from it.
+    // A dropped axis may be empty, as long as nothing is read from it.
     let dropped = |axis: usize| p.collapsed.contains(&axis) || p.operand_batch.contains(&axis);
     let slice = (0..rank).map(|axis| {
         if dropped(axis) && x.shape.dims()[axis] == 0usize {
@@ -142,9 +142,9 @@ pub fn gather(x: &Spec, indices: &Spec, p: &Gather) -> Result<Spec> {
     ensure!(
         p.offset_axes.len() == kept.len() && p.offset_axes.is_sorted(),
         Index,
-        "{op}: {:?} must name a rising place for each of {} slice axes",
-        p.offset_axes,
-        kept.len()
+        "{op}: expected increasing positions for {} slice axes, got {:?}",
+        kept.len(),
+        p.offset_axes
     );
     let mut rows = rows.dims().iter().copied();
     let dims: Option<Vec<_>> = (0..out_rank)
@@ -193,7 +193,7 @@ pub fn scatter(op: &str, x: &Spec, indices: &Spec, updates: &Spec, p: &Scatter) 
             && p.window_axes.is_sorted()
             && updates.rank() == rows.rank() + kept.len(),
         Shape,
-        "{op}: updates {updates} do not fit {} index axes and {} slice axes",
+        "{op}: updates {updates} do not match {} index axes and {} slice axes",
         rows.rank(),
         kept.len()
     );
@@ -212,7 +212,7 @@ pub fn scatter(op: &str, x: &Spec, indices: &Spec, updates: &Spec, p: &Scatter) 
         ensure!(
             fits,
             Shape,
-            "{op}: axis {axis} of updates {updates} does not fit {x} at {indices}"
+            "{op}: axis {axis} of updates {updates} does not match {x} at {indices}"
         );
     }
     Ok(x.clone())
@@ -230,15 +230,15 @@ pub fn searchsorted(sorted: &Spec, values: &Spec) -> Result<Spec> {
     ensure!(
         rank > 0 && values.rank() > 0,
         Shape,
-        "{op}: {sorted} and {values} need an axis each"
+        "{op}: expected operands with an axis, got {sorted} and {values}"
     );
-    // One sorted row serves values of any shape; several rows go side by side.
+    // One sorted row serves values of any shape; several rows are batched.
     ensure!(
         rank == 1
             || (values.rank() == rank
                 && sorted.shape.without(&[rank - 1]) == values.shape.without(&[rank - 1])),
         Shape,
-        "{op}: rows of {sorted} and {values} differ"
+        "{op}: the rows of {sorted} and {values} do not match"
     );
     Ok(values.with_dtype(DType::INDEX))
 }

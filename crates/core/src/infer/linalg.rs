@@ -1,4 +1,4 @@
-//! Specs of factorisations and Fourier transforms; matrices stand on the last two axes.
+//! Inference of matrix factorisations and Fourier transforms; matrices are on the last two axes.
 
 use super::{legal_axes, same_dtype};
 use crate::dim::Dim;
@@ -10,22 +10,22 @@ use crate::outs::Outs;
 use crate::shape::Shape;
 use crate::spec::Spec;
 
-/// Batch axes, rows and columns of a matrix of f32, f64 or their complex types.
+/// Batch axes, rows and columns of a matrix of f32, f64, c64 or c128.
 fn matrix(op: &str, x: &Spec) -> Result<(Shape, Dim, Dim)> {
-    ensure!(x.rank() >= 2, Shape, "{op}: takes matrices, not {x}");
+    ensure!(x.rank() >= 2, Shape, "{op}: expected matrices, got {x}");
     ensure!(
         matches!(x.dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128),
         DType,
-        "{op}: takes f32, f64, c64 and c128, not {x}"
+        "{op}: expected f32, f64, c64 or c128, got {x}"
     );
     let (m, n) = (x.shape.dims()[x.rank() - 2], x.shape.dims()[x.rank() - 1]);
     Ok((x.shape.without(&[x.rank() - 2, x.rank() - 1]), m, n))
 }
 
-/// The same for a square one.
+/// The same for a square matrix.
 pub fn square(op: &str, x: &Spec) -> Result<(Shape, Dim)> {
     let (batch, m, n) = matrix(op, x)?;
-    ensure!(m == n, Shape, "{op}: takes square matrices, not {x}");
+    ensure!(m == n, Shape, "{op}: expected square matrices, got {x}");
     Ok((batch, n))
 }
 
@@ -93,14 +93,18 @@ pub fn triangular_solve(a: &Spec, b: &Spec, p: &TriangularSolve) -> Result<Spec>
     ensure!(
         batch == rhs_batch && side == n,
         Shape,
-        "{op}: {a} and {b} do not fit each other"
+        "{op}: {a} and {b} do not match"
     );
     Ok(b.clone())
 }
 
 pub fn fft(op: &str, x: &Spec, p: &Fft) -> Result<Spec> {
     legal_axes(op, &p.axes, x.rank())?;
-    ensure!(!p.axes.is_empty(), Index, "{op}: takes at least one axis");
+    ensure!(
+        !p.axes.is_empty(),
+        Index,
+        "{op}: expected at least one axis"
+    );
     let last = p.axes[p.axes.len() - 1];
     let half = p.length.floor_div(Dim::number(2))? + Dim::number(1);
     let size = x.shape.dims()[last];
@@ -114,11 +118,11 @@ pub fn fft(op: &str, x: &Spec, p: &Fft) -> Result<Spec> {
     let complex = matches!(x.dtype, DType::C64 | DType::C128);
     match p.kind {
         FftKind::Forward | FftKind::Inverse => {
-            ensure!(complex, DType, "{op}: takes complex numbers, not {x}");
+            ensure!(complex, DType, "{op}: expected complex numbers, got {x}");
             ensure!(
                 p.length == size,
                 Shape,
-                "{op}: length {} for axis {last} of {x}",
+                "{op}: invalid length {} for axis {last} of {x}",
                 p.length
             );
             Ok(x.clone())
@@ -127,22 +131,22 @@ pub fn fft(op: &str, x: &Spec, p: &Fft) -> Result<Spec> {
             ensure!(
                 matches!(x.dtype, DType::F32 | DType::F64),
                 DType,
-                "{op}: takes f32 and f64, not {x}"
+                "{op}: expected f32 or f64, got {x}"
             );
             ensure!(
                 p.length == size,
                 Shape,
-                "{op}: length {} for axis {last} of {x}",
+                "{op}: invalid length {} for axis {last} of {x}",
                 p.length
             );
             Ok(Spec::new(x.dtype.complex(), x.shape.with(last, half)))
         }
         FftKind::RealInverse => {
-            ensure!(complex, DType, "{op}: takes complex numbers, not {x}");
+            ensure!(complex, DType, "{op}: expected complex numbers, got {x}");
             ensure!(
                 size == half && p.length.value().is_none_or(|n| n > 0),
                 Shape,
-                "{op}: a spectrum of {size} is not that of length {}, which has {half}",
+                "{op}: the half spectrum of length {} has {half} elements, got {size}",
                 p.length
             );
             Ok(Spec::new(x.dtype.real(), x.shape.with(last, p.length)))

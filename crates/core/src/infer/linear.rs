@@ -1,4 +1,4 @@
-//! Specs of products and convolutions.
+//! Inference of `dot_general` and convolutions.
 
 use super::window::{dilated, window_output};
 use super::{legal_axes, same_dtype};
@@ -63,7 +63,7 @@ pub fn conv(x: &Spec, w: &Spec, p: &Conv) -> Result<Spec> {
     ensure!(
         rank >= 2,
         Shape,
-        "{op}: the input {x} needs batch and feature axes"
+        "{op}: expected an input with batch and feature axes, got {x}"
     );
     ensure!(
         w.rank() == rank,
@@ -80,7 +80,7 @@ pub fn conv(x: &Spec, w: &Spec, p: &Conv) -> Result<Spec> {
         ensure!(
             layout.len() == rank,
             Index,
-            "{op}: {what}_layout {layout:?} does not name {rank} axes"
+            "{op}: expected {what}_layout of {rank} axes, got {layout:?}"
         );
     }
     ensure!(
@@ -89,7 +89,7 @@ pub fn conv(x: &Spec, w: &Spec, p: &Conv) -> Result<Spec> {
             && p.lhs_dilation.len() == spatial
             && p.rhs_dilation.len() == spatial,
         Shape,
-        "{op}: {spatial} spatial axes, but {} strides, {} paddings, {} and {} dilations",
+        "{op}: got {spatial} spatial axes, but {} strides, {} paddings, {} and {} dilations",
         p.strides.len(),
         p.padding.len(),
         p.lhs_dilation.len(),
@@ -102,7 +102,7 @@ pub fn conv(x: &Spec, w: &Spec, p: &Conv) -> Result<Spec> {
     ensure!(
         p.feature_groups > 0 && p.batch_groups > 0,
         Value,
-        "{op}: groups are at least 1"
+        "{op}: expected at least 1 group"
     );
     ensure!(
         p.feature_groups == 1 || p.batch_groups == 1,
@@ -112,17 +112,17 @@ pub fn conv(x: &Spec, w: &Spec, p: &Conv) -> Result<Spec> {
     ensure!(
         inner * groups == features,
         Shape,
-        "{op}: the filter takes {inner} features in {groups} groups, the input has {features}"
+        "{op}: the filter expects {inner} features in {groups} groups, the input has {features}"
     );
     ensure!(
         filters.rem(groups)? == 0usize && filters.rem(batch_groups)? == 0usize,
         Shape,
-        "{op}: {filters} filters do not divide into {groups} feature and {batch_groups} batch groups"
+        "{op}: {filters} filters are not divisible into {groups} feature and {batch_groups} batch groups"
     );
     ensure!(
         batch.rem(batch_groups)? == 0usize,
         Shape,
-        "{op}: a batch of {batch} does not divide into {batch_groups} groups"
+        "{op}: a batch of {batch} is not divisible into {batch_groups} groups"
     );
     let mut dims = vec![Dim::number(0); rank];
     dims[p.out_layout[0]] = batch.floor_div(batch_groups)?;
@@ -131,7 +131,7 @@ pub fn conv(x: &Spec, w: &Spec, p: &Conv) -> Result<Spec> {
         ensure!(
             p.strides[i] > 0 && p.lhs_dilation[i] > 0 && p.rhs_dilation[i] > 0,
             Value,
-            "{op}: stride {} and dilations {} and {} on spatial axis {i}",
+            "{op}: invalid stride {} and dilations {} and {} on spatial axis {i}",
             p.strides[i],
             p.lhs_dilation[i],
             p.rhs_dilation[i]

@@ -1,4 +1,4 @@
-//! Specs of reductions, scans and sorts.
+//! Inference of reductions, cumulative reductions and sorts.
 
 use super::legal_axes;
 use crate::dim::Dim;
@@ -16,7 +16,7 @@ pub fn reduce(op: &str, x: &Spec, p: &Reduce) -> Result<Spec> {
             ensure!(
                 x.dtype != DType::Bool,
                 DType,
-                "{op}: takes numbers, not {x}"
+                "{op}: expected numbers, got {x}"
             );
         }
         ReduceKind::Max | ReduceKind::Min => {
@@ -29,13 +29,17 @@ pub fn reduce(op: &str, x: &Spec, p: &Reduce) -> Result<Spec> {
             if let Some(axis) = empty {
                 bail!(
                     Value,
-                    "{op}: axis {axis} of {x} is empty, and there is no {} of nothing",
+                    "{op}: axis {axis} of {x} is empty, and {} has no identity",
                     p.kind.name()
                 );
             }
         }
         ReduceKind::Any | ReduceKind::All => {
-            ensure!(x.dtype == DType::Bool, DType, "{op}: takes bool, not {x}");
+            ensure!(
+                x.dtype == DType::Bool,
+                DType,
+                "{op}: expected bool, got {x}"
+            );
         }
     }
     Ok(x.with_shape(x.shape.without(&p.axes)))
@@ -63,20 +67,20 @@ pub fn cumulative(op: &str, x: &Spec, p: &Cumulative) -> Result<Spec> {
         CumulativeKind::Max | CumulativeKind::Min => !x.dtype.is_complex(),
         CumulativeKind::LogSumExp => x.dtype.is_float(),
     };
-    ensure!(fine, DType, "{op}: does not take {x}");
+    ensure!(fine, DType, "{op}: unsupported dtype of {x}");
     Ok(x.clone())
 }
 
 pub fn sort(inputs: &[&Spec], p: &Sort) -> Result<Outs<Spec>> {
     let Some(first) = inputs.first() else {
-        bail!(Value, "sort: takes at least one operand");
+        bail!(Value, "sort: expected at least one operand");
     };
     legal_axes("sort", &[p.axis], first.rank())?;
     let keys = usize::from(p.keys);
     ensure!(
         (1..=inputs.len()).contains(&keys),
         Value,
-        "sort: {keys} keys for {} operands",
+        "sort: got {keys} keys for {} operands",
         inputs.len()
     );
     for (i, x) in inputs.iter().enumerate() {
@@ -99,7 +103,7 @@ pub fn sort(inputs: &[&Spec], p: &Sort) -> Result<Outs<Spec>> {
 
 pub fn top_k(x: &Spec, k: Dim) -> Result<Outs<Spec>> {
     let Some(last) = x.rank().checked_sub(1) else {
-        bail!(Shape, "top_k: {x} has no axis");
+        bail!(Shape, "top_k: expected an operand with an axis, got {x}");
     };
     ensure!(
         !x.dtype.is_complex(),

@@ -1,4 +1,4 @@
-//! Specs of ops that move elements without computing.
+//! Inference of ops that create, move or reshape elements.
 
 use super::{legal_axes, same_dtype};
 use crate::dim::Dim;
@@ -14,7 +14,7 @@ pub fn iota(p: &Iota) -> Result<Spec> {
     ensure!(
         p.dtype != crate::DType::Bool,
         DType,
-        "iota: counts are numbers, not bool"
+        "iota: expected a numeric dtype, got bool"
     );
     Ok(Spec::new(p.dtype, p.shape.clone()))
 }
@@ -48,7 +48,7 @@ pub fn broadcast(x: &Spec, p: &Broadcast) -> Result<Spec> {
     ensure!(
         p.axes.len() == x.rank() && p.axes.is_sorted(),
         Index,
-        "broadcast: {:?} must name a rising place for each axis of {x}",
+        "broadcast: expected increasing axes, one for each axis of {x}, got {:?}",
         p.axes
     );
     for (i, &axis) in p.axes.iter().enumerate() {
@@ -56,7 +56,7 @@ pub fn broadcast(x: &Spec, p: &Broadcast) -> Result<Spec> {
         ensure!(
             from == to || from == 1usize,
             Shape,
-            "broadcast: size {from} (axis {i} of {x}) does not fit {to} (axis {axis} of {})",
+            "broadcast: size {from} (axis {i} of {x}) does not broadcast to {to} (axis {axis} of {})",
             p.shape
         );
     }
@@ -81,7 +81,11 @@ pub fn slice(x: &Spec, p: &Slice) -> Result<Spec> {
             p.strides[axis],
             x.shape.dims()[axis],
         );
-        ensure!(stride > 0, Value, "slice: stride {stride} on axis {axis}");
+        ensure!(
+            stride > 0,
+            Value,
+            "slice: expected a positive stride, got {stride} on axis {axis}"
+        );
         let known = [start, limit - start, size - limit];
         if known.iter().any(|d| d.value().is_some_and(|v| v < 0)) {
             bail!(
@@ -99,7 +103,7 @@ pub fn pad(x: &Spec, value: &Spec, p: &Pad) -> Result<Spec> {
     ensure!(
         value.rank() == 0,
         Shape,
-        "pad: the padding is one value, not {value}"
+        "pad: expected one padding value, got {value}"
     );
     let rank = x.rank();
     ensure!(
@@ -131,7 +135,7 @@ pub fn pad(x: &Spec, value: &Spec, p: &Pad) -> Result<Spec> {
 
 pub fn concat(inputs: &[&Spec], axis: usize) -> Result<Spec> {
     let Some(first) = inputs.first() else {
-        bail!(Value, "concat: takes at least one operand");
+        bail!(Value, "concat: expected at least one operand");
     };
     legal_axes("concat", &[axis], first.rank())?;
     let mut size = Dim::number(0);

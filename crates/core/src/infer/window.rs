@@ -1,4 +1,4 @@
-//! Specs of sliding windows.
+//! Inference of window ops (pooling).
 
 use super::same_dtype;
 use crate::dim::Dim;
@@ -9,7 +9,7 @@ use crate::op::{Pads, Window, WindowGather, WindowKind, WindowScatter};
 use crate::shape::{Axes, Shape};
 use crate::spec::Spec;
 
-/// A size with `dilation - 1` gaps put between its elements.
+/// A size after dilation: `dilation - 1` gaps between neighbouring elements.
 pub fn dilated(size: Dim, dilation: usize) -> Dim {
     if dilation == 1 || size == 0usize {
         return size;
@@ -17,7 +17,7 @@ pub fn dilated(size: Dim, dilation: usize) -> Dim {
     (size - Dim::number(1)) * Dim::from(dilation) + Dim::number(1)
 }
 
-/// How many places a window takes along one axis; never negative.
+/// Number of window positions along one axis; never negative.
 pub fn window_output(
     op: &str,
     size: Dim,
@@ -40,7 +40,7 @@ pub fn window_output(
         padding.1
     );
     let span = dilated(window, dilation);
-    // Far beyond any memory, and so far below the end of the numbers that sums of a few cannot reach it.
+    // Far beyond any memory, and small enough that sums of a few such numbers do not overflow.
     const MOST: i64 = i64::MAX / 8;
     let within = |d: Dim| d.value().is_none_or(|v| (-MOST..=MOST).contains(&v));
     ensure!(
@@ -90,7 +90,7 @@ fn output(
         ensure!(
             size[i] > 0 && base[i] > 0,
             Value,
-            "{op}: window size {} and dilation {} on axis {i}",
+            "{op}: invalid window size {} and dilation {} on axis {i}",
             size[i],
             base[i]
         );
@@ -113,7 +113,7 @@ pub fn reduce(op: &str, x: &Spec, p: &Window) -> Result<Spec> {
     ensure!(
         x.dtype != DType::Bool,
         DType,
-        "{op}: takes numbers, not {x}"
+        "{op}: expected numbers, got {x}"
     );
     let ordered = matches!(p.kind, WindowKind::Max | WindowKind::Min);
     ensure!(
@@ -133,14 +133,15 @@ pub fn reduce(op: &str, x: &Spec, p: &Window) -> Result<Spec> {
     Ok(x.with_shape(shape))
 }
 
-/// The two ops that go through selected places: scattering takes one value per window, gathering one per element.
+/// The two ops that use selected positions: `window_scatter` takes one value per window, `window_gather` one per
+/// element.
 pub fn select(op: &str, x: &Spec, y: &Spec, p: &WindowScatter, scatters: bool) -> Result<Spec> {
     ensure!(
         matches!(p.kind, WindowKind::Max | WindowKind::Min)
             && !x.dtype.is_complex()
             && x.dtype != DType::Bool,
         DType,
-        "{op}: selects the max or min of real numbers, not {} of {x}",
+        "{op}: expected max or min of real numbers, got {} of {x}",
         p.kind.name()
     );
     same_dtype(op, x, y)?;
@@ -161,7 +162,7 @@ pub fn select(op: &str, x: &Spec, y: &Spec, p: &WindowScatter, scatters: bool) -
     ensure!(
         y.shape == *want,
         Shape,
-        "{op}: the second operand is {y}, its shape must be {want}"
+        "{op}: expected a second operand of shape {want}, got {y}"
     );
     Ok(x.with_shape(out.clone()))
 }

@@ -1,34 +1,34 @@
-//! What was made before, up to a limit.
+//! An LRU cache.
 
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// How many programs a function keeps unless told otherwise.
+/// Default maximum number of programs cached per function.
 pub const LIMIT: usize = 64;
 
-/// How many programs there are, were made and were dropped to make room.
+/// Statistics of a program cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Kept now.
-    pub kept: usize,
-    /// Made so far.
-    pub made: usize,
-    /// Dropped so far.
-    pub dropped: usize,
+    /// Number of cached programs.
+    pub cached: usize,
+    /// Number of programs traced so far.
+    pub traced: usize,
+    /// Number of programs evicted so far.
+    pub evicted: usize,
 }
 
-/// Values by keys; beyond the limit the one that was not asked for longest goes.
+/// A cache with a size limit that evicts the least recently used entry.
 pub struct Cache<K, V> {
     entries: FxHashMap<K, (Arc<V>, u64)>,
     limit: usize,
-    /// Counts what was asked for, which tells the order.
+    /// Counts accesses, to order entries by recency.
     clock: u64,
     stats: Stats,
 }
 
 impl<K: Hash + Eq + Clone, V> Cache<K, V> {
-    /// An empty one.
+    /// An empty cache.
     pub fn new(limit: usize) -> Self {
         Cache {
             entries: FxHashMap::default(),
@@ -44,7 +44,7 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         self.shrink();
     }
 
-    /// What is known under a key.
+    /// Looks up a key.
     pub fn get(&mut self, key: &K) -> Option<Arc<V>> {
         self.clock += 1;
         let (found, used) = self.entries.get_mut(key)?;
@@ -52,10 +52,10 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         Some(found.clone())
     }
 
-    /// Adds a value.
+    /// Inserts a value.
     pub fn put(&mut self, key: K, value: Arc<V>) {
         self.clock += 1;
-        self.stats.made += 1;
+        self.stats.traced += 1;
         self.entries.insert(key, (value, self.clock));
         self.shrink();
     }
@@ -67,14 +67,14 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
                 return;
             };
             self.entries.remove(&oldest);
-            self.stats.dropped += 1;
+            self.stats.evicted += 1;
         }
     }
 
-    /// How many there are, were made and were dropped.
+    /// The statistics.
     pub fn stats(&self) -> Stats {
         Stats {
-            kept: self.entries.len(),
+            cached: self.entries.len(),
             ..self.stats
         }
     }
@@ -85,20 +85,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_that_was_not_asked_for_longest_goes() {
+    fn evicts_the_least_recently_used() {
         let mut cache = Cache::new(2);
         cache.put(1, Arc::new("one"));
         cache.put(2, Arc::new("two"));
         assert!(cache.get(&1).is_some());
         cache.put(3, Arc::new("three"));
         assert!(cache.get(&2).is_none() && cache.get(&1).is_some());
-        let (kept, made, dropped) = (2, 3, 1);
+        let (cached, traced, evicted) = (2, 3, 1);
         assert_eq!(
             cache.stats(),
             Stats {
-                kept,
-                made,
-                dropped
+                cached,
+                traced,
+                evicted
             }
         );
     }

@@ -1,6 +1,8 @@
-//! Ops that are made of other ops, kept by name because a backend or an export target may know better.
+//! Composites: ops with an expansion into other ops, kept by name because a backend or an export target may implement
+//! them directly.
 //!
-//! Types only; the expansions are in `crate::composite`. A function over ops that no backend knows needs no row here.
+//! Types only; the expansions are in `crate::composite`. A function over ops that no backend implements directly
+//! needs no row here.
 
 use crate::attr::{Attr, Attribute, Attrs, only, read};
 use crate::dim::{Bindings, Dim};
@@ -12,13 +14,13 @@ use crate::shape::{Axes, Axis, Shape};
 use crate::words;
 
 words! {
-    /// How a resized image is interpolated.
+    /// Interpolation method of `resize`.
     ResizeMethod { Nearest "nearest", Linear "linear", Cubic "cubic" }
 }
 
 macro_rules! composites {
     ($($(#[$meta:meta])* $variant:ident $name:literal $doc:literal { $($field:ident: $ty:ty),* $(,)? })*) => {
-        /// An op with an expansion into others.
+        /// An op with an expansion into other ops.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs)] // the rows' lines say it
         pub enum Composite { $(#[doc = $doc] $variant { $($field: $ty),* }),* }
@@ -27,25 +29,25 @@ macro_rules! composites {
         enum Row { $($variant,)* Count }
 
         impl Composite {
-            /// How many there are.
+            /// Number of composites.
             pub const COUNT: usize = Row::Count as usize;
 
-            /// Name and meaning of each, in the order of their codes.
+            /// Name and description of each, in the order of their codes.
             pub fn all() -> Vec<(&'static str, &'static str)> {
                 vec![$(($name, $doc)),*]
             }
 
-            /// The one word for it everywhere.
+            /// The name.
             pub const fn name(&self) -> &'static str {
                 match self { $(Composite::$variant { .. } => $name),* }
             }
 
-            /// A dense number.
+            /// A dense index.
             pub const fn code(&self) -> usize {
                 match self { $(Composite::$variant { .. } => Row::$variant as usize),* }
             }
 
-            /// Its parameters as named plain data.
+            /// The parameters as named plain data.
             pub fn attrs(&self) -> Attrs {
                 match self { $(Composite::$variant { $($field),* } => vec![$((stringify!($field), $field.to_attr())),*]),* }
             }
@@ -59,7 +61,7 @@ macro_rules! composites {
                 Ok(None)
             }
 
-            /// The same with named sizes bound to numbers.
+            /// Substitutes numbers for symbolic dimensions in the parameters.
             #[allow(unused_variables)] // rows without parameters
             pub fn bind(&self, bindings: &Bindings) -> Result<Composite> {
                 Ok(match self { $(Composite::$variant { $($field),* } =>
@@ -73,8 +75,8 @@ composites! {
     Relu "relu" "max(x, 0)" {}
     LeakyRelu "leaky_relu" "x where positive, slope times x elsewhere" { slope: Real }
     Elu "elu" "x where positive, alpha (exp(x) - 1) elsewhere" { alpha: Real }
-    Selu "selu" "elu, scaled so that it keeps mean 0 and variance 1" {}
-    Gelu "gelu" "x times the normal distribution function of x, or its tanh approximation" { approximate: bool }
+    Selu "selu" "elu, scaled to preserve mean 0 and variance 1" {}
+    Gelu "gelu" "x times the normal CDF of x, or its tanh approximation" { approximate: bool }
     Sigmoid "sigmoid" "1 / (1 + exp(-x))" {}
     LogSigmoid "log_sigmoid" "log(sigmoid(x))" {}
     Silu "silu" "x sigmoid(x)" {}
@@ -84,25 +86,25 @@ composites! {
     HardSwish "hard_swish" "x hard_sigmoid(x)" {}
     Softmax "softmax" "exp(x), scaled to sum to one along an axis" { axis: Axis }
     LogSoftmax "log_softmax" "log(softmax(x))" { axis: Axis }
-    LogSumExp "logsumexp" "log of the sum of exp(x) over axes, which vanish" { axes: Axes }
-    Mean "mean" "the mean over axes, which vanish" { axes: Axes }
-    Var "var" "the variance over axes, which vanish; divides by n - correction" { axes: Axes, correction: Real }
+    LogSumExp "logsumexp" "log of the sum of exp(x) over axes, which are removed" { axes: Axes }
+    Mean "mean" "the mean over axes, which are removed" { axes: Axes }
+    Var "var" "the variance over axes, which are removed; divides by n - correction" { axes: Axes, correction: Real }
     LayerNorm "layer_norm" "x, scale?, bias?: normalised over the last axes from `axis` on" { axis: Axis, epsilon: Real }
-    LayerNormGrad "layer_norm_grad" "x, ct, scale?: what a layer norm's cotangent is to x, and its sums over rows with the normalised x and alone" { axis: Axis, epsilon: Real }
+    LayerNormGrad "layer_norm_grad" "x, ct, scale?: the cotangents of x, scale and bias of a layer norm" { axis: Axis, epsilon: Real }
     RmsNorm "rms_norm" "x, scale?: divided by the root mean square over the last axes from `axis` on" { axis: Axis, epsilon: Real }
     GroupNorm "group_norm" "x, scale?, bias?: normalised within groups of channels; axis 0 is the batch" { axis: Axis, groups: usize, epsilon: Real }
     BatchNorm "batch_norm" "x, mean, variance, scale?, bias?: normalised per channel with the given statistics" { axis: Axis, epsilon: Real }
     Linear "linear" "x, w, b?: x wᵀ + b over the last axis" {}
     Embedding "embedding" "table, indices: rows of a table" {}
     Attention "attention" "q, k, v, mask?: softmax(q kᵀ scale) v over the last two axes; a bool mask keeps, a float mask is added" { scale: Real, causal: bool }
-    Dropout "dropout" "x, key: zeroes a share of the elements and scales up the rest" { rate: Real }
+    Dropout "dropout" "x, key: zeroes a fraction `rate` of the elements and scales the rest by 1 / (1 - rate)" { rate: Real }
     ConvTranspose "conv_transpose" "x, w: the convolution's transpose, in the layouts of a convolution from the result to x" { strides: Axes, padding: Pads, rhs_dilation: Axes, lhs_layout: Axes, rhs_layout: Axes, out_layout: Axes, feature_groups: usize }
-    MaxPool "max_pool" "the largest in each window" { size: Axes, strides: Axes, padding: Pads, dilation: Axes }
+    MaxPool "max_pool" "the maximum of each window" { size: Axes, strides: Axes, padding: Pads, dilation: Axes }
     AvgPool "avg_pool" "the mean of each window" { size: Axes, strides: Axes, padding: Pads, dilation: Axes, count_padding: bool }
-    Resize "resize" "another size, interpolated; pixel centres at halves unless corners are aligned" { shape: Shape, method: ResizeMethod, align_corners: bool, antialias: bool }
-    Einsum "einsum" "sums of products by index letters" { equation: String }
+    Resize "resize" "resizes by interpolation; pixel centres are at half-integers unless corners are aligned" { shape: Shape, method: ResizeMethod, align_corners: bool, antialias: bool }
+    Einsum "einsum" "Einstein summation by index letters" { equation: String }
     OneHot "one_hot" "1 at the index along a new last axis, 0 elsewhere" { depth: Dim, dtype: DType }
-    CrossEntropy "cross_entropy" "logits, labels: -log softmax at the label along the last axis, one per row" {}
+    CrossEntropy "cross_entropy" "logits, labels: -log softmax at the label along the last axis, one value per row" {}
     LstmCell "lstm_cell" "x, h, c, wx, wh, b?: one step, gates in the order i f g o; new h and c" {}
     GruCell "gru_cell" "x, h, wx, wh, bx?, bh?: one step, gates in the order r z n; new h" {}
     Solve "solve" "x with a x = b" {}

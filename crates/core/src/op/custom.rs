@@ -1,4 +1,4 @@
-//! The one open door in the closed list of ops.
+//! User-defined ops.
 
 use crate::error::Result;
 use crate::spec::Spec;
@@ -7,15 +7,15 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// An op that a user brings: what comes out, how it is computed from other ops, and, if wished, its own derivative.
+/// A user-defined op: its inference, its expansion into other ops and, optionally, its derivative rules.
 pub trait CustomOp: Send + Sync {
-    /// The name in messages and graph text.
+    /// The name, for messages and graph text.
     fn name(&self) -> &str;
-    /// What comes out.
+    /// Infers the specs of the results.
     fn infer(&self, inputs: &[&Spec]) -> Result<Vec<Spec>>;
     /// Computes it with other ops.
     fn expand(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>>;
-    /// Its own reverse rule: one cotangent per input. `None`: differentiate the expansion.
+    /// The reverse-mode rule: one cotangent per input. `None`: differentiate the expansion.
     fn vjp(
         &self,
         _inputs: &[&Tensor],
@@ -24,7 +24,7 @@ pub trait CustomOp: Send + Sync {
     ) -> Option<Result<Vec<Option<Tensor>>>> {
         None
     }
-    /// Its own forward rule: one tangent per output. `None`: differentiate the expansion.
+    /// The forward-mode rule: one tangent per output. `None`: differentiate the expansion.
     fn jvp(
         &self,
         _inputs: &[&Tensor],
@@ -33,17 +33,17 @@ pub trait CustomOp: Send + Sync {
     ) -> Option<Result<Vec<Tensor>>> {
         None
     }
-    /// Whether `vjp` answers.
+    /// Whether `vjp` returns a rule.
     fn has_vjp(&self) -> bool {
         false
     }
-    /// Whether `jvp` answers.
+    /// Whether `jvp` returns a rule.
     fn has_jvp(&self) -> bool {
         false
     }
 }
 
-/// A custom op, equal to itself only.
+/// A custom op; compares by identity.
 #[derive(Clone)]
 pub struct Custom(pub Arc<dyn CustomOp>);
 

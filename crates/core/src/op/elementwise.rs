@@ -1,6 +1,7 @@
-//! The elementwise families: one row each, read by the enum, the front functions, the conformance cases and the docs.
+//! The elementwise op families: one row each, used by the enum, the functions in `ops`, the conformance cases and the
+//! docs.
 
-/// Unary ops: variant, name, the dtypes taken, what comes out, where conformance draws its inputs, meaning.
+/// Unary ops: variant, name, supported dtypes, result dtype, domain of conformance inputs, description.
 ///
 /// Domains: `Number` (not bool), `Signed`, `Inexact` (float or complex), `Float`, `Integral` (integers and bool),
 /// `Complex`, `Any`, `Logical` (bool). Outputs: `Same`, `Bool`, `Real`.
@@ -10,7 +11,7 @@ macro_rules! for_each_unary {
         $with! {
             Neg         neg          Number   Same  Everywhere  "-x, wrapping for unsigned integers",
             Positive    positive     Number   Same  Everywhere  "x itself",
-            Abs         abs          Number   Real  Everywhere  "the distance from zero",
+            Abs         abs          Number   Real  Everywhere  "the absolute value",
             Sign        sign         Number   Same  Everywhere  "-1, 0 or 1; z/|z| for complex z; NaN stays NaN",
             Square      square       Number   Same  Everywhere  "x times x",
             Reciprocal  reciprocal   Inexact  Same  Nonzero     "1 / x",
@@ -44,11 +45,11 @@ macro_rules! for_each_unary {
             Floor       floor        Real     Same  Everywhere  "rounded down",
             Ceil        ceil         Real     Same  Everywhere  "rounded up",
             Trunc       trunc        Real     Same  Everywhere  "rounded towards zero",
-            Round       round        Number   Same  Everywhere  "rounded to the nearest, halves to even",
+            Round       round        Number   Same  Everywhere  "rounded to the nearest, ties to even",
             Real        real         Number   Real  Everywhere  "the real part",
             Imag        imag         Number   Real  Everywhere  "the imaginary part",
             Conj        conj         Number   Same  Everywhere  "the complex conjugate",
-            IsNan       isnan        Number   Bool  Everywhere  "whether it is not a number",
+            IsNan       isnan        Number   Bool  Everywhere  "whether it is NaN",
             IsInf       isinf        Number   Bool  Everywhere  "whether it is infinite",
             IsFinite    isfinite     Number   Bool  Everywhere  "whether it is neither infinite nor NaN",
             Signbit     signbit      Real     Bool  Everywhere  "whether the sign bit is set",
@@ -58,7 +59,7 @@ macro_rules! for_each_unary {
     };
 }
 
-/// Binary ops: as `for_each_unary`; both operands have the same dtype and broadcast.
+/// Binary ops: columns as in `for_each_unary`; both operands have the same dtype and broadcast.
 #[macro_export]
 macro_rules! for_each_binary {
     ($with:ident) => {
@@ -68,23 +69,23 @@ macro_rules! for_each_binary {
             Mul          mul           Any      Same  Everywhere  "x * y, wrapping for integers, and for bool",
             Div          div           Inexact  Same  Nonzero     "x / y",
             FloorDivide  floor_divide  Real     Same  Nonzero     "x / y rounded down; an integer by zero gives 0",
-            Remainder    remainder     Real     Same  Nonzero     "what floor_divide leaves, with y's sign; an integer by zero gives 0",
-            Fmod         fmod          Real     Same  Nonzero     "what division towards zero leaves, with x's sign; an integer by zero gives 0",
+            Remainder    remainder     Real     Same  Nonzero     "the remainder of floor_divide, with y's sign; an integer by zero gives 0",
+            Fmod         fmod          Real     Same  Nonzero     "the remainder of division towards zero, with x's sign; an integer by zero gives 0",
             Pow          pow           Number   Same  Positive    "x to the power y; integers to a negative power give 0 but for bases 1 and -1",
-            Atan2        atan2         Float    Same  Nonzero     "the angle of the point that lies the second to the right and the first up",
+            Atan2        atan2         Float    Same  Nonzero     "the angle of the point with coordinates x (second operand) and y (first operand)",
             Hypot        hypot         Float    Same  Nonzero     "sqrt(x² + y²) without overflow",
             Copysign     copysign      Float    Same  Nonzero     "x with y's sign",
             Nextafter    nextafter     Float    Same  Everywhere  "the float after x towards y",
             Logaddexp    logaddexp     Float    Same  Everywhere  "log(exp(x) + exp(y))",
-            Polygamma    polygamma     Float    Same  Order       "the derivative of digamma at the second, of the order that the first says, a whole number",
+            Polygamma    polygamma     Float    Same  Order       "the derivative of digamma at the second operand, of the order given by the first, a whole number",
             Maximum      maximum       Real     Same  Everywhere  "the larger; NaN if either is",
             Minimum      minimum       Real     Same  Everywhere  "the smaller; NaN if either is",
             Complex      complex       Float    Complex Everywhere "x + iy",
             BitwiseAnd   bitwise_and   Integral Same  Everywhere  "bits set in both",
             BitwiseOr    bitwise_or    Integral Same  Everywhere  "bits set in either",
             BitwiseXor   bitwise_xor   Integral Same  Everywhere  "bits set in one",
-            ShiftLeft    shift_left    Integer  Same  Shift       "bits moved up by y; 0 when y is the width or more",
-            ShiftRight   shift_right   Integer  Same  Shift       "bits moved down by y, keeping the sign",
+            ShiftLeft    shift_left    Integer  Same  Shift       "bits shifted left by y; 0 when y is the width or more",
+            ShiftRight   shift_right   Integer  Same  Shift       "bits shifted right by y, keeping the sign",
             LogicalAnd   logical_and   Any      Bool  Everywhere  "whether both are not zero",
             LogicalOr    logical_or    Any      Bool  Everywhere  "whether one is not zero",
             LogicalXor   logical_xor   Any      Bool  Everywhere  "whether exactly one is not zero",
@@ -92,7 +93,7 @@ macro_rules! for_each_binary {
     };
 }
 
-/// Comparisons: variant, name, dtypes taken, meaning; the result is bool.
+/// Comparisons: variant, name, supported dtypes, description; the result is bool.
 #[macro_export]
 macro_rules! for_each_compare {
     ($with:ident) => {
@@ -109,7 +110,7 @@ macro_rules! for_each_compare {
 
 use crate::dtype::{Category, DType};
 
-/// The element types that an op takes.
+/// The dtypes that an op supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// All.
@@ -129,7 +130,7 @@ pub enum Takes {
 }
 
 impl Takes {
-    /// Whether this element type is among them.
+    /// Whether this dtype is supported.
     #[inline]
     pub fn includes(self, dtype: DType) -> bool {
         let c = dtype.category();
@@ -144,7 +145,7 @@ impl Takes {
         }
     }
 
-    /// For messages.
+    /// A description for messages.
     pub fn describe(self) -> &'static str {
         match self {
             Takes::Any => "every dtype",
@@ -158,21 +159,21 @@ impl Takes {
     }
 }
 
-/// What element type comes out.
+/// The dtype of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gives {
-    /// The operand's.
+    /// The operand's dtype.
     Same,
     /// Bool.
     Bool,
-    /// The real type of a complex operand.
+    /// The dtype of the parts of a complex operand.
     Real,
-    /// The complex type of a real operand.
+    /// The complex dtype of a real operand.
     Complex,
 }
 
 impl Gives {
-    /// The element type that comes out.
+    /// The dtype of the result for an operand of dtype `x`.
     #[inline]
     pub fn dtype(self, x: DType) -> DType {
         match self {
@@ -184,7 +185,7 @@ impl Gives {
     }
 }
 
-/// Where an op is defined and smooth enough to be tested.
+/// The domain where an op is defined and smooth enough to be tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// Anywhere.
@@ -197,9 +198,9 @@ pub enum Domain {
     Unit,
     /// Above one.
     AboveOne,
-    /// A small whole number first, a positive one second.
+    /// First operand a small whole number, second positive.
     Order,
-    /// A small shift count second.
+    /// Second operand a small shift count.
     Shift,
 }
 
@@ -210,17 +211,17 @@ macro_rules! family {
         #[repr(u8)]
         pub enum $name { $(#[doc = $doc] $variant),* }
         impl $name {
-            /// Every one, in the order of their codes.
+            /// All variants, in the order of their codes.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
-            /// The one word for it everywhere.
+            /// The name.
             pub const fn name(self) -> &'static str { match self { $($name::$variant => stringify!($word)),* } }
-            /// The element types it takes.
+            /// The supported dtypes.
             pub const fn takes(self) -> Takes { match self { $($name::$variant => Takes::$takes),* } }
-            /// What element type comes out.
+            /// The dtype of the result.
             pub const fn gives(self) -> Gives { match self { $($name::$variant => Gives::$gives),* } }
-            /// Where it is tested.
+            /// The domain of test inputs.
             pub const fn domain(self) -> Domain { match self { $($name::$variant => Domain::$domain),* } }
-            /// One line of meaning.
+            /// A one-line description.
             pub const fn meaning(self) -> &'static str { match self { $($name::$variant => $doc),* } }
         }
     };

@@ -1,7 +1,7 @@
-//! Random bits by ops, so that every backend draws the same ones.
+//! Random bits (Threefry-2x32), computed with ops so that every backend draws the same bits.
 //!
-//! Word i of a draw comes from the Threefry-2x32 block with counter i/2: its first half for even i, its second for
-//! odd. A u64 takes two words, high first; shorter integers take the low bits of one.
+//! Word i of a draw comes from the block with counter i/2: its first word for even i, its second for odd i. A u64
+//! takes two words, high first; shorter integers take the low bits of one.
 
 use crate::dim::Dim;
 use crate::dispatch::apply_one;
@@ -38,7 +38,7 @@ pub fn threefry(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
     x
 }
 
-/// The same on tensors of u32.
+/// Threefry-2x32 on u32 tensors.
 fn threefry_ops(key: [Tensor; 2], counter: [Expr; 2]) -> Result<[Tensor; 2]> {
     let parity = (&key[0] ^ &key[1]) ^ constant(u64::from(PARITY), DType::U32);
     let keys = [key[0].clone(), key[1].clone(), parity.done()?];
@@ -47,8 +47,8 @@ fn threefry_ops(key: [Tensor; 2], counter: [Expr; 2]) -> Result<[Tensor; 2]> {
     for round in 0..5u32 {
         for r in ROTATIONS[round as usize % 2] {
             x[0] = (&x[0] + &x[1]).done()?;
-            let turned = (&x[1] << i64::from(r)) | (&x[1] >> i64::from(32 - r));
-            x[1] = (turned ^ &x[0]).done()?;
+            let rotated = (&x[1] << i64::from(r)) | (&x[1] >> i64::from(32 - r));
+            x[1] = (rotated ^ &x[0]).done()?;
         }
         let next = round as usize + 1;
         x[0] = (&x[0] + &keys[next % 3]).done()?;
@@ -57,12 +57,12 @@ fn threefry_ops(key: [Tensor; 2], counter: [Expr; 2]) -> Result<[Tensor; 2]> {
     Ok(x)
 }
 
-/// The two words of a key, as tensors without axes.
+/// The two words of a key, as scalar tensors.
 pub(crate) fn key_words(key: &Tensor) -> Result<[Tensor; 2]> {
     ensure!(
         key.dtype() == DType::U32 && *key.shape() == [2usize],
         DType,
-        "key: a key is u32[2], not {}",
+        "key: expected u32[2], got {}",
         key.spec()
     );
     let word = |i: i64| ops::squeeze(ops::slice_axis(key, 0, i, i + 1), 0).done();
@@ -74,7 +74,7 @@ pub(crate) fn random_bits(key: &Tensor, dtype: DType, shape: &Shape) -> Result<T
     ensure!(
         dtype.is_unsigned(),
         DType,
-        "random_bits: unsigned integers, not {dtype}"
+        "random_bits: expected an unsigned integer dtype, got {dtype}"
     );
     shape.check("random_bits")?;
     let words = shape.count_dim() * Dim::from(if dtype == DType::U64 { 2usize } else { 1 });
@@ -104,7 +104,7 @@ pub(crate) fn random_bits(key: &Tensor, dtype: DType, shape: &Shape) -> Result<T
     ops::reshape(ops::cast(flat, dtype), shape).done()
 }
 
-/// Random bits as unsigned integers of this type.
+/// Random bits as unsigned integers of this dtype.
 pub fn bits(key: &Tensor, dtype: DType, shape: &Shape) -> Result<Tensor> {
     apply_one(
         &Composite::RandomBits {
@@ -116,7 +116,7 @@ pub fn bits(key: &Tensor, dtype: DType, shape: &Shape) -> Result<Tensor> {
     )
 }
 
-/// Uniform on [0, 1), on the grid of the type's own precision, so that 1 never comes up.
+/// Uniform on [0, 1), on the grid of the dtype's own precision, so that 1 never occurs.
 pub fn unit_uniform(key: &Tensor, dtype: DType, shape: &Shape) -> Result<Tensor> {
     // As many bits as the significand holds.
     let (wide, keep) = match dtype {
@@ -131,7 +131,7 @@ pub fn unit_uniform(key: &Tensor, dtype: DType, shape: &Shape) -> Result<Tensor>
     (ops::cast(whole, dtype) * 2f64.powi(-(keep as i32))).done()
 }
 
-/// A key made of another and a number; its counters are out of the reach of draws.
+/// Derives a key from a key and a number; its counters do not overlap with those of draws.
 pub(crate) fn fold_in(key: &Tensor, number: &Tensor) -> Result<Tensor> {
     let n = ops::cast(number, DType::U64).done()?;
     let high = ops::cast(&n >> 32, DType::U32) | constant(0x8000_0000u64, DType::U32);

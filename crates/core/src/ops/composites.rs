@@ -1,4 +1,4 @@
-//! Front functions of the composites.
+//! Public functions of the composites.
 
 use super::{call, elementwise::promoted, require::require, with2};
 use crate::dim::Dim;
@@ -33,7 +33,7 @@ macro_rules! activations {
     )* };
 }
 activations! {
-    /// elu with the constants that keep mean and variance.
+    /// elu with the constants that preserve mean and variance.
     selu Selu;
     /// 1 / (1 + exp(-x)).
     sigmoid Sigmoid;
@@ -56,9 +56,16 @@ pub fn relu(x: impl IntoExpr) -> Expr {
     super::call1(Composite::Relu {}, x)
 }
 
-/// x where positive, `slope` x elsewhere.
-pub fn leaky_relu(x: impl IntoExpr, slope: f64) -> Expr {
-    float(x).then(|x| call(Composite::LeakyRelu { slope: Real(slope) }, &[&x]))
+/// Leaky ReLU: x where positive, `negative_slope` x elsewhere.
+pub fn leaky_relu(x: impl IntoExpr, negative_slope: f64) -> Expr {
+    float(x).then(|x| {
+        call(
+            Composite::LeakyRelu {
+                slope: Real(negative_slope),
+            },
+            &[&x],
+        )
+    })
 }
 
 /// x where positive, `alpha` (exp(x) - 1) elsewhere.
@@ -66,7 +73,7 @@ pub fn elu(x: impl IntoExpr, alpha: f64) -> Expr {
     float(x).then(|x| call(Composite::Elu { alpha: Real(alpha) }, &[&x]))
 }
 
-/// x Φ(x), or its tanh approximation.
+/// x Φ(x) with the normal CDF Φ, or its tanh approximation.
 pub fn gelu(x: impl IntoExpr, approximate: bool) -> Expr {
     float(x).then(|x| call(Composite::Gelu { approximate }, &[&x]))
 }
@@ -87,26 +94,31 @@ pub fn log_softmax(x: impl IntoExpr, axis: i64) -> Expr {
     })
 }
 
-/// -log softmax at the label along the last axis, one per row.
+/// -log softmax at the label along the last axis; one value per row.
 pub fn cross_entropy(logits: impl IntoExpr, labels: impl IntoExpr) -> Expr {
     with2(float(logits), labels, |logits, labels| {
         let rank = logits.rank();
-        // A shape that does not fit is told of by the op itself.
+        // The op itself reports a shape that does not match.
         let labels = match rank.checked_sub(1).map(|last| logits.shape().dims()[last]) {
-            Some(size) => class_numbers("cross_entropy", &labels, rank - 1, size)?,
+            Some(size) => check_class_labels("cross_entropy", &labels, rank - 1, size)?,
             None => labels,
         };
         call(Composite::CrossEntropy {}, &[&logits, &labels]).done()
     })
 }
 
-/// Numbers of classes along an axis: an error where one is not from 0 to below its size. Negative ones do not count from the
-/// end, since -1 is what data has for no class.
-pub fn class_numbers(op: &'static str, labels: &Tensor, axis: usize, size: Dim) -> Result<Tensor> {
+/// Checks class labels: an error if one is not in `0..size`. Negative labels do not count from the end, since data
+/// uses -1 for "no class".
+pub fn check_class_labels(
+    op: &'static str,
+    labels: &Tensor,
+    axis: usize,
+    size: Dim,
+) -> Result<Tensor> {
     ensure!(
         labels.dtype().is_int(),
         DType,
-        "{op}: numbers of classes are integers, not {}",
+        "{op}: expected integer class labels, got {}",
         labels.spec()
     );
     let Some(size) = size.value() else {
@@ -119,7 +131,7 @@ pub fn class_numbers(op: &'static str, labels: &Tensor, axis: usize, size: Dim) 
         wraps: false,
     };
     require(labels, rule)?;
-    // A program that is going to fail still needs a place to read at.
+    // A program that will fail its check still needs a valid index to read at.
     if size > 0 && !super::index::has_values(labels) {
         let labels = super::elementwise::to_dtype(labels, DType::INDEX)?;
         return super::clamp(&labels, 0, size - 1).done();
@@ -129,14 +141,14 @@ pub fn class_numbers(op: &'static str, labels: &Tensor, axis: usize, size: Dim) 
 
 fn with_optional(op: Composite, required: &[&Tensor], optional: &[Option<&Tensor>]) -> Expr {
     let mut inputs = required.to_vec();
-    // A later operand cannot stand without the earlier ones.
+    // An optional operand requires all earlier ones.
     for (i, x) in optional.iter().enumerate() {
         match x {
             Some(x) => inputs.push(x),
             None if optional[i..].iter().all(Option::is_none) => break,
             None => {
                 let message = format!(
-                    "{}: operand {} is left out but a later one is not",
+                    "{}: operand {} is missing, but a later one is given",
                     op.name(),
                     required.len() + i
                 );
@@ -147,7 +159,8 @@ fn with_optional(op: Composite, required: &[&Tensor], optional: &[Option<&Tensor
     call(op, &inputs)
 }
 
-/// An optional operand in the dtype of `x`. Beside a half it stays as it is, since that is computed in f32.
+/// An optional operand in the dtype of `x`. Next to half precision it keeps its dtype, since those ops compute in
+/// f32.
 fn beside(x: &Tensor, y: Option<&Tensor>) -> Result<Option<Tensor>> {
     match y {
         Some(y) if x.dtype() != y.dtype() && x.dtype().accumulator() == x.dtype() => {
@@ -161,7 +174,7 @@ fn failed(e: crate::Error) -> Expr {
     Err(e).into_expr()
 }
 
-/// Normalised over the last axes from `axis` on, then scaled and moved.
+/// Layer norm over the last axes, from `axis` on, then scale and bias.
 pub fn layer_norm(
     x: &Tensor,
     scale: Option<&Tensor>,
@@ -186,7 +199,7 @@ pub fn layer_norm(
     }
 }
 
-/// Divided by the root mean square over the last axes from `axis` on, then scaled.
+/// RMS norm over the last axes, from `axis` on, then scale.
 pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: i64, epsilon: f64) -> Expr {
     let scale = match beside(x, scale) {
         Ok(scale) => scale,
@@ -205,7 +218,7 @@ pub fn rms_norm(x: &Tensor, scale: Option<&Tensor>, axis: i64, epsilon: f64) -> 
     }
 }
 
-/// Normalised within groups of channels (`axis`), then scaled and moved per channel.
+/// Normalises within groups of channels (`axis`), then applies scale and bias per channel.
 pub fn group_norm(
     x: &Tensor,
     scale: Option<&Tensor>,
@@ -232,7 +245,7 @@ pub fn group_norm(
     }
 }
 
-/// Normalised per channel (`axis`) with given statistics, then scaled and moved.
+/// Normalises per channel (`axis`) with given statistics, then applies scale and bias.
 pub fn batch_norm(
     x: &Tensor,
     mean: &Tensor,
@@ -273,7 +286,7 @@ pub fn linear(x: impl IntoExpr, w: impl IntoExpr, b: Option<&Tensor>) -> Expr {
     })
 }
 
-/// Rows of a table.
+/// Embedding: rows of a table.
 pub fn embedding(table: impl IntoExpr, indices: impl IntoExpr) -> Expr {
     with2(table, indices, |table, indices| {
         let indices = match table.shape().dims().first() {
@@ -284,7 +297,7 @@ pub fn embedding(table: impl IntoExpr, indices: impl IntoExpr) -> Expr {
     })
 }
 
-/// softmax(q kᵀ scale) v over the last two axes.
+/// Scaled dot-product attention: softmax(q kᵀ scale) v over the last two axes.
 pub fn attention(
     q: &Tensor,
     k: &Tensor,
@@ -317,7 +330,7 @@ fn pool(
         ensure!(
             spatial == size.len() && spatial == strides.len(),
             Shape,
-            "pool: {} has {spatial} spatial axes, sizes {size:?} and strides {strides:?}",
+            "pool: {} has {spatial} spatial axes, got sizes {size:?} and strides {strides:?}",
             x.spec()
         );
         let first = if channels_last { 1 } else { 2 };
@@ -338,7 +351,7 @@ fn pool(
         ensure!(
             pads.len() == spatial,
             Shape,
-            "pool: {} paddings for {spatial} spatial axes",
+            "pool: got {} paddings for {spatial} spatial axes",
             pads.len()
         );
         let spread = |list: &[usize]| -> Axes {
@@ -368,7 +381,7 @@ fn pool(
     })
 }
 
-/// The largest in each window over the spatial axes.
+/// Max pooling over the spatial axes.
 pub fn max_pool(
     x: impl IntoExpr,
     size: &[usize],
@@ -391,7 +404,7 @@ pub fn max_pool(
     )
 }
 
-/// The mean of each window over the spatial axes; padding counts as zeros if told so.
+/// Average pooling over the spatial axes; padding counts as zeros if `count_padding` is set.
 pub fn avg_pool(
     x: impl IntoExpr,
     size: &[usize],
@@ -416,7 +429,7 @@ pub fn avg_pool(
     )
 }
 
-/// Another size, interpolated.
+/// Resizes by interpolation.
 pub fn resize(
     x: impl IntoExpr,
     shape: impl IntoShape,
@@ -453,7 +466,7 @@ pub fn lstm_cell(
     let outs = apply(&Composite::LstmCell {}.into(), &inputs)?.into_vec();
     match <[Tensor; 2]>::try_from(outs) {
         Ok([h, c]) => Ok((h, c)),
-        Err(_) => crate::bail!(Internal, "lstm_cell: two results were expected"),
+        Err(_) => crate::bail!(Internal, "lstm_cell: expected two results"),
     }
 }
 
@@ -469,12 +482,12 @@ pub fn gru_cell(
     with_optional(Composite::GruCell {}, &[x, h, wx, wh], &[bx, bh])
 }
 
-/// The mean of squared differences.
+/// Mean squared error.
 pub fn mse_loss(x: impl IntoExpr, y: impl IntoExpr) -> Expr {
     super::mean(super::square(x.into_expr() - y), ..)
 }
 
-/// Binary cross-entropy of logits, element by element, without overflow.
+/// Elementwise binary cross entropy of logits, without overflow.
 pub fn binary_cross_entropy(logits: impl IntoExpr, targets: impl IntoExpr) -> Expr {
     with2(float(logits), targets, |x, y| {
         let linear = super::maximum(&x, 0.0) - &x * &y;
@@ -482,7 +495,7 @@ pub fn binary_cross_entropy(logits: impl IntoExpr, targets: impl IntoExpr) -> Ex
     })
 }
 
-/// Squared near zero, linear beyond `delta`.
+/// Huber loss: quadratic near zero, linear beyond `delta`.
 pub fn huber_loss(x: impl IntoExpr, y: impl IntoExpr, delta: f64) -> Expr {
     (x.into_expr() - y).then(|d| {
         let size = super::abs(&d).done()?;
@@ -492,7 +505,7 @@ pub fn huber_loss(x: impl IntoExpr, y: impl IntoExpr, delta: f64) -> Expr {
     })
 }
 
-/// Σ p (log p - log q), where 0 log 0 is 0; takes log q.
+/// Kullback-Leibler divergence Σ p (log p - log q), where 0 log 0 is 0; takes log q.
 pub fn kl_div(log_q: impl IntoExpr, p: impl IntoExpr) -> Expr {
     with2(float(log_q), float(p), |log_q, p| {
         let positive = super::greater(&p, 0.0).done()?;

@@ -1,4 +1,4 @@
-//! New tensors, on the current backend.
+//! Creation of tensors on the current backend.
 
 use super::{call, elementwise::to_dtype};
 use crate::backend::{self, Device};
@@ -12,7 +12,7 @@ use crate::shape::{IntoShape, Shape};
 use crate::tensor::{Repr, Tensor};
 use crate::{bail, ensure};
 
-/// Values at hand, as a tensor on the current backend.
+/// Copies a host buffer to the current backend.
 pub fn from_host(host: Host) -> Result<Tensor> {
     let backend = backend::current()?;
     let spec = host.spec().clone();
@@ -23,13 +23,13 @@ pub fn from_host(host: Host) -> Result<Tensor> {
     ))
 }
 
-/// Nested arrays of elements, whose lengths give the shape.
+/// Nested arrays of elements; their lengths give the shape.
 pub trait Nested {
-    /// The element.
+    /// The element type.
     type Item: Element;
-    /// The sizes; an error where rows differ in length.
+    /// The shape; an error if rows differ in length.
     fn shape(&self) -> Result<Vec<usize>>;
-    /// All elements in row-major order.
+    /// Appends all elements in row-major order.
     fn flatten(&self, into: &mut Vec<Self::Item>);
 }
 macro_rules! nested_leaves {
@@ -56,7 +56,7 @@ impl<T: Nested> Nested for [T] {
             ensure!(
                 other == inner,
                 Shape,
-                "tensor: rows of shapes {inner:?} and {other:?}"
+                "tensor: expected rows of equal shape, got {inner:?} and {other:?}"
             );
         }
         shape.extend(inner);
@@ -96,7 +96,7 @@ impl<T: Nested + ?Sized> Nested for &T {
     }
 }
 
-/// A tensor of nested arrays: `tensor([[1.0f32, 2.0], [3.0, 4.0]])?`.
+/// Creates a tensor from nested arrays: `tensor([[1.0f32, 2.0], [3.0, 4.0]])?`.
 pub fn tensor(values: impl Nested) -> Result<Tensor> {
     let shape = values.shape()?;
     let mut flat = Vec::new();
@@ -104,12 +104,12 @@ pub fn tensor(values: impl Nested) -> Result<Tensor> {
     from_host(Host::from_slice(&flat, shape)?)
 }
 
-/// A tensor of values in row-major order.
+/// Creates a tensor from values in row-major order.
 pub fn from_slice<T: Element>(values: &[T], shape: impl IntoShape) -> Result<Tensor> {
     from_host(Host::from_slice(values, shape)?)
 }
 
-/// One value everywhere.
+/// A tensor filled with one value.
 pub fn full(shape: impl IntoShape, value: impl Into<Scalar>, dtype: DType) -> Expr {
     let shape = match shape.into_shape() {
         Ok(shape) => shape,
@@ -135,7 +135,7 @@ pub fn ones(shape: impl IntoShape, dtype: DType) -> Expr {
     full(shape, 1, dtype)
 }
 
-/// One value everywhere, with the shape, element type and backend of another tensor.
+/// A tensor filled with one value, with the shape, dtype and backend of another tensor.
 pub fn full_like(x: &Tensor, value: impl Into<Scalar>) -> Expr {
     let make = || full(x.shape(), value, x.dtype());
     match x.backend() {
@@ -161,7 +161,7 @@ pub(crate) fn iota_like(x: &Tensor, shape: &Shape, axis: usize, dtype: DType) ->
     }
 }
 
-/// From `start` by `step` up to, but not including, `stop`.
+/// Values from `start` by `step` up to, but not including, `stop`.
 pub fn arange(
     start: impl Into<Scalar>,
     stop: impl Into<Scalar>,
@@ -181,7 +181,7 @@ pub fn arange(
         let count = if exact {
             let (a, b, s) = (start.as_i128(), stop.as_i128(), step.as_i128());
             if (b - a).signum() == s.signum() {
-                // Both have one sign, so this rounds up.
+                // Both have the same sign, so this rounds up.
                 (b - a + s - s.signum()) / s
             } else {
                 0
@@ -191,7 +191,7 @@ pub fn arange(
             ensure!(
                 n.is_finite(),
                 Value,
-                "arange: {start} to {stop} by {step} has no end"
+                "arange: expected a finite range, got {start} to {stop} by {step}"
             );
             n.max(0.0) as i128
         };
@@ -209,7 +209,7 @@ pub fn arange(
                 + crate::expr::constant(start, dtype)
         }
         Ok(n) => {
-            // Counted in f64, so that the last element of a long range is not off by many roundings.
+            // Computed in f64, so that rounding errors do not accumulate in long ranges.
             let wide = iota([n], 0, DType::F64);
             (wide * step.as_f64() + start.as_f64()).then(|x| to_dtype(&x, dtype))
         }
@@ -217,7 +217,7 @@ pub fn arange(
     }
 }
 
-/// `count` numbers from `start` to `stop`, which is the last one unless `endpoint` is false.
+/// `count` evenly spaced numbers from `start` to `stop`, including `stop` unless `endpoint` is false.
 pub fn linspace(start: f64, stop: f64, count: usize, endpoint: bool, dtype: DType) -> Expr {
     let gaps = if endpoint {
         count.saturating_sub(1)
@@ -227,7 +227,7 @@ pub fn linspace(start: f64, stop: f64, count: usize, endpoint: bool, dtype: DTyp
     .max(1) as f64;
     let at = iota([count], 0, DType::F64);
     let line = &at * ((stop - start) / gaps) + start;
-    // The end is exact, whatever the rounding of the step.
+    // The endpoint is exact, whatever the rounding of the step.
     let exact = if endpoint && count > 1 {
         super::where_(super::equal(&at, gaps), stop, line)
     } else {
@@ -243,7 +243,7 @@ pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Expr {
     super::equal(i + k, j).then(|mask| to_dtype(&mask, dtype))
 }
 
-/// A number without a home made a tensor of the current backend; any other tensor itself.
+/// Converts a number without a backend to a tensor on the current backend; returns any other tensor unchanged.
 pub fn materialize(x: &Tensor) -> Result<Tensor> {
     match x.repr() {
         Repr::Scalar { value, .. } => full((), *value, x.dtype()).done(),
@@ -251,7 +251,7 @@ pub fn materialize(x: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Moves a tensor to another backend.
+/// Copies a tensor to another backend.
 pub fn to_backend(x: &Tensor, backend: &'static dyn crate::Backend) -> Result<Tensor> {
     if x.backend().is_some_and(|b| backend::same(b, backend)) {
         return Ok(x.clone());
@@ -259,10 +259,10 @@ pub fn to_backend(x: &Tensor, backend: &'static dyn crate::Backend) -> Result<Te
     backend::with(backend, || from_host(x.to_host()?))
 }
 
-/// A size as a number for arithmetic inside traces, where it may be named.
+/// A size as an f64 for arithmetic; an error if it is symbolic.
 pub(crate) fn dim_number(d: Dim, op: &str) -> Result<f64> {
     match d.value() {
         Some(v) => Ok(v as f64),
-        None => bail!(Trace, "{op}: size {d} is not known yet"),
+        None => bail!(Trace, "{op}: expected a known size, got {d}"),
     }
 }

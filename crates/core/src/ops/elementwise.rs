@@ -8,7 +8,7 @@ use crate::expr::{Expr, IntoExpr};
 use crate::op::{Binary, Compare, Op, Takes, Unary};
 use crate::tensor::{Repr, Tensor};
 
-/// The same tensor with another element type; a number stays a number.
+/// Casts a tensor; a plain number stays a number.
 pub(crate) fn to_dtype(x: &Tensor, dtype: DType) -> Result<Tensor> {
     match x.repr() {
         Repr::Scalar { value, .. } => Ok(Tensor::scalar(*value, dtype)),
@@ -17,7 +17,7 @@ pub(crate) fn to_dtype(x: &Tensor, dtype: DType) -> Result<Tensor> {
     }
 }
 
-/// The dtype that two operands meet in; plain numbers follow their neighbour.
+/// The promoted dtype of two operands; plain numbers adopt their neighbour's dtype.
 pub fn result_dtype(x: &Tensor, y: &Tensor) -> DType {
     match (x.is_weak(), y.is_weak()) {
         (true, false) => number_beside(x, y.dtype()),
@@ -30,7 +30,7 @@ fn number_beside(x: &Tensor, dtype: DType) -> DType {
     x.as_number().map_or(dtype, |v| v.dtype_beside(dtype))
 }
 
-/// Functions of floats take integers as floats.
+/// Functions of floats convert integers to floats.
 fn accepted(takes: Takes, dtype: DType) -> DType {
     let wants_float = matches!(takes, Takes::Inexact | Takes::Float);
     if wants_float && !dtype.is_inexact() {
@@ -40,7 +40,7 @@ fn accepted(takes: Takes, dtype: DType) -> DType {
     }
 }
 
-/// Both operands in one dtype.
+/// Promotes both operands to one dtype.
 pub(crate) fn promoted(x: Tensor, y: Tensor, takes: Takes) -> Result<(Tensor, Tensor)> {
     if x.dtype() == y.dtype() && !x.is_weak() && !y.is_weak() {
         let dtype = accepted(takes, x.dtype());
@@ -52,7 +52,7 @@ pub(crate) fn promoted(x: Tensor, y: Tensor, takes: Takes) -> Result<(Tensor, Te
     Ok((to_dtype(&x, dtype)?, to_dtype(&y, dtype)?))
 }
 
-/// All operands in the dtype that they meet in; plain numbers follow their neighbours.
+/// Promotes all operands to one dtype; plain numbers adopt their neighbours' dtype.
 pub(crate) fn promote_all(xs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let mut strong = xs.iter().filter(|x| !x.is_weak()).map(|x| x.dtype());
     let met = match strong.next() {
@@ -67,7 +67,7 @@ pub(crate) fn promote_all(xs: &[&Tensor]) -> Result<Vec<Tensor>> {
     xs.iter().map(|x| to_dtype(x, dtype)).collect()
 }
 
-/// The element types for which the op alone gives the values that the function promises.
+/// The dtypes for which the primitive op alone has the values that the function promises.
 pub fn unary_alone(op: Unary) -> Takes {
     match op {
         Unary::Expm1 | Unary::Log1p | Unary::Tanh => Takes::Float, // see `complex_edges`
@@ -75,7 +75,7 @@ pub fn unary_alone(op: Unary) -> Takes {
     }
 }
 
-/// The same of two operands.
+/// The same for binary ops.
 pub fn binary_alone(op: Binary) -> Takes {
     match op {
         Binary::FloorDivide => Takes::Integer, // see `floor_quotient`
@@ -83,7 +83,7 @@ pub fn binary_alone(op: Binary) -> Takes {
     }
 }
 
-/// Any unary op.
+/// Applies any unary op.
 pub fn unary(op: Unary, x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
         let x = to_dtype(&x, accepted(op.takes(), x.dtype()))?;
@@ -95,13 +95,13 @@ pub fn unary(op: Unary, x: impl IntoExpr) -> Expr {
     })
 }
 
-/// The values that the Array API asks for where complex numbers are infinite, NaN or poles, and where libraries differ.
+/// The values that the Array API requires for complex infinities, NaN and poles, where libraries differ.
 fn complex_edges(op: Unary, x: &Tensor, out: Tensor) -> Result<Tensor> {
     match op {
-        // Only near zero do these differ from what they abbreviate.
+        // These differ from their definitions only near zero.
         Unary::Expm1 => where_(isfinite(&out), &out, exp(x) - 1.0).done(),
         Unary::Log1p => where_(isfinite(&out), &out, log(x + 1.0)).done(),
-        // The limit is ±1 on both sides of the real axis; C has a zero whose sign turns with the angle.
+        // The limit is ±1 on both sides of the real axis; C has a zero whose sign depends on the angle.
         Unary::Tanh => {
             let (a, b) = (real(x).done()?, imag(x).done()?);
             let limit = super::complex(sign(&a), &b * 0.0);
@@ -111,7 +111,7 @@ fn complex_edges(op: Unary, x: &Tensor, out: Tensor) -> Result<Tensor> {
     }
 }
 
-/// Any binary op.
+/// Applies any binary op.
 pub fn binary(op: Binary, x: impl IntoExpr, y: impl IntoExpr) -> Expr {
     with2(x, y, |x, y| {
         let (x, y) = promoted(x, y, op.takes())?;
@@ -122,14 +122,14 @@ pub fn binary(op: Binary, x: impl IntoExpr, y: impl IntoExpr) -> Expr {
     })
 }
 
-/// Floor division of floats: Python's, and `floor(x / y)` where an operand is infinite, as the Array API says.
+/// Floor division of floats: as Python's, and `floor(x / y)` where an operand is infinite, as the Array API requires.
 fn floor_quotient(x: &Tensor, y: &Tensor) -> Expr {
     let quotient = call(Op::Binary(Binary::FloorDivide), &[x, y]);
     let finite = logical_and(isfinite(x), isfinite(y));
     where_(finite, quotient, floor(div(x, y)))
 }
 
-/// Any comparison.
+/// Applies any comparison.
 pub fn compare(op: Compare, x: impl IntoExpr, y: impl IntoExpr) -> Expr {
     with2(x, y, |x, y| {
         let (x, y) = promoted(x, y, Takes::Any)?;
@@ -159,17 +159,17 @@ crate::for_each_unary!(unary_functions);
 crate::for_each_binary!(binary_functions);
 crate::for_each_compare!(compare_functions);
 
-/// Another element type.
+/// Casts to another dtype.
 pub fn cast(x: impl IntoExpr, dtype: DType) -> Expr {
     x.into_expr().then(|x| to_dtype(&x, dtype))
 }
 
-/// The same bits read as another element type of the same size.
+/// Reinterprets the bits as another dtype of the same size.
 pub fn bitcast(x: impl IntoExpr, dtype: DType) -> Expr {
     call1(Op::Bitcast(dtype), x)
 }
 
-/// A constant to every derivative.
+/// Stops gradients: a constant to every derivative.
 pub fn stop_gradient(x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| match x.repr() {
         Repr::Scalar { .. } => Ok(x),
@@ -189,7 +189,7 @@ pub fn where_(cond: impl IntoExpr, x: impl IntoExpr, y: impl IntoExpr) -> Expr {
     })
 }
 
-/// `x` held between `low` and `high`; NaN stays NaN.
+/// Clips `x` to `low` and `high`; NaN stays NaN.
 pub fn clamp(x: impl IntoExpr, low: impl IntoExpr, high: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
         with2(low, high, |low, high| {
@@ -217,8 +217,8 @@ pub fn angle(x: impl IntoExpr) -> Expr {
             atan2(imag(&x), real(&x))
         } else {
             let dtype = accepted(Takes::Float, x.dtype());
-            let turned = crate::expr::constant(std::f64::consts::PI, dtype);
-            where_(less(&x, 0), turned, 0.0)
+            let half_turn = crate::expr::constant(std::f64::consts::PI, dtype);
+            where_(less(&x, 0), half_turn, 0.0)
         }
     })
 }

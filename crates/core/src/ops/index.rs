@@ -1,7 +1,7 @@
-//! Reading and writing at indices.
+//! Indexing, gather, scatter, `take`, `put`, `nonzero` and `unique`.
 //!
-//! Indices count from the end when negative. An index out of range is an error: at once where values are at hand, else
-//! when the program runs that is being recorded.
+//! Negative indices count from the end. An index out of range is an error: immediately for concrete indices, when the
+//! program runs for traced ones.
 
 use super::{create::iota_like, elementwise::to_dtype, require::require, with2};
 use crate::dim::Dim;
@@ -18,13 +18,13 @@ use crate::{bail, ensure};
 /// One part of an index expression.
 #[derive(Clone, Debug)]
 pub enum At {
-    /// One place; the axis vanishes.
+    /// An index; the axis is removed.
     Place(i64),
-    /// A range by steps, like `x[start:stop:step]`; negative ones count from the end.
+    /// A slice `x[start:stop:step]`; negative bounds count from the end.
     Range(Option<i64>, Option<i64>, i64),
     /// A new axis of size 1.
     New,
-    /// As many whole axes as are left.
+    /// All remaining axes (an ellipsis).
     Rest,
 }
 
@@ -75,10 +75,14 @@ pub fn index(x: impl IntoExpr, at: &[At]) -> Expr {
         ensure!(
             used <= x.rank(),
             Index,
-            "index: {used} indices for {}",
+            "index: got {used} indices for {}",
             x.spec()
         );
-        ensure!(rests <= 1, Index, "index: `...` stands {rests} times");
+        ensure!(
+            rests <= 1,
+            Index,
+            "index: expected at most one `...`, got {rests}"
+        );
         let mut parts: Vec<At> = Vec::new();
         let fill = || std::iter::repeat_n(At::Range(None, None, 1), x.rank() - used);
         for a in at {
@@ -143,7 +147,7 @@ fn one_place(x: &Tensor, axis: usize, place: i64) -> Result<i64> {
         ensure!(
             place >= 0,
             Index,
-            "index: {place} counts from the end of {dim}, which is not known yet"
+            "index: {place} counts from the end of symbolic size {dim}"
         );
         return Ok(place);
     };
@@ -156,7 +160,7 @@ fn one_place(x: &Tensor, axis: usize, place: i64) -> Result<i64> {
     Ok(if place < 0 { place + size } else { place })
 }
 
-/// Start, limit and step of a rising slice; a falling one is the same slice, reversed afterwards.
+/// Start, limit and step of a slice with positive step; a negative step slices the same elements and reverses them.
 fn range_of(
     x: &Tensor,
     axis: usize,
@@ -169,7 +173,7 @@ fn range_of(
     let Some(size) = dim.value() else {
         bail!(
             Trace,
-            "index: axis {axis} of {} is not known yet; slice it with slice_axis",
+            "index: axis {axis} of {} is symbolic; slice it with slice_axis",
             x.spec()
         );
     };
@@ -189,12 +193,12 @@ fn range_of(
     Ok((first.into(), (from + 1).into(), step))
 }
 
-/// Indices of an axis of this size, an error where one is out of range; negative ones moved to the front.
+/// Checks that indices are in range of an axis of this size, and moves negative ones to the front.
 pub fn in_range(op: &'static str, indices: &Tensor, axis: usize, size: Dim) -> Result<Tensor> {
     ensure!(
         indices.dtype().is_int(),
         DType,
-        "{op}: indices are integers, not {}",
+        "{op}: expected integer indices, got {}",
         indices.spec()
     );
     let size = match size.value() {
@@ -208,18 +212,18 @@ pub fn in_range(op: &'static str, indices: &Tensor, axis: usize, size: Dim) -> R
             if has_values(indices) {
                 return moved_to_front(indices, rule, size);
             }
-            // Of the operand as it was given: an input of the program is checked before it runs.
+            // The check is on the operand as given: inputs of the program are checked before it runs.
             require(indices, rule)?;
             size.into_expr()
         }
-        // A named size is counted when the program runs.
+        // A symbolic size is computed when the program runs.
         None => super::sum(super::ones(Shape::from_dims([size]), DType::INDEX), 0),
     };
     let indices = super::materialize(&to_dtype(indices, DType::INDEX)?)?;
     super::where_(super::less(&indices, 0), &indices + size, &indices).done()
 }
 
-/// The same where values are at hand: they are read once.
+/// The same for concrete indices, whose values are read once.
 fn moved_to_front(indices: &Tensor, rule: Precondition, size: i64) -> Result<Tensor> {
     let indices = super::materialize(&to_dtype(indices, DType::INDEX)?)?;
     let host = indices.to_host()?;
@@ -230,8 +234,8 @@ fn moved_to_front(indices: &Tensor, rule: Precondition, size: i64) -> Result<Ten
     super::where_(super::less(&indices, 0), &indices + size, &indices).done()
 }
 
-/// Indices of an op that moves negative ones to the front itself. An input of the outermost program stays as it is: the program
-/// does not run if it is out of range.
+/// Checks the indices of an op that handles negative ones itself. An input of the outermost program stays as it is:
+/// the program does not run if it is out of range.
 pub(crate) fn checked(
     op: &'static str,
     indices: &Tensor,
@@ -255,8 +259,8 @@ pub(crate) fn checked(
     Ok(indices.clone())
 }
 
-/// The same for ops that have no meaning of their own for other indices: these stay inside also in a program that is going to
-/// fail.
+/// The same for ops that are undefined for out-of-range indices: indices are clipped even in a program whose check
+/// will fail.
 pub(crate) fn held_in_range(
     op: &'static str,
     indices: &Tensor,
@@ -279,7 +283,7 @@ pub(crate) fn has_values(x: &Tensor) -> bool {
     }
 }
 
-/// Whole slices along an axis at these indices, whose axes stand in its place.
+/// Slices along an axis at these indices; the axes of the indices replace the axis.
 pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     with2(x, indices, |x, indices| {
         let axis = x.shape().axis(axis, "take")?;
@@ -288,7 +292,7 @@ pub fn take(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     })
 }
 
-/// The same of indices that are in range by the way they were made, which nothing checks: others are clipped.
+/// `take` with indices that are in range by construction. They are not checked; others are clipped.
 pub fn take_known(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     with2(x, indices, |x, indices| {
         let axis = x.shape().axis(axis, "take")?;
@@ -296,7 +300,7 @@ pub fn take_known(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     })
 }
 
-/// `take_along_axis` of such indices.
+/// `take_along_axis` with indices that are in range by construction.
 pub fn take_along_known(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     with2(x, indices, |x, indices| {
         let axis = x.shape().axis(axis, "take_along_axis")?;
@@ -304,7 +308,7 @@ pub fn take_along_known(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> 
     })
 }
 
-/// One element of an axis, or none of an empty one.
+/// Slice size along an axis: 1, or 0 if the axis is empty.
 pub(crate) fn one_or_none(x: &Tensor, axis: usize) -> Dim {
     Dim::number(i64::from(x.shape().dims()[axis] != 0usize))
 }
@@ -327,7 +331,7 @@ pub(crate) fn take_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Resul
     apply_one(&p.into(), &[x, &vectors])
 }
 
-/// One element per index along an axis, the other axes going side by side.
+/// One element per index along an axis; the other axes are batched.
 pub fn take_along_axis(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     with2(x, indices, |x, indices| {
         let axis = x.shape().axis(axis, "take_along_axis")?;
@@ -336,7 +340,7 @@ pub fn take_along_axis(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> E
     })
 }
 
-/// The same of indices that are in range.
+/// The same for indices that are in range.
 pub(crate) fn take_along_unchecked(x: &Tensor, indices: &Tensor, axis: usize) -> Result<Tensor> {
     let others: Axes = (0..x.rank()).filter(|&a| a != axis).collect();
     let vectors = super::expand_dims(indices, -1).done()?;
@@ -352,7 +356,7 @@ pub(crate) fn take_along_unchecked(x: &Tensor, indices: &Tensor, axis: usize) ->
     apply_one(&p.into(), &[x, &vectors])
 }
 
-/// `x` with slices along an axis written, added, … at these indices.
+/// Writes (sets, adds, …) slices along an axis of `x` at these indices.
 pub fn put(
     kind: ScatterKind,
     x: impl IntoExpr,
@@ -392,14 +396,14 @@ pub fn put(
     })
 }
 
-/// General reading: see `Gather`.
+/// General gather: see `Gather`.
 pub fn gather(x: impl IntoExpr, indices: impl IntoExpr, p: Gather) -> Expr {
     with2(x, indices, |x, indices| {
         apply_one(&p.into(), &[&x, &indices])
     })
 }
 
-/// General writing: see `Scatter`.
+/// General scatter: see `Scatter`.
 pub fn scatter(
     x: impl IntoExpr,
     indices: impl IntoExpr,
@@ -413,7 +417,7 @@ pub fn scatter(
     })
 }
 
-/// The index vectors of the elements that are not zero, one row each. Needs values: not inside traced functions.
+/// Index vectors of the nonzero elements, one per row. Needs concrete values: not inside traced functions.
 pub fn nonzero(x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
         let count = read_count(&super::count_nonzero(&x, ..).done()?, "nonzero")?;
@@ -421,7 +425,7 @@ pub fn nonzero(x: impl IntoExpr) -> Expr {
     })
 }
 
-/// The index vectors of the first `size` elements that are not zero; rows beyond them hold the sizes of `x`.
+/// Index vectors of the first `size` nonzero elements; the remaining rows hold the shape of `x`.
 pub fn nonzero_sized(x: impl IntoExpr, size: impl Into<Dim>) -> Expr {
     let size = size.into();
     x.into_expr().then(|x| apply_one(&Op::NonZero(size), &[&x]))
@@ -430,26 +434,26 @@ pub fn nonzero_sized(x: impl IntoExpr, size: impl Into<Dim>) -> Expr {
 fn read_count(count: &Tensor, op: &str) -> Result<Dim> {
     let value = count.item().map_err(|e| {
         e.note(format!(
-            "{op}: the size of the result depends on values; give it, or stay outside of jit"
+            "{op}: the size of the result depends on values; pass it, or call outside of jit"
         ))
     })?;
     Ok(Dim::number(value.as_i128() as i64))
 }
 
-/// The elements (or slices) where a mask over the leading axes is true. Needs values.
+/// Elements (or slices) where a mask over the leading axes is true. Needs concrete values.
 pub fn masked(x: impl IntoExpr, mask: impl IntoExpr) -> Expr {
     with2(x, mask, |x, mask| {
         ensure!(
             mask.dtype() == DType::Bool,
             DType,
-            "masked: the mask is bool, not {}",
+            "masked: expected a bool mask, got {}",
             mask.spec()
         );
         let lead = mask.rank();
         ensure!(
             lead <= x.rank() && x.shape().dims()[..lead] == *mask.shape().dims(),
             Shape,
-            "masked: mask {} does not fit {}",
+            "masked: mask {} does not match {}",
             mask.spec(),
             x.spec()
         );
@@ -462,38 +466,38 @@ pub fn masked(x: impl IntoExpr, mask: impl IntoExpr) -> Expr {
     })
 }
 
-/// The distinct elements in rising order, where each first stood, which one each element is, and how often each stands.
+/// The result of `unique`: the distinct elements in ascending order, with indices, inverse and counts.
 pub struct Unique {
     /// The distinct elements.
     pub values: Tensor,
-    /// Where each stands first in the flattened operand.
+    /// Index of the first occurrence of each in the flattened operand.
     pub indices: Tensor,
-    /// For each element of the operand, which distinct one it is.
+    /// For each element of the operand, the index of its distinct value.
     pub inverse: Tensor,
-    /// How often each stands.
+    /// Number of occurrences of each.
     pub counts: Tensor,
 }
 
-/// Elements such that equal ones stand together, and where they stood.
+/// Sorts elements so that equal ones are adjacent; also returns their positions.
 fn in_order(x: &Tensor, places: &Tensor) -> Result<(Tensor, Tensor)> {
     if x.dtype().is_complex() {
-        // By the real part, then by the imaginary one. Adding zero makes the two zeros one.
+        // Sorts by real part, then by imaginary part. Adding zero merges -0 and 0.
         let real = (super::real(x) + 0.0).done()?;
         let imag = (super::imag(x) + 0.0).done()?;
         let sorted = super::sort_many(&[&real, &imag, places], 2, 0, false)?;
         let [_, _, order] = &sorted[..] else {
-            bail!(Internal, "unique: three results were expected");
+            bail!(Internal, "unique: expected three results");
         };
         return Ok((take_unchecked(x, order, 0)?, order.clone()));
     }
     let sorted = super::sort_many(&[x, places], 1, 0, false)?;
     match &sorted[..] {
         [values, order] => Ok((values.clone(), order.clone())),
-        _ => bail!(Internal, "unique: two results were expected"),
+        _ => bail!(Internal, "unique: expected two results"),
     }
 }
 
-/// Distinct elements; NaNs are all distinct. Needs values.
+/// Distinct elements; all NaNs are distinct. Needs concrete values.
 pub fn unique(x: impl IntoExpr) -> Result<Unique> {
     let x = x.into_expr().done()?;
     let flat = super::flatten(&x, 0).done()?;
@@ -550,14 +554,14 @@ pub fn unique(x: impl IntoExpr) -> Result<Unique> {
     })
 }
 
-/// 1 at the index along a new last axis, 0 elsewhere; an index out of range gives zeros.
+/// One-hot encoding along a new last axis; an index out of range gives zeros.
 pub fn one_hot(indices: impl IntoExpr, depth: impl Into<Dim>, dtype: DType) -> Expr {
     let depth = depth.into();
     indices.into_expr().then(|i| {
         ensure!(
             i.dtype().is_int(),
             DType,
-            "one_hot: indices are integers, not {}",
+            "one_hot: expected integer indices, got {}",
             i.spec()
         );
         apply_one(&Composite::OneHot { depth, dtype }.into(), &[&i])

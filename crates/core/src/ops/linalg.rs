@@ -1,4 +1,4 @@
-//! Linear algebra and Fourier transforms on the last axes.
+//! Linear algebra and Fourier transforms.
 
 use super::{call1, elementwise::promoted, linear::matmul, require::require, with2};
 use crate::dim::Dim;
@@ -14,7 +14,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
-/// Refuses a matrix with an element that is not finite: what a factorisation makes of it differs from library to library.
+/// Adds a check that all elements are finite: factorisations of other matrices differ between libraries.
 fn finite(op: &'static str, x: &Tensor) -> Result<()> {
     if !x.dtype().is_inexact() {
         return Ok(());
@@ -41,7 +41,7 @@ fn of_finite(op: impl Into<Op>, x: impl IntoExpr) -> Expr {
     })
 }
 
-/// The triangular factor of a positive definite matrix.
+/// Cholesky factor of a positive definite matrix.
 pub fn cholesky(x: impl IntoExpr, upper: bool) -> Expr {
     of_finite(Cholesky { upper }, x)
 }
@@ -51,7 +51,7 @@ fn two(op: Op, x: &Tensor) -> Result<(Tensor, Tensor)> {
     let outs = apply(&op, &[x])?.into_vec();
     match <[Tensor; 2]>::try_from(outs) {
         Ok([a, b]) => Ok((a, b)),
-        Err(_) => bail!(Internal, "{}: two results were expected", op.name()),
+        Err(_) => bail!(Internal, "{}: expected two results", op.name()),
     }
 }
 
@@ -64,16 +64,16 @@ fn triple(op: Op, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let outs = apply(&op, &[x])?.into_vec();
     match <[Tensor; 3]>::try_from(outs) {
         Ok([a, b, c]) => Ok((a, b, c)),
-        Err(_) => bail!(Internal, "{}: three results were expected", op.name()),
+        Err(_) => bail!(Internal, "{}: expected three results", op.name()),
     }
 }
 
-/// Orthogonal times upper triangular.
+/// QR decomposition.
 pub fn qr(x: &Tensor, complete: bool) -> Result<(Tensor, Tensor)> {
     two(Qr { complete }.into(), x)
 }
 
-/// `u`, falling singular values, `vh`.
+/// Singular value decomposition: `u`, descending singular values, `vh`.
 pub fn svd(x: &Tensor, complete: bool) -> Result<(Tensor, Tensor, Tensor)> {
     three(
         Svd {
@@ -85,7 +85,7 @@ pub fn svd(x: &Tensor, complete: bool) -> Result<(Tensor, Tensor, Tensor)> {
     )
 }
 
-/// Falling singular values.
+/// Singular values in descending order.
 pub fn svdvals(x: impl IntoExpr) -> Expr {
     of_finite(
         Svd {
@@ -96,12 +96,12 @@ pub fn svdvals(x: impl IntoExpr) -> Expr {
     )
 }
 
-/// Rising eigenvalues and eigenvectors of a Hermitian matrix.
+/// Ascending eigenvalues, and eigenvectors, of a Hermitian matrix.
 pub fn eigh(x: &Tensor) -> Result<(Tensor, Tensor)> {
     two(Eigh { vectors: true }.into(), x)
 }
 
-/// Rising eigenvalues of a Hermitian matrix.
+/// Ascending eigenvalues of a Hermitian matrix.
 pub fn eigvalsh(x: impl IntoExpr) -> Expr {
     of_finite(Eigh { vectors: false }, x)
 }
@@ -116,7 +116,7 @@ pub fn eigvals(x: impl IntoExpr) -> Expr {
     of_finite(Eig { vectors: false }, x)
 }
 
-/// Packed factors, pivots and the permutation of the rows.
+/// LU decomposition: packed factors, pivots and the row permutation.
 pub fn lu(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     three(Op::Lu, x)
 }
@@ -134,7 +134,7 @@ fn match_batch(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     ensure!(
         a.rank() >= 2 && b.rank() >= 2,
         Shape,
-        "{op}: takes matrices, not {} and {}",
+        "{op}: expected matrices, got {} and {}",
         a.spec(),
         b.spec()
     );
@@ -153,7 +153,7 @@ fn match_batch(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     ))
 }
 
-/// `x` with `a x = b`; a vector `b` is one column.
+/// Solves `a x = b`; a vector `b` is one column.
 pub fn solve(a: impl IntoExpr, b: impl IntoExpr) -> Expr {
     with2(a, b, |a, b| {
         let (a, b) = promoted(a, b, Takes::Inexact)?;
@@ -191,12 +191,12 @@ pub(crate) fn solve_body(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     triangular_solve(&packed, triangular_solve(&packed, rows, lower), upper).done()
 }
 
-/// The inverse.
+/// The matrix inverse.
 pub fn inv(x: impl IntoExpr) -> Expr {
     of_finite(Composite::Inv {}, x)
 }
 
-/// A batch of unit matrices like a square matrix.
+/// Identity matrices, batched like a square matrix.
 pub(crate) fn eye_like(x: &Tensor) -> Expr {
     let mask = super::logical_and(
         super::shape::triangle(x, 0),
@@ -216,7 +216,7 @@ pub fn diagonal(x: impl IntoExpr, k: i64) -> Expr {
         ensure!(
             x.rank() >= 2,
             Shape,
-            "diagonal: takes matrices, not {}",
+            "diagonal: expected matrices, got {}",
             x.spec()
         );
         let (m, n) = (
@@ -241,7 +241,7 @@ pub fn diagonal(x: impl IntoExpr, k: i64) -> Expr {
     })
 }
 
-/// The sum of the diagonal.
+/// The trace: the sum of the diagonal.
 pub fn trace(x: impl IntoExpr, k: i64) -> Expr {
     super::sum(diagonal(x, k), -1)
 }
@@ -256,7 +256,7 @@ pub fn slogdet(x: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((sign, log))
 }
 
-/// 1 for an even number of row exchanges, -1 for an odd one.
+/// The sign of a row permutation, from its pivots.
 pub(crate) fn exchange_sign(pivots: &Tensor, dtype: DType) -> Result<Tensor> {
     let last = pivots.rank() - 1;
     let places = super::create::iota_like(pivots, pivots.shape(), last, pivots.dtype());
@@ -264,13 +264,13 @@ pub(crate) fn exchange_sign(pivots: &Tensor, dtype: DType) -> Result<Tensor> {
     super::cast(1 - (super::sum(moved, -1) % 2) * 2, dtype).done()
 }
 
-/// A square matrix to a whole power.
+/// A square matrix to an integer power.
 pub fn matrix_power(x: impl IntoExpr, power: i64) -> Expr {
     x.into_expr().then(|x| {
         ensure!(
             x.rank() >= 2,
             Shape,
-            "matrix_power: takes matrices, not {}",
+            "matrix_power: expected matrices, got {}",
             x.spec()
         );
         let mut base = if power < 0 {
@@ -299,13 +299,13 @@ pub fn matrix_power(x: impl IntoExpr, power: i64) -> Expr {
     })
 }
 
-/// The pseudo-inverse; singular values below `rtol` times the largest count as zero.
+/// Moore-Penrose pseudo-inverse; singular values below `rtol` times the largest count as zero.
 pub fn pinv(x: &Tensor, rtol: Option<f64>) -> Expr {
     let build = || {
         ensure!(
             x.rank() >= 2,
             Shape,
-            "pinv: takes matrices, not {}",
+            "pinv: expected matrices, got {}",
             x.spec()
         );
         let (m, n) = (
@@ -331,7 +331,7 @@ pub fn pinv(x: &Tensor, rtol: Option<f64>) -> Expr {
     build().into()
 }
 
-/// The 2-norm over axes, without overflow; its derivative at zero is zero.
+/// The 2-norm over axes, without overflow; its gradient at zero is zero.
 pub fn norm(x: impl IntoExpr, axes: impl super::IntoAxes) -> Expr {
     x.into_expr().then(|x| {
         let axes = axes.resolve(x.shape(), "norm")?;
@@ -348,7 +348,7 @@ pub fn norm(x: impl IntoExpr, axes: impl super::IntoAxes) -> Expr {
             super::logical_and(super::greater(&largest, 0.0), super::isfinite(&largest)).done()?;
         let scale = super::where_(&fine, &largest, 1.0).done()?;
         let sum = super::sum(super::square(&size / &scale), list.clone());
-        // A root of zero has no slope; the safe operand keeps NaN out of the derivative.
+        // The square root has no derivative at zero; a safe operand keeps NaN out of the gradient.
         let scale = super::reshape(&scale, x.shape().without(&axes)).done()?;
         sum.then(|sum| {
             let zero = super::equal(&sum, 0.0).done()?;
@@ -362,7 +362,7 @@ pub fn norm(x: impl IntoExpr, axes: impl super::IntoAxes) -> Expr {
 fn fft_op(kind: FftKind, x: impl IntoExpr, axes: &[i64], length: Option<Dim>) -> Expr {
     x.into_expr().then(|x| {
         let axes = x.shape().axes(axes, "fft")?;
-        ensure!(!axes.is_empty(), Index, "fft: takes at least one axis");
+        ensure!(!axes.is_empty(), Index, "fft: expected at least one axis");
         let last = x.shape().dims()[axes[axes.len() - 1]];
         let length = length.unwrap_or(match kind {
             FftKind::RealInverse => (last - Dim::number(1)) * Dim::number(2),
@@ -384,17 +384,17 @@ pub fn fft(x: impl IntoExpr, axes: &[i64]) -> Expr {
     fft_op(FftKind::Forward, x, axes, None)
 }
 
-/// Its inverse, scaled by 1/n.
+/// The inverse Fourier transform, scaled by 1/n.
 pub fn ifft(x: impl IntoExpr, axes: &[i64]) -> Expr {
     fft_op(FftKind::Inverse, x, axes, None)
 }
 
-/// The non-negative half of the spectrum of real numbers; the last axis is halved.
+/// The non-negative half of the spectrum of real input; the last axis is halved.
 pub fn rfft(x: impl IntoExpr, axes: &[i64]) -> Expr {
     fft_op(FftKind::Real, x, axes, None)
 }
 
-/// The half spectrum back to `length` real numbers, scaled by 1/n.
+/// The half spectrum to `length` real numbers, scaled by 1/n.
 pub fn irfft(x: impl IntoExpr, axes: &[i64], length: Option<usize>) -> Expr {
     fft_op(FftKind::RealInverse, x, axes, length.map(Dim::from))
 }

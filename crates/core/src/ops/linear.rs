@@ -1,4 +1,4 @@
-//! Products and convolutions.
+//! `dot_general`, matmul, einsum and convolutions.
 
 use super::{call, elementwise::promoted, with2};
 use crate::dim::Dim;
@@ -10,7 +10,7 @@ use crate::op::{Composite, Conv, Dot, Pads, Takes, Window, WindowKind};
 use crate::shape::{Axes, Shape};
 use crate::tensor::Tensor;
 
-/// The general product: see `Dot`.
+/// General dot product: see `Dot`.
 pub fn dot_general(x: impl IntoExpr, y: impl IntoExpr, p: Dot) -> Expr {
     with2(x, y, |x, y| {
         let (x, y) = promoted(x, y, Takes::Any)?;
@@ -18,13 +18,13 @@ pub fn dot_general(x: impl IntoExpr, y: impl IntoExpr, p: Dot) -> Expr {
     })
 }
 
-/// The matrix product by the Array API's rules: vectors are rows or columns, leading axes broadcast.
+/// Matrix multiplication by the Array API's rules: vectors are rows or columns, leading axes broadcast.
 pub fn matmul(x: impl IntoExpr, y: impl IntoExpr) -> Expr {
     with2(x, y, |x, y| {
         ensure!(
             x.rank() > 0 && y.rank() > 0,
             Shape,
-            "matmul: takes vectors and matrices, not {} and {}",
+            "matmul: expected vectors or matrices, got {} and {}",
             x.spec(),
             y.spec()
         );
@@ -43,7 +43,7 @@ pub fn matmul(x: impl IntoExpr, y: impl IntoExpr) -> Expr {
             );
             let other = y.shape().dims()[y.rank() - 1];
             return Err(if other == inner.0 {
-                e.note("did you mean the transpose of the second?")
+                e.note("did you mean the transpose of the second operand?")
             } else {
                 e
             });
@@ -95,12 +95,12 @@ pub fn tensordot(x: impl IntoExpr, y: impl IntoExpr, x_axes: &[i64], y_axes: &[i
     })
 }
 
-/// Every product of an element of `x` with one of `y`.
+/// The outer product of two vectors.
 pub fn outer(x: impl IntoExpr, y: impl IntoExpr) -> Expr {
     tensordot(x, y, &[], &[])
 }
 
-/// The sum of conj(x) y along an axis; the others broadcast.
+/// The sum of conj(x) y along an axis; the other axes broadcast.
 pub fn vecdot(x: impl IntoExpr, y: impl IntoExpr, axis: i64) -> Expr {
     with2(x, y, |x, y| {
         ensure!(
@@ -116,7 +116,7 @@ pub fn vecdot(x: impl IntoExpr, y: impl IntoExpr, axis: i64) -> Expr {
         ensure!(
             m == n,
             Shape,
-            "vecdot: {m} and {n} elements along axis {axis} of {} and {}",
+            "vecdot: expected equally many elements along axis {axis}, got {m} and {n} of {} and {}",
             x.spec(),
             y.spec()
         );
@@ -124,7 +124,7 @@ pub fn vecdot(x: impl IntoExpr, y: impl IntoExpr, axis: i64) -> Expr {
     })
 }
 
-/// Sums of products by index letters: `einsum("bij,bjk->bik", &[&x, &y])`.
+/// Einstein summation: `einsum("bij,bjk->bik", &[&x, &y])`.
 pub fn einsum(equation: &str, xs: &[&Tensor]) -> Expr {
     let op = Composite::Einsum {
         equation: equation.into(),
@@ -134,7 +134,7 @@ pub fn einsum(equation: &str, xs: &[&Tensor]) -> Expr {
         .into()
 }
 
-/// The general convolution: see `Conv`.
+/// General convolution: see `Conv`.
 pub fn conv_general(x: impl IntoExpr, w: impl IntoExpr, p: Conv) -> Expr {
     with2(x, w, |x, w| {
         let (x, w) = promoted(x, w, Takes::Any)?;
@@ -142,18 +142,18 @@ pub fn conv_general(x: impl IntoExpr, w: impl IntoExpr, p: Conv) -> Expr {
     })
 }
 
-/// How the ends of spatial axes are padded.
+/// Padding of the spatial axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// Not at all.
+    /// No padding.
     Valid,
-    /// So that the result has ⌈size / stride⌉ places.
+    /// The output size is ⌈size / stride⌉.
     Same,
-    /// By these numbers before and after each spatial axis.
+    /// Explicit padding before and after each spatial axis.
     Each(Vec<(i64, i64)>),
 }
 
-/// Padding before and after one axis for ⌈size / stride⌉ places.
+/// Padding before and after one axis, for an output size of ⌈size / stride⌉.
 pub fn same_padding(size: Dim, window: Dim, stride: usize) -> Result<(Dim, Dim)> {
     let places = size.ceil_div(Dim::from(stride))?;
     let total = ((places - Dim::number(1)) * Dim::from(stride) + window - size).max(Dim::number(0));
@@ -161,16 +161,16 @@ pub fn same_padding(size: Dim, window: Dim, stride: usize) -> Result<(Dim, Dim)>
     Ok((low, total - low))
 }
 
-/// Convolutions in the usual layouts.
+/// Options of `conv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvOptions {
     /// One per spatial axis.
     pub strides: Vec<usize>,
-    /// At the ends of spatial axes.
+    /// Padding of the spatial axes.
     pub padding: Padding,
-    /// Gaps in the filter, one per spatial axis.
+    /// Dilation of the filter, one per spatial axis.
     pub dilation: Vec<usize>,
-    /// Channels in that many groups.
+    /// Number of channel groups.
     pub groups: usize,
     /// Whether channels are the last axis (filters `[spatial…, in, out]`) or the second (filters `[out, in, spatial…]`).
     pub channels_last: bool,
@@ -188,7 +188,7 @@ impl ConvOptions {
         }
     }
 
-    /// `[batch, feature, spatial…]` places for inputs and results, `[out, in, spatial…]` places for filters.
+    /// The positions of `[batch, feature, spatial…]` in inputs and results, and of `[out, in, spatial…]` in filters.
     pub fn layouts(&self, rank: usize) -> (Axes, Axes) {
         if !self.channels_last {
             return (Axes::all(rank), Axes::all(rank));
@@ -202,14 +202,14 @@ impl ConvOptions {
     }
 }
 
-/// A convolution of 1, 2, 3 or more spatial axes.
+/// Convolution over one or more spatial axes.
 pub fn conv(x: impl IntoExpr, w: impl IntoExpr, options: &ConvOptions) -> Expr {
     with2(x, w, |x, w| {
         let rank = x.rank();
         ensure!(
             rank >= 3 && w.rank() == rank,
             Shape,
-            "conv: input {} and filter {} need a batch, a feature and the same spatial axes",
+            "conv: expected a batch, a feature and the same spatial axes, got input {} and filter {}",
             x.spec(),
             w.spec()
         );
@@ -218,7 +218,7 @@ pub fn conv(x: impl IntoExpr, w: impl IntoExpr, options: &ConvOptions) -> Expr {
         ensure!(
             options.strides.len() == spatial && options.dilation.len() == spatial,
             Shape,
-            "conv: {spatial} spatial axes, but {} strides and {} dilations",
+            "conv: got {spatial} spatial axes, but {} strides and {} dilations",
             options.strides.len(),
             options.dilation.len()
         );
@@ -229,7 +229,7 @@ pub fn conv(x: impl IntoExpr, w: impl IntoExpr, options: &ConvOptions) -> Expr {
                 .chain(&options.dilation)
                 .all(|&n| n > 0),
             Value,
-            "conv: strides {:?} and dilations {:?} must be positive",
+            "conv: expected positive strides and dilations, got {:?} and {:?}",
             options.strides,
             options.dilation
         );
@@ -260,12 +260,12 @@ pub fn conv(x: impl IntoExpr, w: impl IntoExpr, options: &ConvOptions) -> Expr {
     })
 }
 
-/// Reduces a sliding window over every axis: see `Window`.
+/// Reduces sliding windows over all axes: see `Window`.
 pub fn reduce_window(x: impl IntoExpr, p: Window) -> Expr {
     super::call1(p, x)
 }
 
-/// A window over spatial axes of a tensor, as all its axes see it.
+/// A window over the spatial axes of a tensor, extended to all its axes.
 pub fn pool_window(
     rank: usize,
     kind: WindowKind,
@@ -278,7 +278,7 @@ pub fn pool_window(
     ensure!(
         size.len() == spatial && strides.len() == spatial && padding.len() == spatial,
         Shape,
-        "pool: {spatial} spatial axes, but sizes {size:?}, strides {strides:?}, paddings {padding:?}"
+        "pool: got {spatial} spatial axes, but sizes {size:?}, strides {strides:?}, paddings {padding:?}"
     );
     let first = if channels_last { 1 } else { 2 };
     let at = |list: &[usize]| -> Axes {

@@ -1,4 +1,4 @@
-//! `+ - * / % & | ^ << >>` and negation on tensors, expressions and numbers.
+//! The operators `+ - * / % & | ^ << >>` and negation on tensors, expressions and numbers.
 
 use super::elementwise::{binary, neg};
 use crate::expr::{Expr, IntoExpr};

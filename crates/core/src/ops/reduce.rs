@@ -1,4 +1,4 @@
-//! Reductions, running reductions, statistics and sorting.
+//! Reductions, cumulative reductions, statistics and sorting.
 
 use super::{IntoAxes, create::dim_number, elementwise::to_dtype};
 use crate::dim::Dim;
@@ -36,21 +36,21 @@ macro_rules! reductions {
     )* };
 }
 reductions! {
-    /// The sum over axes; of nothing, 0.
+    /// The sum over axes; 0 for empty axes.
     sum Sum;
-    /// The product over axes; of nothing, 1.
+    /// The product over axes; 1 for empty axes.
     prod Prod;
-    /// The largest over axes; NaN if one is.
+    /// The maximum over axes; NaN if any element is NaN.
     max Max;
-    /// The smallest over axes; NaN if one is.
+    /// The minimum over axes; NaN if any element is NaN.
     min Min;
-    /// Whether one is not zero.
+    /// Whether any element is nonzero.
     any Any;
-    /// Whether none is zero.
+    /// Whether all elements are nonzero.
     all All;
 }
 
-/// A reduction whose axes stay, with size 1: `keepdims(x, -1, sum)`.
+/// A reduction that keeps the reduced axes with size 1: `keepdims(x, -1, sum)`.
 pub fn keepdims<A: IntoAxes>(
     x: impl IntoExpr,
     axes: A,
@@ -83,7 +83,7 @@ fn as_float(x: Tensor) -> Result<Tensor> {
     }
 }
 
-/// The mean over axes; integers become floats; of nothing, NaN.
+/// The mean over axes; integers become floats; NaN for empty axes.
 pub fn mean(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
     x.into_expr().then(|x| {
         let x = as_float(x)?;
@@ -93,7 +93,7 @@ pub fn mean(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
 }
 
 pub(crate) fn mean_body(x: &Tensor, axes: &Axes) -> Expr {
-    // A named size is not known here: counting ones keeps it open.
+    // A symbolic size has no number here: summing ones computes the count when the program runs.
     match count(x.shape(), axes, "mean") {
         Ok(n) => sum(x, axes) / n,
         Err(_) => sum(x, axes) / sum(super::ones_like(x), axes),
@@ -149,7 +149,7 @@ pub fn logsumexp(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
     })
 }
 
-/// How many are not zero.
+/// The number of nonzero elements.
 pub fn count_nonzero(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
     sum(super::not_equal(x, 0), axes)
 }
@@ -167,17 +167,17 @@ fn arg_reduce(kind: Extreme, x: impl IntoExpr, axis: Option<i64>) -> Expr {
     })
 }
 
-/// Where the largest stands along an axis (or in all elements); the first of several.
+/// Index of the maximum along an axis (or of all elements); the first among ties.
 pub fn argmax(x: impl IntoExpr, axis: Option<i64>) -> Expr {
     arg_reduce(Extreme::Max, x, axis)
 }
 
-/// Where the smallest stands along an axis (or in all elements); the first of several.
+/// Index of the minimum along an axis (or of all elements); the first among ties.
 pub fn argmin(x: impl IntoExpr, axis: Option<i64>) -> Expr {
     arg_reduce(Extreme::Min, x, axis)
 }
 
-/// A running reduction along an axis.
+/// A cumulative reduction along an axis.
 pub fn cumulative(kind: CumulativeKind, x: impl IntoExpr, axis: i64, reverse: bool) -> Expr {
     x.into_expr().then(|x| {
         let axis = x.shape().axis(axis, "cumulative")?;
@@ -193,17 +193,17 @@ pub fn cumulative(kind: CumulativeKind, x: impl IntoExpr, axis: i64, reverse: bo
     })
 }
 
-/// The running sum.
+/// The cumulative sum.
 pub fn cumsum(x: impl IntoExpr, axis: i64) -> Expr {
     cumulative(CumulativeKind::Sum, x, axis, false)
 }
 
-/// The running product.
+/// The cumulative product.
 pub fn cumprod(x: impl IntoExpr, axis: i64) -> Expr {
     cumulative(CumulativeKind::Prod, x, axis, false)
 }
 
-/// Sorted along an axis; NaN last in either direction.
+/// Sorts along an axis; NaN last in either direction.
 pub fn sort(x: impl IntoExpr, axis: i64, descending: bool) -> Expr {
     x.into_expr().then(|x| {
         let axis = x.shape().axis(axis, "sort")?;
@@ -220,10 +220,10 @@ pub fn sort(x: impl IntoExpr, axis: i64, descending: bool) -> Expr {
     })
 }
 
-/// Several tensors sorted together by the first `keys` of them.
+/// Sorts several tensors together by the first `keys` of them.
 pub fn sort_many(xs: &[&Tensor], keys: u8, axis: i64, descending: bool) -> Result<Vec<Tensor>> {
     let Some(first) = xs.first() else {
-        bail!(Value, "sort: takes at least one tensor");
+        bail!(Value, "sort: expected at least one tensor");
     };
     let axis = first.shape().axis(axis, "sort")?;
     Ok(apply(
@@ -239,7 +239,7 @@ pub fn sort_many(xs: &[&Tensor], keys: u8, axis: i64, descending: bool) -> Resul
     .into_vec())
 }
 
-/// The places that sort the elements along an axis.
+/// The indices that sort the elements along an axis.
 pub fn argsort(x: impl IntoExpr, axis: i64, descending: bool) -> Expr {
     x.into_expr().then(|x| {
         let at = x.shape().axis(axis, "argsort")?;
@@ -251,16 +251,16 @@ pub fn argsort(x: impl IntoExpr, axis: i64, descending: bool) -> Expr {
     })
 }
 
-/// The k largest along the last axis, falling, and where they stood; NaN counts as the largest.
+/// The k largest elements along the last axis in descending order, and their indices; NaN counts as the largest.
 pub fn top_k(x: &Tensor, k: impl Into<Dim>) -> Result<(Tensor, Tensor)> {
     let mut outs = apply(&Op::TopK(k.into()), &[x])?.into_vec();
     match (outs.pop(), outs.pop()) {
         (Some(places), Some(values)) => Ok((values, places)),
-        _ => bail!(Internal, "top_k: two results were expected"),
+        _ => bail!(Internal, "top_k: expected two results"),
     }
 }
 
-/// Where each value would be put into a sorted tensor.
+/// The insertion index of each value into a sorted tensor.
 pub fn searchsorted(sorted: impl IntoExpr, values: impl IntoExpr, right: bool) -> Expr {
     super::with2(sorted, values, |sorted, values| {
         let (sorted, values) = super::elementwise::promoted(sorted, values, crate::op::Takes::Any)?;
@@ -273,7 +273,7 @@ pub fn searchsorted(sorted: impl IntoExpr, values: impl IntoExpr, right: bool) -
     })
 }
 
-/// The median over the last axis: the mean of the two middle ones.
+/// The median along an axis: the mean of the two middle elements for even sizes.
 pub fn median(x: impl IntoExpr, axis: i64) -> Expr {
     x.into_expr().then(|x| {
         let x = as_float(x)?;
@@ -286,7 +286,7 @@ pub fn median(x: impl IntoExpr, axis: i64) -> Expr {
     })
 }
 
-/// `n`-th differences along an axis.
+/// The `n`-th discrete difference along an axis.
 pub fn diff(x: impl IntoExpr, n: usize, axis: i64) -> Expr {
     x.into_expr().then(|mut x| {
         let at = x.shape().axis(axis, "diff")?;

@@ -1,4 +1,4 @@
-//! Preconditions of functions: checked at once where values are at hand, else by the program that is being recorded.
+//! Checks preconditions on values: immediately for concrete values, when the program runs for traced ones.
 
 use super::index::has_values;
 use crate::dtype::DType;
@@ -7,16 +7,16 @@ use crate::host::Host;
 use crate::op::Unary;
 use crate::precondition::Precondition;
 use crate::tensor::{Repr, Tensor};
-use crate::trace::{Kept, Trace};
+use crate::trace::{DeferredCheck, Trace};
 
-/// Reading fewer elements takes less time than calling a backend.
+/// Up to this many elements, reading them is faster than calling the backend.
 const MANY: usize = 4096;
 
-/// Refuses an operand whose elements break a precondition: now, or when the program runs. What a framework traces by itself,
-/// outside of our programs, is not checked.
+/// Returns an error if an element of the operand violates the precondition, now or when the program runs. Values that
+/// a framework traces by itself, outside of our programs, are not checked.
 pub fn require(x: &Tensor, precondition: Precondition) -> Result<()> {
     keep(x, precondition, false, |x| match x.as_number() {
-        // A number as it was given, not as a dtype would round it.
+        // Checks the number as given, not as rounded to a dtype.
         Some(value) => {
             let dtype = match precondition {
                 Precondition::Index { .. } => DType::INDEX,
@@ -24,7 +24,7 @@ pub fn require(x: &Tensor, precondition: Precondition) -> Result<()> {
             };
             precondition.check(&Host::scalar(value, dtype)?)
         }
-        // Of many elements the backend makes the summary, where they are.
+        // For many elements the backend computes the summary on its device.
         None if x.shape().count() > MANY => {
             let found = summary(x, precondition, false)?;
             precondition.check_summary(&found.to_host()?)
@@ -33,7 +33,7 @@ pub fn require(x: &Tensor, precondition: Precondition) -> Result<()> {
     })
 }
 
-/// The same where the operand is given by its summaries, along the last axis.
+/// The same for an operand given by its summaries, along the last axis.
 pub(crate) fn require_summary(x: &Tensor, precondition: Precondition) -> Result<()> {
     keep(x, precondition, true, |x| {
         precondition.check_summary(&x.to_host()?)
@@ -48,7 +48,7 @@ fn keep(
 ) -> Result<()> {
     let x = x.lowest();
     match x.repr() {
-        Repr::Traced { trace, id, .. } => trace.keep(Kept {
+        Repr::Traced { trace, id, .. } => trace.defer(DeferredCheck {
             value: *id,
             precondition,
             is_summary,
@@ -59,7 +59,7 @@ fn keep(
     Ok(())
 }
 
-/// The summary of an operand, or one of many summaries.
+/// The summary of an operand, or of several summaries.
 pub(crate) fn summary(x: &Tensor, precondition: Precondition, is_summary: bool) -> Result<Tensor> {
     let dtype = precondition.summary_dtype(x.dtype());
     if x.shape().dims().iter().any(|&d| d == 0usize) {
@@ -84,7 +84,7 @@ pub(crate) fn summary(x: &Tensor, precondition: Precondition, is_summary: bool) 
     super::stack(&parts, 0).done()
 }
 
-/// The summary of nothing.
+/// The neutral summary, of no elements.
 pub(crate) fn neutral(precondition: Precondition, dtype: DType) -> Result<Tensor> {
     let parts: Vec<Tensor> = precondition
         .neutral()
@@ -94,17 +94,16 @@ pub(crate) fn neutral(precondition: Precondition, dtype: DType) -> Result<Tensor
     super::stack(&parts, 0).done()
 }
 
-/// The summaries that the innermost trace without values owes whoever runs it, each with its precondition; it owes them no more.
+/// Takes the pending summaries of the innermost abstract trace, each with its precondition.
 pub(crate) fn summaries() -> Result<Vec<(Tensor, Precondition)>> {
     let Some(trace) = Trace::innermost_abstract() else {
         return Ok(Vec::new());
     };
-    let kept = trace.take_kept();
-    let each = kept.into_iter().map(|kept| {
-        let x = trace.tensor_of(kept.value);
+    let each = trace.take_deferred().into_iter().map(|check| {
+        let x = trace.tensor_of(check.value);
         Ok((
-            summary(&x, kept.precondition, kept.is_summary)?,
-            kept.precondition,
+            summary(&x, check.precondition, check.is_summary)?,
+            check.precondition,
         ))
     });
     each.collect()

@@ -1,4 +1,4 @@
-//! Functions that move elements without computing.
+//! Shape functions: reshape, permute, broadcast, slice, pad, concat and the like.
 
 use super::{IntoAxes, call, call1, elementwise::to_dtype};
 use crate::dim::Dim;
@@ -11,7 +11,7 @@ use crate::op::{Broadcast, Dims, Op, Pad, Slice};
 use crate::shape::{Axes, IntoShape, Shape, normalize_axis};
 use crate::tensor::Tensor;
 
-/// The same elements in row-major order with another shape; one size may be -1 and is worked out.
+/// Reshapes to another shape; one size may be -1 and is inferred.
 pub fn reshape(x: impl IntoExpr, to: impl ReshapeTo) -> Expr {
     x.into_expr().then(|x| {
         let to = to.resolve(x.shape())?;
@@ -24,7 +24,7 @@ pub fn reshape(x: impl IntoExpr, to: impl ReshapeTo) -> Expr {
 
 /// A shape in which one size may be -1.
 pub trait ReshapeTo {
-    /// The whole shape for a tensor of this one.
+    /// The complete shape, for a tensor of shape `from`.
     fn resolve(self, from: &Shape) -> Result<Shape>;
 }
 impl<S: IntoShapeOpen> ReshapeTo for S {
@@ -49,7 +49,7 @@ impl<S: IntoShapeOpen> ReshapeTo for S {
         ensure!(
             fits,
             Shape,
-            "reshape: {from} has {have} elements, which do not divide by {by}"
+            "reshape: {from} has {have} elements, which is not divisible by {by}"
         );
         let mut dims = open;
         dims[at] = have.floor_div(by)?;
@@ -57,7 +57,7 @@ impl<S: IntoShapeOpen> ReshapeTo for S {
     }
 }
 
-/// Sizes before -1 is worked out.
+/// A list of sizes that may contain -1.
 pub trait IntoShapeOpen {
     /// The sizes as given.
     fn open(self) -> Vec<Dim>;
@@ -93,7 +93,7 @@ impl IntoShapeOpen for () {
     }
 }
 
-/// Axes in another order: axis i of the result is axis `axes[i]` of `x`.
+/// Permutes axes: axis i of the result is axis `axes[i]` of `x`.
 pub fn permute(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
     x.into_expr().then(|x| {
         let axes = axes.resolve(x.shape(), "transpose")?;
@@ -104,7 +104,7 @@ pub fn permute(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
     })
 }
 
-/// Two axes exchanged.
+/// Exchanges two axes.
 pub fn swap_axes(x: impl IntoExpr, a: i64, b: i64) -> Expr {
     x.into_expr().then(|x| {
         let (a, b) = (
@@ -126,20 +126,20 @@ pub fn swap_axes(x: impl IntoExpr, a: i64, b: i64) -> Expr {
     })
 }
 
-/// The last two axes exchanged.
+/// Transposes the last two axes.
 pub fn matrix_transpose(x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
         ensure!(
             x.rank() >= 2,
             Shape,
-            "matrix_transpose: takes matrices, not {}",
+            "matrix_transpose: expected matrices, got {}",
             x.spec()
         );
         swap_axes(&x, -1, -2).done()
     })
 }
 
-/// One axis moved to another place.
+/// Moves one axis to another position.
 pub fn move_axis(x: impl IntoExpr, from: i64, to: i64) -> Expr {
     x.into_expr().then(|x| {
         let (from, to) = (
@@ -152,7 +152,7 @@ pub fn move_axis(x: impl IntoExpr, from: i64, to: i64) -> Expr {
     })
 }
 
-/// Repeated to a larger shape by the rule of broadcasting.
+/// Broadcasts to a larger shape.
 pub fn broadcast_to(x: impl IntoExpr, to: impl IntoShape) -> Expr {
     x.into_expr().then(|x| {
         let shape = to.into_shape()?;
@@ -162,7 +162,7 @@ pub fn broadcast_to(x: impl IntoExpr, to: impl IntoShape) -> Expr {
         ensure!(
             x.rank() <= shape.rank(),
             Shape,
-            "broadcast: {} does not fit {shape}, which has fewer axes",
+            "broadcast: {} does not broadcast to {shape}, which has fewer axes",
             x.spec()
         );
         let axes = (shape.rank() - x.rank()..shape.rank()).collect();
@@ -181,7 +181,7 @@ pub fn broadcast_in(x: impl IntoExpr, shape: &Shape, axes: &[usize]) -> Expr {
     )
 }
 
-/// All to one shape.
+/// Broadcasts all tensors to one shape.
 pub fn broadcast_arrays(xs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let mut shape = Shape::scalar();
     for x in xs {
@@ -190,7 +190,7 @@ pub fn broadcast_arrays(xs: &[&Tensor]) -> Result<Vec<Tensor>> {
     xs.iter().map(|x| broadcast_to(*x, &shape).done()).collect()
 }
 
-/// A new axis of size 1.
+/// Inserts an axis of size 1.
 pub fn expand_dims(x: impl IntoExpr, axis: i64) -> Expr {
     x.into_expr().then(|x| {
         let axis = normalize_axis(axis, x.rank() + 1, "expand_dims")?;
@@ -198,7 +198,7 @@ pub fn expand_dims(x: impl IntoExpr, axis: i64) -> Expr {
     })
 }
 
-/// Without these axes, which must have size 1.
+/// Removes axes, which must have size 1.
 pub fn squeeze(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
     x.into_expr().then(|x| {
         let axes = axes.resolve(x.shape(), "squeeze")?;
@@ -207,7 +207,7 @@ pub fn squeeze(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
             ensure!(
                 size == 1usize,
                 Shape,
-                "squeeze: axis {axis} of {} has size {size}, not 1",
+                "squeeze: expected size 1 on axis {axis} of {}, got {size}",
                 x.spec()
             );
         }
@@ -215,7 +215,7 @@ pub fn squeeze(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
     })
 }
 
-/// One axis of all elements from `start` on made one.
+/// Flattens all axes from `start` on into one.
 pub fn flatten(x: impl IntoExpr, start: i64) -> Expr {
     x.into_expr().then(|x| {
         let start = if x.rank() == 0 {
@@ -251,7 +251,7 @@ pub fn slice_axis(
     slice_axis_by(x, axis, start, limit, 1)
 }
 
-/// Every `stride`-th of the elements `start..limit` along one axis.
+/// Every `stride`-th element of `start..limit` along one axis.
 pub fn slice_axis_by(
     x: impl IntoExpr,
     axis: i64,
@@ -280,7 +280,7 @@ pub fn slice_axis_by(
     })
 }
 
-/// `value` put before, after and between the elements; negative padding crops.
+/// Pads with `value` before, after and between elements; negative padding crops.
 pub fn pad(
     x: impl IntoExpr,
     value: impl IntoExpr,
@@ -299,12 +299,12 @@ pub fn pad(
     })
 }
 
-/// One after the other along an axis; dtypes are promoted.
+/// Concatenates along an axis; dtypes are promoted.
 pub fn concat<T: std::borrow::Borrow<Tensor>>(xs: &[T], axis: i64) -> Expr {
     let build = || {
         let xs: Vec<&Tensor> = xs.iter().map(|x| x.borrow()).collect();
         let Some(first) = xs.first() else {
-            crate::bail!(Value, "concat: takes at least one tensor");
+            crate::bail!(Value, "concat: expected at least one tensor");
         };
         let axis = first.shape().axis(axis, "concat")?;
         let dtype = xs.iter().fold(first.dtype(), |d, x| d.promote(x.dtype()));
@@ -320,11 +320,11 @@ pub fn concat<T: std::borrow::Borrow<Tensor>>(xs: &[T], axis: i64) -> Expr {
     build().into()
 }
 
-/// Side by side along a new axis.
+/// Stacks along a new axis.
 pub fn stack<T: std::borrow::Borrow<Tensor>>(xs: &[T], axis: i64) -> Expr {
     let build = || {
         let Some(first) = xs.first() else {
-            crate::bail!(Value, "stack: takes at least one tensor");
+            crate::bail!(Value, "stack: expected at least one tensor");
         };
         let at = normalize_axis(axis, first.borrow().rank() + 1, "stack")? as i64;
         for x in xs {
@@ -345,7 +345,7 @@ pub fn stack<T: std::borrow::Borrow<Tensor>>(xs: &[T], axis: i64) -> Expr {
     build().into()
 }
 
-/// Equal parts along an axis.
+/// Splits into equal parts along an axis.
 pub fn split(x: &Tensor, parts: usize, axis: i64) -> Result<Vec<Tensor>> {
     let at = x.shape().axis(axis, "split")?;
     let size = x.shape().dims()[at];
@@ -353,7 +353,7 @@ pub fn split(x: &Tensor, parts: usize, axis: i64) -> Result<Vec<Tensor>> {
     ensure!(
         even,
         Shape,
-        "split: {size} (axis {at} of {}) does not divide into {parts}",
+        "split: {size} (axis {at} of {}) is not divisible into {parts} parts",
         x.spec()
     );
     let part = size.floor_div(Dim::from(parts))?;
@@ -362,7 +362,7 @@ pub fn split(x: &Tensor, parts: usize, axis: i64) -> Result<Vec<Tensor>> {
         .collect()
 }
 
-/// Back to front along axes.
+/// Reverses the order of elements along axes.
 pub fn flip(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
     x.into_expr().then(|x| {
         let axes = axes.resolve(x.shape(), "reverse")?;
@@ -370,7 +370,7 @@ pub fn flip(x: impl IntoExpr, axes: impl IntoAxes) -> Expr {
     })
 }
 
-/// Elements moved along an axis; those that fall off the end come in at the front.
+/// Rotates elements along an axis; those shifted past the end reappear at the front.
 pub fn roll(x: impl IntoExpr, shift: i64, axis: i64) -> Expr {
     x.into_expr().then(|x| {
         let at = x.shape().axis(axis, "roll")?;
@@ -387,7 +387,7 @@ pub fn roll(x: impl IntoExpr, shift: i64, axis: i64) -> Expr {
     })
 }
 
-/// The whole tensor repeated along each axis; missing axes are new ones in front.
+/// Repeats the whole tensor along each axis; missing axes are added in front.
 pub fn tile(x: impl IntoExpr, times: &[usize]) -> Expr {
     x.into_expr().then(|x| {
         let rank = x.rank().max(times.len());
@@ -401,7 +401,7 @@ pub fn tile(x: impl IntoExpr, times: &[usize]) -> Expr {
         let mut wide = Vec::new();
         let mut out = Vec::new();
         for (&size, &n) in sizes.iter().zip(&times) {
-            // Nothing stays nothing however often it is repeated.
+            // An empty axis stays empty however often it is repeated.
             let n = if size == 0usize { n.min(1) } else { n };
             wide.extend([Dim::from(n), size]);
             out.push(size * Dim::from(n));
@@ -416,7 +416,7 @@ pub fn tile(x: impl IntoExpr, times: &[usize]) -> Expr {
     })
 }
 
-/// Each element repeated along an axis.
+/// Repeats each element along an axis.
 pub fn repeat(x: impl IntoExpr, times: usize, axis: i64) -> Expr {
     x.into_expr().then(|x| {
         let at = x.shape().axis(axis, "repeat")?;
@@ -427,7 +427,7 @@ pub fn repeat(x: impl IntoExpr, times: usize, axis: i64) -> Expr {
     })
 }
 
-/// Whether row + k >= column, on the last two axes: the mask of the lower triangle.
+/// Whether row + k >= column on the last two axes: the mask of the lower triangle.
 pub(crate) fn triangle(x: &Tensor, k: i64) -> Expr {
     let rank = x.rank();
     let square = Shape::from_dims(x.shape().dims()[rank - 2..].iter().copied());
@@ -436,13 +436,13 @@ pub(crate) fn triangle(x: &Tensor, k: i64) -> Expr {
     super::greater_equal(rows + k, columns)
 }
 
-/// Zero above the k-th diagonal of the last two axes.
+/// Zeroes the elements above the k-th diagonal of the last two axes.
 pub fn tril(x: impl IntoExpr, k: i64) -> Expr {
     x.into_expr().then(|x| {
         ensure!(
             x.rank() >= 2,
             Shape,
-            "tril: takes matrices, not {}",
+            "tril: expected matrices, got {}",
             x.spec()
         );
         super::where_(triangle(&x, k), &x, 0)
@@ -451,13 +451,13 @@ pub fn tril(x: impl IntoExpr, k: i64) -> Expr {
     })
 }
 
-/// Zero below the k-th diagonal of the last two axes.
+/// Zeroes the elements below the k-th diagonal of the last two axes.
 pub fn triu(x: impl IntoExpr, k: i64) -> Expr {
     x.into_expr().then(|x| {
         ensure!(
             x.rank() >= 2,
             Shape,
-            "triu: takes matrices, not {}",
+            "triu: expected matrices, got {}",
             x.spec()
         );
         super::where_(triangle(&x, k - 1), 0, &x)
@@ -466,7 +466,7 @@ pub fn triu(x: impl IntoExpr, k: i64) -> Expr {
     })
 }
 
-/// Sums to a shape that broadcasts to this one: the transpose of broadcasting.
+/// Sums to a shape that broadcasts to this one: the transpose of `broadcast_to`.
 pub fn sum_to(x: impl IntoExpr, to: &Shape) -> Expr {
     x.into_expr().then(|x| {
         if x.shape() == to {
@@ -482,14 +482,14 @@ pub fn sum_to(x: impl IntoExpr, to: &Shape) -> Expr {
     })
 }
 
-/// A block at a start that a vector of indices gives; starts are clipped.
+/// A block at a start index given by a vector; start indices are clipped.
 pub fn dynamic_slice(x: impl IntoExpr, start: impl IntoExpr, sizes: impl IntoShape) -> Expr {
     super::with2(x, start, |x, start| {
         call(Op::DynamicSlice(sizes.into_shape()?), &[&x, &start]).done()
     })
 }
 
-/// A block written at a start that a vector of indices gives; starts are clipped.
+/// Writes a block at a start index given by a vector; start indices are clipped.
 pub fn dynamic_update_slice(x: impl IntoExpr, update: impl IntoExpr, start: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
         super::with2(update, start, |update, start| {

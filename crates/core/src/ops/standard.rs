@@ -1,4 +1,4 @@
-//! What the Array API standard asks for beyond the other files; all made of their functions.
+//! The other functions of the Array API standard, composed of the functions in the other files.
 
 use super::elementwise::to_dtype;
 use super::{IntoAxes, with2};
@@ -11,7 +11,7 @@ use crate::shape::{Shape, normalize_axis};
 use crate::tensor::Tensor;
 use crate::{backend, bail, ensure, limit};
 
-/// `x` held between bounds that may be left out and that broadcast.
+/// Clips `x` to optional bounds that broadcast.
 pub fn clip(x: impl IntoExpr, low: Option<&Tensor>, high: Option<&Tensor>) -> Expr {
     x.into_expr().then(|x| {
         let dtype = x.dtype();
@@ -26,7 +26,7 @@ pub fn clip(x: impl IntoExpr, low: Option<&Tensor>, high: Option<&Tensor>) -> Ex
     })
 }
 
-/// One value everywhere, with the shape and backend of another tensor.
+/// A tensor filled with one value, with the shape and backend of another tensor.
 pub fn full_of(x: &Tensor, value: impl Into<Scalar>, dtype: DType) -> Expr {
     let make = || super::full(x.shape(), value, dtype);
     match x.backend() {
@@ -35,9 +35,9 @@ pub fn full_of(x: &Tensor, value: impl Into<Scalar>, dtype: DType) -> Expr {
     }
 }
 
-/// The same values in memory of their own.
+/// A copy in memory of its own.
 pub fn copied(x: &Tensor) -> Expr {
-    // A choice is computed, where a view would share memory.
+    // `where` computes a new buffer; a view would share memory.
     super::where_(true, x, x)
 }
 
@@ -52,7 +52,7 @@ pub fn linspace_between(
     let ((a, ai), (b, bi)) = (start.as_complex(), stop.as_complex());
     if !dtype.is_complex() {
         let line = super::linspace(a, b, count, endpoint, DType::F64);
-        // Integers are cut, not rounded, as everywhere.
+        // Integers are truncated, not rounded, as by `cast`.
         return line.then(|x| to_dtype(&x, dtype));
     }
     let real = dtype.real();
@@ -62,7 +62,7 @@ pub fn linspace_between(
     )
 }
 
-/// Coordinate matrices of vectors; the first two axes change places for `xy`.
+/// Coordinate matrices of vectors; the first two axes are exchanged for `xy`.
 pub fn meshgrid(xs: &[Tensor], xy: bool) -> Result<Vec<Tensor>> {
     let n = xs.len();
     let swap = xy && n > 1;
@@ -76,13 +76,13 @@ pub fn meshgrid(xs: &[Tensor], xy: bool) -> Result<Vec<Tensor>> {
         ensure!(
             x.rank() <= 1,
             Shape,
-            "meshgrid: vectors were expected, not {}",
+            "meshgrid: expected vectors, got {}",
             x.spec()
         );
         ensure!(
             x.dtype() == xs[0].dtype(),
             DType,
-            "meshgrid: vectors of {} and {}",
+            "meshgrid: expected vectors of one dtype, got {} and {}",
             xs[0].dtype(),
             x.dtype()
         );
@@ -98,13 +98,13 @@ pub fn meshgrid(xs: &[Tensor], xy: bool) -> Result<Vec<Tensor>> {
         .collect()
 }
 
-/// Axes moved to other places, the others in their order.
+/// Moves axes to other positions; the others keep their order.
 pub fn move_axes(x: impl IntoExpr, from: &[i64], to: &[i64]) -> Expr {
     x.into_expr().then(|x| {
         ensure!(
             from.len() == to.len(),
             Value,
-            "moveaxis: {} axes to {} places",
+            "moveaxis: got {} axes for {} destinations",
             from.len(),
             to.len()
         );
@@ -123,7 +123,7 @@ pub fn move_axes(x: impl IntoExpr, from: &[i64], to: &[i64]) -> Expr {
     })
 }
 
-/// New axes of size 1 at these places of the result.
+/// Inserts axes of size 1 at these positions of the result.
 pub fn expand_axes(x: impl IntoExpr, axes: &[i64]) -> Expr {
     x.into_expr().then(|x| {
         let rank = x.rank() + axes.len();
@@ -135,7 +135,7 @@ pub fn expand_axes(x: impl IntoExpr, axes: &[i64]) -> Expr {
         ensure!(
             places.windows(2).all(|w| w[0] != w[1]),
             Index,
-            "expand_dims: an axis is named twice in {axes:?}"
+            "expand_dims: an axis occurs twice in {axes:?}"
         );
         let mut shape = x.shape().clone();
         for place in places {
@@ -145,7 +145,7 @@ pub fn expand_axes(x: impl IntoExpr, axes: &[i64]) -> Expr {
     })
 }
 
-/// All operands along an axis, promoted; flattened first without one.
+/// Concatenates all operands along an axis with promotion; without an axis they are flattened first.
 pub fn concat_flat(xs: &[Tensor], axis: Option<i64>) -> Expr {
     match axis {
         Some(axis) => super::concat(xs, axis),
@@ -171,7 +171,7 @@ pub fn unstack(x: &Tensor, axis: i64) -> Result<Vec<Tensor>> {
         .collect()
 }
 
-/// Parts along an axis that end at these places.
+/// Splits along an axis at these indices.
 pub fn split_at(x: &Tensor, places: &[i64], axis: i64) -> Result<Vec<Tensor>> {
     let axis = x.shape().axis(axis, "split")?;
     let n = x.shape().known_size(axis, "split")? as i64;
@@ -190,7 +190,7 @@ pub fn split_at(x: &Tensor, places: &[i64], axis: i64) -> Result<Vec<Tensor>> {
         .collect()
 }
 
-/// Moved along axes, each by its own distance; over all elements without axes.
+/// Rotates along axes, each by its own shift; without axes over all elements.
 pub fn roll_axes(x: impl IntoExpr, shifts: &[i64], axes: Option<&[i64]>) -> Expr {
     x.into_expr().then(|x| {
         let Some(axes) = axes else {
@@ -208,7 +208,7 @@ pub fn roll_axes(x: impl IntoExpr, shifts: &[i64], axes: Option<&[i64]>) -> Expr
                 ensure!(
                     shifts.len() == axes.len(),
                     Value,
-                    "roll: {} shifts for {} axes",
+                    "roll: got {} shifts for {} axes",
                     shifts.len(),
                     axes.len()
                 );
@@ -223,13 +223,13 @@ pub fn roll_axes(x: impl IntoExpr, shifts: &[i64], axes: Option<&[i64]>) -> Expr
     })
 }
 
-/// Each element repeated: all as often as a number says, or each by its own. Needs values for the latter.
+/// Repeats each element, by one count for all or by a count for each. The latter needs concrete counts.
 pub fn repeat_each(x: impl IntoExpr, times: &Tensor, axis: Option<i64>) -> Expr {
     x.into_expr().then(|x| {
         ensure!(
             times.dtype().is_int(),
             DType,
-            "repeat: repeats are integers, not {}",
+            "repeat: expected integer repeats, got {}",
             times.spec()
         );
         let (x, axis) = match axis {
@@ -241,7 +241,7 @@ pub fn repeat_each(x: impl IntoExpr, times: &Tensor, axis: Option<i64>) -> Expr 
         for i in 0..times.shape().count() {
             let count = host.get(i)?.as_i128();
             let Ok(count) = usize::try_from(count) else {
-                bail!(Value, "repeat: repeats are not negative, got {count}");
+                bail!(Value, "repeat: expected non-negative repeats, got {count}");
             };
             counts.push(count);
         }
@@ -253,7 +253,7 @@ pub fn repeat_each(x: impl IntoExpr, times: &Tensor, axis: Option<i64>) -> Expr 
         ensure!(
             counts.len() == n,
             Shape,
-            "repeat: {} repeats for {n} elements",
+            "repeat: got {} repeats for {n} elements",
             counts.len()
         );
         let total = counts.iter().fold(0, |n: usize, &c| n.saturating_add(c));
@@ -270,7 +270,7 @@ pub fn repeat_each(x: impl IntoExpr, times: &Tensor, axis: Option<i64>) -> Expr 
     })
 }
 
-/// A value around `x`: so many elements before and after, per axis; negative numbers crop.
+/// Pads with a value before and after each axis; negative widths crop.
 pub fn pad_by(x: impl IntoExpr, widths: &[(i64, i64)], value: impl IntoExpr) -> Expr {
     let (low, high): (Vec<Dim>, Vec<Dim>) = widths
         .iter()
@@ -279,7 +279,7 @@ pub fn pad_by(x: impl IntoExpr, widths: &[(i64, i64)], value: impl IntoExpr) -> 
     super::pad(x, value, &low, &high, &vec![0; widths.len()])
 }
 
-/// A place along an axis, with the axis kept; over all axes without one.
+/// Restores reduced axes of an arg-reduction's result: the given axis, or all axes.
 pub fn keep_axis(places: impl IntoExpr, shape: &Shape, axis: Option<i64>) -> Expr {
     places.into_expr().then(|p| {
         let mut kept = shape.clone();
@@ -295,7 +295,7 @@ pub fn keep_axis(places: impl IntoExpr, shape: &Shape, axis: Option<i64>) -> Exp
     })
 }
 
-/// A running reduction; begins with the value of nothing if asked to.
+/// A cumulative reduction; optionally starts with the identity.
 pub fn running(
     kind: CumulativeKind,
     x: impl IntoExpr,
@@ -308,7 +308,7 @@ pub fn running(
             None if x.rank() == 1 => 0,
             None => bail!(
                 Value,
-                "cumulative: {} has {} axes, so one must be named",
+                "cumulative: expected an axis for {} of {} axes",
                 x.spec(),
                 x.rank()
             ),
@@ -322,11 +322,9 @@ pub fn running(
             CumulativeKind::Sum => Scalar::from(0),
             CumulativeKind::Prod => Scalar::from(1),
             CumulativeKind::LogSumExp => Scalar::from(f64::NEG_INFINITY),
-            CumulativeKind::Max | CumulativeKind::Min => bail!(
-                Value,
-                "cumulative: the {} of nothing is not defined",
-                kind.name()
-            ),
+            CumulativeKind::Max | CumulativeKind::Min => {
+                bail!(Value, "cumulative: {} has no identity", kind.name())
+            }
         };
         let row = super::full_of(&out, first, out.dtype()).done()?;
         let row = match row.shape().dims()[at].value() {
@@ -344,7 +342,7 @@ pub fn take_along(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
         ensure!(
             x.rank() == i.rank(),
             Shape,
-            "take_along_axis: {} and {} have different numbers of axes",
+            "take_along_axis: expected operands of equal rank, got {} and {}",
             x.spec(),
             i.spec()
         );
@@ -356,19 +354,19 @@ pub fn take_along(x: impl IntoExpr, indices: impl IntoExpr, axis: i64) -> Expr {
     })
 }
 
-/// The places of the elements that are not zero, one vector per axis. Needs values.
+/// The indices of the nonzero elements, one vector per axis. Needs concrete values.
 pub fn nonzero_by_axis(x: &Tensor) -> Result<Vec<Tensor>> {
     ensure!(
         x.rank() > 0,
         Shape,
-        "nonzero: {} has no axes to speak of",
+        "nonzero: expected an operand with axes, got {}",
         x.spec()
     );
     let places = super::nonzero(x).done()?;
     unstack(&places, 1)
 }
 
-/// Whether each element stands among others.
+/// Whether each element of `x` occurs in `among`.
 pub fn isin(x: impl IntoExpr, among: impl IntoExpr, invert: bool) -> Expr {
     with2(x, among, |x, among| {
         let (x, among) = super::elementwise::promoted(x, among, crate::op::Takes::Any)?;
@@ -386,7 +384,7 @@ pub fn isin(x: impl IntoExpr, among: impl IntoExpr, invert: bool) -> Expr {
 pub fn cross(x: impl IntoExpr, y: impl IntoExpr, axis: i64) -> Expr {
     with2(x, y, |x, y| {
         let (x, y) = super::elementwise::promoted(x, y, crate::op::Takes::Any)?;
-        // A negative axis is counted before broadcasting, as the standard says.
+        // A negative axis is resolved before broadcasting, as the standard requires.
         ensure!(
             axis < 0 || x.rank() == y.rank(),
             Shape,
@@ -399,19 +397,19 @@ pub fn cross(x: impl IntoExpr, y: impl IntoExpr, axis: i64) -> Expr {
             ensure!(
                 t.shape().dims()[at] == 3usize,
                 Shape,
-                "cross: 3 elements were expected along axis {at} of {}",
+                "cross: expected 3 elements along axis {at}, got {}",
                 t.spec()
             );
         }
         let both = x.shape().broadcast_with(y.shape(), "cross")?;
         let x = super::broadcast_to(&x, &both).done()?;
         let y = super::broadcast_to(&y, &both).done()?;
-        let turned = |t: &Tensor, by: i64| super::roll(t, by, axis);
-        (turned(&x, -1) * turned(&y, -2) - turned(&x, -2) * turned(&y, -1)).done()
+        let rolled = |t: &Tensor, by: i64| super::roll(t, by, axis);
+        (rolled(&x, -1) * rolled(&y, -2) - rolled(&x, -2) * rolled(&y, -1)).done()
     })
 }
 
-/// A norm of vectors: of order 2, 1, 0, ±inf or any number.
+/// A vector norm: of order 2, 1, 0, ±inf or any number.
 pub fn vector_norm(x: impl IntoExpr, axes: impl IntoAxes, order: f64) -> Expr {
     x.into_expr().then(|x| {
         let axes: Vec<i64> = axes
@@ -425,7 +423,7 @@ pub fn vector_norm(x: impl IntoExpr, axes: impl IntoAxes, order: f64) -> Expr {
         let size = super::abs(&x).done()?;
         let dtype = size.dtype();
         if order == f64::INFINITY {
-            // The norm of nothing is 0.
+            // The norm of an empty vector is 0.
             let empty = size.shape().count_dim() == 0usize;
             return if empty {
                 super::sum(&size, axes).done()
@@ -447,14 +445,14 @@ pub fn vector_norm(x: impl IntoExpr, axes: impl IntoAxes, order: f64) -> Expr {
     })
 }
 
-/// Which norm of a matrix.
+/// The kind of matrix norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MatrixNorm {
     /// The square root of the sum of squares.
     Frobenius,
     /// The sum of singular values.
     Nuclear,
-    /// 1, 2, inf or their negatives: the largest or smallest sum of columns, singular value, sum of rows.
+    /// 1, 2, inf or their negatives: the maximum or minimum of column sums, singular values or row sums.
     Order(f64),
 }
 
@@ -473,7 +471,7 @@ pub fn matrix_norm(x: &Tensor, kind: MatrixNorm, keep: bool) -> Expr {
                     return Err(crate::Error::new(
                         crate::Kind::Value,
                         format!(
-                            "matrix_norm: order {order} is not 1, 2, inf or a negative of them"
+                            "matrix_norm: expected order 1, 2, inf or a negative of these, got {order}"
                         ),
                     ))
                     .into_expr();
@@ -488,7 +486,7 @@ pub fn matrix_norm(x: &Tensor, kind: MatrixNorm, keep: bool) -> Expr {
     }
 }
 
-/// The largest or the smallest along the last axis; the largest of nothing is 0, since norms are not negative.
+/// The maximum or minimum along the last axis; the maximum of an empty axis is 0, since norms are not negative.
 fn extreme(x: Expr, order: f64) -> Expr {
     x.then(|x| match x.shape().dims().last() {
         Some(n) if order > 0.0 && *n == 0usize => super::sum(&x, -1).done(),
@@ -497,11 +495,11 @@ fn extreme(x: Expr, order: f64) -> Expr {
     })
 }
 
-/// Singular values below this share of the largest count as zero.
+/// The threshold below which singular values count as zero.
 fn negligible(x: &Tensor, rtol: Option<&Tensor>) -> Result<Tensor> {
     let (m, n) = match x.shape().dims() {
         [.., m, n] => (*m, *n),
-        _ => bail!(Shape, "matrix: a matrix was expected, not {}", x.spec()),
+        _ => bail!(Shape, "matrix: expected a matrix, got {}", x.spec()),
     };
     match rtol {
         Some(r) => super::expand_dims(to_dtype(r, x.dtype().real())?, -1).done(),
@@ -516,7 +514,7 @@ fn negligible(x: &Tensor, rtol: Option<&Tensor>) -> Result<Tensor> {
     }
 }
 
-/// How many singular values are larger than `rtol` times the largest.
+/// The matrix rank: the number of singular values larger than `rtol` times the largest.
 pub fn matrix_rank(x: &Tensor, rtol: Option<&Tensor>) -> Expr {
     let out = || -> Result<Tensor> {
         let values = super::svdvals(x).done()?;
@@ -531,7 +529,7 @@ pub fn matrix_rank(x: &Tensor, rtol: Option<&Tensor>) -> Expr {
     out().into_expr()
 }
 
-/// The Moore-Penrose inverse, with a tolerance that may differ from matrix to matrix.
+/// The Moore-Penrose inverse, with a tolerance that may differ per matrix.
 pub fn pinv_by(x: &Tensor, rtol: Option<&Tensor>) -> Expr {
     let out = || -> Result<Tensor> {
         let Some(rtol) = rtol else {
@@ -553,7 +551,7 @@ pub fn pinv_by(x: &Tensor, rtol: Option<&Tensor>) -> Expr {
     out().into_expr()
 }
 
-/// Which Fourier transform, by the names of the standard.
+/// The Fourier transforms of the Array API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fourier {
     /// `fft`.
@@ -573,16 +571,16 @@ pub enum Fourier {
 /// Which direction of a transform is scaled by 1/n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
-    /// The inverse.
+    /// The inverse transform.
     Backward,
-    /// Both, by the square root.
+    /// Both, by 1/√n.
     Ortho,
-    /// The forward one.
+    /// The forward transform.
     Forward,
 }
 
 impl Norm {
-    /// By name.
+    /// Parses the name.
     pub fn from_name(name: &str, op: &str) -> Result<Norm> {
         Ok(match name {
             "backward" => Norm::Backward,
@@ -590,13 +588,13 @@ impl Norm {
             "forward" => Norm::Forward,
             _ => bail!(
                 Value,
-                "{op}: norm is `backward`, `ortho` or `forward`, not `{name}`"
+                "{op}: expected norm `backward`, `ortho` or `forward`, got `{name}`"
             ),
         })
     }
 }
 
-/// A transform over axes, of these lengths: cut or filled with zeros.
+/// A transform over axes, of these lengths: truncated or zero-padded.
 pub fn fourier(
     kind: Fourier,
     x: impl IntoExpr,
@@ -624,7 +622,7 @@ pub fn fourier(
             );
         }
         let Some(&last) = axes.last() else {
-            bail!(Value, "fft: no axis is named");
+            bail!(Value, "fft: expected at least one axis");
         };
         let halved_in = matches!(kind, Fourier::RealInverse | Fourier::Hermitian);
         let natural = |a: usize| -> Result<usize> {
@@ -654,7 +652,7 @@ pub fn fourier(
         }
         let list: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
         let inner = *lengths.last().unwrap_or(&1);
-        // The op's own scale is that of `backward`.
+        // The op itself scales as `backward` does.
         let inverse = matches!(
             kind,
             Fourier::Inverse | Fourier::RealInverse | Fourier::HermitianInverse
@@ -664,7 +662,7 @@ pub fn fourier(
             Fourier::Inverse => super::ifft(&x, &list),
             Fourier::Real => super::rfft(&x, &list),
             Fourier::RealInverse => super::irfft(&x, &list, Some(inner)),
-            // A Hermitian signal's spectrum is the inverse transform of its conjugate, not scaled.
+            // The spectrum of a Hermitian signal is the inverse transform of its conjugate, not scaled.
             Fourier::Hermitian => super::irfft(super::conj(&x), &list, Some(inner)) * total,
             Fourier::HermitianInverse => super::conj(super::rfft(&x, &list)) / total,
         };
@@ -693,7 +691,7 @@ fn resized(x: &Tensor, axis: usize, n: usize) -> Result<Tensor> {
     pad_by(x, &widths, 0).done()
 }
 
-/// The frequencies of a spectrum of `n` samples `spacing` apart; of its non-negative half.
+/// The frequencies of a spectrum of `n` samples `spacing` apart, or of its non-negative half.
 pub fn frequencies(n: usize, spacing: f64, half: bool, dtype: DType) -> Expr {
     let count = if half { n / 2 + 1 } else { n };
     let k = super::iota([count], 0, DType::F64);
@@ -706,7 +704,7 @@ pub fn frequencies(n: usize, spacing: f64, half: bool, dtype: DType) -> Expr {
     (signed / (n as f64 * spacing)).then(|x| to_dtype(&x, dtype))
 }
 
-/// The zero frequency moved to the middle, or back to the front.
+/// Shifts the zero frequency to the middle, or back to the front.
 pub fn shift_frequencies(x: impl IntoExpr, axes: Option<Vec<i64>>, back: bool) -> Expr {
     x.into_expr().then(|x| {
         let axes = axes.unwrap_or_else(|| (0..x.rank() as i64).collect());

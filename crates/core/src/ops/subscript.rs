@@ -1,7 +1,7 @@
-//! `x[…]` with everything that may stand in the brackets, read and written.
+//! `x[…]` with every kind of index, for reading and writing.
 //!
-//! Numbers, ranges and new axes are slices. Arrays of integers and masks follow NumPy's rules: they broadcast together,
-//! and their axes stand where the first of them stood, or in front if something stands between them.
+//! Integers, ranges and new axes become slices. Integer arrays and masks follow NumPy's advanced indexing: they
+//! broadcast together, and their axes replace the first of them, or come first if other indices separate them.
 
 use super::index::{At, in_range, index, nonzero, one_or_none};
 use super::{create::iota_like, elementwise::to_dtype};
@@ -15,10 +15,10 @@ use crate::shape::{Axes, Shape};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
-/// One thing in the brackets.
+/// One index inside the brackets.
 #[derive(Clone, Debug)]
 pub enum Subscript {
-    /// A number, a range, a new axis or `...`.
+    /// An integer, a range, a new axis or `...`.
     At(At),
     /// An array of integers, or a mask that covers as many axes as it has.
     Array(Tensor),
@@ -30,16 +30,16 @@ impl<T: Into<At>> From<T> for Subscript {
     }
 }
 
-/// What is left after the slices: arrays of indices for some axes of `x`.
+/// The result of applying the slices: `x` with index arrays for some of its axes.
 struct Picked {
     x: Tensor,
-    /// Arrays of one shape, and the axis that each is for.
+    /// Index arrays of one shape, with the axis of each.
     arrays: Vec<(usize, Tensor)>,
-    /// Whether something stands between them.
+    /// Whether other indices separate them.
     apart: bool,
 }
 
-/// Makes arrays of masks: one for each axis that a mask covers.
+/// Replaces masks by index arrays: one for each axis that a mask covers.
 fn without_masks(parts: &[Subscript]) -> Result<Vec<Subscript>> {
     let mut out = Vec::new();
     for part in parts {
@@ -58,7 +58,7 @@ fn without_masks(parts: &[Subscript]) -> Result<Vec<Subscript>> {
     Ok(out)
 }
 
-/// A mask must cover what it is laid over.
+/// Checks that the shape of each mask matches the axes it covers.
 fn check_masks(x: &Tensor, parts: &[Subscript]) -> Result<()> {
     let takes = |p: &Subscript| match p {
         Subscript::At(At::Place(_) | At::Range(..)) => 1,
@@ -70,7 +70,7 @@ fn check_masks(x: &Tensor, parts: &[Subscript]) -> Result<()> {
     ensure!(
         used <= x.rank(),
         Index,
-        "index: {used} axes are indexed, {} has {}",
+        "index: got {used} indexed axes, {} has {}",
         x.spec(),
         x.rank()
     );
@@ -83,12 +83,12 @@ fn check_masks(x: &Tensor, parts: &[Subscript]) -> Result<()> {
             && mask.dtype() == DType::Bool
         {
             let covered = &x.shape().dims()[axis..axis + mask.rank()];
-            // A mask of nothing along an axis picks nothing from it.
+            // A mask of size 0 along an axis selects nothing from it.
             let fits = |(own, mask): (&Dim, &Dim)| own == mask || *mask == 0usize;
             ensure!(
                 covered.iter().zip(mask.shape().dims()).all(fits),
                 Index,
-                "index: mask {} does not fit {} from axis {axis} on",
+                "index: mask {} does not match {} from axis {axis} on",
                 mask.spec(),
                 x.spec()
             );
@@ -110,7 +110,7 @@ fn pick(x: &Tensor, parts: &[Subscript]) -> Result<Picked> {
         return pick_by_truth(x, parts);
     }
     let parts = without_masks(parts)?;
-    // Slices first; where an array stands, the axis is left whole. Numbers beside arrays are arrays.
+    // Slices first; axes with an array are kept whole. An integer next to arrays becomes an array.
     let mut slices = Vec::new();
     let mut places = Vec::new();
     let any = parts.iter().any(|p| matches!(p, Subscript::Array(_)));
@@ -135,12 +135,12 @@ fn pick(x: &Tensor, parts: &[Subscript]) -> Result<Picked> {
     ensure!(
         indexed <= x.rank(),
         Index,
-        "index: {indexed} indices for {}",
+        "index: got {indexed} indices for {}",
         x.spec()
     );
     let rest = x.rank() - indexed;
     let sliced = index(x, &slices).done()?;
-    // Where each array's axis stands once `...` is written out.
+    // The axis of each array once `...` is expanded.
     let mut axes = Vec::with_capacity(slices.len());
     let mut axis = 0;
     for at in &slices {
@@ -160,7 +160,7 @@ fn pick(x: &Tensor, parts: &[Subscript]) -> Result<Picked> {
     }
     let refs: Vec<&Tensor> = arrays.iter().map(|(_, a)| a).collect();
     let spread = super::broadcast_arrays(&refs)
-        .map_err(|e| e.note("arrays of indices must broadcast together"))?;
+        .map_err(|e| e.note("index arrays must broadcast together"))?;
     let arrays = arrays.iter().map(|(axis, _)| *axis).zip(spread).collect();
     Ok(Picked {
         x: sliced,
@@ -173,16 +173,16 @@ fn pick_by_truth(x: &Tensor, parts: &[Subscript]) -> Result<Picked> {
     let [Subscript::Array(mask), rest @ ..] = parts else {
         bail!(
             Unsupported,
-            "index: a mask without axes must be the first thing in the brackets"
+            "index: a mask without axes must be the first index"
         );
     };
     ensure!(
         rest.iter().all(|p| matches!(p, Subscript::At(At::Rest))),
         Unsupported,
-        "index: a mask without axes must stand alone"
+        "index: a mask without axes must be the only index"
     );
     let keep = mask.item()?.as_bool();
-    // One place, which is 0, or none.
+    // Selects index 0, or nothing.
     let shape = Shape::from_sizes(&[usize::from(keep)]);
     let places = iota_like(x, &shape, 0, DType::INDEX).done()?;
     Ok(Picked {
@@ -193,7 +193,7 @@ fn pick_by_truth(x: &Tensor, parts: &[Subscript]) -> Result<Picked> {
 }
 
 impl Picked {
-    /// The index vectors, and where the arrays' axes stand in the result.
+    /// The index vectors, and the position of the arrays' axes in the result.
     fn vectors(&self) -> Result<(Tensor, usize)> {
         let columns: Vec<Tensor> = self.arrays.iter().map(|(_, a)| a.clone()).collect();
         let first = self.arrays.first().map_or(0, |(axis, _)| *axis);
@@ -207,7 +207,7 @@ impl Picked {
         self.arrays.iter().map(|(axis, _)| *axis).collect()
     }
 
-    /// Where the axes that no array is for stand in the result.
+    /// The positions in the result of the axes that have no array.
     fn window_axes(&self, at: usize) -> Axes {
         let axes = self.axes();
         let extra = self.arrays.first().map_or(0, |(_, a)| a.rank());
@@ -217,7 +217,7 @@ impl Picked {
     }
 }
 
-/// `x[…]`.
+/// Indexing: `x[…]`.
 pub fn subscript(x: impl IntoExpr, parts: &[Subscript]) -> Expr {
     x.into_expr().then(|x| {
         if let Some(at) = plain(parts) {
@@ -247,7 +247,7 @@ pub fn subscript(x: impl IntoExpr, parts: &[Subscript]) -> Expr {
     })
 }
 
-/// `x` with `x[…]` written, added to, …; the updates broadcast.
+/// `x` with `x[…]` set, incremented, …; the updates broadcast.
 pub fn subscript_put(
     kind: ScatterKind,
     x: impl IntoExpr,
@@ -262,7 +262,7 @@ pub fn subscript_put(
             if !slices_only && !reordered && !parts.iter().any(is_truth) {
                 return put_at_arrays(kind, &x, parts, &updates);
             }
-            // Numbers every element, takes the numbers, and writes to them: one way for every mixture.
+            // Numbers all elements, indexes the numbers, and scatters to them: one path for all combinations.
             let count = x.shape().known_count("index")?;
             let numbers = iota_like(&x, &Shape::from_sizes(&[count]), 0, DType::INDEX);
             let places = subscript(super::reshape(numbers, x.shape()), parts).done()?;
@@ -309,7 +309,7 @@ fn put_at_arrays(
     apply_one(&p.into(), &[x, &vectors, &updates])
 }
 
-/// Updates of the shape that is written to; leading axes of size 1 are dropped as NumPy does.
+/// Broadcasts updates to the shape that is written; leading axes of size 1 are dropped as in NumPy.
 fn fitting(updates: &Tensor, to: &Shape) -> Result<Tensor> {
     let mut updates = updates.clone();
     while updates.rank() > to.rank() && updates.shape().dims()[0] == 1usize {
@@ -318,7 +318,7 @@ fn fitting(updates: &Tensor, to: &Shape) -> Result<Tensor> {
     super::broadcast_to(&updates, to).done()
 }
 
-/// The parts as slices, if no array is among them.
+/// The indices as slices, if none of them is an array.
 fn plain(parts: &[Subscript]) -> Option<Vec<At>> {
     parts
         .iter()

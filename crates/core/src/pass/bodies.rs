@@ -1,4 +1,4 @@
-//! The same passes inside branches, loops and functions.
+//! Runs the passes inside branches, loops and functions.
 
 use super::Options;
 use super::rewrite::rewrite;
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::graph::{Body, Graph};
 use crate::op::{Composite, Cond, Op, Scan, While};
 
-/// Optimises every body; one that stays as long as it was is kept, so that it stays equal to itself.
+/// Optimises every body. A body that does not shrink is kept, so that it stays equal to itself.
 pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
     let better = |body: &Body| -> Result<Body> {
         let new = body.0.optimise(options)?;

@@ -1,4 +1,4 @@
-//! What is computed twice is computed once.
+//! Common subexpression elimination.
 
 use super::Options;
 use super::rewrite::{Args, rewrite};
@@ -9,11 +9,11 @@ use crate::op::Op;
 use crate::tensor::Repr;
 use rustc_hash::FxHashMap;
 
-/// An operand that can be looked up.
+/// A hashable operand.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Value(ValueId),
-    /// A number, its element type, and whether it takes its neighbours'.
+    /// A number, its dtype, and whether it is weak.
     Number(Scalar, DType, bool),
 }
 
@@ -32,7 +32,7 @@ fn keys(args: &Args) -> Option<Vec<Key>> {
 pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
     let mut seen: FxHashMap<(Op, Vec<Key>), Vec<Arg>> = FxHashMap::default();
     rewrite(graph, |new, node, args| {
-        // What a user brought may count its calls.
+        // A user-defined op may have side effects, such as counting its calls.
         if matches!(node.op, Op::Custom(_)) {
             return Ok(None);
         }
@@ -43,7 +43,7 @@ pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
         if let Some(found) = seen.get(&key) {
             return Ok(Some(found.clone()));
         }
-        // The values that this node is going to have.
+        // The values that this node is going to define.
         let first = new.graph.values.len() as u32;
         let count = node.outs.end - node.outs.start;
         let outs = (first..first + count).map(|id| Arg::Value(ValueId(id)));

@@ -1,4 +1,4 @@
-//! What depends on numbers alone is computed now.
+//! Constant folding.
 
 use super::Options;
 use super::rewrite::rewrite;
@@ -13,9 +13,9 @@ use crate::tensor::Tensor;
 use crate::trace::Trace;
 use smallvec::smallvec;
 
-/// Elementwise ops on numbers, also on arrays that hold one number everywhere.
+/// Folds elementwise ops on numbers, and on arrays filled with one number.
 ///
-/// They are computed by the engine, as eager calls on numbers are; where none is linked in, nothing is folded.
+/// The engine computes them, as it does eager calls on numbers; without a linked engine nothing is folded.
 pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
     // Inside a trace numbers would be recorded, not computed.
     let (Some(engine), None) = (LINKED.first(), Trace::innermost_abstract()) else {
@@ -40,7 +40,7 @@ pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
             return Ok(None);
         };
         let operands: Vec<&Tensor> = numbers.iter().collect();
-        // What fails now would fail at each call, and says so there.
+        // An op that fails now is kept: it reports its error at each call.
         let Ok(found) = backend::with(engine(), || {
             let out = apply(&node.op, &operands)?.into_vec().pop();
             let read = |x: Tensor| -> Result<_> { Ok((x.item()?, x.dtype())) };

@@ -1,7 +1,8 @@
-//! Finds composites that were written out, so that a backend's own kernel for them is used.
+//! Pattern matching: replaces the formula of a composite by the composite, so that a backend's fused kernel runs.
 //!
-//! Only where nothing else reads what lies between: a derivative that needs the parts is better off with them. And only
-//! where the engine's kernel gives the bits of the formula, but for frameworks, which are given what they have an op for.
+//! Only if no other node reads the intermediates: a derivative that needs them is better off with the formula. And
+//! only if the engine's kernel is bit-identical to the formula, except for frameworks, which get any op they have a
+//! fused kernel for.
 
 mod rounded;
 
@@ -12,18 +13,18 @@ use crate::error::Result;
 use crate::graph::{Arg, Graph, Node};
 use crate::op::{Binary, Composite, Op, Unary};
 
-/// √(2 / π), and the factor of the cube, of the approximation of gelu.
+/// √(2 / π) and the factor of the cubic term in the tanh approximation of gelu.
 const ROOT: f64 = 0.797_884_560_802_865_4;
 const CUBE: f64 = 0.044_715;
 
-/// A graph with the node that gives each value, and how often each is read.
-struct Made<'a> {
+/// A graph with the defining node and the number of uses of each value.
+struct Defs<'a> {
     graph: &'a Graph,
     maker: Vec<Option<usize>>,
     reads: Vec<usize>,
 }
 
-impl<'a> Made<'a> {
+impl<'a> Defs<'a> {
     fn new(graph: &'a Graph) -> Self {
         let (mut maker, mut reads) = (vec![None; graph.values.len()], vec![0; graph.values.len()]);
         for (n, node) in graph.nodes.iter().enumerate() {
@@ -35,14 +36,14 @@ impl<'a> Made<'a> {
                 reads[id.0 as usize] += 1;
             }
         }
-        Made {
+        Defs {
             graph,
             maker,
             reads,
         }
     }
 
-    /// The node that gives an operand which is read `times` often.
+    /// The node that defines an operand which is read `times` times.
     fn node(&self, arg: &Arg, times: usize) -> Option<&'a Node> {
         let Arg::Value(id) = arg else { return None };
         let at = self.maker[id.0 as usize]?;
@@ -55,7 +56,7 @@ impl<'a> Made<'a> {
         (node.op == Op::Binary(op)).then_some(&node.args[..])
     }
 
-    /// Whether an operand of what gives `arg` is this number, as its element type has it.
+    /// Whether an operand of the node that defines `arg` is this number, rounded to its dtype.
     fn is_number(&self, operand: &Arg, arg: &Arg, number: f64) -> bool {
         let double = self.graph.arg_spec(arg).dtype == DType::F64;
         match operand {
@@ -67,7 +68,7 @@ impl<'a> Made<'a> {
         }
     }
 
-    /// What is multiplied by a number, or added to it.
+    /// The other operand, where this multiplies or adds a number.
     fn with_number(&self, arg: &Arg, op: Binary, number: f64) -> Option<&'a Arg> {
         let is_number = |n: &Arg| self.is_number(n, arg, number);
         match self.both(arg, op)? {
@@ -133,12 +134,12 @@ fn same(a: &Arg, b: &Arg) -> bool {
     matches!((a, b), (Arg::Value(a), Arg::Value(b)) if a == b)
 }
 
-/// Puts composites in the place of their formulas.
+/// Replaces formulas by composites.
 pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
-    let made = Made::new(graph);
+    let made = Defs::new(graph);
     rewrite(graph, |new, node, _| {
         let out = &graph.values[node.outs.start as usize];
-        // Halves are rounded after each step of a formula, and once by a kernel.
+        // With half precision a formula rounds after each step, a kernel only once.
         if node.outs.len() != 1 || ![DType::F32, DType::F64].contains(&out.dtype) {
             return Ok(None);
         }

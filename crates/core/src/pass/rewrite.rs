@@ -1,4 +1,4 @@
-//! Copies a graph node by node, while a rule may put something else in the place of a node.
+//! Rewrites a graph node by node: a rule may replace the results of each node.
 
 use crate::ensure;
 use crate::error::Result;
@@ -11,13 +11,13 @@ use smallvec::SmallVec;
 /// Operands.
 pub type Args = SmallVec<[Arg; 3]>;
 
-/// The graph that is being made.
+/// The graph under construction.
 pub struct Rewriter {
-    /// What is done so far.
+    /// The new graph so far.
     pub graph: Graph,
-    /// What each value of the old graph has become.
+    /// Maps each value of the old graph to its operand in the new one.
     known: Vec<Option<Arg>>,
-    /// The node that gives each value of the new graph.
+    /// The defining node of each value in the new graph.
     made_by: Vec<Option<usize>>,
 }
 
@@ -44,7 +44,7 @@ impl Rewriter {
         }
     }
 
-    /// What an operand of the old graph has become.
+    /// Maps an operand of the old graph to the new one.
     pub fn follow(&self, arg: &Arg) -> Arg {
         match arg {
             Arg::Value(id) => self.known[id.0 as usize]
@@ -54,7 +54,7 @@ impl Rewriter {
         }
     }
 
-    /// The node that gives an operand, if it is no input and no number.
+    /// The defining node of an operand, unless it is an input or a number.
     pub fn maker(&self, arg: &Arg) -> Option<&Node> {
         match arg {
             Arg::Value(id) => {
@@ -65,24 +65,24 @@ impl Rewriter {
         }
     }
 
-    /// What is known of an operand.
+    /// The spec of an operand.
     pub fn spec<'a>(&'a self, arg: &'a Arg) -> &'a Spec {
         self.graph.arg_spec(arg)
     }
 
-    /// Adds a node of one result.
+    /// Adds a node with one result.
     pub fn one(&mut self, op: Op, args: Args, scope: ScopeId) -> Result<Arg> {
         let mut outs = self.several(op, args, scope)?;
         ensure!(
             outs.len() == 1,
             Internal,
-            "pass: one result was expected, not {}",
+            "pass: expected one result, got {}",
             outs.len()
         );
         Ok(outs.remove(0))
     }
 
-    /// Adds a node, and gives all of its results.
+    /// Adds a node and returns all of its results.
     pub fn several(&mut self, op: Op, args: Args, scope: ScopeId) -> Result<Vec<Arg>> {
         let out = {
             let specs: SmallVec<[&Spec; 4]> = args.iter().map(|a| self.graph.arg_spec(a)).collect();
@@ -100,9 +100,9 @@ impl Rewriter {
     }
 }
 
-/// A graph in which a rule has replaced results of nodes by other operands.
+/// Copies a graph, letting a rule replace the results of nodes by other operands.
 ///
-/// The rule sees the node with its operands in the new graph. `None` keeps the node.
+/// The rule gets each node with its operands in the new graph. `None` keeps the node.
 pub fn rewrite(
     old: &Graph,
     mut rule: impl FnMut(&mut Rewriter, &Node, &Args) -> Result<Option<Vec<Arg>>>,
@@ -112,7 +112,7 @@ pub fn rewrite(
         let args: Args = node.args.iter().map(|a| new.follow(a)).collect();
         let specs = &old.values[node.outs.start as usize..node.outs.end as usize];
         let found = rule(&mut new, node, &args)?;
-        // What has another type or shape stands for something else.
+        // A replacement with another dtype or shape is a bug of the rule.
         let found = found.filter(|found| {
             found.len() == specs.len()
                 && found

@@ -1,6 +1,6 @@
-//! Algebra on single nodes: what leaves its operand as it is goes, and two of a kind become one.
+//! Algebraic simplification of single nodes: removes identities and merges pairs of ops.
 //!
-//! Every rule keeps every bit, NaN and the sign of zero among them; those that do not ask for `fast_math`.
+//! Every rule is bit-exact, including NaN and the sign of zero, unless it checks `fast_math`.
 
 use super::Options;
 use super::rewrite::{Args, Rewriter, rewrite};
@@ -12,7 +12,7 @@ use crate::shape::{Axes, Shape};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
-/// One round over all nodes.
+/// Runs one round over all nodes.
 pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
     rewrite(graph, |new, node, args| {
         let found = match &node.op {
@@ -38,7 +38,7 @@ pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
     })
 }
 
-/// The number that an operand holds everywhere, if it is one.
+/// The number that fills an operand, if it is constant.
 pub fn number(new: &Rewriter, arg: &Arg) -> Option<Scalar> {
     match arg {
         Arg::Const(t) => t.as_number(),
@@ -84,7 +84,7 @@ fn binary(
     let (left, right) = (number(new, x), number(new, y));
     let is_float = new.spec(x).dtype.category() >= Category::Float;
     let neutral = |value: Option<Scalar>, what: f64| value.is_some_and(|v| is(v, what));
-    // -0.0 is what adding leaves alone; 0.0 makes 0.0 of -0.0.
+    // Adding -0.0 changes nothing; adding 0.0 turns -0.0 into 0.0.
     let zero_to_add = |value: Option<Scalar>| {
         value.is_some_and(|v| {
             is(v, 0.0) && (!is_float || options.fast_math || v.as_f64().is_sign_negative())
@@ -155,7 +155,7 @@ fn cast(new: &Rewriter, dtype: DType, args: &Args) -> Option<Arg> {
     if new.spec(x).dtype == dtype {
         return Some(x.clone());
     }
-    // There and back through a type that holds every value of the first.
+    // A round trip through a wider dtype that holds every value of the first.
     let inner = new.maker(x)?;
     let Op::Cast(between) = inner.op else {
         return None;
@@ -165,10 +165,10 @@ fn cast(new: &Rewriter, dtype: DType, args: &Args) -> Option<Arg> {
     (from == dtype && holds(between, from)).then(|| first.clone())
 }
 
-/// Whether a type holds every value of another.
+/// Whether a dtype holds every value of another.
 fn holds(wide: DType, narrow: DType) -> bool {
     let known = wide.category() >= narrow.category() && wide.promote(narrow) == wide;
-    // Integers of 64 and 32 bits do not fit into floats of as many, although promotion says so.
+    // 64-bit and 32-bit integers do not fit into floats of the same width, although promotion gives those.
     let is_exact = wide.category() == narrow.category()
         || narrow.category() == Category::Bool
         || narrow.category() == Category::Float
@@ -263,7 +263,7 @@ fn whole_slice(new: &Rewriter, p: &crate::op::Slice, args: &Args) -> Option<Arg>
     (from_start && to_end).then(|| x.clone())
 }
 
-/// Elementwise ops repeat operands by themselves: a repetition before them, or an array of one number, is not needed.
+/// Elementwise ops broadcast their operands, so a broadcast before them, or an array of one number, is redundant.
 fn without_broadcast(new: &mut Rewriter, node: &Node, args: &Args) -> Result<Option<Arg>> {
     if !matches!(node.op, Op::Binary(_) | Op::Compare(_)) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Distributions over uniform bits.
+//! Distributions, computed from uniform bits.
 
 use super::Key;
 use crate::control::{self, Carry};
@@ -14,7 +14,11 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
 fn float(op: &str, dtype: DType) -> Result<()> {
-    ensure!(dtype.is_float(), DType, "{op}: draws floats, not {dtype}");
+    ensure!(
+        dtype.is_float(),
+        DType,
+        "{op}: expected a float dtype, got {dtype}"
+    );
     Ok(())
 }
 
@@ -22,7 +26,7 @@ fn unit(key: &Key, shape: &Shape, dtype: DType) -> Result<Tensor> {
     unit_uniform(&key.words().done()?, dtype, shape)
 }
 
-/// Uniform on (0, 1): never 0, for logarithms; halfway between the places of the grid.
+/// Uniform on (0, 1), never 0, for logarithms: at the midpoints of the grid.
 fn open_unit(key: &Key, shape: &Shape, dtype: DType) -> Result<Tensor> {
     let half = match dtype {
         DType::F64 => 2f64.powi(-54),
@@ -31,7 +35,7 @@ fn open_unit(key: &Key, shape: &Shape, dtype: DType) -> Result<Tensor> {
         _ => 2f64.powi(-9),
     };
     let largest = 1.0 - 2.0 * half;
-    // The rounding of the topmost place could give 1.
+    // Rounding at the last grid point could give 1.
     (unit(key, shape, dtype)? + half).minimum(largest).done()
 }
 
@@ -54,7 +58,7 @@ pub fn uniform(
         let u = unit(key, &shape_of(shape)?, dtype)?;
         let (low, high) = (low.cast(dtype).done()?, high.cast(dtype).done()?);
         let x = (&u * (&high - &low) + &low).done()?;
-        // Rounding may give `high` itself; the float below it is as likely.
+        // Rounding may give `high` itself; it is replaced by the float below.
         let below = ops::maximum(ops::nextafter(&high, &low), &low).stop_gradient();
         ops::where_(
             ops::logical_and(ops::greater_equal(&x, &high), ops::greater(&high, &low)),
@@ -77,7 +81,7 @@ fn ordered(op: &str, low: &Tensor, high: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Normal with this mean and standard deviation.
+/// Normal with the given mean and standard deviation.
 pub fn normal(
     key: &Key,
     shape: impl IntoShape,
@@ -92,7 +96,7 @@ pub fn normal(
             ensure!(
                 s.as_f64() >= 0.0,
                 Value,
-                "normal: a standard deviation of {s}"
+                "normal: expected a non-negative standard deviation, got {s}"
             );
         }
         let z = standard_normal(key, &shape_of(shape)?, dtype)?;
@@ -101,7 +105,7 @@ pub fn normal(
     draw().into()
 }
 
-/// √2 erf⁻¹(2u - 1); halves are drawn in f32 and rounded once.
+/// √2 erf⁻¹(2u - 1); half precision is computed in f32 and rounded once.
 fn standard_normal(key: &Key, shape: &Shape, dtype: DType) -> Result<Tensor> {
     let wide = dtype.accumulator();
     let u = open_unit(key, shape, wide)?;
@@ -110,7 +114,7 @@ fn standard_normal(key: &Key, shape: &Shape, dtype: DType) -> Result<Tensor> {
         .done()
 }
 
-/// Normal cut to [low, high], in units of the standard deviation.
+/// Normal truncated to [low, high], in units of the standard deviation.
 pub fn truncated_normal(
     key: &Key,
     shape: impl IntoShape,
@@ -140,7 +144,7 @@ pub fn truncated_normal(
     draw().into()
 }
 
-/// 1 with probability p.
+/// Bernoulli: 1 with probability p, else 0.
 pub fn bernoulli(key: &Key, shape: impl IntoShape, p: impl IntoExpr) -> Expr {
     let draw = || -> Result<Tensor> {
         let p = p.into_expr().done()?;
@@ -149,7 +153,7 @@ pub fn bernoulli(key: &Key, shape: impl IntoShape, p: impl IntoExpr) -> Expr {
             ensure!(
                 (0.0..=1.0).contains(&v),
                 Value,
-                "bernoulli: a probability of {v}"
+                "bernoulli: expected a probability in [0, 1], got {v}"
             );
         }
         let dtype = if p.dtype() == DType::F64 && !p.is_weak() {
@@ -163,13 +167,13 @@ pub fn bernoulli(key: &Key, shape: impl IntoShape, p: impl IntoExpr) -> Expr {
     draw().into()
 }
 
-/// Whole numbers in [low, high), without bias beyond 2⁻³².
+/// Uniform integers in [low, high), with a bias below 2⁻³².
 pub fn randint(key: &Key, shape: impl IntoShape, low: i64, high: i64, dtype: DType) -> Expr {
     let draw = || -> Result<Tensor> {
         ensure!(
             dtype.is_int(),
             DType,
-            "randint: draws integers, not {dtype}"
+            "randint: expected an integer dtype, got {dtype}"
         );
         ensure!(
             low <= high,
@@ -189,7 +193,7 @@ pub fn randint(key: &Key, shape: impl IntoShape, low: i64, high: i64, dtype: DTy
     draw().into()
 }
 
-/// Exponential with this rate.
+/// Exponential with the given rate.
 pub fn exponential(key: &Key, shape: impl IntoShape, rate: impl IntoExpr, dtype: DType) -> Expr {
     let draw = || -> Result<Tensor> {
         float("exponential", dtype)?;
@@ -221,26 +225,26 @@ pub fn gumbel(key: &Key, shape: impl IntoShape, dtype: DType) -> Expr {
     draw().into()
 }
 
-/// One category per row of logits (last axis), by the Gumbel trick.
+/// Draws one category per row of logits (last axis), with the Gumbel-max trick.
 pub fn categorical(key: &Key, logits: impl IntoExpr) -> Expr {
     logits.into_expr().then(|logits| {
         ensure!(
             logits.rank() > 0,
             Shape,
-            "categorical: logits need an axis of categories"
+            "categorical: expected logits with an axis of categories"
         );
         let noise = gumbel(key, logits.shape(), logits.dtype());
         ops::argmax(&logits + noise, Some(-1)).done()
     })
 }
 
-/// `count` categories per row of weights (last axis), with or without putting them back.
+/// Draws `count` categories per row of weights (last axis), with or without replacement.
 pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: bool) -> Expr {
     weights.into_expr().then(|weights| {
         ensure!(
             weights.rank() > 0 && weights.dtype().is_float(),
             Shape,
-            "multinomial: weights are floats with an axis of categories, not {}",
+            "multinomial: expected float weights with an axis of categories, got {}",
             weights.spec()
         );
         let last = weights.rank() - 1;
@@ -257,7 +261,7 @@ pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: boo
             ensure!(
                 count <= population,
                 Value,
-                "multinomial: {count} of {population} without putting back"
+                "multinomial: cannot draw {count} of {population} without replacement"
             );
             ops::require(&weights, rule(count))?;
             let noise = gumbel(key, logits.shape(), wide);
@@ -267,9 +271,9 @@ pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: boo
         ensure!(
             population > 0 || count == 0,
             Value,
-            "multinomial: nothing to draw from"
+            "multinomial: expected at least one category"
         );
-        // Inverse of the cumulative weights: one uniform number per draw.
+        // Inverts the cumulative weights: one uniform number per draw.
         let sums = ops::cumsum(&weights, -1).done()?;
         let total = ops::slice_axis(&sums, -1, population as i64 - 1, population as i64);
         let shape = weights.shape().with(last, count);
@@ -279,7 +283,7 @@ pub fn multinomial(key: &Key, weights: impl IntoExpr, count: usize, replace: boo
     })
 }
 
-/// 0 … n-1 in random order.
+/// A random permutation of 0 … n-1.
 pub fn permutation(key: &Key, n: usize) -> Expr {
     let draw = || -> Result<Tensor> {
         let order = key.bits(DType::U64, [n]).done()?;
@@ -292,7 +296,7 @@ pub fn permutation(key: &Key, n: usize) -> Expr {
     draw().into()
 }
 
-/// Rows (axis 0) in random order.
+/// Shuffles the rows (axis 0).
 pub fn shuffle(key: &Key, x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
         if x.rank() == 0 {
@@ -303,7 +307,7 @@ pub fn shuffle(key: &Key, x: impl IntoExpr) -> Expr {
     })
 }
 
-/// Gamma with this shape parameter and rate 1, by Marsaglia and Tsang's rejection.
+/// Gamma with the given shape parameter and rate 1, by Marsaglia and Tsang's rejection method.
 pub fn gamma(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: DType) -> Expr {
     let draw = || -> Result<Tensor> {
         float("gamma", dtype)?;
@@ -318,7 +322,7 @@ pub fn gamma(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: DTyp
     draw().into()
 }
 
-/// Positive and finite.
+/// Checks that a parameter is positive and finite.
 fn positive(op: &'static str, what: &'static str, x: &Tensor) -> Result<()> {
     let rule = Precondition::Within {
         op,
@@ -330,10 +334,10 @@ fn positive(op: &'static str, what: &'static str, x: &Tensor) -> Result<()> {
     ops::require(x, rule)
 }
 
-/// The logarithm of a gamma draw: small shapes give numbers that underflow.
+/// The logarithm of a gamma draw: for small shapes the draw itself underflows.
 fn log_gamma_draw(key: &Key, shape: &Shape, alpha: &Tensor, dtype: DType) -> Result<Tensor> {
     let (boost_key, loop_key) = key.split();
-    // Below 1: draw for alpha + 1 and multiply by u^(1/alpha).
+    // Below 1: draws for alpha + 1 and multiplies by u^(1/alpha).
     let small = ops::less(alpha, 1.0).done()?;
     let boosted = ops::where_(&small, alpha + 1.0, alpha).done()?;
     let d = (&boosted - 1.0 / 3.0).done()?;
@@ -369,9 +373,9 @@ fn log_gamma_draw(key: &Key, shape: &Shape, alpha: &Tensor, dtype: DType) -> Res
     ops::where_(&small, &out.0[0] + ops::log(u) / alpha, &out.0[0]).done()
 }
 
-/// Parameters that share a draw, whose largest is `most`.
+/// Rescales parameters that share a draw; `most` is their maximum.
 ///
-/// Where all are next to nothing their logarithms would be infinite. Only ratios matter then, so they are scaled alike.
+/// If all are tiny, their logarithms would be infinite. Only ratios matter then, so all are scaled by one factor.
 fn usable(alpha: &Tensor, most: &Tensor) -> Result<Tensor> {
     let (tiny, by, least) = match alpha.dtype() {
         DType::F64 => (1e-280, 1e100, 1e-300),
@@ -381,7 +385,7 @@ fn usable(alpha: &Tensor, most: &Tensor) -> Result<Tensor> {
     ops::maximum(alpha * scale, least).done()
 }
 
-/// Beta with these parameters.
+/// Beta with the given parameters.
 pub fn beta(
     key: &Key,
     shape: impl IntoShape,
@@ -408,7 +412,7 @@ pub fn beta(
     draw().into()
 }
 
-/// Dirichlet: `shape` draws of a vector that sums to one, by these parameters (last axis).
+/// Dirichlet: `shape` draws of a vector that sums to one, with the given parameters (last axis).
 pub fn dirichlet(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: DType) -> Expr {
     let draw = || -> Result<Tensor> {
         float("dirichlet", dtype)?;
@@ -417,7 +421,7 @@ pub fn dirichlet(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: 
         ensure!(
             alpha.rank() > 0,
             Shape,
-            "dirichlet: parameters need an axis"
+            "dirichlet: expected parameters with an axis"
         );
         positive("dirichlet", "a parameter of", &alpha)?;
         let whole = shape_of(shape)?.join(alpha.shape());
@@ -434,7 +438,8 @@ pub fn dirichlet(key: &Key, shape: impl IntoShape, alpha: impl IntoExpr, dtype: 
     draw().into()
 }
 
-/// Poisson with this rate: Knuth's products for small rates, transformed rejection (Hörmann's PTRS) above 10.
+/// Poisson with the given rate: Knuth's multiplication for small rates, transformed rejection (Hörmann's PTRS) above
+/// 10.
 pub fn poisson(key: &Key, shape: impl IntoShape, rate: impl IntoExpr, dtype: DType) -> Expr {
     let draw = || -> Result<Tensor> {
         let shape = shape_of(shape)?;
@@ -538,7 +543,7 @@ fn poisson_rejection(key: &Key, shape: &Shape, rate: &Tensor, dtype: DType) -> R
     Ok(out.0[0].clone())
 }
 
-/// Zeroes a share of the elements and scales up the rest.
+/// Dropout: zeroes a fraction `rate` of the elements and scales the rest by 1 / (1 - rate).
 pub fn dropout(x: impl IntoExpr, key: &Key, rate: f64) -> Expr {
     ops::composites::float(x).then(|x| {
         ensure!(

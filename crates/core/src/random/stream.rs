@@ -1,41 +1,41 @@
-//! The stream that draws without a key of their own are made from.
+//! The implicit random stream: keys for draws without an explicit key.
 //!
-//! One for the whole process: the n-th draw after a seed is the same whatever backend and thread makes it.
+//! There is one stream per process: the n-th draw after a seed is the same on every backend and thread.
 
 use crate::random::Key;
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard};
 
-/// Where the stream stands.
+/// The state of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// What it was seeded with.
+    /// The seed.
     pub seed: u64,
-    /// How many keys were taken since.
+    /// Number of keys drawn since seeding.
     pub count: u64,
 }
 
 static STATE: Mutex<State> = Mutex::new(State { seed: 0, count: 0 });
 
 fn locked() -> MutexGuard<'static, State> {
-    // Plain numbers: a panic elsewhere left them whole.
+    // The state is plain numbers: a panic elsewhere cannot leave it inconsistent.
     STATE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Begins anew.
+/// Seeds the stream.
 pub fn seed(seed: u64) {
     *locked() = State { seed, count: 0 };
 }
 
-/// Gives a key at each call.
+/// Returns a new key at each call.
 type Source = Box<dyn FnMut() -> Key>;
 
 thread_local! {
-    /// Where keys come from while programs are recorded, the innermost last.
+    /// Sources of keys while programs are recorded, the innermost last.
     static RECORDED: RefCell<Vec<Source>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes its source away again, also when unwinding.
+/// Removes its source when dropped, also when unwinding.
 struct Recording;
 
 impl Drop for Recording {
@@ -44,7 +44,8 @@ impl Drop for Recording {
     }
 }
 
-/// Runs `f` with keys from this source instead of the stream, so that a program that is recorded draws anew at each call.
+/// Runs `f` with keys from this source instead of the stream, so that a recorded program draws new numbers at each
+/// call.
 pub fn with_source<R>(source: impl FnMut() -> Key + 'static, f: impl FnOnce() -> R) -> R {
     RECORDED.with_borrow_mut(|sources| sources.push(Box::new(source)));
     let _own = Recording;
@@ -63,12 +64,12 @@ pub fn next_key() -> Key {
     Key::new(state.seed).fold_in(at)
 }
 
-/// Where it stands.
+/// The current state.
 pub fn state() -> State {
     *locked()
 }
 
-/// Goes on from another place.
+/// Restores a state.
 pub fn set_state(state: State) {
     *locked() = state;
 }

@@ -1,4 +1,4 @@
-//! Graphs as text: what is printed is read back, what is wrong is refused with its place, nothing panics.
+//! The text form of graphs: printing and parsing round-trip, errors have positions, nothing panics.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // clippy knows test functions, not what they call
 
@@ -23,7 +23,7 @@ fn sym(name: &str) -> Dim {
 }
 
 #[test]
-fn a_layer_reads_as_it_is_written() {
+fn a_layer_round_trips() {
     let graph = round_trip(
         r#"
 graph {
@@ -92,7 +92,7 @@ graph {
             .replace("[n", "[6")
             .replace("length=n", "length=6")
     );
-    // What has no names is kept as it is.
+    // A graph without symbolic dimensions is unchanged.
     let again = bound.bind(&Bindings::default()).unwrap();
     for (a, b) in again.nodes.iter().zip(&bound.nodes) {
         assert_eq!(a.op, b.op);
@@ -190,7 +190,7 @@ fn numbers_keep_their_bits() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    // A plain number has the dtype that it was given when it met others.
+    // A plain number has the dtype that it adopted from its neighbours.
     graph.outputs = vec![Output {
         arg: Arg::Const(Tensor::number(0.1)),
         updates: None,
@@ -225,17 +225,17 @@ fn comments_and_blanks_mean_nothing() {
 
 #[test]
 fn inputs_may_be_numbered_after_nodes() {
-    // That is where a trace puts the tensors it found at hand.
+    // A trace places captured tensors there.
     round_trip(
         "graph {\n  input %0: f32[] input\n  input %2: f32[] constant\n  %1: f32[] = add(%0, %2)\n  return %1\n}",
     );
-    // Nothing goes in, nothing comes out.
+    // An empty graph.
     round_trip(
         "graph {\n  () = cond(true:bool) {branches=[graph {\n    return\n  }]}\n  return\n}",
     );
 }
 
-/// What the nodes below take.
+/// The inputs of the nodes below.
 const INPUTS: &str = r#"
   input %0: f32[4,6] input
   input %1: i64[4,1] input
@@ -250,7 +250,7 @@ const INPUTS: &str = r#"
   input %10: i64[6] input
 "#;
 
-/// A legal node of every family.
+/// A valid node of every family.
 #[rustfmt::skip]
 const LEGAL: &[&str] = &[
     "%11: f32[4,6] = erf(%0)",
@@ -316,7 +316,7 @@ fn legal_nodes_of_every_family_are_verified() {
 }
 
 #[test]
-fn odd_numbers_in_any_place_do_not_panic() {
+fn invalid_ids_do_not_panic() {
     let odd = [
         "0",
         "1",
@@ -345,7 +345,7 @@ fn odd_numbers_in_any_place_do_not_panic() {
 }
 
 #[test]
-fn what_no_output_needs_is_pruned() {
+fn dead_nodes_are_pruned() {
     let graph = round_trip(
         r#"
 graph {

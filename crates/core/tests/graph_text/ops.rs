@@ -1,4 +1,4 @@
-//! Parameters of every op.
+//! The parameters of every op round-trip.
 
 use super::sym;
 use clematis_core::attr::Attr;
@@ -13,7 +13,7 @@ fn body(text: &str) -> graph::Body {
     graph::Body::new(Graph::parse(text).unwrap())
 }
 
-/// One of each op, with parameters that are not all alike.
+/// One of each op, with distinct parameters.
 fn every_op() -> Vec<Op> {
     let mut all: Vec<Op> = Vec::new();
     all.extend(Unary::ALL.iter().map(|u| Op::Unary(*u)));
@@ -352,7 +352,7 @@ fn parameters_of_every_op_are_read_back() {
         let text = graph.to_string();
         let read = Graph::parse_unverified(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert_eq!(read.to_string(), text);
-        // Bodies are equal to themselves only; their text was compared.
+        // Bodies compare by identity; their text was compared.
         if !op.attrs().iter().any(|(_, a)| {
             matches!(a, Attr::Graph(_) | Attr::List(_)) && format!("{a:?}").contains("graph of")
         }) {

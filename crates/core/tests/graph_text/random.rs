@@ -1,4 +1,4 @@
-//! Random graphs are read back; random damage is survived.
+//! Random graphs round-trip; damaged texts never panic.
 
 use super::sym;
 use clematis_core::graph::{Arg, Graph, Output, Role, ScopeId, ValueId};
@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
         })
 }
 
-/// A legal graph: steps that do not fit are left out.
+/// A valid graph: steps that do not match are skipped.
 fn random_graph(steps: &[Step]) -> Graph {
     let mut graph = Graph::default();
     let (b, n) = (sym("b"), sym("n"));
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
+    fn any_text_is_parsed_or_rejected(text in "\\PC{0,60}") {
         prop_assert!(Graph::parse(&text).is_err());
         let _ = Graph::parse(&format!("graph {{ {text} return }}"));
     }

@@ -1,4 +1,4 @@
-//! What is no graph.
+//! Invalid graphs.
 
 use super::round_trip;
 use clematis_core::graph::{Arg, Graph, Output, Role, ScopeId, ValueId};
@@ -6,7 +6,7 @@ use clematis_core::op::*;
 use clematis_core::*;
 use smallvec::smallvec;
 
-/// Texts that are wrong, where, and what the message says.
+/// Invalid texts, the position of the error, and part of its message.
 #[rustfmt::skip]
 const WRONG: &[(&str, &str, &str)] = &[
     ("", "1, column 1", "expected `graph`, the text ends"),
@@ -25,7 +25,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("graph {\n  input %99999999999: f32[] input\n  return\n}", "2, column 10", "too large"),
     ("graph {\n  input %4294967295: f32[] input\n  return\n}", "2, column 9", "in a graph of 1 values"),
     ("graph {\n  input %1: f32[] input\n  return\n}", "2, column 9", "numbered from 0"),
-    ("graph {\n  input %0: f31[] input\n  return\n}", "2, column 13", "no such dtype `f31`"),
+    ("graph {\n  input %0: f31[] input\n  return\n}", "2, column 13", "unknown dtype `f31`"),
     ("graph {\n  input %0: f32 input\n  return\n}", "2, column 17", "expected `[`"),
     ("graph {\n  input %0: f32[2 input\n  return\n}", "2, column 19", "expected `]`"),
     ("graph {\n  input %0: f32[2,] input\n  return\n}", "2, column 19", "expected a size"),
@@ -39,11 +39,11 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("graph {\n  input %0: f32[] input \"x\n  return\n}", "2, column 25", "closing quote"),
     ("graph {\n  input %0: f32[] input \"\\q\"\n  return\n}", "2, column 25", "unknown escape"),
     ("graph {\n  input %0: f32[] input\n  input %0: f32[] input\n  return\n}", "3, column 9", "defined already"),
-    ("graph {\n  input %0: f32[] input \"x\"\n  input %1: f32[] input \"x\"\n  return\n}", "3, column 3", "two inputs are called `x`"),
+    ("graph {\n  input %0: f32[] input \"x\"\n  input %1: f32[] input \"x\"\n  return\n}", "3, column 3", "two inputs have the name `x`"),
     ("graph {\n  input %0: f32[] input\n  %0: f32[] = exp(%0)\n  return\n}", "3, column 3", "defined already"),
     ("graph {\n  %0: f32[] = exp(%0)\n  return\n}", "2, column 19", "not defined before"),
     ("graph {\n  %0: f32[] = exp(%1)\n  %1: f32[] = exp(%0)\n  return\n}", "2, column 19", "not defined before"),
-    ("graph {\n  input %0: f32[] input\n  %1: f32[] = exq(%0)\n  return\n}", "3, column 15", "no op is called `exq`"),
+    ("graph {\n  input %0: f32[] input\n  %1: f32[] = exq(%0)\n  return\n}", "3, column 15", "unknown op `exq`"),
     ("graph {\n  input %0: f32[] input\n  %1: f32[] = custom<\"f\">(%0)\n  return\n}", "3, column 15", "custom op"),
     ("graph {\n  input %0: f32[] input\n  %1: f32[] = exp(%0, %0)\n  return\n}", "3, column 3", "takes 1 operands, not 2"),
     ("graph {\n  input %0: f32[] input\n  %1: f32[2] = exp(%0)\n  return\n}", "3, column 3", "gives [f32[]], not [f32[2]]"),
@@ -65,8 +65,8 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("graph {\n  return 1x:f32\n}", "2, column 10", "malformed number"),
     ("graph {\n  return 1.0:f32 -> 0\n}", "2, column 10", "updates input 0 of 0"),
     ("graph {\n  input %0: f32[] state\n  return %0 -> x\n}", "3, column 16", "the number of an input"),
-    ("graph {\n  input %0: f32[] input\n  return %0 -> 0\n}", "3, column 10", "no state but input"),
-    ("graph {\n  input %0: f32[] state\n  return 1.0:f64 -> 0\n}", "3, column 10", "f64[] is to be the new value of input 0, which is f32[]"),
+    ("graph {\n  input %0: f32[] input\n  return %0 -> 0\n}", "3, column 10", "expected state, got input"),
+    ("graph {\n  input %0: f32[] state\n  return 1.0:f64 -> 0\n}", "3, column 10", "the update of input 0 is f64[], expected f32[]"),
     ("graph {\n  input %0: f32[] state\n  return %0 -> 0, %0 -> 0\n}", "3, column 19", "updated twice"),
     ("graph {\n  input %0: f32[2] input\n  %1: f32[] = reduce_sum(%0)\n  return\n}", "3, column 15", "`axes` is missing"),
     ("graph {\n  input %0: f32[2] input\n  %1: f32[] = reduce_sum(%0) {axes=0}\n  return\n}", "3, column 15", "`axes` cannot be"),
@@ -85,14 +85,14 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("graph {\n  input %0: f32[2] input\n  %1: f32[2] = exp(%0)\n  input %2: f32[] input\n  return\n}", "4, column 3", "`return`, found `input`"),
     ("graph {\n  input %0: bool[] input\n  () = cond(%0) {branches=[graph {\n    %0: f32[2] = exp(1.0:f32)\n    return\n  }]}\n  return\n}", "4, column 5", "gives [f32[]], not [f32[2]]"),
     ("graph {\n  input %0: bool[] input\n  () = cond(%0) {branches=[graph {\n    return %0\n  }]}\n  return\n}", "4, column 12", "%0 is not defined"),
-    ("graph {\n  input %0: bool[] input\n  () = cond(%0) {branches=[]}\n  return\n}", "3, column 3", "there is no branch"),
-    ("graph {\n  return é\n}", "2, column 10", "means nothing"),
-    ("graph {\n  return \u{0}\n}", "2, column 10", "means nothing"),
+    ("graph {\n  input %0: bool[] input\n  () = cond(%0) {branches=[]}\n  return\n}", "3, column 3", "expected at least one branch"),
+    ("graph {\n  return é\n}", "2, column 10", "found an invalid character"),
+    ("graph {\n  return \u{0}\n}", "2, column 10", "found an invalid character"),
     ("graph {\n  return 1 / 2\n}", "2, column 12", "expected `:`"),
 ];
 
 #[test]
-fn what_is_wrong_is_refused_with_its_place() {
+fn errors_have_positions() {
     for (text, place, says) in WRONG {
         let error = Graph::parse(text).expect_err(text);
         assert_eq!(error.kind(), Kind::Convert, "{text}");
@@ -121,17 +121,17 @@ fn hostile_texts_are_bounded() {
         let error = Graph::parse(text).unwrap_err();
         assert!(error.message().contains(says), "{error}");
     };
-    refuse(&nested(64), "graphs nest deeper");
-    refuse(&nested(100_000), "graphs nest deeper");
+    refuse(&nested(64), "graphs are nested deeper");
+    refuse(&nested(100_000), "graphs are nested deeper");
     let of = |shape: &str| format!("graph {{ input %0: f32[{shape}] input return }}");
-    refuse(&of(&"(".repeat(100_000)), "sizes nest deeper");
+    refuse(&of(&"(".repeat(100_000)), "sizes are nested deeper");
     refuse(&of(&"-".repeat(100_000)), "expected a size");
     refuse(&of(&vec!["1"; 65].join(",")), "65 axes");
-    // Each size is short; their product would have 2^40 terms.
+    // Each size is short, but their product would have 2^40 terms.
     let wide: Vec<_> = (0..40).map(|i| format!("a{i}+b{i}")).collect();
     refuse(&of(&wide.join(",")), "too many terms");
     let lists = format!("graph {{ %0: f32[] = exp() {{a={}", "[".repeat(100_000));
-    refuse(&lists, "lists nest deeper");
+    refuse(&lists, "lists are nested deeper");
     let huge = "graph {\n%0: f32[4611686018427387903] = full() {value=0, dtype=f32, shape=[4611686018427387903]}\nreturn\n}";
     refuse(huge, "more elements");
     let many = format!(
@@ -157,7 +157,7 @@ impl CustomOp for Twice {
 }
 
 #[test]
-fn tensors_at_hand_and_custom_ops_are_shown_but_not_read() {
+fn constants_and_custom_ops_are_printed_but_not_parsed() {
     let open = trace::Trace::open(false);
     let spec = Spec::of(DType::F32, [3usize]).unwrap();
     let at_hand = open.trace.input(spec.clone(), Role::Input, "");
@@ -179,7 +179,7 @@ fn scalar() -> Spec {
 }
 
 #[test]
-fn graphs_made_by_hand_are_verified() {
+fn hand_made_graphs_are_verified() {
     let base = || {
         let mut graph = Graph::default();
         let x = graph.input(scalar(), Role::State, "x");
@@ -220,7 +220,7 @@ fn graphs_made_by_hand_are_verified() {
             |g| g.scopes = vec!["a".into()],
             "the first module path is `a`",
         ),
-        (|g| g.values.push(scalar()), "%2: f32[] is given by nothing"),
+        (|g| g.values.push(scalar()), "%2: f32[] is never defined"),
         (
             |g| g.values[1].dtype = DType::F64,
             "`%1: f64[] = exp(%0)` gives [f32[]], not [f64[]]",
@@ -239,7 +239,7 @@ fn graphs_made_by_hand_are_verified() {
         ),
         (
             |g| g.inputs[0].role = Role::Constant,
-            "which is no state but constant",
+            "expected state, got constant",
         ),
         (|g| g.outputs[0].updates = Some(1), "updates input 1 of 1"),
         (
@@ -252,7 +252,7 @@ fn graphs_made_by_hand_are_verified() {
         ),
         (
             |g| g.outputs[0].arg = Arg::Const(Tensor::scalar(1i64, DType::I8)),
-            "i8[] is to be the new value of input 0, which is f32[]",
+            "the update of input 0 is i8[], expected f32[]",
         ),
         (
             |g| {
@@ -276,7 +276,7 @@ fn graphs_made_by_hand_are_verified() {
         change(&mut graph);
         let error = graph.verify().expect_err(says).to_string();
         assert!(error.contains(says), "{error}\nwanted {says}");
-        // Wrong graphs can still be shown and shortened.
+        // Invalid graphs can still be printed and optimised.
         let _ = (graph.to_string(), graph.prune());
     }
 }

@@ -1,57 +1,57 @@
-//! What stands before the bytes of a safetensors file: eight bytes of length, then JSON.
+//! The header of a safetensors file: eight bytes of length, then JSON.
 //!
-//! Owns the names of element types, the checks of what a file claims, and the two checksums. The
-//! checksum in the metadata is 32 digits: 16 over the header, with zeros in their place, and 16 over the data.
+//! Owns the names of dtypes, the validation of a header, and the two checksums. The checksum in the metadata has 32
+//! digits: 16 for the header, computed with zeros in their place, and 16 for the data.
 
-use super::claim::{Claim, Claims};
-use super::nest::{Nest, shorten};
-use super::sum::Sum;
+use super::checksum::Checksum;
+use super::raw_header::{RawHeader, RawTensor};
+use super::structure::{Structure, shorten};
 use clematis_core::shape::MAX_RANK;
 use clematis_core::{DType, Error, Kind, Result, Shape, Spec, bail, ensure};
 use std::collections::HashSet;
 
-/// The longest header that is read, as the format has it.
+/// Maximum length of a header, from the specification of the format.
 pub const LONGEST: u64 = 100_000_000;
-/// Where metadata stands; no tensor can be called so.
+/// The name of the metadata entry; reserved, no tensor can have it.
 pub const METADATA: &str = "__metadata__";
-/// The version of what we put into metadata.
+/// Version of our metadata.
 pub const FORMAT: u32 = 1;
-/// The most bytes of all paths of a structure.
+/// Maximum length of all paths of a structure together, in bytes.
 const PATHS: usize = 400_000_000;
-/// What a plain value may take while it is read.
+/// Estimated memory of one plain value while it is parsed, in bytes.
 const VALUE: u64 = 64;
-/// What all may take, however small the file.
-const ROOM: u64 = 512 << 20;
-/// Bytes of length in front.
+/// Memory that plain values may take in any file, in bytes.
+const MIN_BUDGET: u64 = 512 << 20;
+/// Size of the length field, in bytes.
 pub const FRONT: u64 = 8;
-/// A checksum that is not known yet.
+/// Placeholder of a checksum that is not computed yet.
 pub const ZEROS: &str = "00000000000000000000000000000000";
 
-/// One tensor in a file.
+/// A tensor in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its path.
+    /// The path.
     pub name: String,
-    /// What it is.
+    /// Dtype and shape.
     pub spec: Spec,
-    /// Its bytes, counted from the end of the header.
+    /// Start of its bytes, from the end of the header.
     pub start: u64,
-    /// Where they end.
+    /// End of its bytes.
     pub end: u64,
 }
 
-/// All that stands before the bytes.
+/// A validated header.
 #[derive(Debug)]
 pub struct Header {
-    /// The tensors in the order of their bytes.
+    /// The tensors, ordered by offset.
     pub entries: Vec<Entry>,
-    /// How they nest.
-    pub structure: Nest,
-    /// The checksum of the data, where it was written by us.
+    /// The tree structure.
+    pub structure: Structure,
+    /// The checksum of the data, in files written by us.
     pub sum: Option<u64>,
 }
 
-/// How the format calls an element type; complex128, which it has no name for, goes as two doubles on one more axis.
+/// The format's name of a dtype. complex128 has none; it is stored as pairs of doubles with one more axis.
 pub fn name(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "BOOL",
@@ -77,12 +77,12 @@ fn dtype(name: &str) -> Option<DType> {
 }
 
 impl Header {
-    /// Reads and checks a header before this many bytes of data.
+    /// Parses and validates a header that is followed by `data` bytes.
     pub fn parse(text: &[u8], data: u64) -> Result<Header> {
         let Ok(text) = std::str::from_utf8(text) else {
             bail!(Io, "the header is not UTF-8");
         };
-        let claims: Claims = serde_json::from_str(text).map_err(|e| {
+        let claims: RawHeader = serde_json::from_str(text).map_err(|e| {
             Error::new(
                 Kind::Io,
                 format!("the header cannot be read: {}", shorten(&e.to_string())),
@@ -94,14 +94,17 @@ impl Header {
                 ensure!(
                     *version == FORMAT.to_string(),
                     Io,
-                    "it is of format `{}`, this Clematis reads {FORMAT}",
+                    "unsupported format version `{}`, expected {FORMAT}",
                     shorten(version)
                 );
-                Some(check_sum(text, metadata.get("clematis_checksum"))?)
+                Some(verify_header_checksum(
+                    text,
+                    metadata.get("clematis_checksum"),
+                )?)
             }
-            // One damaged name must not make it a file of somebody else's.
+            // A damaged name must not turn the file into one of another library.
             None if metadata.keys().any(|key| key.starts_with("clematis")) => {
-                bail!(Io, "the header is damaged: it does not tell its format")
+                bail!(Io, "the header is damaged: the format version is missing")
             }
             None => None,
         };
@@ -112,21 +115,24 @@ impl Header {
         };
         let mut entries = Vec::with_capacity(claims.tensors.len());
         for (name, claim) in claims.tensors {
-            let entry = check_claim(&name, claim, complex.contains(&name));
+            let entry = check_tensor(&name, claim, complex.contains(&name));
             entries.push(entry.map_err(|e| at(&name, e))?);
         }
         check_places(&mut entries, data)?;
         let structure = match metadata.get("clematis_structure") {
             Some(text) if sum.is_some() => {
-                check_room(text, data)?;
+                check_value_memory(text, data)?;
                 let value = serde_json::from_str(text).map_err(|_| {
-                    Error::new(Kind::Io, "the structure is no JSON, or nested too deep")
+                    Error::new(
+                        Kind::Io,
+                        "the structure is not valid JSON, or nested too deeply",
+                    )
                 })?;
-                let structure = Nest::from_json(value, 0)?;
+                let structure = Structure::from_json(value, 0)?;
                 check_structure(&structure, entries.iter().map(|e| e.name.as_str()))?;
                 structure
             }
-            _ => Nest::from_paths(entries.iter().map(|e| e.name.as_str())),
+            _ => Structure::from_paths(entries.iter().map(|e| e.name.as_str())),
         };
         Ok(Header {
             entries,
@@ -143,9 +149,9 @@ fn at(name: &str, e: Error) -> Error {
     )
 }
 
-/// Checks the checksum of the header; gives that of the data.
-fn check_sum(text: &str, digits: Option<&String>) -> Result<u64> {
-    // Small digits only: one text for one number.
+/// Verifies the header's checksum; returns the checksum of the data.
+fn verify_header_checksum(text: &str, digits: Option<&String>) -> Result<u64> {
+    // Lowercase digits only, so that a number has one text.
     let is_digit = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
     let digits = digits.filter(|d| d.len() == ZEROS.len() && d.bytes().all(is_digit));
     let Some(digits) = digits else {
@@ -153,29 +159,25 @@ fn check_sum(text: &str, digits: Option<&String>) -> Result<u64> {
     };
     let half = |text: &str| u64::from_str_radix(text, 16).ok();
     let (Some(header), Some(data)) = (half(&digits[..16]), half(&digits[16..])) else {
-        bail!(Io, "its checksum is no number");
+        bail!(Io, "its checksum is not a number");
     };
-    // Quotes inside of any text have a backslash before them, so this is found where it is meant.
+    // Quotes inside strings are escaped, so this finds the field itself.
     let field = format!("\"clematis_checksum\":\"{digits}\"");
     let zeroed = text.replacen(&field, &format!("\"clematis_checksum\":\"{ZEROS}\""), 1);
-    let mut sum = Sum::new();
+    let mut sum = Checksum::new();
     sum.add(zeroed.as_bytes());
     ensure!(
         sum.done() == header,
         Io,
-        "the header is damaged, or the file was never finished: its checksum is wrong"
+        "wrong checksum: the header is damaged, or the file is incomplete"
     );
     Ok(data)
 }
 
-/// A tensor with a known element type, whose shape and bytes fit each other.
-fn check_claim(name: &str, claim: Claim, is_complex: bool) -> Result<Entry> {
+/// Validates a tensor: a known dtype, and a byte range that matches the shape.
+fn check_tensor(name: &str, claim: RawTensor, is_complex: bool) -> Result<Entry> {
     let Some(mut dtype) = self::dtype(&claim.dtype) else {
-        bail!(
-            Io,
-            "no element type is called `{}` here",
-            shorten(&claim.dtype)
-        );
+        bail!(Io, "unknown dtype `{}`", shorten(&claim.dtype));
     };
     let mut sizes = claim.shape;
     if is_complex {
@@ -189,7 +191,7 @@ fn check_claim(name: &str, claim: Claim, is_complex: bool) -> Result<Entry> {
     ensure!(
         sizes.len() <= MAX_RANK,
         Io,
-        "{} axes, the most is {MAX_RANK}",
+        "expected at most {MAX_RANK} axes, got {}",
         sizes.len()
     );
     let most = i64::MAX as u64 / 16;
@@ -198,14 +200,14 @@ fn check_claim(name: &str, claim: Claim, is_complex: bool) -> Result<Entry> {
         .try_fold(1u64, |n, &size| n.checked_mul(size).filter(|n| *n <= most));
     let count = count.filter(|_| sizes.iter().all(|&size| size <= most));
     let Some(count) = count else {
-        bail!(Io, "more elements than can be numbered");
+        bail!(Io, "too many elements");
     };
     let (start, end) = claim.data_offsets;
     let bytes = count * dtype.size() as u64;
     ensure!(
         end.checked_sub(start) == Some(bytes),
         Io,
-        "{bytes} bytes were expected, the offsets are {start} and {end}"
+        "expected {bytes} bytes, got offsets {start} and {end}"
     );
     let sizes: Vec<usize> = sizes.into_iter().map(|size| size as usize).collect();
     let spec = Spec::new(dtype, Shape::from_sizes(&sizes));
@@ -218,14 +220,14 @@ fn check_claim(name: &str, claim: Claim, is_complex: bool) -> Result<Entry> {
     })
 }
 
-/// Names once each; bytes side by side, from the end of the header to the end of the file.
+/// Checks that names are unique, and that the tensors' bytes are contiguous and fill the file.
 fn check_places(entries: &mut [Entry], data: u64) -> Result<()> {
     let mut names = HashSet::new();
     for e in entries.iter() {
         ensure!(
             names.insert(e.name.as_str()),
             Io,
-            "tensor `{}` stands there twice",
+            "duplicate tensor `{}`",
             shorten(&e.name)
         );
     }
@@ -235,7 +237,7 @@ fn check_places(entries: &mut [Entry], data: u64) -> Result<()> {
         ensure!(
             e.start == end,
             Io,
-            "tensor `{}`: its bytes begin at {}, those before it end at {end}",
+            "tensor `{}`: expected its bytes to begin at {end}, got {}",
             shorten(&e.name),
             e.start
         );
@@ -244,30 +246,33 @@ fn check_places(entries: &mut [Entry], data: u64) -> Result<()> {
     ensure!(
         end == data,
         Io,
-        "the tensors take {end} bytes, the file has {data}"
+        "expected {data} bytes of tensors, got {end}"
     );
     Ok(())
 }
 
-/// Refuses a structure whose values would take more memory than the tensors, unless that is little.
+/// Rejects a structure whose plain values would take more memory than the tensors, unless that is little.
 ///
-/// A digit and a comma are two bytes, the value that they become takes a good deal more.
-pub fn check_room(structure: &str, data: u64) -> Result<()> {
+/// A digit and a comma are two bytes in the file; the parsed value takes much more.
+pub fn check_value_memory(structure: &str, data: u64) -> Result<()> {
     let commas = structure.bytes().filter(|&b| b == b',').count() as u64;
     ensure!(
-        commas * VALUE <= data.max(ROOM),
+        commas * VALUE <= data.max(MIN_BUDGET),
         Io,
         "the structure has too many plain values: {commas} commas"
     );
     Ok(())
 }
 
-/// The tensors of a structure are these.
-pub fn check_structure<'a>(structure: &Nest, names: impl Iterator<Item = &'a str>) -> Result<()> {
+/// Checks that these are the tensors of the structure.
+pub fn check_structure<'a>(
+    structure: &Structure,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<()> {
     ensure!(
         structure.path_bytes(0) <= PATHS,
         Io,
-        "the paths of the structure take more than {PATHS} bytes"
+        "the paths of the structure exceed {PATHS} bytes"
     );
     let mut own = structure.tensors();
     let mut names: Vec<&str> = names.collect();
@@ -283,7 +288,7 @@ pub fn check_structure<'a>(structure: &Nest, names: impl Iterator<Item = &'a str
     ensure!(
         own == names,
         Io,
-        "the structure and the tensors do not belong together"
+        "the structure and the tensors do not match"
     );
     Ok(())
 }
@@ -314,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_headers_are_rejected() {
         let huge = 1u64 << 62;
         for (what, tensors, data) in [
             (

@@ -1,24 +1,24 @@
-//! Reading a checkpoint that anybody may have written.
+//! Reads checkpoints from untrusted files.
 //!
-//! Nothing is believed before it is checked against the size of the file, so tensors never take more memory than the file
-//! has bytes. Bytes are read to where the tensor will have them.
+//! Every claim is checked against the size of the file before use, so tensors never take more memory than the file
+//! has bytes. Bytes are read directly into the tensor's memory.
 
+use super::checksum::Checksum;
 use super::header::{FRONT, Header, LONGEST};
-use super::nest::{Nest, shorten};
-use super::sum::Sum;
+use super::structure::{Structure, shorten};
 use crate::file;
 use clematis_core::host::Bytes;
-use clematis_core::limit::check_room;
+use clematis_core::limit::check_available;
 use clematis_core::{DType, Error, Host, Kind, Result, Spec, ensure};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How much of a tensor that nobody wants is read at once; a multiple of a word.
+/// Chunk size for reading tensors that are skipped; a multiple of a word.
 const CHUNK: usize = 1 << 20;
 
-/// A file whose header was read and found good.
+/// An open file with a validated header.
 pub struct Reader {
     path: PathBuf,
     file: File,
@@ -28,21 +28,24 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a file and checks all that it says of itself.
+    /// Opens a file and validates its header.
     pub fn open(path: impl AsRef<Path>) -> Result<Reader> {
         let path = path.as_ref();
         let failed = |e: io::Error| failed(path, e);
         let refused = |e: Error| refused(path, e.message());
         let (mut file, len) = file::open("load", path)?;
         if len < FRONT {
-            return Err(self::refused(path, &format!("it has only {len} bytes")));
+            return Err(self::refused(
+                path,
+                &format!("expected a header, got {len} bytes"),
+            ));
         }
         let mut front = [0; FRONT as usize];
         file.read_exact(&mut front).map_err(failed)?;
         let size = u64::from_le_bytes(front);
         if size > LONGEST || size > len - FRONT {
             let message = format!(
-                "a header of {size} bytes in a file of {len}: it is cut off, or no checkpoint"
+                "expected a header of {size} bytes in a file of {len}: it is truncated, or not a checkpoint"
             );
             return Err(self::refused(path, &message));
         }
@@ -65,23 +68,23 @@ impl Reader {
         })
     }
 
-    /// How its tensors nest, with the plain values between them.
-    pub fn structure(&self) -> &Nest {
+    /// The tree structure, with the plain values in it.
+    pub fn structure(&self) -> &Structure {
         &self.header.structure
     }
 
-    /// The same, to keep.
-    pub fn into_structure(self) -> Nest {
+    /// The tree structure, owned.
+    pub fn into_structure(self) -> Structure {
         self.header.structure
     }
 
-    /// What the tensor at a path is.
+    /// The spec of the tensor at a path.
     pub fn spec(&self, name: &str) -> Option<&Spec> {
         let place = *self.places.get(name)?;
         Some(&self.header.entries[place].spec)
     }
 
-    /// Every tensor, in the order of the file.
+    /// All tensors, in file order.
     pub fn specs(&self) -> impl Iterator<Item = (&str, &Spec)> {
         self.header
             .entries
@@ -89,17 +92,17 @@ impl Reader {
             .map(|e| (e.name.as_str(), &e.spec))
     }
 
-    /// Reads the tensors that are wanted; all the file's bytes are looked at, for the checksum is over them all.
+    /// Reads the selected tensors. All bytes of the file are read, because the checksum covers them.
     pub fn read(&mut self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, Host)>> {
         let path = &self.path;
         let file = &mut self.file;
         let failed = |e: io::Error| failed(path, e);
         file.seek(SeekFrom::Start(self.data)).map_err(failed)?;
         let mut out = Vec::new();
-        let mut sum = Sum::new();
+        let mut sum = Checksum::new();
         let taken = self.header.entries.iter().filter(|e| wanted(&e.name));
         let taken = taken.map(|e| e.end - e.start).sum::<u64>();
-        check_room("load", usize::try_from(taken).unwrap_or(usize::MAX))?;
+        check_available("load", usize::try_from(taken).unwrap_or(usize::MAX))?;
         for e in &self.header.entries {
             let len = (e.end - e.start) as usize;
             if !wanted(&e.name) {
@@ -118,10 +121,7 @@ impl Reader {
                 .map_err(failed)?;
             sum.add(bytes.as_slice());
             if e.spec.dtype == DType::Bool && bytes.as_slice::<u8>().iter().any(|&b| b > 1) {
-                let message = format!(
-                    "tensor `{}`: a truth value that is neither 0 nor 1",
-                    shorten(&e.name)
-                );
+                let message = format!("tensor `{}`: expected booleans of 0 or 1", shorten(&e.name));
                 return Err(refused(path, &message));
             }
             out.push((e.name.clone(), Host::new(e.spec.clone(), bytes)?));
@@ -130,7 +130,7 @@ impl Reader {
             ensure!(
                 own == sum.done(),
                 Io,
-                "load: {}: the data are damaged: their checksum is wrong",
+                "load: {}: wrong checksum: the data are damaged",
                 path.display()
             );
         }
@@ -141,7 +141,7 @@ impl Reader {
 #[cold]
 fn failed(path: &Path, e: io::Error) -> Error {
     let what = match e.kind() {
-        io::ErrorKind::UnexpectedEof => "it ended early".to_owned(),
+        io::ErrorKind::UnexpectedEof => "unexpected end of file".to_owned(),
         _ => e.to_string(),
     };
     Error::new(Kind::Io, format!("load: {}: {what}", path.display())).with_source(e)

@@ -1,16 +1,16 @@
-//! Writing a checkpoint, one tensor in memory at a time.
+//! Writes checkpoints, with one tensor in memory at a time.
 
-use super::draft::{Draft, places};
+use super::checksum::Checksum;
 use super::header::{FRONT, LONGEST, check_structure};
-use super::nest::Nest;
-use super::sum::Sum;
+use super::header_writer::{HeaderWriter, places};
+use super::structure::Structure;
 use crate::file;
 use clematis_core::{Error, Kind, Result, Spec, Tensor, ensure};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Writes tensors and the structure that they stand in.
-pub fn write(path: &Path, structure: &Nest, pairs: &[(String, Tensor)]) -> Result<()> {
+/// Writes tensors and their structure.
+pub fn write(path: &Path, structure: &Structure, pairs: &[(String, Tensor)]) -> Result<()> {
     let failed = |e: io::Error| {
         Error::new(Kind::Io, format!("save: {}: {e}", path.display())).with_source(e)
     };
@@ -20,12 +20,12 @@ pub fn write(path: &Path, structure: &Nest, pairs: &[(String, Tensor)]) -> Resul
         .collect();
     let order = places(&specs)?;
     check_structure(structure, specs.iter().map(|(name, _)| *name))?;
-    let draft = Draft::new(structure, order.iter().map(|(_, entry)| entry))?;
+    let draft = HeaderWriter::new(structure, order.iter().map(|(_, entry)| entry))?;
     let header = draft.text().as_bytes();
     ensure!(
         header.len() as u64 <= LONGEST,
         Io,
-        "save: {}: names and plain values take {} bytes, the most is {LONGEST}",
+        "save: {}: expected at most {LONGEST} bytes of names and plain values, got {}",
         path.display(),
         header.len()
     );
@@ -34,7 +34,7 @@ pub fn write(path: &Path, structure: &Nest, pairs: &[(String, Tensor)]) -> Resul
         out.write_all(&(header.len() as u64).to_le_bytes())
             .and_then(|()| out.write_all(header))
             .map_err(failed)?;
-        let mut sum = Sum::new();
+        let mut sum = Checksum::new();
         for (i, entry) in &order {
             let host = pairs[*i].1.to_host()?;
             let bytes = host.bytes().as_slice::<u8>();
@@ -48,7 +48,7 @@ pub fn write(path: &Path, structure: &Nest, pairs: &[(String, Tensor)]) -> Resul
             sum.add(bytes);
             out.write_all(bytes).map_err(failed)?;
         }
-        // Until this is written nobody takes the file for whole.
+        // The file is invalid until this checksum is written.
         let (place, digits) = draft.checksum(sum.done());
         out.seek(SeekFrom::Start(FRONT + place))
             .and_then(|_| out.write_all(digits.as_bytes()))

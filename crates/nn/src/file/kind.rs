@@ -1,14 +1,14 @@
-//! What a path leads to.
+//! File kinds and symbolic links.
 
 use clematis_core::{Error, Kind, Result};
 use std::fs::{self, FileType, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Links to links; as many as systems follow.
+/// Maximum number of links followed; the usual limit of operating systems.
 const LINKS: usize = 40;
 
-/// What a file is that is not a regular one.
+/// The name of a non-regular file kind.
 fn name(kind: FileType) -> &'static str {
     #[cfg(unix)]
     {
@@ -35,7 +35,7 @@ fn name(kind: FileType) -> &'static str {
     }
 }
 
-/// An error of `what` unless this is a regular file.
+/// Returns an error unless this is a regular file.
 pub fn regular(what: &str, path: &Path, about: &Metadata) -> Result<()> {
     if about.is_file() {
         return Ok(());
@@ -50,7 +50,7 @@ pub fn regular(what: &str, path: &Path, about: &Metadata) -> Result<()> {
     ))
 }
 
-/// Where a path leads: links are followed, also to a file that is not there yet.
+/// Resolves symbolic links, including a link to a file that does not exist yet.
 pub fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
     for _ in 0..LINKS {

@@ -1,7 +1,7 @@
-//! Reading whole files whose size is known first.
+//! Reads whole files after checking kind and size.
 
 use super::kind::regular;
-use clematis_core::limit::check_room;
+use clematis_core::limit::check_available;
 use clematis_core::{Error, Kind, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,9 +11,9 @@ fn failed(what: &str, path: &Path, e: io::Error) -> Error {
     Error::new(Kind::Io, format!("{what}: {}: {e}", path.display())).with_source(e)
 }
 
-/// Opens a regular file; it and its size. Anything else could be waited for or read without end.
+/// Opens a regular file; returns it with its size. Other kinds could block or never end.
 pub fn open(what: &str, path: &Path) -> Result<(File, u64)> {
-    // Opening a FIFO would wait for a writer, so the path is looked at first, and the file again.
+    // Opening a FIFO would wait for a writer, so the path is checked before opening, and the file again afterwards.
     let about = fs::metadata(path).map_err(|e| failed(what, path, e))?;
     regular(what, path, &about)?;
     let file = File::open(path).map_err(|e| failed(what, path, e))?;
@@ -22,27 +22,24 @@ pub fn open(what: &str, path: &Path) -> Result<(File, u64)> {
     Ok((file, about.len()))
 }
 
-/// The bytes of a regular file, if the memory limit allows for so many.
+/// Reads a regular file, if the memory limit allows.
 pub fn read(what: &str, path: &Path) -> Result<Vec<u8>> {
     let (file, size) = open(what, path)?;
     let too_large = || {
-        let words = format!(
-            "{what}: {}: {size} bytes do not fit into memory",
-            path.display()
-        );
+        let words = format!("{what}: {}: out of memory for {size} bytes", path.display());
         Error::new(Kind::Io, words)
     };
     let bytes = usize::try_from(size).map_err(|_| too_large())?;
-    check_room(what, bytes)?;
+    check_available(what, bytes)?;
     let mut all = Vec::new();
     all.try_reserve_exact(bytes).map_err(|_| too_large())?;
-    // No more than was said, as files of the kernel's and growing ones have it.
+    // Reads at most the announced size: files in /proc, and files that grow, may have more.
     let mut file = file.take(size);
     file.read_to_end(&mut all)
         .map_err(|e| failed(what, path, e))?;
     if all.len() < bytes {
         let words = format!(
-            "{what}: {}: expected {bytes} bytes, got {}: it became shorter while it was read",
+            "{what}: {}: expected {bytes} bytes, got {}: the file shrank while it was read",
             path.display(),
             all.len()
         );

@@ -1,7 +1,7 @@
-//! A file that is whole or not there.
+//! Atomic file replacement.
 //!
-//! What is written goes to a temporary file in the same folder, which is synced and takes the wanted name in one step. A
-//! process that is killed leaves a temporary file behind; the next save of the same name removes it.
+//! Data is written to a temporary file in the same folder, which is synced and renamed in one step. A killed process
+//! leaves a temporary file behind; the next save of the same name removes it.
 
 use super::kind::{follow, regular};
 use clematis_core::{Error, Kind, Result};
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Temporary files of other processes are left alone until they are this old: they may be about to be locked.
+/// Temporary files of other processes younger than this are kept: they may not be locked yet.
 const AGE: Duration = Duration::from_secs(60);
-/// Names up to so many bytes stand in those of their temporary files; systems allow 255 in all.
+/// Names up to this many bytes are part of their temporary files' names; systems allow 255 in total.
 const LONG: usize = 180;
-/// How many names of temporary files are tried.
+/// Number of temporary names to try.
 const TRIES: usize = 100;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// Removes a temporary file or folder unless it has got its name.
+/// Removes a temporary file or folder on drop unless it was renamed.
 struct Temporary {
     path: PathBuf,
     is_folder: bool,
@@ -34,7 +34,7 @@ impl Drop for Temporary {
         if self.is_done {
             return;
         }
-        // The first error is the one to report; what cannot be removed either is only untidy.
+        // The first error is reported; a leftover file is only untidy.
         let _ = match self.is_folder {
             true => fs::remove_dir_all(&self.path),
             false => fs::remove_file(&self.path),
@@ -47,7 +47,7 @@ fn failed(what: &str, path: &Path, e: io::Error) -> Error {
     Error::new(Kind::Io, words).with_source(e)
 }
 
-/// The folder that a path stands in.
+/// The folder of a path.
 fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -55,7 +55,7 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// How the names of a file's temporary files begin.
+/// The prefix of a file's temporary names.
 fn prefix(name: &OsStr) -> String {
     let text = name.to_string_lossy();
     if text.len() <= LONG {
@@ -66,7 +66,7 @@ fn prefix(name: &OsStr) -> String {
     format!(".{:016x}.", hash.finish())
 }
 
-/// What will be replaced: where links lead, its name, and what is there now.
+/// The file to replace: its folder and name after resolving links, and its metadata if it exists.
 fn place(what: &str, path: &Path) -> Result<(PathBuf, Option<Metadata>)> {
     let failed = |e| failed(what, path, e);
     let target = follow(path).map_err(failed)?;
@@ -85,7 +85,7 @@ fn place(what: &str, path: &Path) -> Result<(PathBuf, Option<Metadata>)> {
     Ok((target, about))
 }
 
-/// A new name beside a path, given to `make`, which fails where the name is taken.
+/// Calls `make` with new names next to a path until one does not exist yet.
 fn beside<T>(
     target: &Path,
     prefix: &str,
@@ -97,7 +97,7 @@ fn beside<T>(
         let path = folder(target).join(name);
         match make(&path) {
             Ok(made) => return Ok((path, made)),
-            // Another machine's process of this number, say.
+            // Taken, for example by a process with this id on another machine.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
@@ -106,7 +106,7 @@ fn beside<T>(
     Err(io::Error::new(io::ErrorKind::AlreadyExists, words))
 }
 
-/// A file that did not exist before; links are not followed. Where it replaces another nobody else may read it meanwhile.
+/// Creates a new file without following links. If it replaces a private file, nobody else may read it meanwhile.
 fn create(path: &Path, is_private: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -120,13 +120,13 @@ fn create(path: &Path, is_private: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Owner and mode of the file that is replaced.
+/// Copies owner and mode of the replaced file.
 fn keep(file: &File, old: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, fchown};
         let new = file.metadata()?;
-        // Who may not give files away keeps them.
+        // Changing the owner needs privileges; without them the process's owner stays.
         if new.uid() != old.uid() {
             let _ = fchown(file, Some(old.uid()), None);
         }
@@ -137,13 +137,13 @@ fn keep(file: &File, old: &Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
 }
 
-/// Makes a new name in a folder last.
+/// Syncs a folder, so that a rename is durable.
 fn sync(folder: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
     }
     match File::open(folder).and_then(|f| f.sync_all()) {
-        // Some file systems have nothing to sync there.
+        // Some file systems do not support syncing folders.
         Err(e)
             if matches!(
                 e.kind(),
@@ -156,14 +156,14 @@ fn sync(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file by `fill`, then gives it its name; whatever fails, a file of that name is as it was. `what` is what
-/// errors speak of.
+/// Writes a file with `fill` and renames it into place. On any error an existing file of that name is unchanged.
+/// `what` is the prefix of error messages.
 ///
-/// Links are followed to what they point to. The mode of a file that is replaced stays, and its owner where the process
-/// may give files away.
+/// Links are followed to their target. The mode of a replaced file is kept, and its owner if the process has the
+/// privilege.
 ///
 /// # Errors
-/// What `fill` returns; devices, FIFOs, sockets and directories are refused.
+/// Errors of `fill`; devices, FIFOs, sockets and directories are rejected.
 pub fn replace<E: From<Error>>(
     what: &str,
     path: &Path,
@@ -180,7 +180,7 @@ pub fn replace<E: From<Error>>(
         is_folder: false,
         is_done: false,
     };
-    // Says that somebody is at it; where files cannot be locked nothing is swept either.
+    // Marks the file as in use; where files cannot be locked, nothing is swept either.
     let _ = file.try_lock();
     fill(&mut file)?;
     if let Some(old) = &old {
@@ -192,17 +192,17 @@ pub fn replace<E: From<Error>>(
     sync(folder(&target)).map_err(failed)
 }
 
-/// Writes bytes as a file that is whole or not there.
+/// Writes bytes to a file atomically.
 ///
 /// # Errors
-/// As of `replace`.
+/// As [`replace`].
 pub fn write(what: &str, path: &Path, bytes: &[u8]) -> Result<()> {
     replace(what, path, |file| {
         file.write_all(bytes).map_err(|e| failed(what, path, e))
     })
 }
 
-/// An error now if a file could not be written there later.
+/// Returns an error if a file could not be written there.
 pub fn check_writable(what: &str, path: &Path) -> Result<()> {
     let (target, _) = place(what, path)?;
     let prefix = prefix(target.file_name().unwrap_or_default());
@@ -216,10 +216,10 @@ pub fn check_writable(what: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fills a folder beside its place, then gives it its name: a new folder is whole or not there.
+/// Fills a temporary folder and renames it into place: a new folder is complete or absent.
 ///
 /// # Errors
-/// What `fill` returns; an error where something of that name is there already.
+/// Errors of `fill`; an error if the name exists already.
 pub fn new_folder<E: From<Error>>(
     what: &str,
     path: &Path,
@@ -244,7 +244,7 @@ pub fn new_folder<E: From<Error>>(
     sync(folder(path)).map_err(failed)
 }
 
-/// Removes what killed processes left; failing to do so harms nothing.
+/// Removes temporary files that killed processes left; errors are ignored.
 fn sweep(folder: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_behind_is_removed_once_it_is_old() {
+    fn old_temporary_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         for name in [
             ".x.1-0.tmp",
@@ -389,7 +389,7 @@ mod tests {
         let path = folder.path().join("n".repeat(255));
         write("save", &path, b"old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        // Only root may give files away.
+        // Only root may change the owner.
         let owner = match std::os::unix::fs::chown(&path, Some(1234), Some(4321)) {
             Ok(()) => (1234, 4321),
             Err(_) => {

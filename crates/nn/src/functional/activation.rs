@@ -1,10 +1,10 @@
-//! Activations that the core has no name for.
+//! Activation functions that are not core composites.
 
 use super::{float, rounded_once};
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{Result, Tensor, ensure, ops};
 
-/// `log(1 + exp(beta x)) / beta`; above `threshold`, where it hardly differs from x, x itself.
+/// `log(1 + exp(beta x)) / beta`; x itself above `threshold`, where the difference is negligible.
 pub fn softplus(x: impl IntoExpr, beta: Option<f64>, threshold: Option<f64>) -> Expr {
     let x = x.into_expr();
     if beta.is_none() && threshold.is_none() {
@@ -15,7 +15,7 @@ pub fn softplus(x: impl IntoExpr, beta: Option<f64>, threshold: Option<f64>) -> 
         ensure!(
             beta != 0.0 && beta.is_finite(),
             Value,
-            "softplus: a beta of {beta}"
+            "softplus: expected a nonzero beta, got {beta}"
         );
         rounded_once(&float(&x)?, |x| {
             (&x * beta).then(|scaled| {
@@ -29,7 +29,7 @@ pub fn softplus(x: impl IntoExpr, beta: Option<f64>, threshold: Option<f64>) -> 
     })
 }
 
-/// x held between 0 and 6.
+/// x clipped to [0, 6].
 pub fn relu6(x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| ops::clamp(&x, 0, 6))
 }
@@ -42,15 +42,15 @@ pub fn thresholded_relu(x: impl IntoExpr, threshold: f64) -> Expr {
     })
 }
 
-/// x where positive, `slope` x elsewhere.
-pub fn prelu(x: impl IntoExpr, slope: impl IntoExpr) -> Expr {
+/// Parametric ReLU: x where positive, `weight` x elsewhere.
+pub fn prelu(x: impl IntoExpr, weight: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| {
-        let below = slope.into_expr() * &x;
+        let below = weight.into_expr() * &x;
         ops::where_(ops::greater(&x, 0), &x, below)
     })
 }
 
-/// `log(x / (1 - x))`; x is held between `eps` and `1 - eps` if that is given.
+/// `log(x / (1 - x))`; x is clipped to `[eps, 1 - eps]` if `eps` is given.
 pub fn logit(x: impl IntoExpr, eps: Option<f64>) -> Expr {
     x.into_expr().then(|x| -> Result<Tensor> {
         rounded_once(&float(&x)?, |x| {
@@ -66,7 +66,7 @@ pub fn logit(x: impl IntoExpr, eps: Option<f64>) -> Expr {
 /// The first half of the last axis times `gelu` of the second.
 pub fn geglu(x: impl IntoExpr) -> Expr {
     x.into_expr().then(|x| -> Result<Tensor> {
-        let (own, gate) = super::attention::halves("geglu", &float(&x)?)?;
+        let (own, gate) = super::attention::split_last("geglu", &float(&x)?)?;
         (own * ops::gelu(gate, false)).done()
     })
 }

@@ -1,21 +1,21 @@
-//! Pooling to a given size, by the mean or the largest, with the channels on either side.
+//! Adaptive and global pooling, by mean or maximum, with channels first or last.
 
 use super::{float, pool};
 use clematis_core::expr::Expr;
 use clematis_core::{Result, Shape, Tensor, ensure, limit, ops};
 
-/// What becomes of the places of a window.
+/// The reduction of a pooling window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
     /// Their mean.
     Mean,
-    /// The largest.
+    /// The maximum.
     Largest,
 }
 
-/// Windows as even as they can be, so that the spatial axes come out with these sizes; `None` leaves one as it is.
+/// Adaptive pooling: windows of nearly equal size give the requested spatial sizes; `None` keeps the size of an axis.
 ///
-/// Spatial axes are the last ones, or those before the channels.
+/// The spatial axes are the last ones, or those before the channels.
 pub fn adaptive_pool(
     op: &str,
     x: &Tensor,
@@ -55,14 +55,14 @@ pub fn adaptive_pool(
     build().into()
 }
 
-/// The largest of even windows along one axis.
+/// Adaptive max pooling along one axis.
 fn largest(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Tensor> {
     let own = x.shape().known_size(axis, op)?;
     let size = size.unwrap_or(own);
     ensure!(
         size > 0 && own > 0,
         Shape,
-        "{op}: {size} places from the {own} of axis {axis} of {}",
+        "{op}: cannot pool {own} elements of axis {axis} of {} to {size}",
         x.spec()
     );
     if size == own {
@@ -72,24 +72,24 @@ fn largest(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Ten
         let parts = x.shape().with(axis, size).insert(axis + 1, own / size);
         return ops::max(ops::reshape(x, &parts), axis + 1).done();
     }
-    // Windows of different lengths: the shorter ones have their last place twice.
-    limit::count::<u8>(op, "places of windows", &[own, size])?;
+    // Windows of different lengths: shorter ones repeat their last index.
+    limit::count::<u8>(op, "window indices", &[own, size])?;
     ensure!(
         i32::try_from(own).is_ok(),
         Shape,
-        "{op}: axis {axis} of {} has more places than {}",
+        "{op}: axis {axis} of {} has more elements than {}",
         x.spec(),
         i32::MAX
     );
     let window = |place: usize| (place * own / size, ((place + 1) * own).div_ceil(size));
     let longest = (0..size).map(window).map(|(a, b)| b - a).max().unwrap_or(1);
-    let mut at: Vec<i32> = limit::list(op, "places of windows", &[size, longest])?;
+    let mut at: Vec<i32> = limit::list(op, "window indices", &[size, longest])?;
     for (start, end) in (0..size).map(window) {
         at.extend((start..start + longest).map(|i| i.min(end - 1) as i32));
     }
     let make = || ops::from_slice(&at, Shape::from_sizes(&[size * longest]));
     let at = match x.backend() {
-        Some(home) => clematis_core::backend::with(home, make)?,
+        Some(backend) => clematis_core::backend::with(backend, make)?,
         None => make()?,
     };
     let spread = ops::take_known(x, &at, axis as i64).done()?;
@@ -97,7 +97,7 @@ fn largest(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Ten
     ops::max(ops::reshape(&spread, &parts), axis + 1).done()
 }
 
-/// All places of all spatial axes in one: `[batch, spatial…, channels]` gives `[batch, channels]`.
+/// Pools all spatial axes to one value: `[batch, spatial…, channels]` gives `[batch, channels]`.
 pub fn global_pool(
     op: &str,
     x: &Tensor,
@@ -109,7 +109,7 @@ pub fn global_pool(
         ensure!(
             x.rank() >= 3,
             Shape,
-            "{op}: {} needs a batch, spatial axes and channels",
+            "{op}: expected batch, spatial axes and channels, got {}",
             x.spec()
         );
         let first = if channels_second { 2 } else { 1 };

@@ -1,12 +1,12 @@
-//! Attention.
+//! Scaled dot-product and multi-head attention.
 
 use super::{common, real};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, ensure, ops};
 
-/// `softmax(q kᵀ scale) v`, where places that `mask` says 0 of are hidden.
+/// `softmax(q kᵀ scale) v`; positions where `mask` is 0 are masked out.
 ///
-/// A row that is hidden wholly gives the mean of `v`. Integers are computed in f64.
+/// A fully masked row gives the mean of `v`. Integers are computed in f64.
 pub fn scaled_dot_product_attention(
     q: &Tensor,
     k: &Tensor,
@@ -29,7 +29,7 @@ fn attend(
         ensure!(
             x.rank() >= 2,
             Shape,
-            "{op}: {} needs an axis of places and one of features",
+            "{op}: expected axes of length and features, got {}",
             x.spec()
         );
     }
@@ -87,12 +87,12 @@ fn attend(
             ensure!(
                 fits,
                 Shape,
-                "{op}: the mask {} does not fit {} queries and {} keys in a batch of {batch:?}",
+                "{op}: the mask {} does not match {} queries and {} keys in a batch of {batch:?}",
                 mask.spec(),
                 last(&scores, 2),
                 last(&scores, 1)
             );
-            // A finite number: a row of nothing else is even, not NaN.
+            // The lowest finite number, so that a fully masked row is uniform, not NaN.
             let lowest = match wide {
                 DType::F64 => f64::MIN,
                 _ => f64::from(f32::MIN),
@@ -104,7 +104,7 @@ fn attend(
     ops::cast(ops::matmul(ops::softmax(&scores, -1), v), dtype).done()
 }
 
-/// Attention by heads: the last axis of queries, keys and values is `heads` parts side by side.
+/// Multi-head attention: the last axis of queries, keys and values holds `heads` heads.
 pub fn attention_of_heads(
     q: &Tensor,
     k: &Tensor,
@@ -130,7 +130,7 @@ pub fn attention_of_heads(
                 ensure!(
                     mask.rank() >= 2,
                     Shape,
-                    "{op}: the mask {} needs axes of queries and keys",
+                    "{op}: expected a mask with axes of queries and keys, got {}",
                     mask.spec()
                 );
                 Some(ops::expand_dims(mask, -3).done()?)
@@ -143,7 +143,7 @@ pub fn attention_of_heads(
             split(op, v, heads)?,
         );
         let out = attend(op, &q, &k, &v, scale, mask.as_ref())?;
-        // [… heads, places, features] back to [… places, heads features].
+        // Merges [… heads, length, features] to [… length, heads·features].
         let rank = out.rank();
         let dims = out.shape().dims();
         let flat = dims[..rank - 3]
@@ -155,20 +155,20 @@ pub fn attention_of_heads(
     build().into()
 }
 
-/// [… places, heads features] as [… heads, places, features].
+/// Splits [… length, heads·features] to [… heads, length, features].
 fn split(op: &str, x: &Tensor, heads: usize) -> Result<Tensor> {
     let rank = x.rank();
     ensure!(
         rank >= 2,
         Shape,
-        "{op}: {} needs an axis of places and one of features",
+        "{op}: expected axes of length and features, got {}",
         x.spec()
     );
     let width = x.shape().dims()[rank - 1];
     ensure!(
         heads > 0 && width.rem(Dim::from(heads))? == 0usize,
         Shape,
-        "{op}: {width} features of {} do not divide into {heads} heads",
+        "{op}: {width} features of {} are not divisible into {heads} heads",
         x.spec()
     );
     let wide = x
@@ -178,13 +178,13 @@ fn split(op: &str, x: &Tensor, heads: usize) -> Result<Tensor> {
     ops::swap_axes(ops::reshape(x, &wide), -2, -3).done()
 }
 
-/// Both halves of the last axis.
-pub fn halves(op: &str, x: &Tensor) -> Result<(Tensor, Tensor)> {
+/// Splits the last axis into two equal parts.
+pub fn split_last(op: &str, x: &Tensor) -> Result<(Tensor, Tensor)> {
     let width = x.shape().dims().last().copied().unwrap_or(Dim::number(1));
     ensure!(
         x.rank() > 0 && width.rem(Dim::number(2))? == 0usize,
         Shape,
-        "{op}: {} does not split into keys and values: {width} features are odd",
+        "{op}: expected an even number of features for keys and values, got {width} in {}",
         x.spec()
     );
     let half = width.floor_div(Dim::number(2))?;

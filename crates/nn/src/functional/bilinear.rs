@@ -1,4 +1,4 @@
-//! Products of two inputs, and rows of a table with one that stands for nothing.
+//! Bilinear layers, and embeddings with a padding index.
 
 use super::{common, linear};
 use clematis_core::expr::{Expr, IntoExpr};
@@ -14,7 +14,7 @@ pub fn bilinear(x1: &Tensor, x2: &Tensor, weight: &Tensor, bias: Option<&Tensor>
         ensure!(
             fits,
             Shape,
-            "{op}: {} and {} do not fit the weight {} [out, in1, in2]",
+            "{op}: {} and {} do not match the weight {} [out, in1, in2]",
             x1.spec(),
             x2.spec(),
             weight.spec()
@@ -32,7 +32,7 @@ pub fn bilinear(x1: &Tensor, x2: &Tensor, weight: &Tensor, bias: Option<&Tensor>
             ensure!(
                 b.rank() == 1 && b.shape().dims()[0] == ws[0],
                 Shape,
-                "{op}: a bias {} for the weight {} [out, in1, in2]",
+                "{op}: the bias {} does not match the weight {} [out, in1, in2]",
                 b.spec(),
                 weight.spec()
             );
@@ -42,7 +42,7 @@ pub fn bilinear(x1: &Tensor, x2: &Tensor, weight: &Tensor, bias: Option<&Tensor>
         let dtype = common(&all);
         let cast = |x: &Tensor| ops::cast(x, dtype).done();
         let (x1, x2, w) = (cast(x1)?, cast(x2)?, cast(weight)?);
-        // First x1 with every matrix, which makes a matrix [out, in2] of each place, then x2 with that.
+        // Contracts x1 with the weight to one matrix [out, in2] per example, then contracts that with x2.
         let rows = ops::tensordot(&x1, &w, &[-1], &[1]).done()?;
         let y = ops::matmul(&rows, ops::expand_dims(&x2, -1));
         let y = ops::squeeze(y, -1);
@@ -54,7 +54,7 @@ pub fn bilinear(x1: &Tensor, x2: &Tensor, weight: &Tensor, bias: Option<&Tensor>
     build().into()
 }
 
-/// Rows of a table; the row of number `padding` is zeros, and gets no derivative.
+/// Embedding lookup; the row with index `padding` is zeros and gets no gradient.
 pub fn padded_embedding(
     table: impl IntoExpr,
     indices: impl IntoExpr,
@@ -70,14 +70,14 @@ pub fn padded_embedding(
             ensure!(
                 table.rank() == 2,
                 Shape,
-                "{op}: a table is [rows, features], not {}",
+                "{op}: expected a table [rows, features], got {}",
                 table.spec()
             );
             let rows = table.shape().known_size(0, op)? as i64;
             ensure!(
                 (-rows..rows).contains(&padding),
                 Value,
-                "{op}: padding_idx {padding} is none of {rows} rows"
+                "{op}: padding_idx {padding} is out of range for {rows} rows"
             );
             let padding = if padding < 0 { padding + rows } else { padding };
             let found = linear::embedding(&table, &indices, max_norm).done()?;

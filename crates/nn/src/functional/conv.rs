@@ -1,40 +1,40 @@
-//! Convolutions and their transposes over one, two or three spatial axes.
+//! Convolutions and transposed convolutions in one, two and three dimensions.
 //!
-//! Filters do not follow the layout of the data: they are `[spatial…, in / groups, out]`, transposed ones
-//! `[spatial…, in, out / groups]`, unless they are asked for with the channels first.
+//! The filter layout does not depend on the data layout: it is `[spatial…, in / groups, out]`, or `[spatial…, in, out
+//! / groups]` for transposed convolutions, unless `filter_channels_first` is set.
 
-use super::{common, words};
+use super::{common, data_format};
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::op::{Conv, Pads};
 use clematis_core::ops::{self, Padding};
 use clematis_core::{Axes, Composite, Dim, Result, Shape, Tensor, bail, ensure};
 
-/// How a convolution slides.
+/// Configuration of a convolution.
 #[derive(Clone, Debug)]
-pub struct Sliding {
-    /// The name of the function, for errors.
+pub struct ConvConfig {
+    /// The name of the function in error messages.
     pub op: &'static str,
     /// One per spatial axis.
     pub strides: Axes,
-    /// At the ends of spatial axes.
+    /// Padding of the spatial axes.
     pub padding: Padding,
-    /// Gaps in the filter, one per spatial axis.
+    /// Dilation of the filter, one per spatial axis.
     pub dilations: Axes,
-    /// Gaps in the input, one per spatial axis.
+    /// Dilation of the input, one per spatial axis.
     pub x_dilations: Axes,
-    /// Channels in that many groups.
+    /// Number of channel groups.
     pub groups: usize,
-    /// Whether the channels of input and result are the second axis rather than the last.
+    /// Whether the channels of input and result are axis 1 instead of the last.
     pub channels_first: bool,
-    /// Whether those of the filter are its first axes rather than its last.
+    /// Whether the channels of the filter are its first axes instead of its last.
     pub filter_channels_first: bool,
 }
 
-impl Sliding {
-    /// Stride 1, no padding, no gaps, one group, channels last.
+impl ConvConfig {
+    /// Stride 1, no padding, no dilation, one group, channels last.
     pub fn new(op: &'static str, spatial: usize) -> Self {
         let ones: Axes = std::iter::repeat_n(1, spatial).collect();
-        Sliding {
+        ConvConfig {
             op,
             strides: ones.clone(),
             padding: Padding::Valid,
@@ -50,7 +50,7 @@ impl Sliding {
         self.strides.len()
     }
 
-    /// Where batch, channels and spatial axes of the data stand.
+    /// The positions of batch, channels and spatial axes in the data.
     fn data(&self) -> Axes {
         let rank = self.spatial() + 2;
         if self.channels_first {
@@ -59,7 +59,7 @@ impl Sliding {
         [0, rank - 1].into_iter().chain(1..rank - 1).collect()
     }
 
-    /// Where the filter's axes stand: first the channels of the convolution's result, then those of its input.
+    /// The positions of the filter's axes: output channels, input channels, spatial axes.
     fn filter(&self, transposed: bool) -> Axes {
         let rank = self.spatial() + 2;
         if self.filter_channels_first {
@@ -90,7 +90,7 @@ impl Sliding {
             ("dilations", &self.dilations),
             ("x_dilations", &self.x_dilations),
         ] {
-            words::counts(op, what, list, spatial)?;
+            data_format::counts(op, what, list, spatial)?;
         }
         ensure!(self.groups > 0, Value, "{op}: feature_group_count 0");
         Ok(())
@@ -103,7 +103,7 @@ impl Sliding {
         ensure!(
             bias.rank() == 1 && bias.shape().dims()[0] == channels,
             Shape,
-            "{}: a bias {} for {channels} channels",
+            "{}: the bias {} does not match {channels} channels",
             self.op,
             bias.spec()
         );
@@ -116,7 +116,7 @@ impl Sliding {
     }
 }
 
-/// A size with gaps between its places.
+/// A size after dilation.
 fn dilated(size: Dim, dilation: usize) -> Dim {
     if dilation == 1 || size == 0usize {
         return size;
@@ -124,13 +124,18 @@ fn dilated(size: Dim, dilation: usize) -> Dim {
     (size - Dim::number(1)) * Dim::from(dilation) + Dim::number(1)
 }
 
-/// A convolution; the filter is not turned around.
-pub fn conv(x: impl IntoExpr, filters: impl IntoExpr, bias: Option<&Tensor>, p: &Sliding) -> Expr {
+/// Convolution (cross-correlation: the filter is not flipped).
+pub fn conv(
+    x: impl IntoExpr,
+    filters: impl IntoExpr,
+    bias: Option<&Tensor>,
+    p: &ConvConfig,
+) -> Expr {
     x.into_expr()
         .then(|x| filters.into_expr().then(|w| forward(&x, &w, bias, p)))
 }
 
-fn forward(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, p: &Sliding) -> Result<Tensor> {
+fn forward(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, p: &ConvConfig) -> Result<Tensor> {
     p.check(x, w)?;
     let (data, filter) = (p.data(), p.filter(false));
     let (xs, ws) = (x.shape().dims(), w.shape().dims());
@@ -139,7 +144,7 @@ fn forward(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, p: &Sliding) -> Result
     ensure!(
         inner * groups == features,
         Shape,
-        "{}: the filter {} takes {inner} channels in each of {groups} groups, the input {} has {features}",
+        "{}: the filter {} expects {inner} channels in each of {groups} groups, the input {} has {features}",
         p.op,
         w.spec(),
         x.spec()
@@ -147,7 +152,7 @@ fn forward(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, p: &Sliding) -> Result
     ensure!(
         channels.rem(groups)? == 0usize,
         Shape,
-        "{}: {channels} channels of the result do not divide into {groups} groups",
+        "{}: {channels} output channels are not divisible into {groups} groups",
         p.op
     );
     let mut padding = Pads::new();
@@ -161,18 +166,18 @@ fn forward(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, p: &Sliding) -> Result
                 Some(&(low, high)) => (low.into(), high.into()),
                 None => bail!(
                     Shape,
-                    "{}: {} paddings for {} spatial axes",
+                    "{}: got {} paddings for {} spatial axes",
                     p.op,
                     pads.len(),
                     p.spatial()
                 ),
             },
         };
-        words::places(p.op, i, size, low, high)?;
+        data_format::places(p.op, i, size, low, high)?;
         ensure!(
             (size + low + high - span).value().is_none_or(|v| v >= 0),
             Shape,
-            "{}: a filter over {span} does not fit the {size} places of spatial axis {i}, padded by {low} and {high}",
+            "{}: a filter of size {span} exceeds the size {size} of spatial axis {i}, padded by {low} and {high}",
             p.op
         );
         padding.push((low, high));
@@ -195,16 +200,16 @@ fn forward(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, p: &Sliding) -> Result
     p.biased(y, bias, channels)
 }
 
-/// The transpose of a convolution: what its derivative does to a cotangent.
+/// Transposed convolution: the input gradient of a convolution.
 ///
-/// `output` says the sizes of the result where several would do: those of its spatial axes, or of all axes with the
+/// `output` gives the result's sizes where several are possible: the spatial sizes, or those of all axes with
 /// channels last.
 pub fn conv_transpose(
     x: impl IntoExpr,
     filters: impl IntoExpr,
     bias: Option<&Tensor>,
     output: Option<&[i64]>,
-    p: &Sliding,
+    p: &ConvConfig,
 ) -> Expr {
     x.into_expr().then(|x| {
         filters
@@ -218,13 +223,13 @@ fn backward(
     w: &Tensor,
     bias: Option<&Tensor>,
     output: Option<&[i64]>,
-    p: &Sliding,
+    p: &ConvConfig,
 ) -> Result<Tensor> {
     p.check(x, w)?;
     ensure!(
         p.x_dilations.iter().all(|&n| n == 1),
         Value,
-        "{}: x_dilations {:?} of a transposed convolution are not all 1",
+        "{}: expected x_dilations of 1 for a transposed convolution, got {:?}",
         p.op,
         p.x_dilations
     );
@@ -234,7 +239,7 @@ fn backward(
     ensure!(
         ws[filter[0]] == features,
         Shape,
-        "{}: the filter {} takes {} channels, the input {} has {features}",
+        "{}: the filter {} expects {} channels, the input {} has {features}",
         p.op,
         w.spec(),
         ws[filter[0]],
@@ -243,7 +248,7 @@ fn backward(
     ensure!(
         features.rem(groups)? == 0usize,
         Shape,
-        "{}: {features} channels do not divide into {groups} groups",
+        "{}: {features} channels are not divisible into {groups} groups",
         p.op
     );
     let channels = ws[filter[1]] * groups;
@@ -259,7 +264,7 @@ fn backward(
             Padding::Valid => false,
             Padding::Each(_) => bail!(
                 Value,
-                "{}: the padding of a transposed convolution is \"SAME\" or \"VALID\", not numbers",
+                "{}: expected padding \"SAME\" or \"VALID\" for a transposed convolution, got numbers",
                 p.op
             ),
         };
@@ -274,12 +279,12 @@ fn backward(
         ensure!(
             length.value().is_none_or(|n| n > 0) && size != 0usize,
             Shape,
-            "{}: spatial axis {i} of {} gives {length} places",
+            "{}: spatial axis {i} of {} would have size {length}",
             p.op,
             x.spec()
         );
-        words::places(p.op, i, length, Dim::number(0), Dim::number(0))?;
-        // The convolution with this padding and stride must lead from the result back to the input.
+        data_format::places(p.op, i, length, Dim::number(0), Dim::number(0))?;
+        // The convolution with this padding and stride must map the result's size to the input's.
         let back = match same {
             true => length.ceil_div(stride)?,
             false => (length - span).floor_div(stride)? + Dim::number(1),
@@ -287,7 +292,7 @@ fn backward(
         ensure!(
             length == usual || back == size,
             Shape,
-            "{}: an output_shape of {length} on spatial axis {i}, where a convolution of stride {stride} would give {back}, not {size}; the usual one is {usual}",
+            "{}: output_shape {length} on spatial axis {i} is impossible: a convolution of stride {stride} maps it to {back}, not {size}; the default is {usual}",
             p.op
         );
         let low = match same {
@@ -311,15 +316,15 @@ fn backward(
     p.biased(ops::call(op, &[&x, &w]), bias, channels)
 }
 
-/// The spatial part of an `output_shape`; one size stands for all.
-fn asked<'a>(p: &Sliding, sizes: &'a [i64], batch: Dim, channels: Dim) -> Result<&'a [i64]> {
+/// The spatial part of an `output_shape`; a single size applies to all axes.
+fn asked<'a>(p: &ConvConfig, sizes: &'a [i64], batch: Dim, channels: Dim) -> Result<&'a [i64]> {
     let spatial = p.spatial();
     if sizes.len() == spatial + 2 {
         let ends = (sizes[0], sizes[spatial + 1]);
         ensure!(
             Dim::from(ends.0) == batch && Dim::from(ends.1) == channels,
             Shape,
-            "{}: output_shape {sizes:?} for a batch of {batch} and {channels} channels",
+            "{}: output_shape {sizes:?} does not match a batch of {batch} and {channels} channels",
             p.op
         );
         return Ok(&sizes[1..=spatial]);
@@ -327,22 +332,22 @@ fn asked<'a>(p: &Sliding, sizes: &'a [i64], batch: Dim, channels: Dim) -> Result
     ensure!(
         sizes.len() == spatial || sizes.len() == 1,
         Shape,
-        "{}: output_shape {sizes:?} has neither {spatial} nor {} sizes",
+        "{}: expected an output_shape of {spatial} or {} sizes, got {sizes:?}",
         p.op,
         spatial + 2
     );
     Ok(sizes)
 }
 
-/// Each channel with a filter of its own: `[height, width, channels]`, or with a last axis of 1.
-pub fn depthwise_conv2d(x: impl IntoExpr, filters: impl IntoExpr, p: &Sliding) -> Expr {
+/// Depthwise convolution; the filter is `[height, width, channels]`, or has a last axis of 1.
+pub fn depthwise_conv2d(x: impl IntoExpr, filters: impl IntoExpr, p: &ConvConfig) -> Expr {
     x.into_expr().then(|x| {
         filters.into_expr().then(|w| -> Result<Tensor> {
             let op = p.op;
             ensure!(
                 x.rank() == 4,
                 Shape,
-                "{op}: the input {} has {} axes, not 4",
+                "{op}: expected an input of 4 axes, got {}, which has {}",
                 x.spec(),
                 x.rank()
             );
@@ -352,7 +357,7 @@ pub fn depthwise_conv2d(x: impl IntoExpr, filters: impl IntoExpr, p: &Sliding) -
             ensure!(
                 w.rank() == 3 || (w.rank() == 4 && ws[3] == 1usize),
                 Shape,
-                "{op}: a filter is [height, width, channels], not {}",
+                "{op}: expected a filter [height, width, channels], got {}",
                 w.spec()
             );
             ensure!(
@@ -366,7 +371,7 @@ pub fn depthwise_conv2d(x: impl IntoExpr, filters: impl IntoExpr, p: &Sliding) -
             let shape = Shape::from_dims([ws[0], ws[1], Dim::number(1), ws[2]]);
             let w = ops::reshape(&w, shape).done()?;
             let mut p = p.clone();
-            // No channels, no groups: one, of which nothing comes.
+            // `groups` must be positive even if there are no channels; the result is empty.
             p.groups = channels.max(1);
             if channels == 0 {
                 let empty = Shape::from_dims([ws[0], ws[1], Dim::number(0), Dim::number(0)]);

@@ -1,35 +1,35 @@
-//! Dropout by a given mask, so that where it is drawn is the caller's matter.
+//! Dropout with a given mask; the caller draws the mask.
 
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{DType, Dim, Result, Shape, Tensor, ensure, ops};
 
-/// A probability, checked.
+/// Checks a probability.
 pub fn probability(op: &str, p: f64) -> Result<f64> {
     ensure!(
         (0.0..=1.0).contains(&p),
         Value,
-        "{op}: prob {p} is not between 0 and 1"
+        "{op}: expected prob between 0 and 1, got {p}"
     );
     Ok(p)
 }
 
-/// How likely an element is dropped.
+/// The probability with which an element is dropped.
 #[derive(Clone, Debug)]
 pub enum Probability {
     /// A number between 0 and 1.
     Known(f64),
-    /// A tensor of one element that is traced.
+    /// A traced tensor of one element.
     Traced(Tensor),
 }
 
 impl Probability {
-    /// Reads a tensor of one element; what is traced is checked as far as there are values.
+    /// Reads a tensor of one element; concrete values are checked.
     pub fn of(op: &str, p: &Tensor) -> Result<Probability> {
         super::real(op, &[p])?;
         ensure!(
             p.shape().count_dim() == 1usize,
             Shape,
-            "{op}: prob {} is not one number",
+            "{op}: expected prob of one element, got {}",
             p.spec()
         );
         if super::has_values(p) {
@@ -41,12 +41,12 @@ impl Probability {
         Ok(Probability::Traced(ops::reshape(p, ()).done()?))
     }
 
-    /// Whether nothing can be dropped.
+    /// Whether nothing is dropped.
     pub fn is_zero(&self) -> bool {
         matches!(self, Probability::Known(p) if *p == 0.0)
     }
 
-    /// As a tensor, for comparisons.
+    /// As a tensor.
     pub fn tensor(&self) -> Tensor {
         match self {
             Probability::Known(p) => Tensor::number(*p),
@@ -55,7 +55,8 @@ impl Probability {
     }
 }
 
-/// The shape of the mask: each entry is a size of `x`, 1 for a value shared along that axis, or left open.
+/// The shape of the mask from an explicit `noise_shape`: each entry is a size of `x`, 1 to share a value along that
+/// axis, or `None` for the size of `x`.
 pub fn noise_shape(op: &str, x: &Tensor, noise: &[Option<i64>]) -> Result<Shape> {
     ensure!(
         noise.len() == x.rank(),
@@ -71,7 +72,7 @@ pub fn noise_shape(op: &str, x: &Tensor, noise: &[Option<i64>]) -> Result<Shape>
         ensure!(
             size == own || size == 1usize,
             Shape,
-            "{op}: noise_shape {} for {}: {size} is neither {own} nor 1",
+            "{op}: expected {own} or 1 in noise_shape {} for {}, got {size}",
             shown(noise),
             x.spec()
         );
@@ -88,7 +89,7 @@ fn shown(noise: &[Option<i64>]) -> String {
     )
 }
 
-/// The mask's shape that drops whole channels of `[batch, spatial…, channels]`; the batch may be left out.
+/// The shape of the mask that drops whole channels of `[batch, spatial…, channels]`; the batch axis is optional.
 pub fn channel_noise(op: &str, x: &Tensor, spatial: usize, channels_first: bool) -> Result<Shape> {
     let rank = x.rank();
     ensure!(
@@ -111,7 +112,7 @@ pub fn channel_noise(op: &str, x: &Tensor, spatial: usize, channels_first: bool)
     Ok(shape)
 }
 
-/// `x` where the mask holds, 0 elsewhere; scaled up by what is kept of 1 - `prob` if told so.
+/// `x` where the mask holds, 0 elsewhere; divided by 1 - `prob` if `scale` is set.
 pub fn dropout(
     x: impl IntoExpr,
     keep: impl IntoExpr,
@@ -122,14 +123,14 @@ pub fn dropout(
     x.into_expr().then(|x| {
         let all = matches!(prob, Probability::Known(p) if p >= 1.0);
         if !scale || all {
-            // A number without a home would not be the zero of an integer type.
+            // A plain number would not be the zero of an integer dtype.
             return ops::where_(keep, &x, ops::cast(0, x.dtype())).done();
         }
         let x = super::float(&x)?;
         super::rounded_once(&x, |x| match &prob {
             Probability::Known(p) => ops::where_(keep, &x * (1.0 / (1.0 - p)), 0.0),
             Probability::Traced(p) => {
-                // Where all is dropped the mask has the last word, so any divisor will do.
+                // If everything is dropped, the mask zeroes the result, so any divisor will do.
                 (1.0 - ops::cast(p, x.dtype())).then(|rest| {
                     let some = ops::greater(&rest, 0.0);
                     ops::where_(keep, &x / ops::where_(some, &rest, 1.0), 0.0)
@@ -145,5 +146,5 @@ impl From<f64> for Probability {
     }
 }
 
-/// The element type of the draw, unless told.
+/// The default dtype of the draw.
 pub const DRAW: DType = DType::F32;

@@ -1,4 +1,4 @@
-//! The linear layer and rows of a table.
+//! Linear layers and embeddings.
 
 use super::common;
 use clematis_core::expr::{Expr, IntoExpr};
@@ -7,7 +7,7 @@ use clematis_core::{Axes, Dim, Result, Shape, Tensor, ensure, ops};
 
 /// `x weightᵀ + bias` over the last axis.
 ///
-/// A weight of more than two axes is a batch of matrices, one for each place in the leading axes of `x`.
+/// A weight of more than two axes is a batch of matrices, batched over the leading axes of `x`.
 pub fn linear(x: impl IntoExpr, weight: impl IntoExpr, bias: Option<&Tensor>) -> Expr {
     x.into_expr().then(|x| {
         weight.into_expr().then(|w| -> Result<Tensor> {
@@ -37,7 +37,7 @@ fn check_bias(w: &Tensor, b: &Tensor) -> Result<()> {
     ensure!(
         fits,
         Shape,
-        "linear: the bias {} does not fit the weight {} [outer…, out, in]",
+        "linear: the bias {} does not match the weight {} [outer…, out, in]",
         b.spec(),
         w.spec()
     );
@@ -59,7 +59,7 @@ fn batched(x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     ensure!(
         fits,
         Shape,
-        "linear: {} does not fit the weight {} [outer…, out, in]",
+        "linear: {} does not match the weight {} [outer…, out, in]",
         x.spec(),
         w.spec()
     );
@@ -87,14 +87,18 @@ fn batched(x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     (y + ops::reshape(bias, Shape::from_dims(along))).done()
 }
 
-/// Rows of a table; longer ones than `max_norm` are shortened to it.
+/// Embedding lookup; rows with a norm above `max_norm` are rescaled to it.
 pub fn embedding(table: impl IntoExpr, indices: impl IntoExpr, max_norm: Option<f64>) -> Expr {
     let rows = ops::embedding(table, indices);
     let Some(most) = max_norm else {
         return rows;
     };
     rows.then(|rows| -> Result<Tensor> {
-        ensure!(most >= 0.0, Value, "embedding: a max_norm of {most}");
+        ensure!(
+            most >= 0.0,
+            Value,
+            "embedding: expected a non-negative max_norm, got {most}"
+        );
         let size = ops::keepdims(&rows, -1, ops::norm).done()?;
         let long = ops::greater(&size, most).done()?;
         let factor = most / ops::where_(&long, &size, 1.0);

@@ -1,4 +1,4 @@
-//! Losses.
+//! Loss functions.
 
 use super::{common, float, has_values, real};
 use clematis_core::expr::{Expr, IntoExpr};
@@ -6,19 +6,19 @@ use clematis_core::ops::{self, IntoAxes};
 use clematis_core::precondition::Precondition;
 use clematis_core::{DType, Result, Tensor, bail, ensure};
 
-/// What becomes of the single losses.
+/// The reduction of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
-    /// They stay.
+    /// No reduction.
     None,
-    /// They are added up.
+    /// The sum.
     Sum,
-    /// Their mean is taken.
+    /// The mean.
     Mean,
 }
 
 impl Reduction {
-    /// By its word.
+    /// Parses the name.
     pub fn from_word(op: &str, word: &str) -> Result<Self> {
         Ok(match word {
             "none" => Reduction::None,
@@ -26,7 +26,7 @@ impl Reduction {
             "mean" => Reduction::Mean,
             _ => bail!(
                 Value,
-                "{op}: reduction is \"none\", \"sum\" or \"mean\", not \"{word}\""
+                "{op}: expected reduction \"none\", \"sum\" or \"mean\", got \"{word}\""
             ),
         })
     }
@@ -40,7 +40,7 @@ impl Reduction {
     }
 }
 
-/// Both as floats of one type wide enough, and the type that the result is to have.
+/// Converts both to a float dtype wide enough to compute in; also returns the dtype of the result.
 fn pair(op: &str, x: impl IntoExpr, y: impl IntoExpr) -> Result<(Tensor, Tensor, DType)> {
     let (x, y) = (x.into_expr().done()?, y.into_expr().done()?);
     x.shape().broadcast_with(y.shape(), op)?;
@@ -54,15 +54,16 @@ fn pair(op: &str, x: impl IntoExpr, y: impl IntoExpr) -> Result<(Tensor, Tensor,
     ))
 }
 
-/// How far beyond 0 and 1 rounding may bring a probability: less than a unit in the last place of bfloat16 at 1.
+/// How far rounding may move a probability outside of [0, 1]: less than one ulp of bfloat16 at 1.
 const ROUNDING: f64 = 4e-3;
 
-/// Probabilities kept away from 0 and 1, whose logarithms have an end. Where values are at hand, logits are refused.
+/// Clips probabilities away from 0 and 1, where the logarithm is infinite. Rejects concrete values that look like
+/// logits.
 fn clipped(op: &'static str, pred: &Tensor, epsilon: f64) -> Result<Tensor> {
     ensure!(
         (0.0..=0.5).contains(&epsilon),
         Value,
-        "{op}: an epsilon of {epsilon} is not between 0 and 0.5"
+        "{op}: expected epsilon between 0 and 0.5, got {epsilon}"
     );
     if has_values(pred) {
         let rule = Precondition::Within {
@@ -74,7 +75,7 @@ fn clipped(op: &'static str, pred: &Tensor, epsilon: f64) -> Result<Tensor> {
         };
         ops::require(pred, rule).map_err(|e| {
             e.note(format!(
-                "pred is probabilities from 0 to 1; for logits there is {}",
+                "pred holds probabilities in [0, 1]; for logits use {}",
                 if op.starts_with("binary") {
                     "binary_cross_entropy_with_logits"
                 } else {
@@ -86,7 +87,7 @@ fn clipped(op: &'static str, pred: &Tensor, epsilon: f64) -> Result<Tensor> {
     ops::clamp(pred, epsilon, 1.0 - epsilon).done()
 }
 
-/// `-Σ true log(pred)` over an axis of probabilities.
+/// Cross entropy `-Σ true log(pred)` over an axis of probabilities.
 pub fn cross_entropy(
     truth: impl IntoExpr,
     pred: impl IntoExpr,
@@ -111,7 +112,7 @@ fn entropy(
     ops::cast(-reduction.over(truth * ops::log(&pred), axis), dtype).done()
 }
 
-/// The same where the truth is the number of a class.
+/// Cross entropy where the truth is a class label.
 pub fn sparse_cross_entropy(
     truth: impl IntoExpr,
     pred: impl IntoExpr,
@@ -125,7 +126,7 @@ pub fn sparse_cross_entropy(
         ensure!(
             truth.dtype().is_int(),
             DType,
-            "{op}: the numbers of classes are integers, not {}",
+            "{op}: expected integer class labels, got {}",
             truth.spec()
         );
         real(op, &[&pred])?;
@@ -135,12 +136,12 @@ pub fn sparse_cross_entropy(
         ensure!(
             *truth.shape() == rows,
             Shape,
-            "{op}: true {} for the rows of {} along axis {axis}",
+            "{op}: the labels {} do not match the rows of {} along axis {axis}",
             truth.spec(),
             pred.spec()
         );
         let depth = pred.shape().dims()[at];
-        let truth = ops::class_numbers(op, &truth, at, depth)?;
+        let truth = ops::check_class_labels(op, &truth, at, depth)?;
         let hot = ops::one_hot(&truth, depth, pred.dtype());
         let hot = ops::move_axis(hot, -1, at as i64);
         entropy(op, hot, &pred, axis, epsilon, reduction)
@@ -148,7 +149,7 @@ pub fn sparse_cross_entropy(
     build().into()
 }
 
-/// `-(true log(pred) + (1 - true) log(1 - pred))`.
+/// Binary cross entropy `-(true log(pred) + (1 - true) log(1 - pred))`.
 pub fn binary_cross_entropy(
     truth: impl IntoExpr,
     pred: impl IntoExpr,
@@ -165,7 +166,7 @@ pub fn binary_cross_entropy(
     build().into()
 }
 
-/// The same of logits, without overflow; positive cases weigh `pos_weight`.
+/// Binary cross entropy of logits, without overflow; positive cases are weighted by `pos_weight`.
 pub fn binary_cross_entropy_with_logits(
     truth: impl IntoExpr,
     logits: impl IntoExpr,
@@ -205,7 +206,7 @@ pub fn mse_loss(truth: impl IntoExpr, pred: impl IntoExpr, reduction: Reduction)
     build().into()
 }
 
-/// Half the square up to `delta`, then straight.
+/// Huber loss: half the square up to `delta`, linear beyond.
 pub fn huber_loss(
     truth: impl IntoExpr,
     pred: impl IntoExpr,
@@ -213,14 +214,18 @@ pub fn huber_loss(
     reduction: Reduction,
 ) -> Expr {
     let build = || -> Result<Tensor> {
-        ensure!(delta > 0.0, Value, "huber_loss: a delta of {delta}");
+        ensure!(
+            delta > 0.0,
+            Value,
+            "huber_loss: expected a positive delta, got {delta}"
+        );
         let (x, y, dtype) = pair("huber_loss", truth, pred)?;
         ops::cast(reduction.over(ops::huber_loss(x, y, delta), ..), dtype).done()
     };
     build().into()
 }
 
-/// The same divided by `beta`, so that the slope is 1; a `beta` of 0 is `l1_loss`.
+/// Huber loss divided by `beta`, so that the gradient of the linear part is 1; a `beta` of 0 gives `l1_loss`.
 pub fn smooth_l1_loss(
     truth: impl IntoExpr,
     pred: impl IntoExpr,
@@ -231,7 +236,11 @@ pub fn smooth_l1_loss(
         return l1_loss(truth, pred, reduction);
     }
     let build = || -> Result<Tensor> {
-        ensure!(beta > 0.0, Value, "smooth_l1_loss: a beta of {beta}");
+        ensure!(
+            beta > 0.0,
+            Value,
+            "smooth_l1_loss: expected a non-negative beta, got {beta}"
+        );
         let (x, y, dtype) = pair("smooth_l1_loss", truth, pred)?;
         let loss = ops::huber_loss(x, y, beta) / beta;
         ops::cast(reduction.over(loss, ..), dtype).done()

@@ -1,33 +1,34 @@
-//! Normalisations.
+//! Normalisation functions.
 
 use super::{float, rounded_once};
 use clematis_core::expr::Expr;
 use clematis_core::{Dim, Result, Shape, Tensor, bail, ensure, ops};
 
-/// Whether a word for a layout puts the channels second; else they are last.
+/// Whether a `data_format` has the channels as axis 1; else they are last.
 pub fn channels_second(op: &str, word: &str) -> Result<bool> {
     match word {
         "NCS" | "NCW" | "NCHW" | "NCDHW" | "NC" => Ok(true),
         "NSC" | "NWC" | "NHWC" | "NDHWC" => Ok(false),
         _ => bail!(
             Value,
-            "{op}: data_format is one such as \"NCHW\" or \"NHWC\", not \"{word}\""
+            "{op}: expected a data_format such as \"NCHW\" or \"NHWC\", got \"{word}\""
         ),
     }
 }
 
-/// The axis of the channels.
+/// The channel axis.
 pub(super) fn channel_axis(op: &str, x: &Tensor, second: bool) -> Result<usize> {
     ensure!(
         x.rank() >= 2,
         Shape,
-        "{op}: {} needs a batch and channels",
+        "{op}: expected axes of batch and channels, got {}",
         x.spec()
     );
     Ok(if second { 1 } else { x.rank() - 1 })
 }
 
-/// `(x - mean) / √(variance + epsilon)` over axes, then `(x scale + b) new_std`; without a scale `b` is left out.
+/// Layer norm: `(x - mean) / √(variance + epsilon)` over axes, then `(x scale + b) new_std`; `b` is ignored without a
+/// scale.
 pub fn layer_norm(
     x: &Tensor,
     axes: &[i64],
@@ -47,7 +48,7 @@ pub fn layer_norm(
             ensure!(
                 out.is_some_and(|s| s == *x.shape()),
                 Shape,
-                "{op}: {} does not fit {}",
+                "{op}: {} does not match {}",
                 t.spec(),
                 x.spec()
             );
@@ -93,7 +94,7 @@ fn affine(y: Expr, scale: Option<&Tensor>, bias: Option<&Tensor>, like: &Tensor)
     }
 }
 
-/// One number per channel.
+/// Checks a parameter with one number per channel.
 pub(super) fn per_channel(
     op: &str,
     what: &str,
@@ -106,7 +107,7 @@ pub(super) fn per_channel(
         ensure!(
             t.rank() == 1 && t.shape().dims()[0] == channels,
             Shape,
-            "{op}: {what} {} for {channels} channels of {}",
+            "{op}: {what} {} does not match {channels} channels of {}",
             t.spec(),
             x.spec()
         );
@@ -114,14 +115,14 @@ pub(super) fn per_channel(
     Ok(())
 }
 
-/// A vector over channels as `x` sees it.
+/// Reshapes a vector over channels to broadcast against `x`.
 pub(super) fn along(v: &Tensor, axis: usize, rank: usize) -> Expr {
     let size = v.shape().count_dim();
     let dims = (0..rank).map(|a| if a == axis { size } else { Dim::number(1) });
     ops::reshape(v, Shape::from_dims(dims))
 }
 
-/// Normalised per channel: with given statistics, or with those of the batch while training.
+/// Batch norm: with given statistics, or with those of the batch in training.
 #[allow(clippy::too_many_arguments)]
 pub fn batch_norm(
     x: &Tensor,
@@ -172,7 +173,7 @@ fn spread(v: Option<&Tensor>, axis: usize, x: &Tensor) -> Result<Option<Tensor>>
     v.map(|v| along(v, axis, x.rank()).done()).transpose()
 }
 
-/// Normalised within groups of channels.
+/// Group norm: normalises within groups of channels.
 pub fn group_norm(
     x: &Tensor,
     groups: usize,
@@ -198,9 +199,9 @@ pub fn group_norm(
     build().into()
 }
 
-/// What `instance_norm` gives: the normalised, and the mean and standard deviation per channel, averaged over the batch.
-pub struct Instance {
-    /// The normalised.
+/// The result of `instance_norm`: output, mean and standard deviation per channel, averaged over the batch.
+pub struct InstanceNormOutput {
+    /// The normalised tensor.
     pub out: Tensor,
     /// One mean per channel.
     pub mean: Tensor,
@@ -208,14 +209,14 @@ pub struct Instance {
     pub stddev: Tensor,
 }
 
-/// Normalised per sample and channel.
+/// InstanceNormOutput norm: normalises per sample and channel.
 pub fn instance_norm(
     x: &Tensor,
     scale: Option<&Tensor>,
     bias: Option<&Tensor>,
     epsilon: f64,
     channels_second: bool,
-) -> Result<Instance> {
+) -> Result<InstanceNormOutput> {
     let op = "instance_norm";
     let x = float(x)?;
     let axis = channel_axis(op, &x, channels_second)?;
@@ -232,13 +233,13 @@ pub fn instance_norm(
     })?;
     let mean = ops::mean(ops::mean(&x, spatial.clone()), 0).done()?;
     let stddev = ops::mean(ops::std(&x, spatial, 0.0), 0).done()?;
-    Ok(Instance { out, mean, stddev })
+    Ok(InstanceNormOutput { out, mean, stddev })
 }
 
 /// `x` divided by its p-norm over axes, or over all elements; zeros stay zeros.
 pub fn lp_normalize(op: &str, x: &Tensor, p: f64, axes: Option<&[i64]>) -> Expr {
     let build = || -> Result<Tensor> {
-        ensure!(p > 0.0, Value, "{op}: a norm of order {p}");
+        ensure!(p > 0.0, Value, "{op}: expected a positive order p, got {p}");
         let x = float(x)?;
         let axes = match axes {
             Some(axes) => x.shape().axes(axes, op)?,

@@ -1,43 +1,43 @@
-//! Pooling: the largest or the mean of sliding windows, and means to a given size.
+//! Max, average and adaptive average pooling.
 
-use super::{float, words};
+use super::{data_format, float};
 use clematis_core::expr::Expr;
 use clematis_core::op::{Pads, Window, WindowKind};
 use clematis_core::ops::{self, Padding};
 use clematis_core::{Axes, Composite, Dim, Result, Shape, Tensor, ensure, limit};
 
-/// How a window slides over spatial axes.
+/// Configuration of a pooling window over the spatial axes.
 #[derive(Clone, Debug)]
 pub struct Pooling {
-    /// The name of the function, for errors.
+    /// The name of the function in error messages.
     pub op: &'static str,
-    /// The window, one size per spatial axis.
+    /// Window sizes, one per spatial axis.
     pub kernel: Axes,
     /// One per spatial axis.
     pub strides: Axes,
-    /// At the ends of spatial axes; what is put there is never the largest.
+    /// Padding of the spatial axes; in max pooling, padding is never the maximum.
     pub padding: Padding,
-    /// Gaps in the window, one per spatial axis.
+    /// Dilation of the window, one per spatial axis.
     pub dilations: Axes,
-    /// Whether a window that only begins inside counts.
+    /// Whether a window that starts inside but ends outside counts.
     pub ceil_mode: bool,
-    /// Whether the channels are the second axis rather than the last.
+    /// Whether the channels are axis 1 instead of the last.
     pub channels_first: bool,
 }
 
-/// A window as all axes of the input see it.
-struct Placed {
+/// A window extended to all axes of the input.
+struct PoolWindow {
     size: Axes,
     strides: Axes,
     dilation: Axes,
-    /// What was asked for.
+    /// The requested padding.
     padding: Pads,
-    /// What a last window that only begins inside needs beyond that.
+    /// Extra padding for a last window that only starts inside (`ceil_mode`).
     beyond: Option<Pads>,
 }
 
-impl Placed {
-    /// All padding together.
+impl PoolWindow {
+    /// The total padding.
     fn whole(&self) -> Pads {
         match &self.beyond {
             None => self.padding.clone(),
@@ -50,13 +50,13 @@ impl Placed {
 }
 
 impl Pooling {
-    fn place(&self, x: &Tensor) -> Result<Placed> {
+    fn place(&self, x: &Tensor) -> Result<PoolWindow> {
         let (op, spatial) = (self.op, self.kernel.len());
         let rank = spatial + 2;
         ensure!(
             x.rank() == rank,
             Shape,
-            "{op}: the input {} has {} axes, not {rank}",
+            "{op}: expected an input of {rank} axes, got {}, which has {}",
             x.spec(),
             x.rank()
         );
@@ -65,7 +65,7 @@ impl Pooling {
             ("strides", &self.strides),
             ("dilations", &self.dilations),
         ] {
-            words::counts(op, what, list, spatial)?;
+            data_format::counts(op, what, list, spatial)?;
         }
         let first = if self.channels_first { 2 } else { 1 };
         let none = (Dim::number(0), Dim::number(0));
@@ -82,18 +82,18 @@ impl Pooling {
                     ensure!(
                         pads.len() == spatial,
                         Shape,
-                        "{op}: {} paddings for {spatial} spatial axes",
+                        "{op}: got {} paddings for {spatial} spatial axes",
                         pads.len()
                     );
                     (low.into(), high.into())
                 }
             };
-            words::places(op, i, size, low, high)?;
+            data_format::places(op, i, size, low, high)?;
             let free = size + low + high - span;
             let mut extra = Dim::number(0);
             if self.ceil_mode {
                 let mut places = free.ceil_div(stride)? + Dim::number(1);
-                // A window that begins beyond the input has nothing in it.
+                // A window that starts outside of the input is dropped.
                 let begins = (places - Dim::number(1)) * stride - size - low;
                 if begins.value().is_some_and(|v| v >= 0) {
                     places = places - Dim::number(1);
@@ -104,7 +104,7 @@ impl Pooling {
             ensure!(
                 (free + extra).value().is_none_or(|v| v >= 0),
                 Shape,
-                "{op}: a window over {span} does not fit the {size} places of spatial axis {i}, padded by {low} and {high}"
+                "{op}: a window of size {span} exceeds the size {size} of spatial axis {i}, padded by {low} and {high}"
             );
             padding[first + i] = (low, high);
             beyond[first + i] = (Dim::number(0), extra);
@@ -113,7 +113,7 @@ impl Pooling {
             let at = |a: usize| a.checked_sub(first).and_then(|i| list.get(i)).copied();
             (0..rank).map(|a| at(a).unwrap_or(1)).collect()
         };
-        Ok(Placed {
+        Ok(PoolWindow {
             size: spread(&self.kernel),
             strides: spread(&self.strides),
             dilation: spread(&self.dilations),
@@ -123,7 +123,7 @@ impl Pooling {
     }
 }
 
-/// The largest of each window.
+/// Max pooling.
 pub fn max_pool(x: &Tensor, p: &Pooling) -> Expr {
     let build = || -> Result<Tensor> {
         let at = p.place(x)?;
@@ -138,13 +138,18 @@ pub fn max_pool(x: &Tensor, p: &Pooling) -> Expr {
     build().into()
 }
 
-/// The mean of each window; padding counts as zeros if told so, and `divisor` stands for the number of places if given.
+/// Average pooling; padding counts as zeros if `count_padding` is set, and `divisor` replaces the number of elements.
 pub fn avg_pool(x: &Tensor, p: &Pooling, count_padding: bool, divisor: Option<f64>) -> Expr {
     let build = || -> Result<Tensor> {
         let x = float(x)?;
         let at = p.place(&x)?;
         if let Some(divisor) = divisor {
-            ensure!(divisor != 0.0, Value, "{}: a divisor_override of 0", p.op);
+            ensure!(
+                divisor != 0.0,
+                Value,
+                "{}: expected a nonzero divisor_override",
+                p.op
+            );
             let window = Window {
                 kind: WindowKind::Sum,
                 padding: at.whole(),
@@ -166,7 +171,7 @@ pub fn avg_pool(x: &Tensor, p: &Pooling, count_padding: bool, divisor: Option<f6
             ops::call(op, &[x])
         };
         match &at.beyond {
-            // What was asked for counts, what a last window needs beyond it does not.
+            // Requested padding counts; extra padding of a last window does not.
             Some(beyond) if count_padding => {
                 let (low, high): (Vec<Dim>, Vec<Dim>) = at.padding.iter().copied().unzip();
                 let x = ops::pad(&x, 0, &low, &high, &vec![0; x.rank()]).done()?;
@@ -178,7 +183,7 @@ pub fn avg_pool(x: &Tensor, p: &Pooling, count_padding: bool, divisor: Option<f6
     build().into()
 }
 
-/// Means over windows as even as they can be, so that the last axes come out with these sizes; channels stand before.
+/// Adaptive average pooling of the last axes to these sizes; the channels are before them.
 pub fn adaptive_avg_pool(op: &str, x: &Tensor, sizes: &[Option<usize>]) -> Expr {
     let build = || -> Result<Tensor> {
         let spatial = sizes.len();
@@ -209,7 +214,7 @@ fn to_size(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Ten
     ensure!(
         size > 0 && own > 0,
         Shape,
-        "{op}: {size} places from the {own} of axis {axis} of {}",
+        "{op}: cannot pool {own} elements of axis {axis} of {} to {size}",
         x.spec()
     );
     if size == own {
@@ -219,7 +224,7 @@ fn to_size(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Ten
         let parts = x.shape().with(axis, size).insert(axis + 1, own / size);
         return ops::mean(ops::reshape(x, &parts), axis + 1).done();
     }
-    // Windows of different lengths: a product with their weights.
+    // Windows of different lengths: a matmul with their weights.
     let mut weights = limit::list(op, "weights", &[own, size])?;
     weights.resize(own * size, 0.0);
     for place in 0..size {
@@ -230,7 +235,7 @@ fn to_size(op: &str, x: &Tensor, axis: usize, size: Option<usize>) -> Result<Ten
     }
     let make = || ops::from_slice(&weights, Shape::from_sizes(&[own, size]));
     let weights = match x.backend() {
-        Some(home) => clematis_core::backend::with(home, make)?,
+        Some(backend) => clematis_core::backend::with(backend, make)?,
         None => make()?,
     };
     let out = ops::tensordot(x, ops::cast(&weights, x.dtype()), &[axis as i64], &[0]);

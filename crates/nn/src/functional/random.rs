@@ -1,7 +1,7 @@
-//! Draws whose parameters may be arrays.
+//! Random draws whose parameters may be arrays.
 //!
-//! Uniform and normal numbers are made in two steps, the draw and what the parameters do to it: derivatives reach the
-//! parameters, and the draw can be made elsewhere.
+//! Uniform and normal numbers are computed in two steps: a standard draw, then the transformation by the parameters.
+//! Gradients reach the parameters, and the draw can come from elsewhere.
 
 use super::common;
 use clematis_core::expr::Expr;
@@ -9,18 +9,18 @@ use clematis_core::precondition::Precondition;
 use clematis_core::random::{self, Key};
 use clematis_core::{Category, DType, Result, Shape, Tensor, bail, ensure, ops};
 
-/// The float that a draw of this type is made in: halves are rounded once, integers cut.
+/// The float dtype in which a draw of this dtype is computed: half precision is rounded once, integers are truncated.
 pub fn draw_dtype(op: &str, dtype: DType) -> Result<DType> {
     match dtype {
         DType::F64 | DType::I64 | DType::U64 => Ok(DType::F64),
         d if d.is_complex() || d == DType::Bool => {
-            bail!(DType, "{op}: draws real numbers, not {d}")
+            bail!(DType, "{op}: expected a real dtype, got {d}")
         }
         _ => Ok(DType::F32),
     }
 }
 
-/// The first value that breaks a rule, where values are at hand.
+/// The first concrete value that is invalid.
 fn offender(x: &Tensor, bad: impl Fn(f64) -> bool) -> Option<f64> {
     match x.as_number() {
         Some(v) => Some(v.as_f64()).filter(|&v| bad(v)),
@@ -31,7 +31,7 @@ fn offender(x: &Tensor, bad: impl Fn(f64) -> bool) -> Option<f64> {
     }
 }
 
-/// The values of both bounds in pairs, where they are at hand.
+/// The pairs of lower and upper bounds, if concrete.
 fn bounds(low: &Tensor, high: &Tensor) -> Vec<(f64, f64)> {
     let values = |x: &Tensor| match x.as_number() {
         Some(v) => vec![v.as_f64()],
@@ -45,15 +45,15 @@ fn bounds(low: &Tensor, high: &Tensor) -> Vec<(f64, f64)> {
     (0..a.len().max(b.len())).map(pair).collect()
 }
 
-/// Both bounds in order, or an error that names them.
+/// Checks that low <= high.
 fn ordered(op: &str, low: &Tensor, high: &Tensor) -> Result<()> {
     for (a, b) in bounds(low, high) {
-        ensure!(a <= b, Value, "{op}: low {a} is not below high {b}");
+        ensure!(a <= b, Value, "{op}: expected low <= high, got {a} and {b}");
     }
     Ok(())
 }
 
-/// The range of an element type.
+/// The range of a dtype.
 fn range(dtype: DType) -> (f64, f64) {
     let bits = dtype.size() as i32 * 8;
     match dtype {
@@ -69,12 +69,12 @@ fn range(dtype: DType) -> (f64, f64) {
 /// (2 - 2⁻⁷) 2¹²⁷.
 const BF16_MAX: f64 = 3.389_531_389_251_535_5e38;
 
-/// An error where a parameter is complex.
+/// Returns an error if a parameter is complex.
 pub fn real_parameters(op: &str, xs: &[&Tensor]) -> Result<()> {
     super::real(op, xs)
 }
 
-/// The shape of a draw: as given, where both parameters are numbers, or that of the arrays among them.
+/// The shape of a draw: the given one if both parameters are numbers, else that of the arrays.
 pub fn shape_of(
     op: &str,
     names: [&str; 2],
@@ -88,7 +88,7 @@ pub fn shape_of(
         (Some(shape), false, false) => Ok(shape),
         (Some(shape), _, _) => bail!(
             Value,
-            "{op}: {} and {} are numbers where a shape is given, not {} and {} with {shape:?}",
+            "{op}: expected {} and {} to be numbers because a shape is given, got {} and {} with {shape:?}",
             names[0],
             names[1],
             x.spec(),
@@ -111,7 +111,7 @@ pub fn shape_of(
     }
 }
 
-/// The shape of a draw whose parameters broadcast: to the given one, or to each other.
+/// The shape of a draw with broadcasting parameters: the given one, or their broadcast shape.
 pub fn broadcast_shape(op: &str, xs: &[&Tensor], shape: Option<Shape>) -> Result<Shape> {
     super::real(op, xs)?;
     let mut met = Shape::scalar();
@@ -130,7 +130,7 @@ pub fn broadcast_shape(op: &str, xs: &[&Tensor], shape: Option<Shape>) -> Result
     Ok(shape)
 }
 
-/// The element type of a draw: as asked, else that of the first array of floats, else the default.
+/// The dtype of a draw: the requested one, else that of the first float array, else the default.
 pub fn float_dtype(xs: &[&Tensor], asked: Option<DType>) -> DType {
     asked.unwrap_or_else(|| {
         let arrays = xs.iter().filter(|x| x.as_number().is_none());
@@ -139,7 +139,7 @@ pub fn float_dtype(xs: &[&Tensor], asked: Option<DType>) -> DType {
     })
 }
 
-/// Checks the bounds of uniform numbers of this type where they have values.
+/// Checks concrete bounds of uniform numbers of this dtype.
 pub fn check_uniform(op: &str, low: &Tensor, high: &Tensor, dtype: DType) -> Result<()> {
     ordered(op, low, high)?;
     let (least, most) = range(dtype);
@@ -147,17 +147,17 @@ pub fn check_uniform(op: &str, low: &Tensor, high: &Tensor, dtype: DType) -> Res
         ensure!(
             least <= a && b <= most,
             Value,
-            "{op}: low {a} and high {b} are not within the range of {dtype}"
+            "{op}: low {a} and high {b} exceed the range of {dtype}"
         );
     }
     Ok(())
 }
 
-/// Checks the parameters of normal numbers where they have values.
+/// Checks concrete parameters of normal numbers.
 pub fn check_normal(op: &str, std: &Tensor) -> Result<()> {
     match offender(std, |v| !(v >= 0.0 && v.is_finite())) {
-        Some(v) if v < 0.0 => bail!(Value, "{op}: std {v} is negative"),
-        Some(v) => bail!(Value, "{op}: std {v} is not finite"),
+        Some(v) if v < 0.0 => bail!(Value, "{op}: expected a non-negative std, got {v}"),
+        Some(v) => bail!(Value, "{op}: expected a finite std, got {v}"),
         None => Ok(()),
     }
 }
@@ -168,12 +168,12 @@ pub fn unit(key: &Key, shape: &Shape, dtype: DType) -> Expr {
         .then(|key| ops::bits::unit_uniform(&key, dtype, shape))
 }
 
-/// Normal numbers of mean 0 and deviation 1.
+/// Standard normal numbers.
 pub fn standard_normal(key: &Key, shape: &Shape, dtype: DType) -> Expr {
     random::normal(key, shape, 0.0, 1.0, dtype)
 }
 
-/// Numbers on [0, 1) moved to [low, high); equal bounds give the bound.
+/// Maps numbers on [0, 1) to [low, high); equal bounds give the bound.
 pub fn to_uniform(unit: &Tensor, low: &Tensor, high: &Tensor, dtype: DType) -> Expr {
     let build = || -> Result<Tensor> {
         let wide = unit.dtype();
@@ -184,7 +184,7 @@ pub fn to_uniform(unit: &Tensor, low: &Tensor, high: &Tensor, dtype: DType) -> E
         let (_, most) = range(wide);
         let is_far = bounds(low, high).iter().any(|(a, b)| b - a > most);
         let (a, b) = (ops::cast(low, wide).done()?, ops::cast(high, wide).done()?);
-        // The way from one end of the type to the other is no number of it.
+        // The width of the dtype's full range overflows the dtype.
         let moved = match is_far {
             true => unit * &b + (1.0 - unit) * &a,
             false => unit * (&b - &a) + &a,
@@ -193,7 +193,7 @@ pub fn to_uniform(unit: &Tensor, low: &Tensor, high: &Tensor, dtype: DType) -> E
         if !dtype.is_float() {
             return Ok(moved);
         }
-        // Rounding may give `high` itself; the float below it is as likely.
+        // Rounding may give `high` itself; it is replaced by the float below.
         let (low, high) = (ops::cast(&a, dtype).done()?, ops::cast(&b, dtype).done()?);
         let below = ops::maximum(ops::nextafter(&high, &low), &low);
         let over = ops::logical_and(ops::greater_equal(&moved, &high), ops::greater(&b, &a));
@@ -202,13 +202,13 @@ pub fn to_uniform(unit: &Tensor, low: &Tensor, high: &Tensor, dtype: DType) -> E
     build().into()
 }
 
-/// Standard normal numbers moved to a mean and a deviation.
+/// Maps standard normal numbers to a mean and standard deviation.
 pub fn to_normal(z: &Tensor, mean: &Tensor, std: &Tensor, dtype: DType) -> Expr {
     let wide = z.dtype();
     ops::cast(z * ops::cast(std, wide) + ops::cast(mean, wide), dtype)
 }
 
-/// Whole numbers in [low, high), of signed types; equal bounds give the bound.
+/// Uniform integers in [low, high), of signed dtypes; equal bounds give the bound.
 pub fn randint(key: &Key, shape: &Shape, low: &Tensor, high: &Tensor, dtype: DType) -> Expr {
     let build = || -> Result<Tensor> {
         for (what, d) in [
@@ -219,7 +219,7 @@ pub fn randint(key: &Key, shape: &Shape, low: &Tensor, high: &Tensor, dtype: DTy
             ensure!(
                 d.is_signed_int(),
                 DType,
-                "randint: {what} is of a signed integer type, not {d}"
+                "randint: expected a signed integer dtype for {what}, got {d}"
             );
         }
         ordered("randint", low, high)?;
@@ -227,7 +227,7 @@ pub fn randint(key: &Key, shape: &Shape, low: &Tensor, high: &Tensor, dtype: DTy
         let (least, most) = (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) as f64);
         for x in [low, high] {
             if let Some(v) = offender(x, |v| v < least as f64 || v > most) {
-                bail!(Value, "randint: {v} does not fit {dtype}");
+                bail!(Value, "randint: {v} is out of range for {dtype}");
             }
         }
         if let (Some(a), Some(b)) = (low.as_number(), high.as_number()) {
@@ -246,7 +246,7 @@ pub fn randint(key: &Key, shape: &Shape, low: &Tensor, high: &Tensor, dtype: DTy
     build().into()
 }
 
-/// 1 with a probability, 0 without; the probability may be given by its logit.
+/// Bernoulli with a probability or a logit.
 pub fn bernoulli(
     key: &Key,
     shape: &Shape,
@@ -269,11 +269,11 @@ pub fn bernoulli(
             }
             (None, Some(logits)) => {
                 if let Some(v) = offender(logits, f64::is_nan) {
-                    bail!(Value, "bernoulli: a logit of {v}");
+                    bail!(Value, "bernoulli: expected a finite logit, got {v}");
                 }
                 ops::sigmoid(ops::cast(logits, compute(&[logits]))).done()?
             }
-            _ => bail!(Value, "bernoulli: takes probs or logits, and not both"),
+            _ => bail!(Value, "bernoulli: expected either probs or logits"),
         };
         let wide = compute(&[&p]);
         let p = ops::cast(&p, wide).done()?;
@@ -282,14 +282,14 @@ pub fn bernoulli(
     build().into()
 }
 
-/// f64 where one of these is, else f32.
+/// f64 if any operand is, else f32.
 fn compute(xs: &[&Tensor]) -> DType {
     let met = common(xs);
     let wide = met == DType::F64 && xs.iter().any(|x| !x.is_weak());
     if wide { DType::F64 } else { DType::F32 }
 }
 
-/// Gamma by shape and rate.
+/// Gamma with the given shape and rate.
 pub fn gamma(key: &Key, shape: &Shape, alpha: &Tensor, rate: &Tensor, dtype: DType) -> Expr {
     let build = || -> Result<Tensor> {
         let rule = Precondition::Within {
@@ -307,7 +307,7 @@ pub fn gamma(key: &Key, shape: &Shape, alpha: &Tensor, rate: &Tensor, dtype: DTy
     build().into()
 }
 
-/// Numbers of categories by weights (last axis), or even ones `[batch, population]`.
+/// Draws category indices by weights (last axis), or uniformly `[batch, population]`.
 pub fn multinomial(
     key: &Key,
     population: Option<usize>,
@@ -321,7 +321,7 @@ pub fn multinomial(
         ensure!(
             dtype.category() == Category::Int,
             DType,
-            "multinomial: draws integers, not {dtype}"
+            "multinomial: expected an integer dtype, got {dtype}"
         );
         let weights = match (weights, population) {
             (Some(w), _) => {
@@ -329,14 +329,14 @@ pub fn multinomial(
                 super::float(w)?
             }
             (None, Some(n)) => ops::full(Shape::from_sizes(&[batch, n]), 1.0, DType::F32).done()?,
-            (None, None) => bail!(Value, "multinomial: needs a population_size or probs"),
+            (None, None) => bail!(Value, "multinomial: expected a population_size or probs"),
         };
         ops::cast(random::multinomial(key, &weights, count, replace), dtype).done()
     };
     build().into()
 }
 
-/// Parts along an axis in the order of a permutation.
+/// Reorders slices along an axis by a permutation.
 pub fn reordered(x: &Tensor, order: &Tensor, axis: i64) -> Expr {
     ops::take_known(x, order, axis)
 }

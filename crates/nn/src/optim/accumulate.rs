@@ -1,28 +1,28 @@
-//! One step for the gradients of several batches.
+//! Gradient accumulation.
 
 use super::put;
-use crate::functional::step::clip;
+use crate::functional::optimizer_rule::clip;
 use clematis_core::tree::{self, Tree};
 use clematis_core::{Result, Tensor, ensure};
 
-/// Adds gradients up and gives their mean after every so many.
+/// Sums gradients and returns their mean after every `every` batches.
 #[derive(Clone, Debug)]
 pub struct Accumulate {
-    /// How many gradients make one step.
+    /// Number of batches per step.
     pub every: u64,
-    /// How many are in the sum.
+    /// Number of gradients in the sum.
     pub count: u64,
-    /// The sum, halves as f32; empty at first.
+    /// The sum, half precision as f32; empty at first.
     pub sum: Vec<Tensor>,
 }
 
 impl Accumulate {
-    /// With nothing in the sum.
+    /// An empty sum.
     pub fn new(every: u64) -> Result<Accumulate> {
         ensure!(
             every > 0,
             Value,
-            "Accumulate: every is a whole number from 1 on, not {every}"
+            "Accumulate: expected a positive every, got {every}"
         );
         Ok(Accumulate {
             every,
@@ -31,7 +31,8 @@ impl Accumulate {
         })
     }
 
-    /// Takes gradients. True where a step is due: the gradients are then the mean, and the sum starts anew.
+    /// Adds gradients. Returns true when a step is due: the gradients are then replaced by the mean, and the sum is
+    /// reset.
     pub fn add(&mut self, grads: &mut dyn Tree) -> Result<bool> {
         let new = tree::leaves(grads);
         let sum = match self.count {
@@ -40,7 +41,7 @@ impl Accumulate {
                 ensure!(
                     self.sum.len() == new.len(),
                     Structure,
-                    "Accumulate: {} gradients after {}",
+                    "Accumulate: expected {1} gradients, got {0}",
                     new.len(),
                     self.sum.len()
                 );

@@ -1,13 +1,13 @@
-//! Other numbers for some of the parameters.
+//! Parameter groups with their own hyperparameters.
 
 use super::Optimizer;
-use crate::functional::step::Rule;
+use crate::functional::optimizer_rule::Rule;
 use crate::schedule::Schedule;
 use clematis_core::{Result, ensure};
 
-/// An optimiser, and others of its kind for parameters whose paths fit a pattern; the first that fits counts.
+/// An optimiser, and others of the same kind for parameters whose paths match a pattern; the first match wins.
 ///
-/// In a pattern `*` stands for any text and `?` for one character; words of a path are parted by `.` or `/`.
+/// In a pattern `*` matches any text and `?` one character; parts of a path are separated by `.` or `/`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups<O> {
     rest: O,
@@ -15,7 +15,7 @@ pub struct Groups<O> {
 }
 
 impl<O: Optimizer> Groups<O> {
-    /// No group yet: everything moves by this optimiser.
+    /// No groups: this optimiser updates all parameters.
     pub fn new(rest: O) -> Self {
         Groups {
             rest,
@@ -23,13 +23,14 @@ impl<O: Optimizer> Groups<O> {
         }
     }
 
-    /// Another optimiser for the paths that fit a pattern. It keeps the same moments as the rest: they share one state.
+    /// Adds an optimiser for the paths that match a pattern. It must have the same moments as the rest: they share
+    /// one state.
     pub fn with(mut self, pattern: &str, optimizer: O) -> Result<Self> {
         let (own, rest) = (optimizer.rule(), self.rest.rule());
         ensure!(
             own.slots() == rest.slots(),
             Value,
-            "Groups: `{pattern}` keeps [{}], the rest [{}]",
+            "Groups: expected the moments [{1}] of the rest, got [{0}] for `{pattern}`",
             own.slots().join(", "),
             rest.slots().join(", ")
         );
@@ -59,7 +60,7 @@ impl<O: Optimizer> Optimizer for Groups<O> {
     }
 }
 
-/// Whether a text fits a pattern; linear but for the places where a `*` stands.
+/// Whether a text matches a pattern; linear except for backtracking to the last `*`.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -71,7 +72,7 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
             }
             Some(&c) if c == b'?' || c == text[t] => (p, t) = (p + 1, t + 1),
             _ => match &mut star {
-                // The last star takes one more.
+                // Backtracks: the last star matches one more character.
                 Some((at, taken)) => {
                     *taken += 1;
                     (p, t) = (*at + 1, *taken);
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_fits_counts() -> Result<()> {
+    fn the_first_match_wins() -> Result<()> {
         let groups = Groups::new(Sgd::new(1.0))
             .with("head/*", Sgd::new(2.0))?
             .with("*", Sgd::new(3.0))?;

@@ -1,4 +1,4 @@
-//! A whole training step as one program.
+//! A compiled training step.
 
 use super::{Optimizer, State};
 use clematis_core::autodiff::value_and_grad_aux;
@@ -7,15 +7,15 @@ use clematis_core::tree::{self, Role, Tree};
 use clematis_core::{Result, Tensor};
 use std::sync::Arc;
 
-/// What the program takes: the model, what the optimiser remembers, the numbers of the step, the batch.
-type Taken<M, B> = (M, State, Tensor, B);
-/// What it gives: the new model and state, and the loss.
-type Given<M> = (M, State, Tensor);
+/// Inputs of the program: the model, the optimiser state, the scalars of the step, the batch.
+type StepInputs<M, B> = (M, State, Tensor, B);
+/// Outputs of the program: the new model and state, and the loss.
+type StepOutputs<M> = (M, State, Tensor);
 
-/// The loss, its gradient and the optimiser's step as one program.
+/// Loss, gradient and optimiser step, compiled as one program.
 pub struct JitStep<O, M, B> {
     optimizer: Arc<O>,
-    program: Jitted<(), Taken<M, B>, Given<M>>,
+    program: Jitted<(), StepInputs<M, B>, StepOutputs<M>>,
 }
 
 impl<O, M, B> JitStep<O, M, B>
@@ -24,7 +24,7 @@ where
     M: Tree + Clone + 'static,
     B: Tree + Clone + 'static,
 {
-    /// A step of this optimiser against a loss of a model on a batch.
+    /// A step of this optimiser on a loss of a model and a batch.
     pub fn new(
         optimizer: O,
         loss: impl Fn(&M, &B) -> Result<Tensor> + Send + Sync + 'static,
@@ -34,7 +34,7 @@ where
         })
     }
 
-    /// The same for a loss that moves the [`State`](tree::State) of the model, as
+    /// The same for a loss that updates the [`State`](tree::State) of the model, as
     /// [`Module::forward_train`](crate::Module::forward_train) does.
     pub fn with_state(
         optimizer: O,
@@ -42,7 +42,7 @@ where
     ) -> Self {
         let optimizer = Arc::new(optimizer);
         let own = optimizer.clone();
-        let program = jit(move |(model, state, numbers, batch): &Taken<M, B>| {
+        let program = jit(move |(model, state, numbers, batch): &StepInputs<M, B>| {
             let run = |model: &M| {
                 let mut moved = model.clone();
                 let value = loss(&mut moved, batch)?;
@@ -57,36 +57,36 @@ where
         JitStep { optimizer, program }
     }
 
-    /// What the optimiser remembers before the first step.
+    /// The initial optimiser state.
     pub fn init(&self, model: &M) -> Result<State> {
         self.optimizer.init(model)
     }
 
-    /// One step: the loss before it. After an error the model and the state are as they were.
+    /// Performs one step; returns the loss before it. On an error the model and the state are unchanged.
     pub fn step(&self, model: &mut M, state: &mut State, batch: &B) -> Result<Tensor> {
         let numbers = self.optimizer.numbers(model, state)?;
         let taken = (model.clone(), state.clone(), numbers, batch.clone());
         let (new, mut next, loss) = self.program.call(&taken)?;
-        // The program knows of no count.
+        // The program does not contain the step count.
         next.steps = state.steps + 1;
         (*model, *state) = (new, next);
         Ok(loss)
     }
 
-    /// How many programs there are, were made and were dropped.
+    /// Cache statistics.
     pub fn stats(&self) -> Stats {
         self.program.stats()
     }
 }
 
-/// The tensors of a model that are kept and not trained.
+/// The state tensors of a model, which are saved but not trained.
 fn kept(model: &impl Tree) -> Vec<Tensor> {
     let entries = tree::entries(model).into_iter();
     let states = entries.filter(|(_, role, _)| *role == Role::State);
     states.map(|(.., x)| x).collect()
 }
 
-/// Puts others in their places.
+/// Replaces the state tensors of a model.
 fn keep(model: &mut impl Tree, states: Vec<Tensor>) {
     let mut states = states.into_iter();
     model.visit_mut(&mut tree::Path::default(), &mut |_, role, x| {

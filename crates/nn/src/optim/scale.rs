@@ -1,24 +1,24 @@
-//! A factor that keeps gradients of halves from vanishing.
+//! Loss scaling for half-precision gradients.
 
 use super::put;
-use crate::functional::step::clip;
+use crate::functional::optimizer_rule::clip;
 use clematis_core::tree::{self, Tree};
 use clematis_core::{Result, Tensor, ensure};
 
-/// The loss is multiplied with `scale` and the gradients are divided by it.
+/// Dynamic loss scaling: the loss is multiplied by `scale` and the gradients are divided by it.
 ///
-/// A step whose gradients are not finite is left out, and the scale shrinks; it grows after so many good steps.
+/// A step with non-finite gradients is skipped and the scale shrinks; after `every` finite steps it grows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossScale {
-    /// The factor now.
+    /// The current scale.
     pub scale: f64,
-    /// What it grows by.
+    /// Growth factor.
     pub growth: f64,
-    /// What it shrinks by.
+    /// Backoff factor.
     pub backoff: f64,
-    /// After how many good steps it grows; never for 0.
+    /// Number of finite steps after which it grows; 0 for never.
     pub every: u64,
-    /// Good steps since it last changed.
+    /// Finite steps since the last change.
     pub good: u64,
 }
 
@@ -35,35 +35,35 @@ impl Default for LossScale {
 }
 
 impl LossScale {
-    /// Whether its numbers make sense.
+    /// Checks the hyperparameters.
     pub fn check(&self) -> Result<()> {
         ensure!(
             self.scale > 0.0 && self.scale.is_finite(),
             Value,
-            "LossScale: scale is a number above 0, not {}",
+            "LossScale: expected a positive scale, got {}",
             self.scale
         );
         ensure!(
             self.growth >= 1.0 && self.growth.is_finite(),
             Value,
-            "LossScale: growth is at least 1, not {}",
+            "LossScale: expected a growth of at least 1, got {}",
             self.growth
         );
         ensure!(
             self.backoff > 0.0 && self.backoff <= 1.0,
             Value,
-            "LossScale: backoff is above 0 and at most 1, not {}",
+            "LossScale: expected backoff in (0, 1], got {}",
             self.backoff
         );
         Ok(())
     }
 
-    /// The loss to differentiate.
+    /// The scaled loss, to be differentiated.
     pub fn scaled(&self, loss: &Tensor) -> Result<Tensor> {
         (loss * self.scale).done()
     }
 
-    /// Divides gradients by the scale, halves as f32; whether they are all finite.
+    /// Divides gradients by the scale, half precision as f32; returns whether all are finite.
     pub fn unscale(&self, grads: &mut dyn Tree) -> Result<bool> {
         let new = clip::scaled(&tree::leaves(grads), self.scale.recip())?;
         let finite = clip::all_finite(&new)?;
@@ -71,7 +71,7 @@ impl LossScale {
         Ok(finite)
     }
 
-    /// The scale after a step whose gradients were finite or not.
+    /// The scale after a step, depending on whether its gradients were finite.
     pub fn next(&self, finite: bool) -> LossScale {
         let mut next = *self;
         if !finite {
@@ -82,7 +82,7 @@ impl LossScale {
         }
         next.good += 1;
         if self.every > 0 && next.good >= self.every {
-            // Beyond the largest f32 there is no scaled loss.
+            // A larger scale would overflow f32.
             next.scale = (self.scale * self.growth).min(2f64.powi(127));
             next.good = 0;
         }

@@ -1,10 +1,10 @@
-//! What an optimiser remembers between steps, and its files.
+//! Optimiser state, in memory and in files.
 //!
-//! A file of a state is the one that Python's `cm.save(path, optimizer.state)` writes for the same names.
+//! A state file is the same as that of Python's `cm.save(path, optimizer.state)` with the same names.
 
 use super::Trained;
-use crate::checkpoint::{self, Key, Nest};
-use crate::functional::step::Rule;
+use crate::checkpoint::{self, Key, Structure};
+use crate::functional::optimizer_rule::Rule;
 use clematis_core::tree::{Path as TreePath, Role, Tree};
 use clematis_core::{Result, Tensor, bail, ops};
 use std::collections::HashMap;
@@ -31,16 +31,16 @@ impl Moments {
     }
 }
 
-/// Moments of all parameters, and the number of steps taken.
+/// The state of an optimiser: moments of all parameters, and the number of steps taken.
 #[derive(Clone, Debug)]
 pub struct State {
     /// One entry per parameter, in the order of the tree.
     pub moments: Vec<Moments>,
-    /// Steps taken.
+    /// Number of steps taken.
     pub steps: u64,
 }
 
-/// The name in a file: that of the moment, then the path of the parameter.
+/// The name in a file: the moment's name, then the parameter's path.
 fn name(slot: &str, path: &str) -> String {
     match path {
         "" => slot.into(),
@@ -53,7 +53,7 @@ impl State {
         let names = rule.slots();
         let moments = params.iter().map(|leaf| {
             let x = &leaf.tensor;
-            // Moments of halves are f32: small changes would be lost in them.
+            // Moments of half-precision parameters are f32: small changes would be lost otherwise.
             let zeros = ops::zeros_like(&ops::cast(x, x.dtype().accumulator()).done()?).done()?;
             Ok(Moments {
                 path: leaf.path.clone(),
@@ -67,7 +67,7 @@ impl State {
         })
     }
 
-    /// Whether this is the state of these parameters under this rule; every difference is told.
+    /// Checks that this is the state of these parameters under this rule; an error lists all differences.
     pub(super) fn check(&self, rule: Rule, params: &[Trained]) -> Result<()> {
         let fits = |(own, leaf): (&Moments, &Trained)| {
             own.path == leaf.path
@@ -78,7 +78,7 @@ impl State {
         if self.moments.len() == params.len() && self.moments.iter().zip(params).all(fits) {
             return Ok(());
         }
-        let mut message = format!("{}: the state is not that of the parameters:", rule.name());
+        let mut message = format!("{}: the state does not match the parameters:", rule.name());
         let known: HashMap<&str, &Moments> =
             self.moments.iter().map(|m| (m.path.as_str(), m)).collect();
         for leaf in params {
@@ -98,7 +98,7 @@ impl State {
             .iter()
             .filter(|m| !params.contains_key(m.path.as_str()))
         {
-            message.push_str(&format!("\n  `{}` is no parameter", own.path));
+            message.push_str(&format!("\n  `{}` is not a parameter", own.path));
         }
         bail!(Structure, "{message}")
     }
@@ -112,25 +112,27 @@ impl State {
         all.collect()
     }
 
-    /// Writes it to a file, whole or not at all.
+    /// Saves the state to a file atomically.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let pairs = self.pairs();
-        let step = (Key::Text("step".into()), Nest::Int(self.steps as i64));
+        let step = (Key::Text("step".into()), Structure::Int(self.steps as i64));
         let mut parts = vec![step];
-        if let Nest::Dict(rest) = Nest::from_paths(pairs.iter().map(|(name, _)| name.as_str())) {
+        if let Structure::Dict(rest) =
+            Structure::from_paths(pairs.iter().map(|(name, _)| name.as_str()))
+        {
             parts.extend(rest);
         }
-        checkpoint::save_nest(path, &Nest::Dict(parts), &pairs)
+        checkpoint::save_structure(path, &Structure::Dict(parts), &pairs)
     }
 
-    /// Takes everything from a file that was written for the same parameters; every difference is told, and this is
-    /// then as it was.
+    /// Loads the state from a file that was saved for the same parameters. An error lists all differences, and the
+    /// state is unchanged.
     pub fn load(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let file = checkpoint::load(path)?;
         let mut steps = None;
         file.structure.walk(&mut |at, leaf| {
-            if let ("step", Nest::Int(n)) = (at, leaf) {
+            if let ("step", Structure::Int(n)) = (at, leaf) {
                 steps = u64::try_from(*n).ok();
             }
         });
@@ -162,7 +164,7 @@ impl State {
         if !wrong.is_empty() {
             bail!(
                 Structure,
-                "{} is no state of these parameters:{wrong}",
+                "{} does not match these parameters:{wrong}",
                 path.display()
             );
         }

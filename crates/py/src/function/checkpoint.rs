@@ -8,7 +8,7 @@ use crate::operand::{give, try_operand};
 use crate::tree::{self, Structure};
 use clematis_bridge::array;
 use clematis_core::{Kind, Tensor, backend, ops};
-use clematis_nn::checkpoint::{self, DEPTH, Difference, Key, Nest, Reader};
+use clematis_nn::checkpoint::{self, DEPTH, Difference, Key, Reader, Structure as FileStructure};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -27,7 +27,7 @@ struct Saved {
 }
 
 impl Saved {
-    fn add(&mut self, x: &Object<'_>) -> PyResult<Nest> {
+    fn add(&mut self, x: &Object<'_>) -> PyResult<FileStructure> {
         if self.at.len() > DEPTH {
             return Err(self.refused(&format!("the tree is nested deeper than {DEPTH}")));
         }
@@ -41,17 +41,17 @@ impl Saved {
                 let part = self.within(key.to_string(), &value)?;
                 parts.push((key, part));
             }
-            return Ok(Nest::Dict(parts));
+            return Ok(FileStructure::Dict(parts));
         }
         if let Ok(list) = x.cast::<PyList>() {
-            return Ok(Nest::List(self.items(list.iter())?));
+            return Ok(FileStructure::List(self.items(list.iter())?));
         }
         if let Ok(tuple) = x.cast::<PyTuple>() {
-            return Ok(Nest::Tuple(self.items(tuple.iter())?));
+            return Ok(FileStructure::Tuple(self.items(tuple.iter())?));
         }
         if let Some(leaf) = try_operand(x)? {
             self.tensors.push((self.at.join("."), leaf.tensor));
-            return Ok(Nest::Tensor);
+            return Ok(FileStructure::Tensor);
         }
         let py = x.py();
         if !x.is_instance_of::<PyType>() {
@@ -67,7 +67,7 @@ impl Saved {
                     let part = self.within(key.to_string(), &value)?;
                     parts.push((key, part));
                 }
-                return Ok(Nest::Dict(parts));
+                return Ok(FileStructure::Dict(parts));
             }
         }
         let class = x.get_type();
@@ -75,14 +75,17 @@ impl Saved {
         Err(self.refused(&format!("an object of class {class} cannot be saved")))
     }
 
-    fn items<'py>(&mut self, items: impl Iterator<Item = Object<'py>>) -> PyResult<Vec<Nest>> {
+    fn items<'py>(
+        &mut self,
+        items: impl Iterator<Item = Object<'py>>,
+    ) -> PyResult<Vec<FileStructure>> {
         items
             .enumerate()
             .map(|(i, x)| self.within(i.to_string(), &x))
             .collect()
     }
 
-    fn within(&mut self, name: String, x: &Object<'_>) -> PyResult<Nest> {
+    fn within(&mut self, name: String, x: &Object<'_>) -> PyResult<FileStructure> {
         self.at.push(name);
         let out = self.add(x);
         self.at.pop();
@@ -91,10 +94,10 @@ impl Saved {
 
     fn key(&self, key: &Object<'_>) -> PyResult<Key> {
         match plain(key).map_err(|what| self.refused(&what))? {
-            Some(Nest::Text(text)) => Ok(Key::Text(text)),
-            Some(Nest::Int(v)) => Ok(Key::Int(v)),
-            Some(Nest::Bool(v)) => Ok(Key::Bool(v)),
-            Some(Nest::Nothing) => Ok(Key::Nothing),
+            Some(FileStructure::Text(text)) => Ok(Key::Text(text)),
+            Some(FileStructure::Int(v)) => Ok(Key::Int(v)),
+            Some(FileStructure::Bool(v)) => Ok(Key::Bool(v)),
+            Some(FileStructure::Nothing) => Ok(Key::Nothing),
             _ => Err(self.refused(&format!(
                 "a key of class {} cannot be saved",
                 key.get_type().name()?
@@ -111,16 +114,16 @@ impl Saved {
 }
 
 /// A number, text, a truth value or `None`; `None` for anything else, an error for text that is none.
-fn plain(x: &Object<'_>) -> Result<Option<Nest>, String> {
+fn plain(x: &Object<'_>) -> Result<Option<FileStructure>, String> {
     if x.is_none() {
-        return Ok(Some(Nest::Nothing));
+        return Ok(Some(FileStructure::Nothing));
     }
     if let Ok(v) = x.cast::<PyBool>() {
-        return Ok(Some(Nest::Bool(v.is_true())));
+        return Ok(Some(FileStructure::Bool(v.is_true())));
     }
     if let Ok(text) = x.cast::<PyString>() {
         return match text.extract::<String>() {
-            Ok(text) => Ok(Some(Nest::Text(text))),
+            Ok(text) => Ok(Some(FileStructure::Text(text))),
             Err(_) => Err("text that is not Unicode cannot be saved".into()),
         };
     }
@@ -128,10 +131,10 @@ fn plain(x: &Object<'_>) -> Result<Option<Nest>, String> {
     let is_array = || array::home(x).is_ok_and(|home| home.is_some());
     if x.cast::<PyInt>().is_ok() && (x.cast_exact::<PyInt>().is_ok() || !is_array()) {
         return match x.extract::<i64>() {
-            Ok(v) => Ok(Some(Nest::Int(v))),
+            Ok(v) => Ok(Some(FileStructure::Int(v))),
             // Of a subclass, `str` may say anything.
             Err(_) => match x.call_method1("__format__", ("d",)) {
-                Ok(digits) => Ok(Some(Nest::BigInt(digits.to_string()))),
+                Ok(digits) => Ok(Some(FileStructure::BigInt(digits.to_string()))),
                 Err(_) => Err("an integer of so many digits cannot be saved".into()),
             },
         };
@@ -139,12 +142,12 @@ fn plain(x: &Object<'_>) -> Result<Option<Nest>, String> {
     if let Ok(v) = x.cast::<PyFloat>()
         && (x.cast_exact::<PyFloat>().is_ok() || !is_array())
     {
-        return Ok(Some(Nest::Float(v.value())));
+        return Ok(Some(FileStructure::Float(v.value())));
     }
     if let Ok(v) = x.cast::<PyComplex>()
         && (x.cast_exact::<PyComplex>().is_ok() || !is_array())
     {
-        return Ok(Some(Nest::Complex(v.real(), v.imag())));
+        return Ok(Some(FileStructure::Complex(v.real(), v.imag())));
     }
     Ok(None)
 }
@@ -168,7 +171,7 @@ fn inside<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
 fn save(py: Python<'_>, path: PathBuf, tree: &Object<'_>) -> PyResult<()> {
     let mut saved = Saved::default();
     let structure = saved.add(tree)?;
-    py.detach(|| checkpoint::save_nest(&path, &structure, &saved.tensors))
+    py.detach(|| checkpoint::save_structure(&path, &structure, &saved.tensors))
         .or_raise()
 }
 
@@ -211,12 +214,12 @@ fn alone(py: Python<'_>, mut file: Reader) -> PyResult<Object<'_>> {
 
 fn decode<'py>(
     py: Python<'py>,
-    nest: &Nest,
+    nest: &FileStructure,
     at: &mut String,
     is_root: bool,
     tensors: &mut HashMap<String, Tensor>,
 ) -> PyResult<Object<'py>> {
-    let mut part = |name: &dyn std::fmt::Display, inside: &Nest| {
+    let mut part = |name: &dyn std::fmt::Display, inside: &FileStructure| {
         let len = at.len();
         if !is_root {
             at.push('.');
@@ -227,15 +230,15 @@ fn decode<'py>(
         out
     };
     Ok(match nest {
-        Nest::List(items) => {
+        FileStructure::List(items) => {
             let items = items.iter().enumerate().map(|(i, x)| part(&i, x));
             PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
-        Nest::Tuple(items) => {
+        FileStructure::Tuple(items) => {
             let items = items.iter().enumerate().map(|(i, x)| part(&i, x));
             PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
-        Nest::Dict(items) => {
+        FileStructure::Dict(items) => {
             let out = PyDict::new(py);
             for (key, x) in items {
                 let value = part(key, x)?;
@@ -248,7 +251,7 @@ fn decode<'py>(
             }
             out.into_any()
         }
-        Nest::Tensor => match tensors.remove(at.as_str()) {
+        FileStructure::Tensor => match tensors.remove(at.as_str()) {
             Some(x) => give(py, x, false)?,
             None => return Err(exception(Kind::Internal, "load: a tensor is missing")),
         },
@@ -257,41 +260,44 @@ fn decode<'py>(
 }
 
 /// A plain value as Python has it.
-fn value<'py>(py: Python<'py>, nest: &Nest) -> PyResult<Object<'py>> {
+fn value<'py>(py: Python<'py>, nest: &FileStructure) -> PyResult<Object<'py>> {
     Ok(match nest {
-        Nest::Bool(v) => PyBool::new(py, *v).to_owned().into_any(),
-        Nest::Int(v) => v.into_pyobject(py)?.into_any(),
+        FileStructure::Bool(v) => PyBool::new(py, *v).to_owned().into_any(),
+        FileStructure::Int(v) => v.into_pyobject(py)?.into_any(),
         // Python refuses thousands of digits, for reading them takes long.
-        Nest::BigInt(digits) => py.get_type::<PyInt>().call1((digits,)).map_err(|_| {
+        FileStructure::BigInt(digits) => py.get_type::<PyInt>().call1((digits,)).map_err(|_| {
             exception(
                 Kind::Io,
                 format!("load: an integer of {} digits", digits.len()),
             )
         })?,
-        Nest::Float(v) => PyFloat::new(py, *v).into_any(),
-        Nest::Complex(re, im) => PyComplex::from_doubles(py, *re, *im).into_any(),
-        Nest::Text(text) => PyString::new(py, text).into_any(),
+        FileStructure::Float(v) => PyFloat::new(py, *v).into_any(),
+        FileStructure::Complex(re, im) => PyComplex::from_doubles(py, *re, *im).into_any(),
+        FileStructure::Text(text) => PyString::new(py, text).into_any(),
         _ => py.None().into_bound(py),
     })
 }
 
 /// How a difference calls a plain value: by Python's name of its class.
-fn class(nest: &Nest) -> &'static str {
+fn class(nest: &FileStructure) -> &'static str {
     match nest {
-        Nest::Nothing => "None",
-        Nest::Bool(_) => "bool",
-        Nest::Int(_) | Nest::BigInt(_) => "int",
-        Nest::Float(_) => "float",
-        Nest::Complex(..) => "complex",
-        Nest::Text(_) => "str",
-        Nest::List(_) | Nest::Tuple(_) | Nest::Dict(_) | Nest::Tensor => "a nest",
+        FileStructure::Nothing => "None",
+        FileStructure::Bool(_) => "bool",
+        FileStructure::Int(_) | FileStructure::BigInt(_) => "int",
+        FileStructure::Float(_) => "float",
+        FileStructure::Complex(..) => "complex",
+        FileStructure::Text(_) => "str",
+        FileStructure::List(_)
+        | FileStructure::Tuple(_)
+        | FileStructure::Dict(_)
+        | FileStructure::Tensor => "a nest",
     }
 }
 
 /// What a leaf of `like` is.
 enum Wanted {
     Tensor(Tensor, bool),
-    Plain(Nest),
+    Plain(FileStructure),
     /// Something that no file holds; it stays.
     Other,
 }
@@ -328,7 +334,7 @@ fn fill<'py>(
     let mut hosts: HashMap<_, _> = read.or_raise()?.into_iter().collect();
     let mut values = HashMap::new();
     file.structure().walk(&mut |path, leaf| {
-        if *leaf != Nest::Tensor {
+        if *leaf != FileStructure::Tensor {
             values.insert(path.to_owned(), leaf.clone());
         }
     });
@@ -428,7 +434,7 @@ fn compare(file: &Reader, places: &[Place<'_>]) -> Vec<Difference> {
     let mut out = Vec::new();
     file.structure().walk(&mut |path, leaf| {
         let what = match (leaf, file.spec(path)) {
-            (Nest::Tensor, Some(spec)) => spec.to_string(),
+            (FileStructure::Tensor, Some(spec)) => spec.to_string(),
             _ => class(leaf).to_owned(),
         };
         match found.insert(path.to_owned(), what) {

@@ -8,7 +8,7 @@ use crate::error::{OrRaise, exception};
 use crate::operand::Call;
 use clematis_core::Kind;
 use clematis_nn::functional::conv as slide;
-use clematis_nn::functional::words;
+use clematis_nn::functional::data_format as formats;
 use given::{General, Words, output_sizes, spatial_axes};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
@@ -41,7 +41,7 @@ macro_rules! convolutions {
             let mut call = Call::new(x.py(), op);
             let (x, w, b) = (call.take(x)?, call.take(filters)?, call.maybe(bias)?);
             let given = Words { op, spatial: $spatial, strides, padding, dilations, x_dilations, filter_format };
-            let p = given.read(words::channels_first(op, data_format, $spatial).or_raise()?, 1)?;
+            let p = given.read(formats::channels_first(op, data_format, $spatial).or_raise()?, 1)?;
             call.one(|| slide::conv(x, w, b.as_ref(), &p))
         }
     )* };
@@ -80,7 +80,7 @@ macro_rules! transposed {
             let mut call = Call::new(x.py(), op);
             let (x, w, b) = (call.take(x)?, call.take(filters)?, call.maybe(bias)?);
             let given = Words { op, spatial: $spatial, strides, padding, dilations, x_dilations: None, filter_format };
-            let p = given.read(words::channels_first(op, data_format, $spatial).or_raise()?, 1)?;
+            let p = given.read(formats::channels_first(op, data_format, $spatial).or_raise()?, 1)?;
             let sizes = output_sizes(op, output_shape)?;
             call.one(|| slide::conv_transpose(x, w, b.as_ref(), sizes.as_deref(), &p))
         }
@@ -126,7 +126,7 @@ fn depthwise_conv2d<'py>(
         x_dilations: None,
         filter_format: "channel_last",
     };
-    let p = given.read(words::channels_first(op, data_format, 2).or_raise()?, 1)?;
+    let p = given.read(formats::channels_first(op, data_format, 2).or_raise()?, 1)?;
     call.one(|| slide::depthwise_conv2d(x, w, &p))
 }
 

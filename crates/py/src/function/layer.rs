@@ -8,7 +8,7 @@ use clematis_core::random::Key;
 use clematis_core::{DType, Kind, Repr, Shape, Tensor, ops};
 use clematis_nn::functional::dropout::Probability;
 use clematis_nn::functional::{
-    attention, bilinear, dropout as drop, linear as lin, random, recurrent, words,
+    attention, bilinear, data_format as formats, dropout as drop, linear as lin, lstm, random,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyModule, PyTuple};
@@ -120,10 +120,10 @@ fn multi_head_attention<'py>(
                 }
             } else {
                 let kv = call.take(&kv)?;
-                call.run(|| attention::halves(op, &kv)).or_raise()?
+                call.run(|| attention::split_last(op, &kv)).or_raise()?
             }
         }
-        None => call.run(|| attention::halves(op, &around)).or_raise()?,
+        None => call.run(|| attention::split_last(op, &around)).or_raise()?,
     };
     let out = call
         .run(|| attention::attention_of_heads(&q, &k, &v, &scale, heads, mask.as_ref()).done())
@@ -156,7 +156,7 @@ fn lstm_update<'py>(
     let (b, rb) = (call.maybe(bias)?, call.maybe(recurrent_bias)?);
     call.many(|| {
         let (b, rb) = (b.as_ref(), rb.as_ref());
-        let (hs, c) = recurrent::lstm_update(&x, &h, &c, &kernel, &recurrent, b, rb)?;
+        let (hs, c) = lstm::lstm_update(&x, &h, &c, &kernel, &recurrent, b, rb)?;
         Ok(vec![hs, c])
     })
 }
@@ -247,7 +247,7 @@ macro_rules! channel_dropouts {
             let mut call = Call::new(x.py(), op);
             let own = call.take(x)?;
             let prob = probability(op, &mut call, prob)?;
-            let first = words::channels_first(op, data_format, $spatial).or_raise()?;
+            let first = formats::channels_first(op, data_format, $spatial).or_raise()?;
             let shape = drop::channel_noise(op, &own, $spatial, first).or_raise()?;
             if prob.is_zero() || !training {
                 return unchanged(&call, x, own);

@@ -6,11 +6,12 @@ use crate::error::OrRaise;
 use crate::function::random::{drawn, source};
 use crate::operand::Call;
 use clematis_core::DType;
+use clematis_nn::functional::data_format::one_of;
 use clematis_nn::functional::loss::Reduction;
 use clematis_nn::functional::norm::channels_second;
-use clematis_nn::functional::words::one_of;
 use clematis_nn::functional::{
-    activation, arrange, bilinear as pairs, gated, logits, orthogonal, running,
+    activation, batch_norm as norm, bilinear as pairs, cross_entropy, gru, mask as masks,
+    orthogonal,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
@@ -57,7 +58,7 @@ fn gru_update<'py>(
     let (x, h) = (call.take(x)?, call.take(init_h)?);
     let (kernel, recurrent) = (call.take(kernel)?, call.take(recurrent_kernel)?);
     let (b, rb) = (call.maybe(bias)?, call.maybe(recurrent_bias)?);
-    call.one(|| gated::gru_update(&x, &h, &kernel, &recurrent, b.as_ref(), rb.as_ref()).into())
+    call.one(|| gru::gru_update(&x, &h, &kernel, &recurrent, b.as_ref(), rb.as_ref()).into())
 }
 
 /// A plain recurrent layer over time: all hidden states. The nonlinearity is "tanh" or "relu".
@@ -78,9 +79,7 @@ fn rnn_update<'py>(
     let (kernel, recurrent) = (call.take(kernel)?, call.take(recurrent_kernel)?);
     let (b, rb) = (call.maybe(bias)?, call.maybe(recurrent_bias)?);
     let relu = one_of(op, "nonlinearity", nonlinearity, ["tanh", "relu"]).or_raise()?;
-    call.one(|| {
-        gated::rnn_update(&x, &h, &kernel, &recurrent, b.as_ref(), rb.as_ref(), relu).into()
-    })
+    call.one(|| gru::rnn_update(&x, &h, &kernel, &recurrent, b.as_ref(), rb.as_ref(), relu).into())
 }
 
 /// Normalised per channel by the statistics of the batch; the result, and the running mean and variance moved towards them.
@@ -105,7 +104,7 @@ fn batch_norm_update<'py>(
     let second = channels_second("batch_norm_update", data_format).or_raise()?;
     call.many(|| {
         let (offset, scale) = (offset.as_ref(), scale.as_ref());
-        let moved = running::batch_norm_update(
+        let moved = norm::batch_norm_update(
             &x,
             mean.as_ref(),
             variance.as_ref(),
@@ -128,7 +127,7 @@ fn batch_norm_update<'py>(
 fn flatten<'py>(x: &Object<'py>, start_dim: i64, end_dim: i64) -> PyResult<Object<'py>> {
     let mut call = Call::new(x.py(), "flatten");
     let x = call.take(x)?;
-    call.one(|| arrange::flatten(x, start_dim, end_dim))
+    call.one(|| masks::flatten(x, start_dim, end_dim))
 }
 
 /// True where a query may look at a key: not behind it, and where the mask is not 0. Both are [..., places, features].
@@ -143,7 +142,7 @@ fn causal_mask<'py>(
     let queries = call.take(queries)?;
     let keys = call.maybe(keys)?.unwrap_or_else(|| queries.clone());
     let mask = call.maybe(mask)?;
-    call.one(|| arrange::causal_mask(&queries, &keys, mask.as_ref()))
+    call.one(|| masks::causal_mask(&queries, &keys, mask.as_ref()))
 }
 
 /// -Σ true log(softmax(pred)) over an axis. The truth is probabilities, or numbers of classes without that axis.
@@ -164,7 +163,7 @@ fn cross_entropy_with_logits<'py>(
     let mut call = Call::new(pred.py(), op);
     let (truth, pred) = (call.take(r#true)?, call.take(pred)?);
     let reduction = Reduction::from_word(op, reduction).or_raise()?;
-    call.one(|| logits::cross_entropy_with_logits(truth, pred, axis, reduction))
+    call.one(|| cross_entropy::cross_entropy_with_logits(truth, pred, axis, reduction))
 }
 
 /// A matrix whose columns, or rows, are at right angles and of length `gain`; all axes but the last are one.

@@ -2,7 +2,7 @@
 
 use crate::operand::Call;
 use clematis_core::Tensor;
-use clematis_nn::functional::optimise::{self, Moments};
+use clematis_nn::functional::optimizer_updates::{self, Moments};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
@@ -21,7 +21,7 @@ macro_rules! descents {
         ) -> PyResult<Object<'py>> {
             let mut call = Call::new(w.py(), stringify!($name));
             let (w, grad, lr) = (call.take(w)?, call.take($grad)?, call.take(lr)?);
-            call.one(|| optimise::$name(&w, &grad, &lr, stop_gradients))
+            call.one(|| optimizer_updates::$name(&w, &grad, &lr, stop_gradients))
         }
     )* };
 }
@@ -84,7 +84,7 @@ fn adam_step<'py>(
     let mut call = Call::new(dcdw.py(), "adam_step");
     let grad = call.take(dcdw)?;
     let old = Remembered::take(&mut call, [mw, vw, step], [beta1, beta2], epsilon)?;
-    call.many(|| optimise::adam_step(&grad, old.moments()).map(Vec::from))
+    call.many(|| optimizer_updates::adam_step(&grad, old.moments()).map(Vec::from))
 }
 
 /// A step of Adam: the new parameter and both means.
@@ -108,7 +108,7 @@ fn adam_update<'py>(
     let (w, grad, lr) = (call.take(w)?, call.take(dcdw)?, call.take(lr)?);
     let old = Remembered::take(&mut call, [mw_tm1, vw_tm1, step], [beta1, beta2], epsilon)?;
     call.many(|| {
-        optimise::adam_update(&w, &grad, &lr, old.moments(), stop_gradients).map(Vec::from)
+        optimizer_updates::adam_update(&w, &grad, &lr, old.moments(), stop_gradients).map(Vec::from)
     })
 }
 
@@ -124,7 +124,7 @@ fn lars_update<'py>(
 ) -> PyResult<Object<'py>> {
     let mut call = Call::new(w.py(), "lars_update");
     let (w, grad, lr) = (call.take(w)?, call.take(dcdw)?, call.take(lr)?);
-    call.one(|| optimise::lars_update(&w, &grad, &lr, decay_lambda, stop_gradients))
+    call.one(|| optimizer_updates::lars_update(&w, &grad, &lr, decay_lambda, stop_gradients))
 }
 
 /// A step of Adam scaled by the ratio of the lengths of parameter and step: the new parameter and both means.
@@ -152,7 +152,8 @@ fn lamb_update<'py>(
     let (most, decay) = (max_trust_ratio, decay_lambda);
     call.many(|| {
         let old = old.moments();
-        optimise::lamb_update(&w, &grad, &lr, old, most, decay, stop_gradients).map(Vec::from)
+        optimizer_updates::lamb_update(&w, &grad, &lr, old, most, decay, stop_gradients)
+            .map(Vec::from)
     })
 }
 

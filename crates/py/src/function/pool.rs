@@ -6,9 +6,9 @@ use crate::function::conv::{counts, padding as read_padding};
 use crate::operand::Call;
 use clematis_core::Kind;
 use clematis_nn::functional::adaptive::{self, Pool};
+use clematis_nn::functional::data_format;
 use clematis_nn::functional::norm::channels_second;
 use clematis_nn::functional::pool::{self, Pooling};
-use clematis_nn::functional::words;
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
@@ -37,7 +37,7 @@ impl Words<'_, '_> {
             padding: read_padding(op, self.padding, n)?,
             dilations: counts(op, "dilations", self.dilation, n)?,
             ceil_mode: self.ceil_mode,
-            channels_first: words::channels_first(op, self.data_format, n).or_raise()?,
+            channels_first: data_format::channels_first(op, self.data_format, n).or_raise()?,
         })
     }
 }
@@ -145,7 +145,7 @@ fn output_size(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Vec<Option<
 /// Whether the channels are the last axis; without a word they stand before the spatial axes.
 fn is_channels_last(op: &str, data_format: Option<&str>, spatial: usize) -> PyResult<bool> {
     match data_format {
-        Some(word) => Ok(!words::channels_first(op, word, spatial).or_raise()?),
+        Some(word) => Ok(!data_format::channels_first(op, word, spatial).or_raise()?),
         None => Ok(false),
     }
 }

@@ -7,7 +7,7 @@ use crate::tree::{self, Leaves, Structure};
 use clematis_core::host::Bytes;
 use clematis_core::{Host, Kind, Result, Tensor, backend, ops};
 use clematis_nn::LossScale;
-use clematis_nn::functional::step::{Rule, Step, clip};
+use clematis_nn::functional::optimizer_rule::{Rule, Step, clip};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyModule, PyTuple};
 

@@ -1,4 +1,4 @@
-//! Sliding windows.
+//! ConvConfig windows.
 
 use super::emit::{Attr, Call, Emitter};
 use clematis_core::op::{Pads, WindowKind};

@@ -216,7 +216,7 @@ fn depthwise(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 
 /// A transposed convolution: operands are the shape of the result, the filter, and what it goes over.
 fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    use clematis_nn::functional::conv::{Sliding, conv_transpose};
+    use clematis_nn::functional::conv::{ConvConfig, conv_transpose};
     let (x, was_second) = channels_last(a, t(a, 2)?)?;
     // [height, width, out, in] becomes [height, width, in, out].
     let w = ops::swap_axes(t(a, 1)?, -2, -1).done()?;
@@ -232,7 +232,7 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .iter()
         .map(|d| d.value())
         .collect();
-    let mut sliding = Sliding::new("conv_transpose", spread);
+    let mut sliding = ConvConfig::new("conv_transpose", spread);
     sliding.strides = Axes::new(&spatial(a, "strides", x.rank())?);
     sliding.dilations = Axes::new(&spatial(a, "dilations", x.rank())?);
     sliding.padding = padding(a, x.rank())?;

@@ -4,7 +4,7 @@ use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
 use super::out;
 use clematis_core::{Dim, Result, Tensor, bail, control, ops, random};
-use clematis_nn::functional::{gated, recurrent};
+use clematis_nn::functional::{gru, lstm};
 
 pub const RULES: &[(&str, Rule)] = &[
     ("lstm", |w, a| layers(w, a, Cell::Lstm)),
@@ -171,12 +171,12 @@ fn one(
     let (y, c) = match (cell, c, &w.projection) {
         (Cell::Lstm, Some(c), Some(p)) => return projected(x, h, c, w, p),
         (Cell::Lstm, Some(c), None) => {
-            let (y, c) = recurrent::lstm_update(x, h, c, k, r, bx, bh)?;
+            let (y, c) = lstm::lstm_update(x, h, c, k, r, bx, bh)?;
             (y, Some(c))
         }
         (Cell::Lstm, None, _) => bail!(Convert, "convert: an lstm without a cell state"),
-        (Cell::Gru, ..) => (gated::gru_update(x, h, k, r, bx, bh)?, None),
-        (Cell::Plain(relu), ..) => (gated::rnn_update(x, h, k, r, bx, bh, relu)?, None),
+        (Cell::Gru, ..) => (gru::gru_update(x, h, k, r, bx, bh)?, None),
+        (Cell::Plain(relu), ..) => (gru::rnn_update(x, h, k, r, bx, bh, relu)?, None),
     };
     let last = last_step(&y)?;
     Ok((y, last, c))

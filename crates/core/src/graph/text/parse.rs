@@ -1,5 +1,5 @@
-//! Reads graphs. Texts may be anything: every mistake is an error with its line and column, nesting is bounded, and
-//! nothing is allocated for a number that merely stands in the text.
+//! Parses graphs. Input is untrusted: every mistake is an error with line and column, nesting is bounded, and no
+//! number in the text determines an allocation.
 
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -13,20 +13,20 @@ use crate::spec::Spec;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// How deep graphs may nest.
+/// Maximum nesting depth of graphs.
 const GRAPHS: usize = 64;
-/// How many terms the product of a list of sizes may have, since counting elements multiplies them out.
+/// Maximum number of terms of the product of a list of sizes: counting elements multiplies them out.
 const TERMS: usize = 1024;
-/// The same for all lists of a text that are not small.
+/// The same limit, for all large lists of one text together.
 const ALL_TERMS: usize = 1 << 20;
 
 impl Graph {
-    /// Reads a graph and verifies it.
+    /// Parses and verifies a graph.
     pub fn parse(text: &str) -> Result<Graph> {
         read(text, true)
     }
 
-    /// Reads a graph without asking whether its specs are right; values are still defined before they are used.
+    /// Parses a graph without checking its specs. Values must still be defined before use.
     pub fn parse_unverified(text: &str) -> Result<Graph> {
         read(text, false)
     }
@@ -43,15 +43,15 @@ fn read(text: &str, verify: bool) -> Result<Graph> {
     Ok(graph)
 }
 
-/// A text that is being read: graphs here, numbers and parameters in `value`.
+/// The state of the parser: graphs here, numbers and parameters in `value`.
 pub(super) struct Reader<'a> {
     pub(super) cursor: Cursor<'a>,
     verify: bool,
-    /// How many terms lists of sizes may still have.
+    /// Remaining budget of terms in lists of sizes.
     terms: usize,
 }
 
-/// A graph that is being read.
+/// A graph under construction.
 #[derive(Default)]
 struct Draft {
     graph: Graph,
@@ -67,7 +67,7 @@ impl Reader<'_> {
         Err(self.cursor.fail(place, message))
     }
 
-    /// Another module's error, with the place.
+    /// Adds a position to another module's error.
     pub(super) fn at(&self, place: Place, error: &Error) -> Error {
         let located = self.cursor.fail(place, error.message());
         error.notes().iter().fold(located, |e, note| e.note(note))
@@ -76,7 +76,7 @@ impl Reader<'_> {
     pub(super) fn graph(&mut self, depth: usize) -> Result<Graph> {
         let start = self.cursor.place();
         if depth >= GRAPHS {
-            return self.fail(start, format!("graphs nest deeper than {GRAPHS}"));
+            return self.fail(start, format!("graphs are nested deeper than {GRAPHS}"));
         }
         if !self.cursor.eat_word("graph") {
             return Err(self.cursor.unexpected("`graph`"));
@@ -154,7 +154,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `%2: f32[3]`, a new value.
+    /// Parses `%2: f32[3]`, the definition of a value.
     fn definition(&mut self, draft: &mut Draft) -> Result<ValueId> {
         let place = self.cursor.place();
         let id = self.value_number()?;
@@ -245,7 +245,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What stands before `=`: new values in a row, or `()`.
+    /// Parses the left side of `=`: consecutive new values, or `()`.
     fn results(&mut self, draft: &mut Draft) -> Result<std::ops::Range<u32>> {
         if self.cursor.eat("(") {
             self.cursor.expect(")")?;
@@ -267,13 +267,13 @@ impl Reader<'_> {
             last = id;
         }
         let Some(end) = last.checked_add(1) else {
-            return self.fail(self.cursor.place(), format!("%{last} is no value"));
+            return self.fail(self.cursor.place(), format!("%{last} is not a value"));
         };
         self.cursor.expect("=")?;
         Ok(first..end)
     }
 
-    /// An operand: a value that is there before `outs`, or a number.
+    /// Parses an operand: a value defined before `outs`, or a number.
     fn arg(&mut self, draft: &Draft, outs: Option<std::ops::Range<u32>>) -> Result<Arg> {
         let place = self.cursor.place();
         match self.cursor.token() {

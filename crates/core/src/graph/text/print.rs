@@ -1,4 +1,4 @@
-//! Prints graphs. Never fails, also for graphs that `verify` refuses: messages show their lines.
+//! Prints graphs. Never fails, even for graphs that `verify` rejects: error messages show their lines.
 
 use crate::attr::Attr;
 use crate::dtype::{DType, Real, Scalar};
@@ -13,7 +13,7 @@ impl fmt::Display for Graph {
     }
 }
 
-/// One node as a line of text, bodies left out.
+/// Prints one node as a line of text, without bodies.
 pub(crate) fn line(graph: &Graph, node: &Node) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -49,7 +49,7 @@ fn write_graph(f: &mut dyn Write, graph: &Graph, indent: usize) -> fmt::Result {
     write!(f, "\n{}}}", "  ".repeat(indent))
 }
 
-/// A value where it comes to be.
+/// Writes the definition of a value.
 fn write_result(f: &mut dyn Write, graph: &Graph, id: u32) -> fmt::Result {
     match graph.values.get(id as usize) {
         Some(spec) => write!(f, "%{id}: {spec}"),
@@ -57,9 +57,9 @@ fn write_result(f: &mut dyn Write, graph: &Graph, id: u32) -> fmt::Result {
     }
 }
 
-/// A node; its bodies are indented from here, or left out.
+/// Writes a node. Bodies are indented by `indent`, or left out if it is `None`.
 fn write_node(f: &mut dyn Write, graph: &Graph, node: &Node, indent: Option<usize>) -> fmt::Result {
-    // A range that runs over the values is cut: it may be of any length.
+    // Cuts a range that exceeds the values: it may have any length.
     let outs = node.outs.clone().take(graph.values.len() + 1);
     for (i, id) in outs.enumerate() {
         if i > 0 {
@@ -137,7 +137,7 @@ fn write_attr(f: &mut dyn Write, attr: &Attr, indent: Option<usize>) -> fmt::Res
     }
 }
 
-/// A number with as many digits as its dtype needs to be read back.
+/// A number with as many digits as its dtype needs to round-trip.
 struct Literal(Scalar, DType);
 
 impl fmt::Display for Literal {
@@ -145,7 +145,7 @@ impl fmt::Display for Literal {
         let real = |f: &mut fmt::Formatter<'_>, v: Real| match v.0 {
             v if v.is_nan() => f.write_str("nan"),
             v if self.1.real() == DType::F64 => write!(f, "{v:?}"),
-            // Halves are floats too, exactly.
+            // f16 and bf16 convert to f32 exactly.
             v => write!(f, "{:?}", v as f32),
         };
         match self.0.cast(self.1) {

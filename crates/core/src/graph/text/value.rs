@@ -1,4 +1,4 @@
-//! Reads numbers and parameters.
+//! Parses numbers and op parameters.
 
 use super::parse::Reader;
 use crate::attr::Attr;
@@ -9,13 +9,13 @@ use crate::graph::Body;
 use crate::lex::{Cursor, Token};
 use crate::tensor::Tensor;
 
-/// How deep lists may nest; parameters need two levels.
+/// Maximum nesting depth of lists; parameters need two levels.
 const LISTS: usize = 4;
-/// How many parameters an op may be given; none has as many.
+/// Maximum number of parameters of one op; no op has as many.
 const PARAMETERS: usize = 64;
 
 impl Reader<'_> {
-    /// `0.5:f32`.
+    /// Parses `0.5:f32`.
     pub(super) fn literal(&mut self) -> Result<Tensor> {
         let place = self.cursor.place();
         let parts = match self.cursor.token() {
@@ -55,7 +55,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number with its sign, as it stands.
+    /// Parses a number with its sign, as text.
     fn signed(&mut self) -> Result<String> {
         let sign = if self.cursor.eat("-") { "-" } else { "" };
         match self.cursor.token() {
@@ -138,7 +138,7 @@ impl Reader<'_> {
     fn list(&mut self, depth: usize, lists: usize) -> Result<Vec<Attr>> {
         let place = self.cursor.place();
         if lists >= LISTS {
-            return self.fail(place, format!("lists nest deeper than {LISTS}"));
+            return self.fail(place, format!("lists are nested deeper than {LISTS}"));
         }
         self.cursor.advance();
         let mut list = Vec::new();
@@ -176,7 +176,7 @@ fn is_real(token: Token<'_>) -> bool {
     matches!(token, Token::Float(_) | Token::Name("inf" | "nan"))
 }
 
-/// Whether a complex number goes on here, after its parenthesis.
+/// Whether a complex number follows the parenthesis.
 fn is_complex(mut ahead: Cursor<'_>) -> bool {
     ahead.eat("-");
     let number = is_real(ahead.token()) || matches!(ahead.token(), Token::Int(_));
@@ -189,7 +189,7 @@ fn integer(digits: &str) -> Option<Scalar> {
     signed.or_else(|| digits.parse().ok().map(Scalar::UInt))
 }
 
-/// A real number as the parts of this dtype, read at once: two roundings could differ from one.
+/// Parses a real number directly in this dtype: rounding twice could give another result.
 fn real(digits: &str, dtype: DType) -> Option<Real> {
     let value = match dtype.real() {
         DType::F64 => digits.parse().ok()?,
@@ -198,6 +198,6 @@ fn real(digits: &str, dtype: DType) -> Option<Real> {
             Scalar::from(value).cast(dtype.real()).as_f64()
         }
     };
-    // Digits that run over into infinity are a mistake.
+    // Digits that overflow to infinity are an error.
     (f64::is_finite(value) || digits.ends_with(['f', 'n'])).then_some(Real(value))
 }

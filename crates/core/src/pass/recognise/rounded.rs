@@ -1,21 +1,21 @@
-//! Composites that round otherwise than their formulas: a framework's fused op in the place of a chain of small ones.
+//! Composites that round differently from their formulas: a framework's fused op replaces a chain of small ones.
 
-use super::{Made, same};
+use super::{Defs, same};
 use crate::graph::{Arg, Node};
 use crate::op::{Binary, Composite, Op, ReduceKind, Unary};
 use crate::shape::Axes;
 use smallvec::SmallVec;
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
-/// A composite and what it is made of.
+/// A composite and its operands.
 pub type Found<'a> = (Composite, SmallVec<[&'a Arg; 3]>);
 
 fn of(c: Composite, x: &Arg) -> Found<'_> {
     (c, SmallVec::from_slice(&[x]))
 }
 
-impl<'a> Made<'a> {
-    /// What a node computes by its formula, if that is one of these composites.
+impl<'a> Defs<'a> {
+    /// Matches the node against the formulas of these composites.
     pub fn rounded(&self, node: &'a Node) -> Option<Found<'a>> {
         self.softmax(node)
             .or_else(|| self.log_softmax(node))
@@ -25,13 +25,13 @@ impl<'a> Made<'a> {
             .or_else(|| self.affine(node))
     }
 
-    /// The operand of a function that is read `times` often.
+    /// The operand of a unary op that is read `times` times.
     fn function(&self, arg: &Arg, op: Unary, times: usize) -> Option<&'a Arg> {
         let node = self.node(arg, times)?;
         node.args.first().filter(|_| node.op == Op::Unary(op))
     }
 
-    /// A reduction over axes that stay as axes of 1, read once.
+    /// A reduction with kept axes (size 1), read once.
     fn kept(&self, arg: &Arg) -> Option<&'a Node> {
         let reshape = self.node(arg, 1)?;
         let (Op::Reshape(to), [folded]) = (&reshape.op, &reshape.args[..]) else {
@@ -47,11 +47,11 @@ impl<'a> Made<'a> {
             _ => return None,
         };
         let from = &self.graph.arg_spec(&node.args[0]).shape;
-        let stays = |a: usize| match axes.contains(&a) {
+        let is_kept = |a: usize| match axes.contains(&a) {
             true => to.dims()[a] == 1usize,
             false => to.dims()[a] == from.dims()[a],
         };
-        (to.rank() == from.rank() && (0..to.rank()).all(stays)).then_some(node)
+        (to.rank() == from.rank() && (0..to.rank()).all(is_kept)).then_some(node)
     }
 
     /// The operand of a reduction along one axis.
@@ -66,7 +66,7 @@ impl<'a> Made<'a> {
         }
     }
 
-    /// `x` and the axis of `x - max(x)`, where that is read `times` often.
+    /// `x` and the axis of `x - max(x)`, where that is read `times` times.
     fn shifted(&self, arg: &Arg, times: usize) -> Option<(&'a Arg, usize)> {
         let node = self.node(arg, times)?;
         let (Op::Binary(Binary::Sub), [x, top]) = (&node.op, &node.args[..]) else {
@@ -102,7 +102,7 @@ impl<'a> Made<'a> {
         (axis == along).then(|| of(Composite::LogSoftmax { axis }, x))
     }
 
-    /// `(x / 2) (1 + erf(x / √2))`, its factors in any order.
+    /// Matches `(x / 2) (1 + erf(x / √2))`, with factors in any order.
     fn gelu_erf(&self, node: &'a Node) -> Option<Found<'a>> {
         let (Op::Binary(Binary::Mul), [a, b]) = (&node.op, &node.args[..]) else {
             return None;
@@ -118,7 +118,7 @@ impl<'a> Made<'a> {
         found(a, b).or_else(|| found(b, a))
     }
 
-    /// What is divided by a number.
+    /// The operand of a division by a number.
     fn over_number(&self, arg: &Arg, number: f64) -> Option<&'a Arg> {
         match self.both(arg, Binary::Div)? {
             [x, n] if self.is_number(n, arg, number) => Some(x),
@@ -126,7 +126,7 @@ impl<'a> Made<'a> {
         }
     }
 
-    /// `1 / (1 + exp(-x))`
+    /// Matches `1 / (1 + exp(-x))`.
     fn sigmoid(&self, node: &'a Node) -> Option<Found<'a>> {
         let (Op::Binary(Binary::Div), [one, sum]) = (&node.op, &node.args[..]) else {
             return None;
@@ -137,7 +137,7 @@ impl<'a> Made<'a> {
             .then(|| of(Composite::Sigmoid {}, x))
     }
 
-    /// `(x - mean(x)) / √(variance + ε)` over the last axes.
+    /// Matches `(x - mean(x)) / √(variance + ε)` over the last axes.
     fn normalised(&self, node: &'a Node) -> Option<Found<'a>> {
         let Op::Binary(op @ (Binary::Mul | Binary::Div)) = node.op else {
             return None;
@@ -173,7 +173,7 @@ impl<'a> Made<'a> {
         Some(of(Composite::LayerNorm { axis, epsilon }, x))
     }
 
-    /// How often `d` is read in all, where this is its square.
+    /// The total number of uses of `d`, where `arg` is its square.
     fn squared(&self, arg: &Arg, d: &Arg) -> Option<usize> {
         let node = self.node(arg, 1)?;
         match (&node.op, &node.args[..]) {
@@ -183,7 +183,7 @@ impl<'a> Made<'a> {
         }
     }
 
-    /// Whether `d` is `x - mean(x)` over these axes and read `times` often.
+    /// Whether `d` is `x - mean(x)` over these axes and read `times` times.
     fn is_centred(&self, d: &Arg, x: &Arg, axes: &Axes, times: usize) -> bool {
         let mean = || {
             let node = self.node(d, times)?;
@@ -198,7 +198,7 @@ impl<'a> Made<'a> {
         mean().is_some()
     }
 
-    /// A norm that is scaled by parameters of its rows' shape, or moved by them.
+    /// Matches a norm with a scale or a bias of its rows' shape.
     fn affine(&self, node: &'a Node) -> Option<Found<'a>> {
         let Op::Binary(op @ (Binary::Mul | Binary::Add)) = node.op else {
             return None;

@@ -1,13 +1,13 @@
-//! `#[derive(Tree)]` in a crate that knows `clematis` alone.
+//! Tests `#[derive(Tree)]` in a crate that depends on `clematis` only.
 
 use clematis::Tree;
 
-/// A layer of a user.
+/// A user-defined layer.
 #[derive(Clone, Tree)]
 pub struct Layer {
     /// Trained.
     pub w: clematis::Tensor,
-    /// Structure.
+    /// Not a tree.
     #[tree(skip)]
     pub outputs: usize,
 }

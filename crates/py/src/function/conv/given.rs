@@ -5,8 +5,8 @@ use crate::error::{OrRaise, exception, instead};
 use crate::operand::Call;
 use clematis_core::ops::Padding;
 use clematis_core::{Axes, Kind};
-use clematis_nn::functional::conv::{self as slide, Sliding};
-use clematis_nn::functional::words;
+use clematis_nn::functional::conv::{self as slide, ConvConfig};
+use clematis_nn::functional::data_format;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
@@ -49,7 +49,7 @@ pub fn counts(op: &str, what: &str, x: Maybe<'_, '_>, spatial: usize) -> PyResul
 /// A word, a number for all sides, or a pair for each spatial axis.
 pub fn padding(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Padding> {
     if let Ok(word) = x.cast::<PyString>() {
-        return words::padding_word(op, &word.to_string_lossy()).or_raise();
+        return data_format::padding_word(op, &word.to_string_lossy()).or_raise();
     }
     let wrong = || {
         let shown = x.repr().map(|r| r.to_string()).unwrap_or_default();
@@ -129,9 +129,9 @@ pub struct Words<'a, 'py> {
 
 impl Words<'_, '_> {
     /// Reads all of them.
-    pub fn read(&self, channels_first: bool, groups: usize) -> PyResult<Sliding> {
+    pub fn read(&self, channels_first: bool, groups: usize) -> PyResult<ConvConfig> {
         let (op, n) = (self.op, self.spatial);
-        Ok(Sliding {
+        Ok(ConvConfig {
             op,
             strides: counts(op, "strides", Some(self.strides), n)?,
             padding: padding(op, self.padding, n)?,
@@ -139,8 +139,12 @@ impl Words<'_, '_> {
             x_dilations: counts(op, "x_dilations", self.x_dilations, n)?,
             groups,
             channels_first,
-            filter_channels_first: words::channel_word(op, "filter_format", self.filter_format)
-                .or_raise()?,
+            filter_channels_first: data_format::channel_word(
+                op,
+                "filter_format",
+                self.filter_format,
+            )
+            .or_raise()?,
         })
     }
 }
@@ -175,7 +179,7 @@ impl<'py> General<'_, 'py> {
         let mut call = Call::new(self.x.py(), op);
         let (x, w) = (call.take(self.x)?, call.take(self.filters)?);
         let b = call.maybe(self.bias)?;
-        let first = words::channel_word(op, "data_format", self.data_format).or_raise()?;
+        let first = data_format::channel_word(op, "data_format", self.data_format).or_raise()?;
         let p = self.words.read(first, group_count(op, self.groups)?)?;
         match self.output {
             None => call.one(|| slide::conv(x, w, b.as_ref(), &p)),

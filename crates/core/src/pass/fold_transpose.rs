@@ -1,4 +1,4 @@
-//! Transposes go into the products that read them.
+//! Folds transposes into the `dot_general` that reads them.
 
 use super::Options;
 use super::rewrite::{Args, Rewriter, rewrite};
@@ -7,7 +7,7 @@ use crate::graph::{Arg, Graph};
 use crate::op::{Dot, Op};
 use crate::shape::Axes;
 
-/// A product names the axes it sums over, so that it can read an operand as it was before it was transposed.
+/// `dot_general` names its contracted axes, so it can read the operand before the transpose.
 pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
     rewrite(graph, |new, node, args| {
         let (Op::Dot(p), [x, y]) = (&node.op, args.as_slice()) else {
@@ -36,7 +36,7 @@ pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
     })
 }
 
-/// The operand of a transpose and the axes in it, if the axes that stay are still in order.
+/// The operand of a transpose and the axes within it, if the free axes keep their order.
 fn through(new: &Rewriter, arg: &Arg, batch: &Axes, contract: &Axes) -> Option<(Arg, Axes, Axes)> {
     let inner = new.maker(arg)?;
     let Op::Transpose(axes) = &inner.op else {

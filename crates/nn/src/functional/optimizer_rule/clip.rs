@@ -1,10 +1,11 @@
-//! What is done to gradients before a step: lengths, limits, sums, scales.
+//! Gradient clipping, norms, sums and scaling.
 //!
-//! Halves are computed in f32. Sums and unscaled gradients of halves stay f32, for they are small; the rules take both.
+//! Half precision is computed in f32. Sums and unscaled gradients of half precision stay f32 to keep small values;
+//! update rules accept both.
 
 use clematis_core::{DType, Result, Tensor, ensure, ops};
 
-/// The element type that lengths of these are computed in.
+/// The dtype in which norms are computed.
 fn wide(leaves: &[Tensor]) -> DType {
     let float = |x: &Tensor| match x.dtype().accumulator() {
         d if d.is_inexact() => d.real(),
@@ -17,7 +18,7 @@ fn wide(leaves: &[Tensor]) -> DType {
         .unwrap_or(DType::FLOAT)
 }
 
-/// The length of all leaves as one vector.
+/// The global norm: the 2-norm of all leaves as one vector.
 pub fn global_norm(leaves: &[Tensor]) -> Result<Tensor> {
     let dtype = wide(leaves);
     let norm = |x: &Tensor| {
@@ -33,14 +34,14 @@ pub fn global_norm(leaves: &[Tensor]) -> Result<Tensor> {
     }
 }
 
-/// The leaves, made shorter together where their length is more than `most`, and that length.
+/// Clips leaves by global norm: scales all of them if their norm exceeds `most`. Also returns the norm.
 ///
-/// Where it is no finite number the leaves stay as they are.
+/// If the norm is not finite, the leaves are unchanged.
 pub fn clip_by_global_norm(leaves: &[Tensor], most: f64) -> Result<(Vec<Tensor>, Tensor)> {
     ensure!(
         most > 0.0,
         Value,
-        "clip_by_global_norm: max_norm is a number above 0, not {most}"
+        "clip_by_global_norm: expected a positive max_norm, got {most}"
     );
     let norm = global_norm(leaves)?;
     let is_long = ops::logical_and(ops::greater(&norm, most), ops::isfinite(&norm)).done()?;
@@ -48,18 +49,18 @@ pub fn clip_by_global_norm(leaves: &[Tensor], most: f64) -> Result<(Vec<Tensor>,
     let clipped = leaves.iter().map(|x| {
         let own = x.dtype().accumulator();
         let short = ops::cast(x, own) * ops::cast(&factor, own);
-        // Zero times a factor is zero of either sign, so what is short enough stays the very bits that it was.
+        // Leaves within the limit keep their bits: multiplying a zero could change its sign.
         ops::where_(&is_long, ops::cast(short, x.dtype()), x).done()
     });
     Ok((clipped.collect::<Result<_>>()?, norm))
 }
 
-/// Each element held between two numbers.
+/// Clips each element to [low, high].
 pub fn clip_by_value(leaves: &[Tensor], low: f64, high: f64) -> Result<Vec<Tensor>> {
     ensure!(
         low <= high,
         Value,
-        "clip_by_value: {low} is not at most {high}"
+        "clip_by_value: expected low <= high, got {low} and {high}"
     );
     leaves
         .iter()
@@ -73,18 +74,18 @@ pub fn all_finite(leaves: &[Tensor]) -> Result<bool> {
     let each = each.map(|x| ops::all(ops::isfinite(x), ..).done());
     match each.collect::<Result<Vec<_>>>()?.as_slice() {
         [] => Ok(true),
-        // One value is waited for, whatever the number of leaves.
+        // Synchronises once, whatever the number of leaves.
         all => Ok(ops::all(ops::stack(all, 0), ..).done()?.item()?.as_bool()),
     }
 }
 
-/// Each leaf times a number, in f32 if it is a half.
+/// Scales each leaf; half precision becomes f32.
 pub fn scaled(leaves: &[Tensor], factor: f64) -> Result<Vec<Tensor>> {
     let scale = |x: &Tensor| (ops::cast(x, x.dtype().accumulator()) * factor).done();
     leaves.iter().map(scale).collect()
 }
 
-/// The sums of leaves in the same places, in f32 if they are halves.
+/// Adds leaves pairwise; half precision becomes f32.
 pub fn summed(one: &[Tensor], two: &[Tensor]) -> Result<Vec<Tensor>> {
     let wide = |x: &Tensor| ops::cast(x, x.dtype().accumulator());
     let add = |(x, y): (&Tensor, &Tensor)| (wide(x) + wide(y)).done();

@@ -1,4 +1,4 @@
-//! Puts what ops are made of in their place.
+//! Inlines the expansions of ops into a graph.
 
 use crate::bail;
 use crate::error::Result;
@@ -7,9 +7,9 @@ use crate::tensor::Tensor;
 use crate::trace::{Trace, scope};
 
 impl Graph {
-    /// The same graph with some nodes replaced by what they are made of. Tensors that come to light become its last
-    /// inputs; their values stand beside it.
-    pub fn opened(&self, opens: impl Fn(&Node) -> Result<bool>) -> Result<(Graph, Vec<Tensor>)> {
+    /// Replaces the selected nodes by their expansions. Tensors that the expansions create become the graph's last
+    /// inputs; their values are returned with it.
+    pub fn inlined(&self, opens: impl Fn(&Node) -> Result<bool>) -> Result<(Graph, Vec<Tensor>)> {
         let chosen = self
             .nodes
             .iter()
@@ -29,7 +29,7 @@ impl Graph {
             Arg::Const(x) => Ok(x.clone()),
             Arg::Value(id) => match values.get(id.0 as usize) {
                 Some(Some(x)) => Ok(x.clone()),
-                _ => bail!(Internal, "graph: %{} is used before it is made", id.0),
+                _ => bail!(Internal, "graph: %{} is used before it is defined", id.0),
             },
         };
         for (node, &opens) in self.nodes.iter().zip(&chosen) {

@@ -1,27 +1,27 @@
-//! Known gaps of backends, as data with reasons.
+//! Known limits of backends, as data with reasons.
 
 use crate::report::{Check, Row, State};
 use clematis_core::{DType, Error, Kind, Op, Result};
 use serde::{Deserialize, Deserializer};
 
-/// A known gap: an op that a backend does not do, or not to the last bit.
+/// A known limit: an op that a backend does not support, or not with full accuracy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limit {
-    /// The op, or a named row (`test_bits`), or several of them.
+pub struct KnownLimit {
+    /// The op, or a named test (`test_bits`), or several of them.
     #[serde(deserialize_with = "one_or_several")]
     pub op: Vec<String>,
-    /// The element types; none: all of them.
+    /// The dtypes; empty for all.
     #[serde(default)]
     pub dtypes: Vec<String>,
-    /// What fails: forward, subnormal, special, vjp, jvp, second; none: all of them.
+    /// The checks that fail: forward, subnormal, special, vjp, jvp, second; empty for all.
     #[serde(default)]
     pub what: Vec<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// A word, or a list of words.
+/// Parses a string or a list of strings.
 fn one_or_several<'de, D: Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Vec<String>, D::Error> {
@@ -41,16 +41,16 @@ fn one_or_several<'de, D: Deserializer<'de>>(
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    limit: Vec<Limit>,
+    limit: Vec<KnownLimit>,
 }
 
-impl Limit {
-    /// Reads a file of limits.
-    pub fn parse(text: &str) -> Result<Vec<Limit>> {
+impl KnownLimit {
+    /// Parses a file of limits.
+    pub fn parse(text: &str) -> Result<Vec<KnownLimit>> {
         let file: File = toml::from_str(text)
             .map_err(|e| Error::new(Kind::Convert, format!("limits: {}", e.message())))?;
         let ops = Op::all();
-        let rows = crate::named::all();
+        let rows = crate::named_test::all();
         for limit in &file.limit {
             for op in &limit.op {
                 let known = ops.iter().any(|(name, _)| name == op)
@@ -58,7 +58,7 @@ impl Limit {
                 if !known {
                     return Err(Error::new(
                         Kind::Convert,
-                        format!("limits: no op or row is called `{op}`"),
+                        format!("limits: unknown op or row `{op}`"),
                     ));
                 }
             }
@@ -69,7 +69,7 @@ impl Limit {
                 if !Check::ALL.iter().any(|c| c.name() == what) {
                     return Err(Error::new(
                         Kind::Convert,
-                        format!("limits: {:?}: nothing is called `{what}`", limit.op),
+                        format!("limits: {:?}: unknown check `{what}`", limit.op),
                     ));
                 }
             }
@@ -77,19 +77,19 @@ impl Limit {
         Ok(file.limit)
     }
 
-    /// The limits of a backend that this crate knows of; none for others.
-    pub fn of(backend: &str) -> Result<Vec<Limit>> {
+    /// The known limits of a backend; empty for unknown backends.
+    pub fn of(backend: &str) -> Result<Vec<KnownLimit>> {
         match backend {
-            "native" => Limit::parse(include_str!("../limits/native.toml")),
-            "numpy" => Limit::parse(include_str!("../limits/numpy.toml")),
-            "torch" => Limit::parse(include_str!("../limits/torch.toml")),
-            "jax" => Limit::parse(include_str!("../limits/jax.toml")),
-            "tensorflow" => Limit::parse(include_str!("../limits/tensorflow.toml")),
+            "native" => KnownLimit::parse(include_str!("../limits/native.toml")),
+            "numpy" => KnownLimit::parse(include_str!("../limits/numpy.toml")),
+            "torch" => KnownLimit::parse(include_str!("../limits/torch.toml")),
+            "jax" => KnownLimit::parse(include_str!("../limits/jax.toml")),
+            "tensorflow" => KnownLimit::parse(include_str!("../limits/tensorflow.toml")),
             _ => Ok(Vec::new()),
         }
     }
 
-    /// Says of a result under this limit how it ended.
+    /// Updates the state of a result to which this limit applies.
     pub fn settle(&self, state: &mut State, message: &mut String) {
         match state {
             State::Failed => {
@@ -98,13 +98,13 @@ impl Limit {
             }
             State::Passed => {
                 *state = State::Failed;
-                *message = format!("passes, so this limit must go: {}", self.reason);
+                *message = format!("passes, so this limit must be removed: {}", self.reason);
             }
             State::None | State::Limit => {}
         }
     }
 
-    /// Whether it speaks of this op or row.
+    /// Whether it applies to this op or row.
     pub fn names(&self, op: &str) -> bool {
         self.op.iter().any(|own| own == op)
     }
@@ -115,8 +115,8 @@ impl Limit {
     }
 }
 
-/// Turns failures that a limit foresees into limits, and limits that foresee no failure into failures.
-pub fn apply(rows: &mut [Row], limits: &[Limit]) {
+/// Marks failures with a known limit as limits, and limits without a failure as failures.
+pub fn apply(rows: &mut [Row], limits: &[KnownLimit]) {
     for row in rows {
         let Some(limit) = limits
             .iter()
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_passes_fails_the_run() {
-        let limits = Limit::parse(
+        let limits = KnownLimit::parse(
             "[[limit]]\nop = \"exp\"\ndtypes = [\"f16\"]\nwhat = [\"forward\"]\nreason = \"slow\"",
         )
         .unwrap();
@@ -159,10 +159,10 @@ mod tests {
             "[[limit]]\nop = \"no_such_op\"\nreason = \"r\"",
             "[[gap]]\nop = \"exp\"",
         ] {
-            assert!(Limit::parse(wrong).is_err(), "{wrong}");
+            assert!(KnownLimit::parse(wrong).is_err(), "{wrong}");
         }
         for backend in ["native", "numpy", "torch", "jax", "tensorflow", "another"] {
-            assert!(Limit::of(backend).is_ok(), "{backend}");
+            assert!(KnownLimit::of(backend).is_ok(), "{backend}");
         }
     }
 }

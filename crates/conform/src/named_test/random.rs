@@ -1,6 +1,6 @@
-//! Distributions: as many numbers as tell the mean and the spread, from one seed.
+//! Tests of distributions: enough numbers from one seed to check mean and variance.
 
-use super::Named;
+use super::NamedTest;
 use crate::array::Array;
 use crate::cell::Dashboard;
 use clematis_core::DType::{F32, I32, U32};
@@ -14,8 +14,8 @@ fn key() -> Key {
     Key::new(7)
 }
 
-/// Mean and variance within six standard errors and a half of what they should be, and nothing outside of the range.
-fn moments(x: &Array, mean: f64, variance: f64, low: f64, high: f64) -> Judged {
+/// Checks that mean and variance are within 6.5 standard errors of the expected ones, and values in range.
+fn moments(x: &Array, mean: f64, variance: f64, low: f64, high: f64) -> Verdict {
     let values: Vec<f64> = x.values.iter().map(|v| v.re()).collect();
     if let Some(v) = values.iter().find(|v| !(low..=high).contains(*v)) {
         return Err(format!("{v} is not between {low} and {high}"));
@@ -25,25 +25,27 @@ fn moments(x: &Array, mean: f64, variance: f64, low: f64, high: f64) -> Judged {
     let v = values.iter().map(|x| (x - m).powi(2)).sum::<f64>() / n;
     let error = 6.5 * (variance / n).sqrt();
     if (m - mean).abs() > error {
-        return Err(format!("the mean is {m:.4}, not {mean} within {error:.4}"));
+        return Err(format!(
+            "expected a mean of {mean} within {error:.4}, got {m:.4}"
+        ));
     }
-    // Heavy tails make the variance of a variance large.
+    // For heavy tails the sample variance has a large variance.
     if (v - variance).abs() > 0.25 * variance {
-        return Err(format!("the variance is {v:.4}, not {variance:.4}"));
+        return Err(format!("expected a variance of {variance:.4}, got {v:.4}"));
     }
     Ok(())
 }
 
-type Judged = std::result::Result<(), String>;
+type Verdict = std::result::Result<(), String>;
 
-/// Each of these once.
-fn distinct(x: &Array, count: usize) -> Judged {
+/// Checks that each of 0 to count - 1 occurs once.
+fn distinct(x: &Array, count: usize) -> Verdict {
     let mut seen: Vec<i128> = x.values.iter().map(|v| v.i()).collect();
     seen.sort_unstable();
     if seen.iter().copied().eq(0..count as i128) {
         Ok(())
     } else {
-        Err(format!("not each of 0 to {} once", count - 1))
+        Err(format!("expected each of 0 to {} once", count - 1))
     }
 }
 
@@ -51,9 +53,9 @@ fn counting(shape: &[usize]) -> Result<Tensor> {
     ops::iota(shape, 0, I32).done()
 }
 
-pub fn rows() -> Vec<Named> {
+pub fn rows() -> Vec<NamedTest> {
     const ANY: f64 = f64::INFINITY;
-    let named = |row, run, judge| Named {
+    let named = |row, run, judge| NamedTest {
         dashboard: Dashboard::Random,
         row,
         run,
@@ -140,7 +142,7 @@ pub fn rows() -> Vec<Named> {
             || draw::shuffle(&key(), counting(&[64])?).done(),
             |x| distinct(x, 64),
         ),
-        Named {
+        NamedTest {
             dashboard: Dashboard::Layers,
             row: "test_dropout",
             run: || dropout(ops::full([N], 1.0, F32), &key(), 0.5).done(),

@@ -1,13 +1,13 @@
-//! The cross-entropy of numbers that are not yet probabilities.
+//! Cross entropy of logits.
 
 use super::loss::Reduction;
 use super::{common, float};
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{DType, Result, Tensor, ensure, ops};
 
-/// `-Σ true log(softmax(logits))` over an axis, one loss per row, then reduced over the rows.
+/// `-Σ true log(softmax(logits))` over an axis: one loss per row, then reduced over rows.
 ///
-/// The truth is probabilities of the shape of the logits, or numbers of classes without that axis.
+/// `true` holds probabilities in the shape of the logits, or class labels without that axis.
 pub fn cross_entropy_with_logits(
     truth: impl IntoExpr,
     logits: impl IntoExpr,
@@ -26,7 +26,7 @@ pub fn cross_entropy_with_logits(
         ensure!(
             is_number || truth.shape() == logits.shape(),
             Shape,
-            "{op}: true {} is neither numbers of classes {rows:?} nor probabilities like {}",
+            "{op}: expected class labels {rows:?} or probabilities like {1}, got {0}",
             truth.spec(),
             logits.spec()
         );
@@ -39,7 +39,7 @@ pub fn cross_entropy_with_logits(
         let wide = ops::cast(&logits, dtype.accumulator()).done()?;
         let loss = match is_number {
             true => {
-                let truth = ops::class_numbers(op, &truth, at, logits.shape().dims()[at])?;
+                let truth = ops::check_class_labels(op, &truth, at, logits.shape().dims()[at])?;
                 ops::cross_entropy(ops::move_axis(&wide, at as i64, -1), &truth)
             }
             false => {

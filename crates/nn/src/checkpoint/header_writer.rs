@@ -1,16 +1,16 @@
-//! The header of a file that is being written: where each tensor goes, and the JSON that says so.
+//! Builds the header of a file to write: the offset of each tensor, and the JSON.
 
-use super::header::{Entry, FORMAT, FRONT, METADATA, ZEROS, check_room, name};
-use super::nest::Nest;
-use super::sum::Sum;
+use super::checksum::Checksum;
+use super::header::{Entry, FORMAT, FRONT, METADATA, ZEROS, check_value_memory, name};
+use super::structure::Structure;
 use clematis_core::{DType, Result, Spec, ensure};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// Data begin at a multiple of this, so that who maps the file finds them as memory likes them.
+/// Data start at a multiple of this, so that memory-mapped tensors are aligned.
 const ALIGNMENT: usize = 64;
 
-/// Places for tensors: the widest elements first, so that each is aligned, else in the given order.
+/// Assigns offsets: the widest elements first, so that each tensor is aligned, else in the given order.
 pub fn places(specs: &[(&str, &Spec)]) -> Result<Vec<(usize, Entry)>> {
     let mut seen = HashSet::new();
     for (name, spec) in specs {
@@ -22,7 +22,7 @@ pub fn places(specs: &[(&str, &Spec)]) -> Result<Vec<(usize, Entry)>> {
         ensure!(
             *name != METADATA,
             Io,
-            "save: `{METADATA}` can be no tensor's path"
+            "save: `{METADATA}` is reserved and cannot be a tensor's path"
         );
         spec.shape.known_count("save")?;
     }
@@ -46,25 +46,25 @@ pub fn places(specs: &[(&str, &Spec)]) -> Result<Vec<(usize, Entry)>> {
     Ok(out)
 }
 
-/// The header of a file, before its data are known.
-pub struct Draft {
+/// A header whose data checksum is not known yet.
+pub struct HeaderWriter {
     text: String,
-    /// Where the digits of the checksum begin.
+    /// Offset of the checksum's digits.
     digits: usize,
 }
 
-impl Draft {
-    /// Of these tensors.
+impl HeaderWriter {
+    /// Builds the header of these tensors.
     pub fn new<'a>(
-        structure: &Nest,
+        structure: &Structure,
         entries: impl Iterator<Item = &'a Entry> + Clone,
     ) -> Result<Self> {
         let structure = structure.to_json().to_string();
-        check_room(
+        check_value_memory(
             &structure,
             entries.clone().map(|e| e.end).max().unwrap_or(0),
         )?;
-        // Written piece by piece: a map of JSON's would sort what must stand in order.
+        // Written piece by piece: a JSON map would sort entries, but their order matters.
         let mut text = format!(
             "{{\"{METADATA}\":{{\"clematis_format\":\"{FORMAT}\",\"clematis_version\":\"{}\",\"clematis_structure\":{}",
             env!("CARGO_PKG_VERSION"),
@@ -100,17 +100,17 @@ impl Draft {
         text.push('}');
         let len = (text.len() + FRONT as usize).next_multiple_of(ALIGNMENT) - FRONT as usize;
         text.extend(std::iter::repeat_n(' ', len - text.len()));
-        Ok(Draft { text, digits })
+        Ok(HeaderWriter { text, digits })
     }
 
-    /// The JSON, without a checksum: what a file has that was not finished.
+    /// The JSON without checksum, as it is in an unfinished file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where the checksum stands in the JSON, and its digits.
+    /// The offset of the checksum in the JSON, and its digits.
     pub fn checksum(&self, data: u64) -> (u64, String) {
-        let mut sum = Sum::new();
+        let mut sum = Checksum::new();
         sum.add(self.text.as_bytes());
         (
             self.digits as u64,

@@ -1,29 +1,29 @@
-//! The formulas of the rules, in one element type.
+//! The update formulas, in one dtype.
 
 use super::Rule;
 use crate::functional::safe_sqrt;
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{DType, Result, Tensor, bail, ops};
 
-/// What changes from step to step beside the tensors.
+/// The scalar inputs of an update: learning rate and bias corrections.
 pub(super) struct Numbers {
     /// The learning rate.
     lr: Tensor,
-    /// What the mean of gradients has of its full weight.
+    /// Bias correction of the gradient average: 1 - beta1ᵗ.
     missing: Tensor,
-    /// The root of what the mean of squares has of its own.
+    /// Square root of the bias correction of the squared average: √(1 - beta2ᵗ).
     root: Tensor,
-    /// The learning rate over `missing`.
+    /// The learning rate divided by `missing`.
     scaled: Tensor,
-    /// What decay leaves of a parameter.
+    /// The factor that weight decay leaves of a parameter.
     kept: Tensor,
 }
 
 impl Numbers {
-    /// How many there are.
+    /// Number of scalars.
     pub(super) const COUNT: usize = 5;
 
-    /// Plain numbers, which take the type of their neighbours.
+    /// Weakly typed numbers, which adopt their neighbours' dtype.
     pub(super) fn plain(numbers: [f64; Numbers::COUNT]) -> Self {
         let [lr, missing, root, scaled, kept] = numbers.map(Tensor::number);
         Numbers {
@@ -35,7 +35,7 @@ impl Numbers {
         }
     }
 
-    /// Those of a vector, in an element type.
+    /// The elements of a vector, in a dtype.
     pub(super) fn of(vector: &Tensor, dtype: DType) -> Result<Self> {
         let all = ops::cast(vector, dtype).done()?;
         let at = |i: usize| ops::squeeze(ops::slice_axis(&all, 0, i, i + 1), 0).done();
@@ -50,7 +50,7 @@ impl Numbers {
 }
 
 impl Rule {
-    /// What the formula takes in each step: learning rate, shares of the means, scaled rate, what decay leaves.
+    /// The scalars of one step: learning rate, bias corrections, corrected rate, decay factor.
     pub fn numbers(&self, lr: f64, count: u64) -> [f64; 5] {
         let t = count as f64;
         let (beta1, beta2, decay) = match *self {
@@ -73,7 +73,7 @@ impl Rule {
         [lr, c1, c2.sqrt(), lr / c1, 1.0 - lr * decay]
     }
 
-    /// The new parameter; the moments change in their places.
+    /// Computes the new parameter; updates the moments in place.
     pub(super) fn formula(
         &self,
         w: &Tensor,
@@ -119,7 +119,7 @@ impl Rule {
             ) => {
                 let g = decayed(g, w, if decoupled { 0.0 } else { weight_decay })?;
                 averages(&g, mean, square, beta1, beta2)?;
-                // Both means start at zero and are scaled up by what is missing.
+                // Both averages start at zero, which the bias corrections compensate.
                 let root = safe_sqrt(square) / root + epsilon;
                 let step = &*mean / root * scaled;
                 match decoupled && weight_decay != 0.0 {
@@ -135,9 +135,9 @@ impl Rule {
                 },
                 slots,
             ) => {
-                let (own, slope) = (ops::norm(w, ..).done()?, ops::norm(g, ..).done()?);
-                let below = &slope + &own * weight_decay;
-                let ratio = ratio(&own, &slope, &own * trust, below)?;
+                let (own, grad) = (ops::norm(w, ..).done()?, ops::norm(g, ..).done()?);
+                let below = &grad + &own * weight_decay;
+                let ratio = ratio(&own, &grad, &own * trust, below)?;
                 let step = (decayed(g, w, weight_decay)? * (ratio * lr)).done()?;
                 let [velocity] = slots else {
                     return (w - step).done();
@@ -177,7 +177,7 @@ impl Rule {
                 let (root, rest) = match (centered, rest) {
                     (true, [mean, rest @ ..]) => {
                         *mean = (&*mean * alpha + &g * (1.0 - alpha)).done()?;
-                        // Rounding can bring the difference below zero.
+                        // Rounding can make the difference negative.
                         let spread = (&*square - ops::square(&*mean)).done()?;
                         (safe_sqrt(&spread), rest)
                     }
@@ -221,7 +221,7 @@ impl Rule {
     }
 }
 
-/// The gradient with a share of the parameter.
+/// The gradient with the L2 penalty.
 fn decayed(g: &Tensor, w: &Tensor, decay: f64) -> Result<Tensor> {
     if decay == 0.0 {
         return Ok(g.clone());
@@ -229,7 +229,7 @@ fn decayed(g: &Tensor, w: &Tensor, decay: f64) -> Result<Tensor> {
     (g + w * decay).done()
 }
 
-/// The new mean of gradients and the new mean of their squares.
+/// Updates the moving averages of gradients and squared gradients.
 fn averages(
     g: &Tensor,
     mean: &mut Tensor,
@@ -242,7 +242,7 @@ fn averages(
     Ok(())
 }
 
-/// A quotient of lengths, 1 where one of two lengths is 0: a parameter of zeros has to move somehow.
+/// A ratio of norms, or 1 if one norm is 0: a parameter of zeros must still be updated.
 fn ratio(one: &Tensor, two: &Tensor, above: impl IntoExpr, below: impl IntoExpr) -> Result<Expr> {
     let some = ops::logical_and(ops::greater(one, 0.0), ops::greater(two, 0.0)).done()?;
     let below = ops::where_(&some, below, 1.0);

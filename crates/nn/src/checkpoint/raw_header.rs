@@ -1,26 +1,26 @@
-//! The JSON of a header as it stands, before anything in it is believed.
+//! The parsed JSON of a header, before validation.
 
 use super::header::METADATA;
-use super::nest::shorten;
+use super::structure::shorten;
 use clematis_core::shape::MAX_RANK;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::HashMap;
 use std::fmt;
 
-/// What a file says of one tensor.
+/// The header entry of one tensor.
 #[derive(Deserialize)]
-pub struct Claim {
-    /// The name of its element type.
+pub struct RawTensor {
+    /// The name of its dtype.
     pub dtype: String,
     #[serde(deserialize_with = "sizes")]
-    /// Its sizes.
+    /// The shape.
     pub shape: Vec<u64>,
-    /// Where its bytes begin and end.
+    /// Start and end of its bytes.
     pub data_offsets: (u64, u64),
 }
 
-/// The sizes of a shape; reading stops at more axes than there can be, for a number takes more memory than its digit.
+/// Parses a shape. Stops at more axes than allowed, because a parsed number takes more memory than its digit.
 fn sizes<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Vec<u64>, D::Error> {
     struct Reads;
     impl<'de> Visitor<'de> for Reads {
@@ -36,7 +36,7 @@ fn sizes<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Vec<u64>, D:
         ) -> std::result::Result<Vec<u64>, A::Error> {
             let mut out = Vec::new();
             while let Some(size) = items.next_element()? {
-                // One more for the pairs of complex128.
+                // One more axis for the pairs of complex128.
                 if out.len() > MAX_RANK {
                     return Err(serde::de::Error::custom("a shape of too many axes"));
                 }
@@ -48,7 +48,7 @@ fn sizes<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Vec<u64>, D:
     from.deserialize_seq(Reads)
 }
 
-/// Words by name, each name once.
+/// A map of strings that rejects duplicate names.
 struct Words(HashMap<String, String>);
 
 impl<'de> Deserialize<'de> for Words {
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for Words {
             type Value = Words;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with a text for each name")
+                f.write_str("an object with a string for each name")
             }
 
             fn visit_map<A: MapAccess<'de>>(
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for Words {
             ) -> std::result::Result<Words, A::Error> {
                 let mut out = HashMap::new();
                 while let Some((name, word)) = map.next_entry::<String, String>()? {
-                    let twice = format!("the metadata have `{}` twice", shorten(&name));
+                    let twice = format!("duplicate name `{}` in the metadata", shorten(&name));
                     if out.insert(name, word).is_some() {
                         return Err(serde::de::Error::custom(twice));
                     }
@@ -79,19 +79,19 @@ impl<'de> Deserialize<'de> for Words {
     }
 }
 
-/// The JSON as it stands, names that stand twice included.
-pub struct Claims {
-    /// Words by name.
+/// The parsed JSON, including duplicate tensor names.
+pub struct RawHeader {
+    /// The metadata.
     pub metadata: Option<HashMap<String, String>>,
-    /// Tensors by name.
-    pub tensors: Vec<(String, Claim)>,
+    /// The tensors by name.
+    pub tensors: Vec<(String, RawTensor)>,
 }
 
-impl<'de> Deserialize<'de> for Claims {
+impl<'de> Deserialize<'de> for RawHeader {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         struct Reads;
         impl<'de> Visitor<'de> for Reads {
-            type Value = Claims;
+            type Value = RawHeader;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object with a tensor for each name")
@@ -100,8 +100,8 @@ impl<'de> Deserialize<'de> for Claims {
             fn visit_map<A: MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> std::result::Result<Claims, A::Error> {
-                let mut out = Claims {
+            ) -> std::result::Result<RawHeader, A::Error> {
+                let mut out = RawHeader {
                     metadata: None,
                     tensors: Vec::new(),
                 };
@@ -109,7 +109,7 @@ impl<'de> Deserialize<'de> for Claims {
                     if name != METADATA {
                         out.tensors.push((name, map.next_value()?));
                     } else if out.metadata.replace(map.next_value::<Words>()?.0).is_some() {
-                        return Err(serde::de::Error::custom("metadata stand there twice"));
+                        return Err(serde::de::Error::custom("duplicate metadata"));
                     }
                 }
                 Ok(out)

@@ -1,4 +1,4 @@
-//! The cases of one op and element type: what is run, kept and resumed as one.
+//! Groups of cases by op and dtype: run, stored and resumed together.
 
 use crate::array::Num;
 use crate::case::{Case, cases};
@@ -6,45 +6,45 @@ use clematis_core::{DType, Result};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-/// The cases of one op and element type.
-pub struct Unit {
+/// The cases of one op and dtype.
+pub struct CaseGroup {
     /// The op.
     pub op: &'static str,
-    /// The element type.
+    /// The dtype.
     pub dtype: DType,
-    /// What is run; at least one.
+    /// The cases; at least one.
     pub cases: Vec<Case>,
-    /// Changes when a case does, so that results of other cases are not taken for results of these.
+    /// A digest that changes when a case does, so that stale results are detected.
     pub digest: String,
 }
 
-/// Every unit, in the order of op codes.
-pub fn units() -> Result<Vec<Unit>> {
-    Ok(units_of(cases()?))
+/// All case groups, in the order of op codes.
+pub fn case_groups() -> Result<Vec<CaseGroup>> {
+    Ok(group_cases(cases()?))
 }
 
-/// These cases, by op and element type.
-pub fn units_of(cases: Vec<Case>) -> Vec<Unit> {
-    let mut found: BTreeMap<(usize, DType), Unit> = BTreeMap::new();
+/// Groups these cases by op and dtype.
+pub fn group_cases(cases: Vec<Case>) -> Vec<CaseGroup> {
+    let mut found: BTreeMap<(usize, DType), CaseGroup> = BTreeMap::new();
     for case in cases {
-        let unit = found
+        let group = found
             .entry((case.op.code(), case.dtype))
-            .or_insert_with(|| Unit {
+            .or_insert_with(|| CaseGroup {
                 op: case.op.name(),
                 dtype: case.dtype,
                 cases: Vec::new(),
                 digest: String::new(),
             });
-        unit.cases.push(case);
+        group.cases.push(case);
     }
-    let mut units: Vec<Unit> = found.into_values().collect();
-    for unit in &mut units {
-        unit.digest = digest(&unit.cases);
+    let mut groups: Vec<CaseGroup> = found.into_values().collect();
+    for group in &mut groups {
+        group.digest = digest(&group.cases);
     }
-    units
+    groups
 }
 
-impl Unit {
+impl CaseGroup {
     /// The name of its row.
     pub fn row(&self) -> String {
         format!("test_{}", self.op)
@@ -60,7 +60,7 @@ fn digest(cases: &[Case]) -> String {
     format!("{:016x}", hash.0)
 }
 
-/// FNV-1a: the same on every machine and in every version of Rust, which the standard library's hashes are not.
+/// FNV-1a: the same on every machine and Rust version, unlike the standard library's hashes.
 struct Fnv(u64);
 
 impl Fnv {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn digests_repeat_and_notice_a_change() {
-        let (first, second) = (units().unwrap(), units().unwrap());
+        let (first, second) = (case_groups().unwrap(), case_groups().unwrap());
         for (a, b) in first.iter().zip(&second) {
             assert_eq!(a.digest, b.digest, "{} {}", a.op, a.dtype);
         }

@@ -1,8 +1,8 @@
-//! Rows that are no op: random numbers and gradients of one's own.
+//! NamedTest tests, which do not belong to one op: random numbers and custom gradients.
 //!
-//! Each is a function that computes numbers on the current backend, and what those must be. On backends other than the
-//! native engine the numbers must also be the engine's: randomness is made of ops, so a seed means the same everywhere.
-//! A function whose contract the rows of the Python tests check too has its name here, so that it stands in one row.
+//! Each is a function that computes numbers on the current backend, and a check of them. Other backends must also
+//! agree with the native engine: random numbers are composed of ops, so a seed gives the same numbers everywhere. A
+//! function whose contract Python tests check too has the same name here, so that both are in one row.
 
 mod custom;
 mod random;
@@ -15,27 +15,27 @@ use crate::run::{Runner, guarded};
 use clematis_core::{Result, Tensor, backend, bail};
 use std::time::Instant;
 
-/// A named row.
-pub struct Named {
-    /// The table it stands in.
+/// A named test.
+pub struct NamedTest {
+    /// The table.
     pub dashboard: Dashboard,
     /// The test.
     pub row: &'static str,
-    /// Computes.
+    /// Computes the numbers.
     run: fn() -> Result<Tensor>,
-    /// Says what is wrong with the numbers.
+    /// Checks the numbers.
     judge: fn(&Array) -> std::result::Result<(), String>,
 }
 
-/// All of them.
-pub fn all() -> Vec<Named> {
+/// All named tests.
+pub fn all() -> Vec<NamedTest> {
     let mut rows = random::rows();
     rows.extend(custom::rows());
     rows
 }
 
-impl Named {
-    /// Runs it.
+impl NamedTest {
+    /// Runs the test.
     pub fn cell(&self, runner: &Runner) -> Cell {
         let start = Instant::now();
         let found = guarded(|| self.check(runner))
@@ -68,10 +68,10 @@ impl Named {
         let Some(other) = runner.against() else {
             return Ok(());
         };
-        // Logarithms and the like differ in the last bits, and so may what is made of them.
+        // Logarithms and the like differ in the last bits, and so may results computed from them.
         let tolerance = Tolerance::overall(if got.dtype.is_inexact() { 64.0 } else { 0.0 });
         if let Err(message) = compare(&got, &on(other)?, &tolerance)? {
-            bail!(Value, "not as on {}: {message}", other.name());
+            bail!(Value, "differs from {}: {message}", other.name());
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_wrong_are_judged_so() {
+    fn wrong_numbers_fail() {
         let zeros = Array::new(DType::F32, &[4096], vec![Num::real(0.5e9); 4096]);
         for named in all().iter().filter(|n| n.dashboard == Dashboard::Random) {
             assert!((named.judge)(&zeros).is_err(), "{}", named.row);

@@ -1,8 +1,8 @@
-//! Steps of the optimisers that keep moments, as formulas of one parameter.
+//! Optimiser update rules with state, as formulas of one parameter.
 //!
-//! A rule is data: what it remembers between steps are tensors that start at zero, by the names of `slots`. Halves are
-//! computed in f32 and rounded once, and their moments stay f32. `optim` and Python's `cm.optim` hold rules; what they
-//! mean stands here only. Where torch has the optimiser, the formula is torch's.
+//! A rule is data: its state consists of tensors that start at zero, named by `slots`. Half precision is computed in
+//! f32 and rounded once; its moments stay f32. `optim` and Python's `cm.optim` hold rules; the formulas are defined
+//! here only. Where torch has the optimiser, the formula is torch's.
 
 pub mod clip;
 mod formula;
@@ -12,80 +12,80 @@ use formula::Numbers;
 use super::is_traced;
 use clematis_core::{Backend, Result, Tensor, backend, ensure, ops};
 
-/// How an optimiser moves one parameter.
+/// The update rule of an optimiser.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// A running sum of gradients.
+    /// Stochastic gradient descent with momentum.
     Sgd {
-        /// The share of the old sum; 0 for plain descent.
+        /// The momentum; 0 for plain gradient descent.
         momentum: f64,
-        /// Whether the gradient is looked at where the sum leads to.
+        /// Whether to use Nesterov momentum.
         nesterov: bool,
-        /// The share of the parameter that is added to its gradient.
+        /// L2 penalty: this factor times the parameter is added to its gradient.
         weight_decay: f64,
     },
-    /// The mean of gradients over the root of the mean of their squares.
+    /// Adam.
     Adam {
-        /// The share of the old mean.
+        /// Decay rate of the moving average of gradients.
         beta1: f64,
-        /// The share of the old mean of squares.
+        /// Decay rate of the moving average of squared gradients.
         beta2: f64,
-        /// Added to the root.
+        /// Added to the denominator.
         epsilon: f64,
-        /// The share of the parameter that is lost, or added to the gradient.
+        /// Weight decay: decoupled, or added to the gradient.
         weight_decay: f64,
-        /// Whether the decay shrinks the parameter itself (AdamW).
+        /// Whether weight decay is decoupled (AdamW).
         decoupled: bool,
     },
-    /// A step whose length follows that of the parameter.
+    /// LARS: the norm of the step is proportional to that of the parameter.
     Lars {
-        /// The share of the old sum.
+        /// The momentum.
         momentum: f64,
-        /// The share of the parameter that is added to its gradient.
+        /// L2 penalty: this factor times the parameter is added to its gradient.
         weight_decay: f64,
-        /// The length of a step in lengths of the parameter, before the learning rate.
+        /// Trust coefficient: the norm of the step relative to that of the parameter, before the learning rate.
         trust: f64,
     },
-    /// Adam's step with a length that follows the parameter's.
+    /// LAMB: Adam's step with a norm proportional to that of the parameter.
     Lamb {
-        /// The share of the old mean.
+        /// Decay rate of the moving average of gradients.
         beta1: f64,
-        /// The share of the old mean of squares.
+        /// Decay rate of the moving average of squared gradients.
         beta2: f64,
-        /// Added to the root.
+        /// Added to the denominator.
         epsilon: f64,
-        /// The share of the parameter that is added to the step.
+        /// Weight decay: this factor times the parameter is added to the step.
         weight_decay: f64,
-        /// The most that a step grows by.
+        /// Maximum trust ratio.
         most: f64,
     },
-    /// The gradient over the root of the running mean of squares.
+    /// RMSProp.
     RmsProp {
-        /// The share of the old mean.
+        /// Decay rate of the moving average of squared gradients.
         alpha: f64,
-        /// Added to the root.
+        /// Added to the denominator.
         epsilon: f64,
-        /// The share of the old sum of steps.
+        /// The momentum.
         momentum: f64,
-        /// Whether the square of the mean is taken off the mean of squares.
+        /// Whether the squared gradients are centred by their mean.
         centered: bool,
-        /// The share of the parameter that is added to its gradient.
+        /// L2 penalty: this factor times the parameter is added to its gradient.
         weight_decay: f64,
     },
-    /// The gradient over the root of the sum of squares.
+    /// Adagrad.
     Adagrad {
-        /// Added to the root.
+        /// Added to the denominator.
         epsilon: f64,
-        /// The share of the parameter that is added to its gradient.
+        /// L2 penalty: this factor times the parameter is added to its gradient.
         weight_decay: f64,
     },
-    /// The sign of a mean of gradients.
+    /// Lion: the sign of an interpolated momentum.
     Lion {
-        /// The share of the old mean in the step.
+        /// Interpolation weight of the old momentum in the step.
         beta1: f64,
-        /// The share of the old mean in the new.
+        /// Decay rate of the momentum.
         beta2: f64,
-        /// The share of the parameter that is lost.
+        /// Decoupled weight decay.
         weight_decay: f64,
     },
 }
@@ -107,7 +107,7 @@ impl Rule {
         }
     }
 
-    /// What is remembered of each parameter.
+    /// The names of the state tensors of each parameter.
     pub fn slots(&self) -> &'static [&'static str] {
         match *self {
             Rule::Sgd { momentum: 0.0, .. } | Rule::Lars { momentum: 0.0, .. } => &[],
@@ -126,14 +126,14 @@ impl Rule {
         }
     }
 
-    /// Whether every number is one that makes sense.
+    /// Checks the hyperparameters.
     pub fn check(&self) -> Result<()> {
         let name = self.name();
         let share = |what: &str, x: f64| -> Result<()> {
             ensure!(
                 (0.0..1.0).contains(&x),
                 Value,
-                "{name}: {what} is from 0 to less than 1, not {x}"
+                "{name}: expected {what} in [0, 1), got {x}"
             );
             Ok(())
         };
@@ -141,7 +141,7 @@ impl Rule {
             ensure!(
                 x >= 0.0 && x.is_finite(),
                 Value,
-                "{name}: {what} is a number from 0 on, not {x}"
+                "{name}: expected a finite non-negative {what}, got {x}"
             );
             Ok(())
         };
@@ -155,7 +155,7 @@ impl Rule {
                 ensure!(
                     !nesterov || momentum > 0.0,
                     Value,
-                    "{name}: nesterov needs a momentum, which is 0"
+                    "{name}: nesterov needs a momentum above 0"
                 );
                 size("weight_decay", weight_decay)
             }
@@ -194,7 +194,7 @@ impl Rule {
                 ensure!(
                     most > 0.0,
                     Value,
-                    "{name}: max_trust_ratio is a number above 0, not {most}"
+                    "{name}: expected a positive max_trust_ratio, got {most}"
                 );
                 Ok(())
             }
@@ -229,16 +229,16 @@ impl Rule {
         }
     }
 
-    /// The new parameter and the new moments; the step counts from 1.
+    /// Computes the new parameter and the new moments; steps count from 1.
     ///
-    /// `path` is what messages call the parameter. With `stop` nothing can be differentiated through the step.
+    /// `path` names the parameter in messages. With `stop`, nothing can be differentiated through the step.
     pub fn step(&self, at: Step<'_>) -> Result<(Tensor, Vec<Tensor>)> {
         let name = self.name();
         at.check(name)?;
         ensure!(
             at.slots.len() == self.slots().len(),
             Structure,
-            "{name}: {} moments of `{}`, not {}",
+            "{name}: got {} moments for `{}`, expected {}",
             self.slots().len(),
             at.path,
             at.slots.len()
@@ -246,7 +246,7 @@ impl Rule {
         ensure!(
             at.param.dtype().is_float() || matches!(self, Rule::Sgd { .. }),
             DType,
-            "{name}: `{}` is {}; only SGD moves complex numbers",
+            "{name}: `{}` is {}; only SGD supports complex numbers",
             at.path,
             at.param.spec()
         );
@@ -254,7 +254,7 @@ impl Rule {
             let wide = at.param.dtype().accumulator();
             let ready = |x: &Tensor| -> Result<Tensor> {
                 let x = ops::cast(x, wide);
-                // Only where there is something to stop, for it is a call of its own.
+                // Only if there is something to stop, since it costs an op.
                 if at.stop {
                     stopped(x.done()?)
                 } else {
@@ -277,56 +277,57 @@ impl Rule {
             Ok((ops::cast(moved, at.param.dtype()).done()?, slots))
         };
         let out = match at.param.backend() {
-            Some(home) => backend::with(home, compute),
+            Some(backend) => backend::with(backend, compute),
             None => compute(),
         };
         out.map_err(|e| e.note(format!("in {name}.step, at `{}`", at.path)))
     }
 }
 
-/// One parameter on its way through a step.
+/// The inputs of an update of one parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// What messages call the parameter.
+    /// The parameter's path, for messages.
     pub path: &'a str,
     /// The parameter.
     pub param: &'a Tensor,
     /// Its gradient.
     pub grad: &'a Tensor,
-    /// Its moments, in the order of `slots`; zeros where there is none yet.
+    /// The moments, in the order of `slots`; zeros if there are none yet.
     pub slots: &'a [Option<Tensor>],
     /// The learning rate.
     pub lr: f64,
-    /// Which step of this parameter this is, from 1.
+    /// The number of this step for the parameter, from 1.
     pub count: u64,
-    /// What `Rule::numbers` makes of both as one vector, where a program takes it at each call; they do not count then.
+    /// The result of `Rule::numbers` as a vector, where a program takes it as input at each call; overrides `lr` and
+    /// `count`.
     pub numbers: Option<&'a Tensor>,
-    /// Whether nothing may be differentiated through the step.
+    /// Whether differentiation through the step is disabled.
     pub stop: bool,
 }
 
 impl Step<'_> {
-    /// Whether the gradient and the moments fit the parameter.
+    /// Checks that gradient and moments match the parameter.
     fn check(&self, name: &str) -> Result<()> {
         let (w, g, path) = (self.param, self.grad, self.path);
         let lr = self.lr;
         ensure!(
             lr >= 0.0 && lr.is_finite(),
             Value,
-            "{name}: lr is a number from 0 on, not {lr}"
+            "{name}: expected a finite non-negative lr, got {lr}"
         );
         ensure!(
             w.dtype().is_inexact(),
             DType,
-            "{name}: `{path}` is {}; only floats are trained",
+            "{name}: `{path}` is {}; only floats can be trained",
             w.spec()
         );
         ensure!(
-            same_home(w, g),
+            same_backend(w, g),
             Backend,
             "{name}: `{path}` lives on {}, its gradient on {}",
-            home(w),
-            home(g)
+            backend_name(w),
+            backend_name(g)
         );
         ensure!(
             w.shape() == g.shape(),
@@ -335,7 +336,7 @@ impl Step<'_> {
             w.spec(),
             g.spec()
         );
-        // What was summed or unscaled in f32 comes as such.
+        // Sums and unscaled gradients may be f32 for a half-precision parameter.
         ensure!(
             g.dtype() == w.dtype() || g.dtype() == w.dtype().accumulator(),
             DType,
@@ -356,22 +357,22 @@ impl Step<'_> {
     }
 }
 
-/// Whether two tensors live in one place; a number lives everywhere.
-fn same_home(x: &Tensor, y: &Tensor) -> bool {
+/// Whether two tensors are on the same backend; a number is on every backend.
+fn same_backend(x: &Tensor, y: &Tensor) -> bool {
     match (x.backend(), y.backend()) {
         (Some(a), Some(b)) => a.name() == b.name(),
         _ => true,
     }
 }
 
-fn home(x: &Tensor) -> &'static str {
+fn backend_name(x: &Tensor) -> &'static str {
     x.backend().map_or("no backend", Backend::name)
 }
 
-/// A constant to every derivative, those of a framework's own included.
+/// Stops gradients, including those of a framework.
 fn stopped(x: Tensor) -> Result<Tensor> {
     match x.backend() {
-        Some(home) if home.name() == "native" && !is_traced(&x) => Ok(x),
+        Some(backend) if backend.name() == "native" && !is_traced(&x) => Ok(x),
         _ => ops::stop_gradient(x).done(),
     }
 }

@@ -1,21 +1,21 @@
-//! Functions whose derivative is their author's.
+//! Tests of custom gradients.
 
-use super::Named;
+use super::NamedTest;
 use crate::array::Array;
 use crate::cell::Dashboard;
 use clematis_core::autodiff::{custom_vjp, grad};
 use clematis_core::ops::{self, Ops, tensor};
 use clematis_core::{Result, Tensor};
 
-type Judged = std::result::Result<(), String>;
+type Verdict = std::result::Result<(), String>;
 
-fn near(x: &Array, want: &[f64]) -> Judged {
+fn near(x: &Array, want: &[f64]) -> Verdict {
     let got: Vec<f64> = x.values.iter().map(|v| v.re()).collect();
     let same = |(g, w): (&f64, &f64)| (g - w).abs() <= 1e-5 * w.abs().max(1.0);
     if got.len() == want.len() && got.iter().zip(want).all(same) {
         Ok(())
     } else {
-        Err(format!("{got:?} instead of {want:?}"))
+        Err(format!("expected {want:?}, got {got:?}"))
     }
 }
 
@@ -23,7 +23,7 @@ fn points() -> Result<Tensor> {
     tensor([-1.5f32, 0.25, 2.0])
 }
 
-/// Rounds, and pretends not to.
+/// Straight-through estimator: rounds, with the gradient of the identity.
 fn straight_through() -> Result<Tensor> {
     let round = custom_vjp(
         "straight_through",
@@ -33,7 +33,7 @@ fn straight_through() -> Result<Tensor> {
     grad(|x: &Tensor| ops::sum(round(&[x]).map(|mut y| y.remove(0)), ..))(&points()?)
 }
 
-/// The square, with three times its input for a slope.
+/// The square with a replaced gradient, three times its input.
 fn replaced() -> Result<Tensor> {
     let square = custom_vjp(
         "square",
@@ -43,7 +43,7 @@ fn replaced() -> Result<Tensor> {
     grad(|x: &Tensor| ops::sum(square(&[x]).map(|mut y| y.remove(0)), ..))(&points()?)
 }
 
-/// A rule that uses the result, for the first of two operands; the second gets none.
+/// A rule that uses the result, for the first of two operands; the second gets no cotangent.
 fn of_two_operands() -> Result<Tensor> {
     let f = custom_vjp(
         "exp_mul",
@@ -63,13 +63,13 @@ fn twice() -> Result<Tensor> {
         |x, _, ct| Ok(vec![Some((&ct[0] * x[0] * x[0] * 3.0).done()?)]),
     );
     let first = |x: &Tensor| -> Result<Tensor> {
-        let slope = grad(|x: &Tensor| ops::sum(cube(&[x]).map(|mut y| y.remove(0)), ..))(x)?;
-        ops::sum(slope, ..).done()
+        let grads = grad(|x: &Tensor| ops::sum(cube(&[x]).map(|mut y| y.remove(0)), ..))(x)?;
+        ops::sum(grads, ..).done()
     };
     grad(first)(&points()?)
 }
 
-/// Clips what comes back.
+/// Clips the cotangent.
 fn clipped() -> Result<Tensor> {
     let clip = custom_vjp(
         "clip_gradient",
@@ -82,8 +82,8 @@ fn clipped() -> Result<Tensor> {
     })(&points()?)
 }
 
-pub fn rows() -> Vec<Named> {
-    let named = |row, run, judge| Named {
+pub fn rows() -> Vec<NamedTest> {
+    let named = |row, run, judge| NamedTest {
         dashboard: Dashboard::CustomGradients,
         row,
         run,

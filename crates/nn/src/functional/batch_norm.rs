@@ -5,9 +5,9 @@ use super::norm::{along, channel_axis, per_channel};
 use clematis_core::trace::Trace;
 use clematis_core::{Result, Tensor, ensure, ops};
 
-/// What one step of training gives.
-pub struct Moved {
-    /// The normalised.
+/// The result of a training step of batch norm.
+pub struct BatchNormOutput {
+    /// The normalised tensor.
     pub out: Tensor,
     /// The new running mean.
     pub mean: Tensor,
@@ -15,10 +15,10 @@ pub struct Moved {
     pub variance: Tensor,
 }
 
-/// Normalised per channel by the statistics of the batch, and the running ones moved towards them.
+/// Normalises per channel by the statistics of the batch, and updates the running statistics.
 ///
-/// `momentum` is the weight of the new value; the running variance is the unbiased one. No derivative goes through the
-/// running statistics. Those that are left out begin at 0 and 1.
+/// `momentum` is the weight of the new value; the running variance is unbiased. Gradients do not flow through the
+/// running statistics. Missing ones start at 0 and 1.
 #[allow(clippy::too_many_arguments)]
 pub fn batch_norm_update(
     x: &Tensor,
@@ -29,7 +29,7 @@ pub fn batch_norm_update(
     momentum: f64,
     epsilon: f64,
     channels_second: bool,
-) -> Result<Moved> {
+) -> Result<BatchNormOutput> {
     let op = "batch_norm_update";
     let x = float(x)?;
     let axis = channel_axis(op, &x, channels_second)?;
@@ -44,7 +44,7 @@ pub fn batch_norm_update(
     ensure!(
         (0.0..=1.0).contains(&momentum),
         Value,
-        "{op}: a momentum of {momentum} is not between 0 and 1"
+        "{op}: expected momentum between 0 and 1, got {momentum}"
     );
     let others: Vec<i64> = (0..x.rank())
         .filter(|&a| a != axis)
@@ -55,10 +55,10 @@ pub fn batch_norm_update(
     ensure!(
         count > 1,
         Shape,
-        "{op}: {} has {count} values per channel: their variance is not known",
+        "{op}: expected at least two values per channel for the variance, got {count} in {}",
         x.spec()
     );
-    // Halves are computed in f32 and rounded once.
+    // Half precision is computed in f32 and rounded once.
     let wide = x.dtype().accumulator();
     let own = ops::cast(&x, wide).done()?;
     let batch_mean = ops::mean(&own, others.clone()).done()?;
@@ -73,7 +73,7 @@ pub fn batch_norm_update(
     if let Some(offset) = offset {
         out = out + ops::cast(along(offset, axis, x.rank()), wide);
     }
-    // A program that is recorded is for other sizes too, so no number in it depends on them.
+    // A recorded program runs with other sizes too, so no constant in it may depend on them.
     let (spread, unbiased) = match Trace::innermost_abstract() {
         Some(_) => (ops::var(&own, others, 1.0).done()?, 1.0),
         None => (batch_variance.clone(), count as f64 / (count - 1) as f64),
@@ -87,7 +87,7 @@ pub fn batch_norm_update(
             None => ops::cast(new + first * (1.0 - momentum), x.dtype()).done(),
         }
     };
-    Ok(Moved {
+    Ok(BatchNormOutput {
         out: ops::cast(out, x.dtype()).done()?,
         mean: moved(mean, 0.0, &batch_mean, 1.0)?,
         variance: moved(variance, 1.0, &spread, unbiased)?,

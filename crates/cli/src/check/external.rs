@@ -1,6 +1,6 @@
-//! Results of other runners: files of them, and the functional rows, which are tests of the Python package.
+//! Results of other test runners: their files, and the Python tests of the package, run with `--full`.
 //!
-//! Those tests stand in the source tree and not in the wheel, so `--full` works in a checkout alone.
+//! Those tests are in the source tree and not in the wheel, so `--full` works only in a checkout.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,14 +9,14 @@ use clematis_conform::Cell;
 
 use crate::error::{Error, Result};
 
-/// Where the tests are, from the root of a checkout.
+/// The folder of the tests, from the root of a checkout.
 const TESTS: &str = "python/tests/rows";
-/// Where they leave what they found, in the folder of the results.
+/// The file that they write, in the folder of the results.
 pub const FILE: &str = "rows.jsonl";
-/// What pytest says when all tests ran and some failed.
+/// pytest's exit code if all tests ran and some failed.
 const SOME_FAILED: i32 = 1;
 
-/// Reads what other runners have found.
+/// Reads result files of other runners.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Cell>> {
     let mut rows = Vec::new();
     for path in paths {
@@ -28,7 +28,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Cell>> {
     Ok(rows)
 }
 
-/// The checkout that this folder is in.
+/// The checkout that contains this folder.
 fn checkout(from: &Path) -> Result<PathBuf> {
     let found = from.ancestors().find(|folder| folder.join(TESTS).is_dir());
     found.map(Path::to_path_buf).ok_or_else(|| {
@@ -39,7 +39,7 @@ fn checkout(from: &Path) -> Result<PathBuf> {
     })
 }
 
-/// The Python that is active, or else the one of `cargo xtask setup`.
+/// The active Python, or else the one of `cargo xtask setup`.
 fn interpreter(root: &Path) -> PathBuf {
     let of = |venv: PathBuf| match cfg!(windows) {
         true => venv.join("Scripts").join("python.exe"),
@@ -53,12 +53,16 @@ fn interpreter(root: &Path) -> PathBuf {
         .unwrap_or_else(|| "python3".into())
 }
 
-/// Runs all rows with all their examples, and gives what they found, which is left in a file too.
+/// Runs all Python tests with all examples; returns their results, which are also written to a file.
 pub fn full(file: &Path, backends: &[String], quiet: bool) -> Result<Vec<Cell>> {
-    let unknown = |error| Error::new(format!("check: where this is is not known: {error}"));
+    let unknown = |error| {
+        Error::new(format!(
+            "check: cannot determine the current folder: {error}"
+        ))
+    };
     let root = checkout(&std::env::current_dir().map_err(unknown)?)?;
     let file = std::path::absolute(file).map_err(unknown)?;
-    // A file of an earlier run must not pass for this one's. That there is none is just as well.
+    // A file of an earlier run must not be mistaken for this one's. It is fine if there is none.
     let _ = std::fs::remove_file(&file);
     let python = interpreter(&root);
     let mut command = Command::new(&python);
@@ -79,7 +83,7 @@ pub fn full(file: &Path, backends: &[String], quiet: bool) -> Result<Vec<Cell>> 
     match status.code() {
         Some(0 | SOME_FAILED) if file.is_file() => read(&[file]),
         _ => Err(Error::new(format!(
-            "check: the rows did not run: {name} -m pytest {TESTS} ended with {status}"
+            "check: the Python tests did not run: {name} -m pytest {TESTS} ended with {status}"
         ))),
     }
 }

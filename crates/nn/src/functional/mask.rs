@@ -1,9 +1,9 @@
-//! Shapes and masks that layers need: axes put together, and who may look at whom.
+//! Flattening of axes, and causal attention masks.
 
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{DType, Result, Shape, Tensor, ensure, ops};
 
-/// The axes from `start` to `end` as one.
+/// Flattens the axes from `start` to `end` into one.
 pub fn flatten(x: impl IntoExpr, start: i64, end: i64) -> Expr {
     x.into_expr().then(|x| -> Result<Tensor> {
         let op = "flatten";
@@ -11,7 +11,7 @@ pub fn flatten(x: impl IntoExpr, start: i64, end: i64) -> Expr {
             ensure!(
                 (-1..=0).contains(&start) && (-1..=0).contains(&end),
                 Index,
-                "{op}: axes {start} to {end} of a single number"
+                "{op}: expected axes {start} to {end}, got a scalar"
             );
             return ops::reshape(&x, [1usize]).done();
         }
@@ -30,9 +30,9 @@ pub fn flatten(x: impl IntoExpr, start: i64, end: i64) -> Expr {
     })
 }
 
-/// True where a query at a place may look at a key: not behind it, and where `mask` is not 0.
+/// A causal mask: true where the key's position is not after the query's, and `mask` is nonzero.
 ///
-/// Queries and keys are `[…, places, features]`; the result is `[places of queries, places of keys]`, or broader by the mask.
+/// Queries and keys are `[…, length, features]`; the result is `[query length, key length]`, broadcast with the mask.
 pub fn causal_mask(queries: &Tensor, keys: &Tensor, mask: Option<&Tensor>) -> Expr {
     let build = || -> Result<Tensor> {
         let op = "causal_mask";
@@ -40,7 +40,7 @@ pub fn causal_mask(queries: &Tensor, keys: &Tensor, mask: Option<&Tensor>) -> Ex
             ensure!(
                 x.rank() >= 2,
                 Shape,
-                "{op}: {} needs an axis of places and one of features",
+                "{op}: expected axes of length and features, got {}",
                 x.spec()
             );
         }
@@ -51,7 +51,7 @@ pub fn causal_mask(queries: &Tensor, keys: &Tensor, mask: Option<&Tensor>) -> Ex
             ops::greater_equal(own, ops::iota(&shape, 1, DType::I32)).done()
         };
         let open = match queries.backend() {
-            Some(home) => clematis_core::backend::with(home, make)?,
+            Some(backend) => clematis_core::backend::with(backend, make)?,
             None => make()?,
         };
         match mask {

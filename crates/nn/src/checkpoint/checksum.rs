@@ -1,15 +1,15 @@
-//! A checksum: it finds damage, not malice.
+//! A checksum against accidental damage; it is not cryptographic.
 
-/// Every change of a single word changes it, for each step can be undone.
-pub struct Sum(u64);
+/// Every change of a single word changes the sum, because each step is invertible.
+pub struct Checksum(u64);
 
-impl Sum {
-    /// Of nothing yet.
+impl Checksum {
+    /// The checksum of no bytes.
     pub fn new() -> Self {
-        Sum(0x243F_6A88_85A3_08D3)
+        Checksum(0x243F_6A88_85A3_08D3)
     }
 
-    /// Adds bytes; a tail of fewer than eight counts as a word.
+    /// Adds bytes; a tail of fewer than eight counts as one word.
     pub fn add(&mut self, bytes: &[u8]) {
         let mut words = bytes.chunks_exact(8);
         for word in &mut words {
@@ -32,7 +32,7 @@ impl Sum {
             .rotate_left(29);
     }
 
-    /// What it comes to.
+    /// The checksum.
     pub fn done(&self) -> u64 {
         self.0
     }

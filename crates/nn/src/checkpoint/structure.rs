@@ -1,62 +1,63 @@
-//! The structure of a nest, with the plain values in it, as JSON.
+//! The tree structure of a checkpoint, with the plain values in it, as JSON.
 //!
-//! A tensor is `["tensor"]`: its name is the path to it. Text, truth values and nothing are JSON's own; so are integers
-//! of 64 bits. The rest is a list that begins with a word: `["list", …]`, `["tuple", …]`, `["dict", key, value, …]`,
-//! `["int", "digits"]`, `["float", "digits"]`, `["complex", "digits", "digits"]`. One level of a nest is one level of JSON.
+//! A tensor is `["tensor"]`; its name is its path. Strings, booleans, null and 64-bit integers are JSON's own.
+//! Anything else is a list that begins with a keyword: `["list", …]`, `["tuple", …]`, `["dict", key, value, …]`,
+//! `["int", "digits"]`, `["float", "digits"]`, `["complex", "digits", "digits"]`. One level of the tree is one level
+//! of JSON.
 
 use clematis_core::{Result, bail, ensure};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// The deepest nest that is written or read; what reads JSON goes no deeper than 127.
+/// Maximum nesting depth; the JSON parser's own limit is 127.
 pub const DEPTH: usize = 100;
 
-/// The most parts of names that are made into dicts inside each other: a level costs far more memory than a dot.
+/// Maximum number of name parts that become nested dicts: a level takes far more memory than a dot.
 const PARTS: usize = 300_000;
 
-/// What a nest looks like, with its plain values; tensors stand beside it, by path.
+/// The structure of a tree, with its plain values. Tensors are stored separately, by path.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Nest {
-    /// A tensor, whose name is the path.
+pub enum Structure {
+    /// A tensor, stored under its path.
     Tensor,
-    /// Nothing: `None`.
+    /// `None`.
     Nothing,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// The digits of an integer of more than 64 bits.
+    /// An integer of more than 64 bits, as digits.
     BigInt(String),
     /// A float.
     Float(f64),
-    /// Real and imaginary part.
+    /// A complex number: real and imaginary part.
     Complex(f64, f64),
-    /// Text.
+    /// A string.
     Text(String),
     /// A list.
-    List(Vec<Nest>),
+    List(Vec<Structure>),
     /// A tuple.
-    Tuple(Vec<Nest>),
-    /// A dict, in its order.
-    Dict(Vec<(Key, Nest)>),
+    Tuple(Vec<Structure>),
+    /// A dict, in insertion order.
+    Dict(Vec<(Key, Structure)>),
 }
 
-/// What stands before a value in a dict.
+/// A key of a dict.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// Text.
+    /// A string.
     Text(String),
     /// An integer.
     Int(i64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// Nothing: `None`.
+    /// `None`.
     Nothing,
 }
 
 impl fmt::Display for Key {
-    /// As Python's `str` says it, for it becomes a part of paths.
+    /// Formats as Python's `str`, because it becomes a part of paths.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Key::Text(text) => f.write_str(text),
@@ -68,7 +69,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// Dicts by the parts of names, before they are put in order.
+/// Dicts by name parts, before they are sorted.
 #[derive(Default)]
 struct Branch {
     places: HashMap<String, usize>,
@@ -76,7 +77,7 @@ struct Branch {
 }
 
 impl Branch {
-    /// Adds a name; false where a tensor stands where a dict is wanted, or the other way round.
+    /// Adds a name; false if a tensor is where a dict is needed, or the reverse.
     fn add(&mut self, name: &str) -> bool {
         let (first, rest) = match name.split_once('.') {
             Some((first, rest)) => (first, Some(rest)),
@@ -95,31 +96,34 @@ impl Branch {
         }
     }
 
-    fn nest(self) -> Nest {
+    fn structure(self) -> Structure {
         let part = |(name, inside): (String, Option<Branch>)| {
-            (Key::Text(name), inside.map_or(Nest::Tensor, Branch::nest))
+            (
+                Key::Text(name),
+                inside.map_or(Structure::Tensor, Branch::structure),
+            )
         };
-        Nest::Dict(self.parts.into_iter().map(part).collect())
+        Structure::Dict(self.parts.into_iter().map(part).collect())
     }
 }
 
-impl Nest {
-    /// Dicts inside each other by the dots in names; one flat dict where names cannot nest so, a tensor for no name.
-    pub fn from_paths<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Nest {
+impl Structure {
+    /// Nested dicts by the dots in names; one flat dict if names conflict; a tensor for the empty name.
+    pub fn from_paths<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Structure {
         let mut first = names.clone();
         if first.next() == Some("") && first.next().is_none() {
-            return Nest::Tensor;
+            return Structure::Tensor;
         }
         let mut tree = Branch::default();
         let dots = |name: &str| name.matches('.').count();
         let fits = names.clone().all(|name| dots(name) < DEPTH)
             && names.clone().map(|name| dots(name) + 1).sum::<usize>() <= PARTS;
         if fits && names.clone().all(|name| tree.add(name)) {
-            return tree.nest();
+            return tree.structure();
         }
-        Nest::Dict(
+        Structure::Dict(
             names
-                .map(|name| (Key::Text(name.into()), Nest::Tensor))
+                .map(|name| (Key::Text(name.into()), Structure::Tensor))
                 .collect(),
         )
     }
@@ -128,20 +132,20 @@ impl Nest {
     pub fn tensors(&self) -> Vec<String> {
         let mut out = Vec::new();
         self.walk(&mut |path, leaf| {
-            if *leaf == Nest::Tensor {
+            if *leaf == Structure::Tensor {
                 out.push(path.to_owned());
             }
         });
         out
     }
 
-    /// Shows every tensor and plain value with its path.
-    pub fn walk(&self, f: &mut dyn FnMut(&str, &Nest)) {
+    /// Visits every tensor and plain value with its path.
+    pub fn walk(&self, f: &mut dyn FnMut(&str, &Structure)) {
         self.walk_from(&mut String::new(), true, f);
     }
 
-    fn walk_from(&self, at: &mut String, is_root: bool, f: &mut dyn FnMut(&str, &Nest)) {
-        let mut part = |name: &dyn fmt::Display, inside: &Nest| {
+    fn walk_from(&self, at: &mut String, is_root: bool, f: &mut dyn FnMut(&str, &Structure)) {
+        let mut part = |name: &dyn fmt::Display, inside: &Structure| {
             let len = at.len();
             if !is_root {
                 at.push('.');
@@ -151,23 +155,25 @@ impl Nest {
             at.truncate(len);
         };
         match self {
-            Nest::List(items) | Nest::Tuple(items) => {
+            Structure::List(items) | Structure::Tuple(items) => {
                 items.iter().enumerate().for_each(|(i, x)| part(&i, x));
             }
-            Nest::Dict(items) => items.iter().for_each(|(key, x)| part(key, x)),
+            Structure::Dict(items) => items.iter().for_each(|(key, x)| part(key, x)),
             leaf => f(at, leaf),
         }
     }
 
-    /// The length of all paths together, without making them: a short text can say many long ones.
+    /// The total length of all paths, computed without building them: a short text can describe many long ones.
     pub(super) fn path_bytes(&self, above: usize) -> usize {
-        let part = |name: usize, inside: &Nest| inside.path_bytes(above + 1 + name);
+        let part = |name: usize, inside: &Structure| inside.path_bytes(above + 1 + name);
         let sizes = |items: &mut dyn Iterator<Item = usize>| {
             items.fold(0usize, |total, size| total.saturating_add(size))
         };
         match self {
-            Nest::List(items) | Nest::Tuple(items) => sizes(&mut items.iter().map(|x| part(8, x))),
-            Nest::Dict(items) => sizes(&mut items.iter().map(|(key, x)| {
+            Structure::List(items) | Structure::Tuple(items) => {
+                sizes(&mut items.iter().map(|x| part(8, x)))
+            }
+            Structure::Dict(items) => sizes(&mut items.iter().map(|(key, x)| {
                 let name = match key {
                     Key::Text(text) => text.len(),
                     _ => 8,
@@ -178,28 +184,28 @@ impl Nest {
         }
     }
 
-    /// As JSON.
+    /// Converts to JSON.
     pub(super) fn to_json(&self) -> Value {
         let list = |word: &str, rest: Vec<Value>| {
             Value::Array(std::iter::once(Value::from(word)).chain(rest).collect())
         };
-        let all = |items: &[Nest]| items.iter().map(Nest::to_json).collect();
+        let all = |items: &[Structure]| items.iter().map(Structure::to_json).collect();
         match self {
-            Nest::Tensor => list("tensor", vec![]),
-            Nest::Nothing => Value::Null,
-            Nest::Bool(v) => (*v).into(),
-            Nest::Int(v) => (*v).into(),
-            Nest::Text(text) => text.as_str().into(),
-            Nest::BigInt(digits) => list("int", vec![digits.as_str().into()]),
-            // Text, for JSON has neither infinities nor a zero with a sign that survives.
-            Nest::Float(v) => list("float", vec![format!("{v:?}").into()]),
-            Nest::Complex(re, im) => list(
+            Structure::Tensor => list("tensor", vec![]),
+            Structure::Nothing => Value::Null,
+            Structure::Bool(v) => (*v).into(),
+            Structure::Int(v) => (*v).into(),
+            Structure::Text(text) => text.as_str().into(),
+            Structure::BigInt(digits) => list("int", vec![digits.as_str().into()]),
+            // As a string: JSON has no infinities, and the sign of zero gets lost.
+            Structure::Float(v) => list("float", vec![format!("{v:?}").into()]),
+            Structure::Complex(re, im) => list(
                 "complex",
                 vec![format!("{re:?}").into(), format!("{im:?}").into()],
             ),
-            Nest::List(items) => list("list", all(items)),
-            Nest::Tuple(items) => list("tuple", all(items)),
-            Nest::Dict(items) => {
+            Structure::List(items) => list("list", all(items)),
+            Structure::Tuple(items) => list("tuple", all(items)),
+            Structure::Dict(items) => {
                 let mut parts = Vec::with_capacity(2 * items.len());
                 for (key, x) in items {
                     parts.push(match key {
@@ -215,49 +221,52 @@ impl Nest {
         }
     }
 
-    /// From JSON.
-    pub(super) fn from_json(value: Value, depth: usize) -> Result<Nest> {
+    /// Parses from JSON.
+    pub(super) fn from_json(value: Value, depth: usize) -> Result<Structure> {
         ensure!(
             depth <= DEPTH,
             Io,
             "the structure is nested deeper than {DEPTH}"
         );
         let items = match value {
-            Value::Null => return Ok(Nest::Nothing),
-            Value::Bool(v) => return Ok(Nest::Bool(v)),
-            Value::String(text) => return Ok(Nest::Text(text)),
+            Value::Null => return Ok(Structure::Nothing),
+            Value::Bool(v) => return Ok(Structure::Bool(v)),
+            Value::String(text) => return Ok(Structure::Text(text)),
             Value::Number(v) => match v.as_i64() {
-                Some(v) => return Ok(Nest::Int(v)),
-                None => bail!(Io, "the structure has the number {v}"),
+                Some(v) => return Ok(Structure::Int(v)),
+                None => bail!(Io, "unsupported number {v} in the structure"),
             },
-            Value::Object(_) => bail!(Io, "the structure has a JSON object in it"),
+            Value::Object(_) => bail!(Io, "unexpected JSON object in the structure"),
             Value::Array(items) => items,
         };
         let mut items = items.into_iter();
         let Some(Value::String(word)) = items.next() else {
-            bail!(Io, "the structure has a list that begins with no word");
+            bail!(
+                Io,
+                "expected lists that begin with a keyword in the structure"
+            );
         };
-        let all = |items: std::vec::IntoIter<Value>| -> Result<Vec<Nest>> {
-            items.map(|x| Nest::from_json(x, depth + 1)).collect()
+        let all = |items: std::vec::IntoIter<Value>| -> Result<Vec<Structure>> {
+            items.map(|x| Structure::from_json(x, depth + 1)).collect()
         };
         match (word.as_str(), items.as_slice()) {
-            ("list", _) => Ok(Nest::List(all(items)?)),
-            ("tuple", _) => Ok(Nest::Tuple(all(items)?)),
+            ("list", _) => Ok(Structure::List(all(items)?)),
+            ("tuple", _) => Ok(Structure::Tuple(all(items)?)),
             ("dict", _) => dict(items, depth),
-            ("tensor", []) => Ok(Nest::Tensor),
+            ("tensor", []) => Ok(Structure::Tensor),
             ("int", [Value::String(digits)]) if is_integer(digits) => {
-                Ok(Nest::BigInt(digits.clone()))
+                Ok(Structure::BigInt(digits.clone()))
             }
-            ("float", [Value::String(v)]) => Ok(Nest::Float(float(v)?)),
+            ("float", [Value::String(v)]) => Ok(Structure::Float(float(v)?)),
             ("complex", [Value::String(re), Value::String(im)]) => {
-                Ok(Nest::Complex(float(re)?, float(im)?))
+                Ok(Structure::Complex(float(re)?, float(im)?))
             }
-            (word, _) => bail!(Io, "the structure has a wrong `{}`", shorten(word)),
+            (word, _) => bail!(Io, "invalid `{}` in the structure", shorten(word)),
         }
     }
 }
 
-fn dict(mut items: std::vec::IntoIter<Value>, depth: usize) -> Result<Nest> {
+fn dict(mut items: std::vec::IntoIter<Value>, depth: usize) -> Result<Structure> {
     let mut out = Vec::with_capacity(items.len() / 2);
     let mut seen = HashSet::new();
     while let Some(key) = items.next() {
@@ -266,12 +275,12 @@ fn dict(mut items: std::vec::IntoIter<Value>, depth: usize) -> Result<Nest> {
             Value::Bool(v) => Key::Bool(v),
             Value::Null => Key::Nothing,
             Value::Number(v) if v.as_i64().is_some() => Key::Int(v.as_i64().unwrap_or_default()),
-            _ => bail!(Io, "the structure has a dict with a key that can be none"),
+            _ => bail!(Io, "invalid dict key in the structure"),
         };
         let Some(value) = items.next() else {
-            bail!(Io, "the structure has a key without a value");
+            bail!(Io, "dict key without a value in the structure");
         };
-        // Python takes `True` and 1 for one key.
+        // In Python `True` and 1 are the same key.
         let plain = match key {
             Key::Bool(v) => Key::Int(v.into()),
             ref other => other.clone(),
@@ -279,13 +288,13 @@ fn dict(mut items: std::vec::IntoIter<Value>, depth: usize) -> Result<Nest> {
         if !seen.insert(plain) {
             bail!(
                 Io,
-                "the structure has a dict with the key `{}` twice",
+                "duplicate dict key `{}` in the structure",
                 shorten(&key.to_string())
             );
         }
-        out.push((key, Nest::from_json(value, depth + 1)?));
+        out.push((key, Structure::from_json(value, depth + 1)?));
     }
-    Ok(Nest::Dict(out))
+    Ok(Structure::Dict(out))
 }
 
 fn is_integer(digits: &str) -> bool {
@@ -296,11 +305,11 @@ fn is_integer(digits: &str) -> bool {
 fn float(text: &str) -> Result<f64> {
     match text.parse() {
         Ok(v) => Ok(v),
-        Err(_) => bail!(Io, "the structure has the float `{}`", shorten(text)),
+        Err(_) => bail!(Io, "invalid float `{}` in the structure", shorten(text)),
     }
 }
 
-/// Enough of a text to know it by: what a hostile file holds must not fill a screen.
+/// The beginning of a text, for messages: a hostile file must not fill the screen.
 pub(super) fn shorten(text: &str) -> String {
     let mut out: String = text.chars().take(80).flat_map(char::escape_debug).collect();
     if text.chars().nth(80).is_some() {
@@ -314,9 +323,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_nest_by_their_dots_unless_they_cannot() {
-        let names = |all: &[&'static str]| Nest::from_paths(all.iter().copied());
-        let text = |nest: Nest| nest.to_json().to_string();
+    fn dots_in_names_become_nested_dicts() {
+        let names = |all: &[&'static str]| Structure::from_paths(all.iter().copied());
+        let text = |structure: Structure| structure.to_json().to_string();
         assert_eq!(
             text(names(&["l.v0.w", "l.v0.b", "a"])),
             r#"["dict","l",["dict","v0",["dict","w",["tensor"],"b",["tensor"]]],"a",["tensor"]]"#
@@ -325,8 +334,8 @@ mod tests {
             text(names(&["a", "a.b"])),
             r#"["dict","a",["tensor"],"a.b",["tensor"]]"#
         );
-        assert_eq!(names(&[""]), Nest::Tensor);
-        assert_eq!(names(&[]), Nest::Dict(vec![]));
+        assert_eq!(names(&[""]), Structure::Tensor);
+        assert_eq!(names(&[]), Structure::Dict(vec![]));
         for all in [&["l.v0.w", "l.b", "z."][..], &["a.b", "a"], &["", "a"]] {
             assert_eq!(names(all).tensors(), all);
         }
@@ -334,26 +343,30 @@ mod tests {
 
     #[test]
     fn plain_values_survive() {
-        let nest = Nest::Dict(vec![
-            (Key::Int(-1), Nest::Float(-0.0)),
-            (Key::Nothing, Nest::Float(f64::NEG_INFINITY)),
-            (Key::Bool(true), Nest::Complex(0.1, 1e300)),
-            (Key::Text("é".into()), Nest::Text("\u{0}\"".into())),
+        let structure = Structure::Dict(vec![
+            (Key::Int(-1), Structure::Float(-0.0)),
+            (Key::Nothing, Structure::Float(f64::NEG_INFINITY)),
+            (Key::Bool(true), Structure::Complex(0.1, 1e300)),
+            (Key::Text("é".into()), Structure::Text("\u{0}\"".into())),
             (
                 Key::Text("".into()),
-                Nest::Tuple(vec![Nest::Nothing, Nest::Bool(false), Nest::Int(i64::MIN)]),
+                Structure::Tuple(vec![
+                    Structure::Nothing,
+                    Structure::Bool(false),
+                    Structure::Int(i64::MIN),
+                ]),
             ),
             (
                 Key::Text("b".into()),
-                Nest::BigInt("-1234567890123456789012".into()),
+                Structure::BigInt("-1234567890123456789012".into()),
             ),
-            (Key::Text("l".into()), Nest::List(vec![])),
+            (Key::Text("l".into()), Structure::List(vec![])),
         ]);
-        let text = nest.to_json().to_string();
-        let back = Nest::from_json(serde_json::from_str(&text).unwrap(), 0).unwrap();
-        assert_eq!(back, nest);
+        let text = structure.to_json().to_string();
+        let back = Structure::from_json(serde_json::from_str(&text).unwrap(), 0).unwrap();
+        assert_eq!(back, structure);
         assert!(
-            matches!(&back, Nest::Dict(d) if matches!(d[0].1, Nest::Float(v) if v.is_sign_negative()))
+            matches!(&back, Structure::Dict(d) if matches!(d[0].1, Structure::Float(v) if v.is_sign_negative()))
         );
     }
 
@@ -376,11 +389,11 @@ mod tests {
             "18446744073709551615",
         ] {
             assert!(
-                Nest::from_json(serde_json::from_str(text).unwrap(), 0).is_err(),
+                Structure::from_json(serde_json::from_str(text).unwrap(), 0).is_err(),
                 "{text}"
             );
         }
         let deep = format!("{}{}", r#"["list","#.repeat(110) + "1", "]".repeat(110));
-        assert!(Nest::from_json(serde_json::from_str(&deep).unwrap(), 0).is_err());
+        assert!(Structure::from_json(serde_json::from_str(&deep).unwrap(), 0).is_err());
     }
 }

@@ -1,39 +1,39 @@
-//! Steps of optimisers as formulas of one parameter.
+//! Optimiser update functions of one parameter (Ivy's API).
 //!
-//! Halves are computed in f32 and rounded once, at the end. Norms are scaled, so that they neither overflow nor vanish,
-//! and their derivative at 0 is 0.
+//! Half precision is computed in f32 and rounded once, at the end. Norms are scaled, so that they neither overflow
+//! nor underflow; their derivative at 0 is 0.
 
 use super::{common, has_values, is_traced, real, safe_sqrt};
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{DType, Result, Shape, Tensor, ensure, ops};
 
-/// What keeps a quotient of norms finite.
+/// Lower bound of a denominator, so that ratios of norms stay finite.
 const SMALLEST: f64 = 1e-12;
 
-/// What Adam remembers, and how.
+/// State and hyperparameters of Adam.
 #[derive(Clone, Copy, Debug)]
 pub struct Moments<'a> {
-    /// The running mean of gradients.
+    /// The moving average of gradients.
     pub m: &'a Tensor,
-    /// The running mean of their squares.
+    /// The moving average of squared gradients.
     pub v: &'a Tensor,
-    /// Which step this is, from 1: a number or a tensor of one element.
+    /// The step number, from 1: a number or a tensor of one element.
     pub step: &'a Tensor,
-    /// The share of the old mean.
+    /// Decay rate of `m`.
     pub beta1: f64,
-    /// The share of the old mean of squares.
+    /// Decay rate of `v`.
     pub beta2: f64,
-    /// Added where something is divided by.
+    /// Added to the denominator.
     pub epsilon: f64,
 }
 
-/// The element type to compute in.
+/// The dtype to compute in.
 fn wide(xs: &[&Tensor]) -> DType {
     let met = common(xs).accumulator();
     if met.is_inexact() { met } else { DType::FLOAT }
 }
 
-/// Operands that broadcast, or an error that names the function.
+/// Checks that operands broadcast; an error names the function.
 fn fitting(op: &str, xs: &[&Tensor]) -> Result<()> {
     let mut met = Shape::scalar();
     for x in xs {
@@ -42,7 +42,7 @@ fn fitting(op: &str, xs: &[&Tensor]) -> Result<()> {
     Ok(())
 }
 
-/// As the operand that it replaces was; integers and numbers become what was computed.
+/// Casts to the dtype of the replaced operand; integers and numbers keep the computed dtype.
 fn like(x: impl IntoExpr, old: &Tensor) -> Result<Tensor> {
     if old.dtype().is_inexact() && !old.is_weak() {
         ops::cast(x, old.dtype()).done()
@@ -63,7 +63,7 @@ pub fn optimizer_update(w: &Tensor, grad: &Tensor, lr: &Tensor, stop: bool) -> E
     descend("optimizer_update", w, grad, lr, stop).into()
 }
 
-/// The same under its other name.
+/// The same as `optimizer_update`.
 pub fn gradient_descent_update(w: &Tensor, grad: &Tensor, lr: &Tensor, stop: bool) -> Expr {
     descend("gradient_descent_update", w, grad, lr, stop).into()
 }
@@ -78,7 +78,7 @@ fn descend(op: &str, w: &Tensor, grad: &Tensor, lr: &Tensor, stop: bool) -> Resu
     stopped(like(moved, w), stop)
 }
 
-/// Adam's step before the learning rate, the new mean and the new mean of squares.
+/// Adam's update before the learning rate, and the new moments.
 pub fn adam_step(grad: &Tensor, p: Moments<'_>) -> Result<[Tensor; 3]> {
     fitting("adam_step", &[grad, p.m, p.v])?;
     real("adam_step", &[grad, p.m, p.v, p.step])?;
@@ -91,12 +91,12 @@ pub fn adam_step(grad: &Tensor, p: Moments<'_>) -> Result<[Tensor; 3]> {
     ])
 }
 
-/// The first unless it is a plain number.
+/// Returns `x` unless it is a plain number.
 fn or<'a>(x: &'a Tensor, other: &'a Tensor) -> &'a Tensor {
     if x.is_weak() { other } else { x }
 }
 
-/// The same in one element type, not rounded.
+/// Adam's update in one dtype, unrounded.
 fn adam(grad: &Tensor, p: Moments<'_>, dtype: DType) -> Result<[Tensor; 3]> {
     let g = ops::cast(grad, dtype).done()?;
     let (old_m, old_v) = (ops::cast(p.m, dtype), ops::cast(p.v, dtype));
@@ -107,12 +107,12 @@ fn adam(grad: &Tensor, p: Moments<'_>, dtype: DType) -> Result<[Tensor; 3]> {
     Ok([delta, m, v])
 }
 
-/// √(1 - beta2ᵗ) / (1 - beta1ᵗ + epsilon).
+/// The bias correction √(1 - beta2ᵗ) / (1 - beta1ᵗ + epsilon).
 fn correction(p: Moments<'_>, dtype: DType) -> Result<Tensor> {
     ensure!(
         p.step.shape().count_dim() == 1usize,
         Shape,
-        "adam_step: the step {} is not one number",
+        "adam_step: expected a step of one element, got {}",
         p.step.spec()
     );
     if !is_traced(p.step) && has_values(p.step) {
@@ -126,7 +126,7 @@ fn correction(p: Moments<'_>, dtype: DType) -> Result<Tensor> {
     (safe_sqrt(&above) / (rest(p.beta1) + p.epsilon)).done()
 }
 
-/// A step of Adam: the new parameter, mean and mean of squares.
+/// An Adam update: the new parameter and the new moments.
 pub fn adam_update(
     w: &Tensor,
     grad: &Tensor,
@@ -146,7 +146,7 @@ pub fn adam_update(
     ])
 }
 
-/// The largest size of an element as a constant, or 1 where there is none but zeros.
+/// The largest absolute value as a constant, or 1 if all elements are zero.
 fn largest(x: &Tensor) -> Result<Tensor> {
     if x.shape().count_dim() == 0usize {
         return ops::full_like(&ops::sum(x, ..).done()?, 1.0).done();
@@ -156,16 +156,16 @@ fn largest(x: &Tensor) -> Result<Tensor> {
     ops::where_(usable, &most, 1.0).done()
 }
 
-/// A step against the gradient whose length follows that of the parameter.
+/// LARS update: the norm of the step is proportional to that of the parameter.
 ///
-/// The decay divides: it is the forerunner's formula, not that of the paper. A parameter of zeros stays as it is.
+/// The decay divides: this is Ivy's formula, not the paper's. A parameter of zeros is not updated.
 pub fn lars_update(w: &Tensor, grad: &Tensor, lr: &Tensor, decay: f64, stop: bool) -> Expr {
     let build = || -> Result<Tensor> {
         fitting("lars_update", &[w, grad, lr])?;
         real("lars_update", &[w, grad, lr])?;
         let dtype = wide(&[w, grad, lr]);
         let (wide_w, g) = (ops::cast(w, dtype).done()?, ops::cast(grad, dtype).done()?);
-        // Lengths in units of the largest element: near the limit of the type they are beyond all numbers themselves.
+        // Norms in units of the largest element: near the dtype's maximum the norms themselves would overflow.
         let (unit_w, unit_g) = (largest(&wide_w)?, largest(&g)?);
         let own = ops::norm(&wide_w / &unit_w, ..).done()?;
         let scaled = (&g / &unit_g).done()?;
@@ -184,7 +184,8 @@ pub fn lars_update(w: &Tensor, grad: &Tensor, lr: &Tensor, decay: f64, stop: boo
     build().into()
 }
 
-/// A step of Adam scaled by the ratio of the lengths of parameter and step: the new parameter and both means.
+/// LAMB update: Adam's step scaled by the ratio of parameter norm to step norm. Returns the new parameter and
+/// moments.
 #[allow(clippy::too_many_arguments)]
 pub fn lamb_update(
     w: &Tensor,

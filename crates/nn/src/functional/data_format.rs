@@ -1,9 +1,9 @@
-//! The words for layouts and padding.
+//! Parses layouts (`data_format`) and padding modes.
 
 use clematis_core::ops::Padding;
 use clematis_core::{Dim, Result, bail, ensure};
 
-/// Whether a word for the layout of data puts the channels before the spatial axes.
+/// Whether a data layout has the channels before the spatial axes.
 pub fn channels_first(op: &str, word: &str, spatial: usize) -> Result<bool> {
     let known = match spatial {
         1 => ["NWC", "NCW"],
@@ -13,12 +13,12 @@ pub fn channels_first(op: &str, word: &str, spatial: usize) -> Result<bool> {
     one_of(op, "data_format", word, known)
 }
 
-/// The same of the words that say no more than that.
+/// The same for `channel_first` and `channel_last`.
 pub fn channel_word(op: &str, what: &str, word: &str) -> Result<bool> {
     one_of(op, what, word, ["channel_last", "channel_first"])
 }
 
-/// Which of two words it is.
+/// Parses one of two words.
 pub fn one_of(op: &str, what: &str, word: &str, known: [&str; 2]) -> Result<bool> {
     if word == known[0] {
         return Ok(false);
@@ -33,44 +33,44 @@ pub fn one_of(op: &str, what: &str, word: &str, known: [&str; 2]) -> Result<bool
     Ok(true)
 }
 
-/// The most that a window counts: strides, gaps, paddings and places. Some frameworks have no more bits for them.
+/// Maximum of strides, dilations, padding and sizes of windows. Some frameworks have only 31 bits for them.
 const MOST: i64 = i32::MAX as i64;
 
-/// Counts of a window, one per spatial axis: positive, and none beyond 31 bits.
+/// Checks counts of a window, one per spatial axis: positive and at most 31 bits.
 pub fn counts(op: &str, what: &str, list: &[usize], spatial: usize) -> Result<()> {
     ensure!(
         list.len() == spatial,
         Shape,
-        "{op}: {} {what} for {spatial} spatial axes",
+        "{op}: got {} {what} for {spatial} spatial axes",
         list.len()
     );
     ensure!(
         list.iter().all(|&n| n > 0 && n as u64 <= MOST as u64),
         Value,
-        "{op}: {what} {list:?} are not all from 1 to {MOST}"
+        "{op}: expected {what} from 1 to {MOST}, got {list:?}"
     );
     Ok(())
 }
 
-/// The places that a window slides over on a spatial axis, padding included: none beyond 31 bits.
+/// The padded size of a spatial axis: at most 31 bits.
 pub fn places(op: &str, axis: usize, size: Dim, low: Dim, high: Dim) -> Result<()> {
     let fits = |x: Dim| x.value().is_none_or(|n| n <= MOST);
     ensure!(
         fits(low) && fits(high) && fits(size) && fits(size + low + high),
         Value,
-        "{op}: spatial axis {axis} has {size} places, padded by {low} and {high}, and at most {MOST} can be slid over"
+        "{op}: expected a padded size of at most {MOST}, got spatial axis {axis} of {size}, padded by {low} and {high}"
     );
     Ok(())
 }
 
-/// Padding by a word.
+/// Parses a padding mode.
 pub fn padding_word(op: &str, word: &str) -> Result<Padding> {
     match word {
         "SAME" => Ok(Padding::Same),
         "VALID" => Ok(Padding::Valid),
         _ => bail!(
             Value,
-            "{op}: padding is \"SAME\", \"VALID\", a number or pairs of numbers, not \"{word}\""
+            "{op}: expected padding \"SAME\", \"VALID\", a number or pairs of numbers, got \"{word}\""
         ),
     }
 }

@@ -1,21 +1,21 @@
-//! Derivatives against another engine's, which has passed the checks by differences.
+//! Checks derivatives against those of another engine, which has passed the checks by finite differences.
 //!
-//! The other engine computes in double precision where the op allows it, so that what is measured is the error of the
-//! backend alone.
+//! The other engine computes in double precision where the op supports it, so that only the backend's error is
+//! measured.
 
 use super::subject::{Part, Subject, gap, values, widened};
-use super::{Judged, alike, cotangent, judged, tangent, uploaded, zero};
+use super::{Verdict, cotangent, judged, same_specs, tangent, uploaded, zero};
 use crate::array::{Array, C, epsilon};
 use clematis_core::autodiff::{jvp, vjp};
 use clematis_core::{Backend, Result, Tensor, backend};
 
 /// Forward mode.
-pub fn forward(s: &Subject, other: &'static dyn Backend, part: &Part) -> Judged {
+pub fn forward(s: &Subject, other: &'static dyn Backend, part: &Part) -> Verdict {
     let direction = tangent(s, part)?;
     let operands = s.operands(part);
     let dx = uploaded(s, &direction)?;
     let (y, dy) = jvp(|x: &Vec<Tensor>| s.call(part, x), &operands, &dx)?;
-    if let Err(message) = alike("tangent", &dy, &y) {
+    if let Err(message) = same_specs("tangent", &dy, &y) {
         return Ok(Err(message));
     }
     let dy = values(&dy)?;
@@ -30,12 +30,12 @@ pub fn forward(s: &Subject, other: &'static dyn Backend, part: &Part) -> Judged 
 }
 
 /// Reverse mode.
-pub fn reverse(s: &Subject, other: &'static dyn Backend, part: &Part) -> Judged {
+pub fn reverse(s: &Subject, other: &'static dyn Backend, part: &Part) -> Verdict {
     let operands = s.operands(part);
     let (y, pull) = vjp(|x: &Vec<Tensor>| s.call(part, x), &operands)?;
     let ct = cotangent(s, part, &y)?;
     let back = pull.call(&uploaded(s, &ct)?)?;
-    if let Err(message) = alike("cotangent", &back, &operands) {
+    if let Err(message) = same_specs("cotangent", &back, &operands) {
         return Ok(Err(message));
     }
     let back = values(&back)?;
@@ -49,7 +49,7 @@ pub fn reverse(s: &Subject, other: &'static dyn Backend, part: &Part) -> Judged 
     Ok(judged("vjp", gap(&back, &want), allowed(s, &operands, &y)))
 }
 
-/// The same computation on the other engine.
+/// Runs the same computation on the other engine.
 fn on(
     s: &Subject,
     other: &'static dyn Backend,
@@ -67,8 +67,9 @@ fn on(
     })
 }
 
-/// What the narrowest type leaves, and not less than what differences can tell. Duality bounds the error of a sum over
-/// all cotangents; a single one that nearly cancels (an attention's queries) may be off by a little more.
+/// The tolerance: the precision of the narrowest dtype, and at least that of finite differences. Duality bounds the
+/// error of a sum over all cotangents; a single cotangent that nearly cancels (queries of attention) may have a
+/// slightly larger error.
 fn allowed(s: &Subject, xs: &[Tensor], ys: &[Tensor]) -> f64 {
     let all = xs.iter().chain(ys);
     let precision = all.map(|x| epsilon(x.dtype())).fold(0.0, f64::max);

@@ -1,35 +1,35 @@
-//! Recurrent layers besides the LSTM: the gated unit and the plain one.
+//! GRU and plain RNN layers.
 
 use super::common;
 use clematis_core::control;
 use clematis_core::{DType, Result, Tensor, ensure, ops};
 
-/// What the steps need, checked and in one element type.
-struct Ready {
-    /// What comes from outside, `[time, batch…, gates out]`, the bias included.
+/// The validated inputs of a recurrent layer, in one dtype.
+struct RecurrentInputs {
+    /// The contribution of `x` to the gates, bias included: `[time, batch…, gates·out]`.
     outside: Tensor,
     h: Tensor,
     recurrent: Tensor,
-    /// The axis of time in `x`.
+    /// The time axis of `x`.
     time: usize,
-    /// The type of the result; halves are computed in more, or they would be rounded at each step.
+    /// The dtype of the result; half precision is computed in f32, or every step would round.
     dtype: DType,
     wide: DType,
 }
 
-fn ready(
+fn recurrent_inputs(
     op: &str,
     gates: usize,
     x: &Tensor,
     h: &Tensor,
     kernels: [&Tensor; 2],
     biases: [Option<&Tensor>; 2],
-) -> Result<Ready> {
+) -> Result<RecurrentInputs> {
     let [kernel, recurrent] = kernels;
     ensure!(
         x.rank() >= 2 && kernel.rank() == 2 && recurrent.rank() == 2,
         Shape,
-        "{op}: x {} is [batch…, time, in], kernels {} and {} are matrices",
+        "{op}: expected x [batch…, time, in] and two matrices as kernels, got {}, {} and {}",
         x.spec(),
         kernel.spec(),
         recurrent.spec()
@@ -41,7 +41,7 @@ fn ready(
             && rows[1] == columns[1]
             && columns[0] * gates.into() == columns[1],
         Shape,
-        "{op}: x {}, kernel {} [in, {gates} out] and recurrent kernel {} [out, {gates} out] do not fit",
+        "{op}: x {}, kernel {} [in, {gates} out] and recurrent kernel {} [out, {gates} out] do not match",
         x.spec(),
         kernel.spec(),
         recurrent.spec()
@@ -50,7 +50,7 @@ fn ready(
         ensure!(
             b.rank() == 1 && b.shape().dims()[0] == rows[1],
             Shape,
-            "{op}: a bias {} for {} gates",
+            "{op}: the bias {} does not match {} gates",
             b.spec(),
             rows[1]
         );
@@ -61,7 +61,7 @@ fn ready(
     ensure!(
         !met.is_complex(),
         DType,
-        "{op}: takes real numbers, not {met}"
+        "{op}: expected real numbers, got {met}"
     );
     let dtype = if met.is_float() { met } else { DType::FLOAT };
     let wide = dtype.accumulator();
@@ -69,15 +69,15 @@ fn ready(
     ensure!(
         h.shape().broadcast(&state).is_some_and(|met| met == state),
         Shape,
-        "{op}: a state {} where {state:?} was expected",
+        "{op}: got a state {}, expected {state:?}",
         h.spec()
     );
-    // What comes from outside is one product for all steps.
+    // The input contribution is one matmul for all steps.
     let mut outside = ops::matmul(ops::cast(x, wide), ops::cast(kernel, wide));
     if let Some(b) = biases[0] {
         outside = outside + ops::cast(b, wide);
     }
-    Ok(Ready {
+    Ok(RecurrentInputs {
         outside: ops::move_axis(outside, time as i64, 0).done()?,
         h: ops::broadcast_to(ops::cast(h, wide), &state).done()?,
         recurrent: ops::cast(recurrent, wide).done()?,
@@ -87,18 +87,21 @@ fn ready(
     })
 }
 
-fn steps(ready: &Ready, body: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    let (_, hs) = control::scan(&ready.h, &ready.outside, None, false, |h, z| {
+fn steps(
+    inputs: &RecurrentInputs,
+    body: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let (_, hs) = control::scan(&inputs.h, &inputs.outside, None, false, |h, z| {
         let h = body(h, z)?;
         Ok((h.clone(), h))
     })?;
-    ops::cast(ops::move_axis(&hs, 0, ready.time as i64), ready.dtype).done()
+    ops::cast(ops::move_axis(&hs, 0, inputs.time as i64), inputs.dtype).done()
 }
 
-/// A gated recurrent unit over the second last axis of `x`: every hidden state.
+/// GRU over the second-last axis of `x`; returns all hidden states.
 ///
-/// Kernels are `[in, 3 out]` and `[out, 3 out]`, biases `[3 out]`, gates in the order reset, update, new. The reset gate
-/// works on the product with the state, as in torch.
+/// Kernels are `[in, 3 out]` and `[out, 3 out]`, biases `[3 out]`, gates in the order reset, update, new. The reset
+/// gate is applied after the recurrent matmul, as in torch.
 pub fn gru_update(
     x: &Tensor,
     h: &Tensor,
@@ -108,12 +111,12 @@ pub fn gru_update(
     recurrent_bias: Option<&Tensor>,
 ) -> Result<Tensor> {
     let biases = [bias, recurrent_bias];
-    let ready = ready("gru_update", 3, x, h, [kernel, recurrent_kernel], biases)?;
+    let inputs = recurrent_inputs("gru_update", 3, x, h, [kernel, recurrent_kernel], biases)?;
     let inner = recurrent_bias
-        .map(|b| ops::cast(b, ready.wide).done())
+        .map(|b| ops::cast(b, inputs.wide).done())
         .transpose()?;
-    steps(&ready, |h, z| {
-        let mut own = ops::matmul(h, &ready.recurrent);
+    steps(&inputs, |h, z| {
+        let mut own = ops::matmul(h, &inputs.recurrent);
         if let Some(b) = &inner {
             own = own + b;
         }
@@ -121,12 +124,12 @@ pub fn gru_update(
         let reset = ops::sigmoid(&z[0] + &own[0]);
         let keep = ops::sigmoid(&z[1] + &own[1]).done()?;
         let new = ops::tanh(&z[2] + reset * &own[2]).done()?;
-        // The same as (1 - keep) new + keep h, with one product.
+        // The same as (1 - keep) new + keep h, with one multiplication.
         (&new + &keep * (h - &new)).done()
     })
 }
 
-/// `h = tanh(x kernel + h recurrent_kernel)`, or `relu`, over the second last axis of `x`: every hidden state.
+/// `h = tanh(x kernel + h recurrent_kernel)`, or `relu`, over the second-last axis of `x`; returns all hidden states.
 pub fn rnn_update(
     x: &Tensor,
     h: &Tensor,
@@ -137,12 +140,12 @@ pub fn rnn_update(
     relu: bool,
 ) -> Result<Tensor> {
     let biases = [bias, recurrent_bias];
-    let mut ready = ready("rnn_update", 1, x, h, [kernel, recurrent_kernel], biases)?;
+    let mut inputs = recurrent_inputs("rnn_update", 1, x, h, [kernel, recurrent_kernel], biases)?;
     if let Some(b) = recurrent_bias {
-        ready.outside = (&ready.outside + ops::cast(b, ready.wide)).done()?;
+        inputs.outside = (&inputs.outside + ops::cast(b, inputs.wide)).done()?;
     }
-    steps(&ready, |h, z| {
-        let sum = z + ops::matmul(h, &ready.recurrent);
+    steps(&inputs, |h, z| {
+        let sum = z + ops::matmul(h, &inputs.recurrent);
         match relu {
             true => ops::relu(sum).done(),
             false => ops::tanh(sum).done(),

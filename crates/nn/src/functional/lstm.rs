@@ -1,10 +1,10 @@
-//! Recurrent layers.
+//! The LSTM layer.
 
 use super::common;
 use clematis_core::control;
 use clematis_core::{DType, Result, Tensor, ensure, ops};
 
-/// An LSTM over the second last axis of `x`: every hidden state, and the last cell state.
+/// LSTM over the second-last axis of `x`; returns all hidden states and the last cell state.
 ///
 /// Kernels are `[in, 4 out]` and `[out, 4 out]`, biases `[4 out]`, gates in the order input, forget, cell, output.
 #[allow(clippy::too_many_arguments)]
@@ -21,7 +21,7 @@ pub fn lstm_update(
     ensure!(
         x.rank() >= 2 && kernel.rank() == 2 && recurrent_kernel.rank() == 2,
         Shape,
-        "{op}: x {} is [batch…, time, in], kernels {} and {} are matrices",
+        "{op}: expected x [batch…, time, in] and two matrices as kernels, got {}, {} and {}",
         x.spec(),
         kernel.spec(),
         recurrent_kernel.spec()
@@ -34,7 +34,7 @@ pub fn lstm_update(
             && rows[1] == columns[1]
             && outputs * 4usize.into() == columns[1],
         Shape,
-        "{op}: x {}, kernel {} [in, 4 out] and recurrent kernel {} [out, 4 out] do not fit",
+        "{op}: x {}, kernel {} [in, 4 out] and recurrent kernel {} [out, 4 out] do not match",
         x.spec(),
         kernel.spec(),
         recurrent_kernel.spec()
@@ -43,7 +43,7 @@ pub fn lstm_update(
         ensure!(
             b.rank() == 1 && b.shape().dims()[0] == rows[1],
             Shape,
-            "{op}: a bias {} for {} gates",
+            "{op}: the bias {} does not match {} gates",
             b.spec(),
             rows[1]
         );
@@ -53,7 +53,7 @@ pub fn lstm_update(
     super::real(op, &all)?;
     let met = common(&all);
     let dtype = if met.is_float() { met } else { DType::FLOAT };
-    // Halves would be rounded at each of the steps.
+    // In half precision every step would round.
     let wide = dtype.accumulator();
     let state = x.shape().without(&[time]).with(time, outputs);
     let start = |s: &Tensor| {
@@ -61,14 +61,14 @@ pub fn lstm_update(
         ensure!(
             fits,
             Shape,
-            "{op}: a state {} where {state:?} was expected",
+            "{op}: got a state {}, expected {state:?}",
             s.spec()
         );
         ops::broadcast_to(ops::cast(s, wide), &state).done()
     };
     let (h, c) = (start(h)?, start(c)?);
     let recurrent = ops::cast(recurrent_kernel, wide).done()?;
-    // What comes from outside is one product for all steps.
+    // The input contribution is one matmul for all steps.
     let mut outside = ops::matmul(ops::cast(x, wide), ops::cast(kernel, wide));
     for b in [bias, recurrent_bias].into_iter().flatten() {
         outside = outside + ops::cast(b, wide);
