@@ -11,7 +11,7 @@ pub mod math;
 pub mod memory;
 pub mod parallel;
 mod pool;
-pub mod region;
+pub mod arena;
 pub mod simd;
 
 pub use buffer::Buffer;
@@ -183,7 +183,7 @@ fn run(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
         Op::Fft(p) => call::fft::run(op.name(), p, x[0], &out[0])?,
         Op::Call(c) => match &**c {
             Composite::LayerNormGrad { axis, epsilon } => {
-                return Ok(many(kernel::norm_grad::run(
+                return Ok(many(kernel::layer_norm_grad::run(
                     c.name(),
                     x,
                     *axis,

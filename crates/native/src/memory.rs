@@ -1,12 +1,12 @@
 //! Memory: how much there may be, and blocks that are used again.
 //!
-//! A fresh large block costs a page fault per 4 KiB, more than most kernels that fill it, so freed blocks are kept.
-//! Small ones stay with their thread and cost a few nanoseconds; large ones go to one shelf, bounded, least recently
+//! A alloc_from_system large block costs a page fault per 4 KiB, more than most kernels that fill it, so freed blocks are kept.
+//! Small ones stay with their thread and cost a few nanoseconds; large ones go to one free_list, bounded, least recently
 //! used out first. While a compiled graph runs, its results lie in one range of addresses instead (`region`). What a block held stays in it: kernels write every element of their result.
 
 mod budget;
 
-use crate::region;
+use crate::arena;
 use budget::Budget;
 use clematis_core::host::{Bytes, Line};
 use clematis_core::{DType, Result, Shape, Spec, bail};
@@ -26,16 +26,16 @@ const SMALL: usize = 128;
 /// Powers of two up to `SMALL`.
 const SMALL_CLASSES: usize = SMALL.trailing_zeros() as usize + 1;
 /// How many blocks of each small class a thread keeps.
-const SMALL_KEPT: usize = 32;
-/// The shelf holds at most this share of the limit, and at most this many bytes.
-const SHELF_SHARE: usize = 8;
-const SHELF_MOST: usize = 1 << 30;
+const SMALL_BLOCKS_PER_CLASS: usize = 32;
+/// The free_list holds at most this share of the limit, and at most this many bytes.
+const FREE_LIST_SHARE: usize = 8;
+const FREE_LIST_MAX: usize = 1 << 30;
 /// The size of the largest cache where the system does not tell.
-const USUAL_CACHE: usize = 32 << 20;
+const DEFAULT_CACHE: usize = 32 << 20;
 
 /// Bytes taken from the system, kept ones included.
-static TAKEN: Budget = Budget(AtomicUsize::new(0));
-/// 0 until asked for.
+static ALLOCATED: Budget = Budget(AtomicUsize::new(0));
+/// 0 until configured for.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 /// The variable of the environment that says the limit.
 const VARIABLE: &str = "CLEMATIS_MEMORY_LIMIT";
@@ -57,13 +57,13 @@ pub fn memory_limit() -> usize {
 
 #[cold]
 fn find_limit() -> usize {
-    let asked = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
+    let configured = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
     // Set to nothing is not set.
-    let asked = asked.filter(|text| !text.is_empty());
-    let (limit, malformed) = match asked.as_deref().map(parse_limit) {
+    let configured = configured.filter(|text| !text.is_empty());
+    let (limit, malformed) = match configured.as_deref().map(parse_limit) {
         None => (physical(), None),
         Some(Some(bytes)) => (bytes, None),
-        Some(None) => (physical(), asked),
+        Some(None) => (physical(), configured),
     };
     *malformed_limit() = malformed;
     LIMIT.store(limit.max(1), Ordering::Relaxed);
@@ -80,7 +80,7 @@ fn malformed_limit() -> std::sync::MutexGuard<'static, Option<String>> {
 }
 
 /// The limit; an error where the environment asks for one that is no number of bytes.
-pub fn stated_limit() -> Result<usize> {
+pub fn configured_limit() -> Result<usize> {
     let limit = memory_limit();
     if let Some(text) = &*malformed_limit() {
         bail!(
@@ -92,12 +92,12 @@ pub fn stated_limit() -> Result<usize> {
 }
 
 #[linkme::distributed_slice(clematis_core::limit::LIMITS)]
-static STATED: clematis_core::limit::Limit = limit_and_used;
+static LIMIT_SOURCE: clematis_core::limit::Limit = limit_and_used;
 
 /// The limit, and how many bytes of it are in use by what is more than kept for later.
 fn limit_and_used() -> Result<(usize, usize)> {
-    let limit = stated_limit()?;
-    let kept = shelf().bytes + region::idle_bytes();
+    let limit = configured_limit()?;
+    let kept = free_list().bytes + arena::idle_bytes();
     Ok((limit, memory_used().saturating_sub(kept)))
 }
 
@@ -109,11 +109,11 @@ pub fn set_memory_limit(bytes: usize) {
 
 /// Bytes that tensors and kept blocks hold now.
 pub fn memory_used() -> usize {
-    TAKEN.used()
+    ALLOCATED.used()
 }
 
 /// An error where so many bytes more cannot be held at once, for programs that know beforehand what they take.
-pub fn check_room(what: &str, bytes: usize) -> Result<()> {
+pub fn check_available(what: &str, bytes: usize) -> Result<()> {
     clematis_core::limit::check_room(what, bytes)
         .map_err(|e| e.note("take smaller batches, or raise the limit"))
 }
@@ -131,7 +131,7 @@ fn physical() -> usize {
 }
 
 /// Bytes that the largest cache holds.
-pub fn cache() -> usize {
+pub fn last_level_cache() -> usize {
     static CACHE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *CACHE.get_or_init(|| {
         let path = "/sys/devices/system/cpu/cpu0/cache/index3/size";
@@ -140,7 +140,7 @@ pub fn cache() -> usize {
             .trim()
             .strip_suffix('K')
             .and_then(|n| n.parse::<usize>().ok());
-        kib.map_or(USUAL_CACHE, |kib| kib.saturating_mul(1024))
+        kib.map_or(DEFAULT_CACHE, |kib| kib.saturating_mul(1024))
     })
 }
 
@@ -156,7 +156,7 @@ pub fn alloc(op: &str, spec: &Spec) -> Result<Bytes> {
 }
 
 /// Memory for a kernel while it runs. It stays with its thread, in whose cache it still is when the next kernel wants some.
-pub struct Room<T> {
+pub struct Scratch<T> {
     bytes: Option<Bytes>,
     /// Where there is no such memory left.
     plain: Vec<T>,
@@ -164,25 +164,25 @@ pub struct Room<T> {
 }
 
 /// How many blocks a thread keeps for kernels, and of which size at most.
-const ROOMS: usize = 8;
-const ROOM: usize = 8 << 20;
+const MAX_SCRATCH_BLOCKS: usize = 8;
+const MAX_SCRATCH_BYTES: usize = 8 << 20;
 
 thread_local! {
-    static ROOM_BLOCKS: RefCell<Vec<Bytes>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH_BLOCKS: RefCell<Vec<Bytes>> = const { RefCell::new(Vec::new()) };
 }
 
-impl<T: bytemuck::Pod> Room<T> {
+impl<T: bytemuck::Pod> Scratch<T> {
     /// So many zeros.
     pub fn new(len: usize) -> Self {
-        let mut room = Room::any(len);
-        room.fill(T::zeroed());
-        room
+        let mut scratch = Scratch::unzeroed(len);
+        scratch.fill(T::zeroed());
+        scratch
     }
 
     /// So many elements that hold anything.
-    pub fn any(len: usize) -> Self {
+    pub fn unzeroed(len: usize) -> Self {
         let size = len.saturating_mul(size_of::<T>());
-        let kept = ROOM_BLOCKS.try_with(|blocks| {
+        let kept = SCRATCH_BLOCKS.try_with(|blocks| {
             let mut blocks = blocks.borrow_mut();
             // The one that came last is the nearest; twice as large as needed is large enough for something else.
             let fits = |block: &Bytes| (size..=size.saturating_mul(2)).contains(&block.len());
@@ -194,10 +194,10 @@ impl<T: bytemuck::Pod> Room<T> {
             _ => {
                 let spec = Spec::new(DType::U8, Shape::from_sizes(&[size]));
                 // It stays longer than the results of a graph.
-                region::outside(|| alloc("workspace", &spec).ok())
+                arena::outside(|| alloc("workspace", &spec).ok())
             }
         };
-        Room {
+        Scratch {
             plain: match bytes {
                 Some(_) => Vec::new(),
                 None => vec![T::zeroed(); len],
@@ -208,18 +208,18 @@ impl<T: bytemuck::Pod> Room<T> {
     }
 }
 
-impl<T> Drop for Room<T> {
+impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let Some(bytes) = self.bytes.take() else {
             return;
         };
-        if bytes.len() <= SMALL * LINE || bytes.len() > ROOM {
+        if bytes.len() <= SMALL * LINE || bytes.len() > MAX_SCRATCH_BYTES {
             return;
         }
         // Fails while a thread ends; the block is freed then.
-        let _ = ROOM_BLOCKS.try_with(|blocks| {
+        let _ = SCRATCH_BLOCKS.try_with(|blocks| {
             let mut blocks = blocks.borrow_mut();
-            if blocks.len() == ROOMS {
+            if blocks.len() == MAX_SCRATCH_BLOCKS {
                 blocks.remove(0);
             }
             blocks.push(bytes);
@@ -227,7 +227,7 @@ impl<T> Drop for Room<T> {
     }
 }
 
-impl<T: bytemuck::Pod> std::ops::Deref for Room<T> {
+impl<T: bytemuck::Pod> std::ops::Deref for Scratch<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         match &self.bytes {
@@ -237,7 +237,7 @@ impl<T: bytemuck::Pod> std::ops::Deref for Room<T> {
     }
 }
 
-impl<T: bytemuck::Pod> std::ops::DerefMut for Room<T> {
+impl<T: bytemuck::Pod> std::ops::DerefMut for Scratch<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.bytes {
             Some(bytes) => &mut bytes.as_mut_slice::<T>()[..self.len],
@@ -261,23 +261,23 @@ fn alloc_more(op: &str, spec: &Spec) -> Result<Bytes> {
     let bytes = spec.bytes();
     let lines = bytes.div_ceil(LINE);
     if lines <= SMALL {
-        return fresh(op, spec, 1 << small_class(lines));
+        return alloc_from_system(op, spec, 1 << small_class(lines));
     }
-    if let Some(bytes) = region::lend(bytes) {
+    if let Some(bytes) = arena::allocate(bytes) {
         return Ok(bytes);
     }
     let size = large_class(lines);
-    // Let go of the shelf before `fresh`, which may want to clear it.
-    let kept = shelf().take(size);
+    // Let go of the free_list before `alloc_from_system`, which may want to clear it.
+    let kept = free_list().take(size);
     match kept {
         Some(block) => Ok(Bytes::from_lines(block, bytes).with_home(recycle)),
-        None => fresh(op, spec, size),
+        None => alloc_from_system(op, spec, size),
     }
 }
 
 /// An error where a result of this kind could never be held, for ops that put memory off.
 pub fn check(op: &str, spec: &Spec) -> Result<()> {
-    let limit = stated_limit()?;
+    let limit = configured_limit()?;
     if spec.bytes() > limit {
         bail!(
             Value,
@@ -289,29 +289,29 @@ pub fn check(op: &str, spec: &Spec) -> Result<()> {
 }
 
 /// Counts memory that a region takes, if the limit allows.
-pub(crate) fn count_more(bytes: usize) -> bool {
-    TAKEN.take(bytes, memory_limit())
+pub(crate) fn count_allocated(bytes: usize) -> bool {
+    ALLOCATED.take(bytes, memory_limit())
 }
 
-pub(crate) fn count_less(bytes: usize) {
-    TAKEN.give_back(bytes);
+pub(crate) fn count_freed(bytes: usize) {
+    ALLOCATED.give_back(bytes);
 }
 
 /// The most bytes that are kept for later.
-pub(crate) fn most_kept() -> usize {
-    (memory_limit() / SHELF_SHARE).min(SHELF_MOST)
+pub(crate) fn max_free_bytes() -> usize {
+    (memory_limit() / FREE_LIST_SHARE).min(FREE_LIST_MAX)
 }
 
 #[cold]
 #[inline(never)]
-fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
+fn alloc_from_system(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
     let bytes = lines.saturating_mul(LINE);
-    let limit = stated_limit()?;
-    if !count_more(bytes) {
+    let limit = configured_limit()?;
+    if !count_allocated(bytes) {
         // What is merely kept must not stand in the way of what is needed.
-        shelf().clear();
-        region::clear_idle();
-        if !count_more(bytes) {
+        free_list().clear();
+        arena::clear_idle();
+        if !count_allocated(bytes) {
             let used = memory_used();
             bail!(
                 Value,
@@ -323,7 +323,7 @@ fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
     match zeroed(lines) {
         Ok(block) => Ok(Bytes::from_lines(block, spec.bytes()).with_home(recycle)),
         Err(()) => {
-            TAKEN.give_back(bytes);
+            ALLOCATED.give_back(bytes);
             bail!(
                 Value,
                 "{op}: the system has no {} bytes for {spec}; the limit is {limit}",
@@ -333,7 +333,7 @@ fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
     }
 }
 
-/// Zeros. Large blocks are asked for in large pages, which must be said before anything is written: walking through
+/// Zeros. Large blocks are configured for in large pages, which must be said before anything is written: walking through
 /// 16 MiB then takes 8 page translations instead of 4096.
 fn zeroed(lines: usize) -> std::result::Result<Vec<Line>, ()> {
     if lines * LINE < 2 * crate::buffer::LARGE_PAGE {
@@ -357,20 +357,20 @@ fn large_class(lines: usize) -> usize {
 }
 
 fn release(block: Vec<Line>) {
-    count_less(block.len() * LINE);
+    count_freed(block.len() * LINE);
 }
 
 fn recycle(block: Vec<Line>) {
     let lines = block.len();
     if lines > SMALL {
-        return shelf().keep(block);
+        return free_list().insert(block);
     }
     let class = small_class(lines);
     let mut block = Some(block);
     // Fails while a thread ends; the block is freed then.
     let _ = SMALL_BLOCKS.try_with(|blocks| {
         let kept = &mut blocks.borrow_mut()[class];
-        if kept.len() < SMALL_KEPT {
+        if kept.len() < SMALL_BLOCKS_PER_CLASS {
             kept.extend(block.take());
         }
     });
@@ -383,24 +383,24 @@ fn recycle(block: Vec<Line>) {
 type Class = VecDeque<(u64, Vec<Line>)>;
 
 /// Large blocks that wait to be used again.
-struct Shelf {
+struct FreeList {
     /// By number of lines.
     classes: Vec<(usize, Class)>,
     bytes: usize,
     time: u64,
 }
 
-static SHELF: Mutex<Shelf> = Mutex::new(Shelf {
+static FREE_LIST: Mutex<FreeList> = Mutex::new(FreeList {
     classes: Vec::new(),
     bytes: 0,
     time: 0,
 });
 
-fn shelf() -> std::sync::MutexGuard<'static, Shelf> {
-    SHELF.lock().unwrap_or_else(|e| e.into_inner())
+fn free_list() -> std::sync::MutexGuard<'static, FreeList> {
+    FREE_LIST.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-impl Shelf {
+impl FreeList {
     fn take(&mut self, lines: usize) -> Option<Vec<Line>> {
         let at = self
             .classes
@@ -411,8 +411,8 @@ impl Shelf {
         Some(block)
     }
 
-    fn keep(&mut self, block: Vec<Line>) {
-        let most = most_kept();
+    fn insert(&mut self, block: Vec<Line>) {
+        let most = max_free_bytes();
         let lines = block.len();
         if lines * LINE > most {
             return release(block);

@@ -26,7 +26,7 @@ static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// Elements of a result that debug builds watch.
 #[cfg(debug_assertions)]
-const WATCHED: usize = if cfg!(miri) { 1 << 8 } else { 1 << 20 };
+const MAX_WATCHED: usize = if cfg!(miri) { 1 << 8 } else { 1 << 20 };
 
 /// Limits kernels to so many threads; `None` lifts the limit.
 pub fn set_thread_limit(limit: Option<usize>) {
@@ -35,12 +35,12 @@ pub fn set_thread_limit(limit: Option<usize>) {
 
 thread_local! {
     /// Whether this thread works on a task that others work beside.
-    static BESIDE: Cell<bool> = const { Cell::new(false) };
+    static IN_TASK: Cell<bool> = const { Cell::new(false) };
 }
 
 /// How many threads a kernel may use: one inside of a task, since the others have tasks of their own.
 pub fn threads() -> usize {
-    if BESIDE.get() {
+    if IN_TASK.get() {
         return 1;
     }
     match LIMIT.load(Ordering::Relaxed) {
@@ -69,7 +69,7 @@ struct Interrupted;
 
 thread_local! {
     /// Whether kernels of this thread ask for an end, since [`interruptible`] takes them back.
-    static ASKS: Cell<bool> = const { Cell::new(false) };
+    static INTERRUPTIBLE: Cell<bool> = const { Cell::new(false) };
     /// Why the kernel of this thread is interrupted.
     static PENDING: Cell<Option<Error>> = const { Cell::new(None) };
     /// On a worker: whether the job that it works for is interrupted.
@@ -95,12 +95,12 @@ impl<T: Copy> Drop for Restore<T> {
 /// unwinds up to here, so what is half written is dropped, and the error is returned.
 pub fn interruptible<R>(op: impl FnOnce() -> Result<R>) -> Result<R> {
     // Without unwinding nothing could be taken back.
-    if ASKS.get() || !interrupt::is_listening() || cfg!(panic = "abort") {
+    if INTERRUPTIBLE.get() || !interrupt::is_listening() || cfg!(panic = "abort") {
         return op();
     }
-    let asks = Restore::set(&ASKS, true);
+    let interruptible = Restore::set(&INTERRUPTIBLE, true);
     let done = catch_unwind(AssertUnwindSafe(op));
-    drop(asks);
+    drop(interruptible);
     match done {
         Ok(done) => done,
         Err(payload) if payload.is::<Interrupted>() => match PENDING.take() {
@@ -113,14 +113,14 @@ pub fn interruptible<R>(op: impl FnOnce() -> Result<R>) -> Result<R> {
 
 /// Runs what cannot be taken back, as when it writes over its inputs: nothing in it is interrupted.
 pub fn uninterruptible<R>(f: impl FnOnce() -> R) -> R {
-    let _asks = Restore::set(&ASKS, false);
+    let _asks = Restore::set(&INTERRUPTIBLE, false);
     f()
 }
 
 /// Whether the user asks for an end; notes why. Always `false` outside of [`interruptible`] and on workers.
 #[inline]
-fn is_asked_to_end() -> bool {
-    ASKS.get()
+fn interrupt_requested() -> bool {
+    INTERRUPTIBLE.get()
         && match interrupt::check() {
             Ok(()) => false,
             Err(e) => {
@@ -137,7 +137,7 @@ pub(crate) fn poll() {
         // SAFETY: it lies on the stack of `tasks_with`, which waits for this worker; the pointer goes before that ends.
         unsafe { flag.as_ref() }.load(Ordering::Relaxed)
     };
-    if is_asked_to_end() || CANCELLED.get().is_some_and(is_cancelled) {
+    if interrupt_requested() || CANCELLED.get().is_some_and(is_cancelled) {
         resume_unwind(Box::new(Interrupted));
     }
 }
@@ -165,7 +165,7 @@ impl Drop for StopOnUnwind<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // The one who asks is the one who waits.
-            match ASKS.get() {
+            match INTERRUPTIBLE.get() {
                 true => self.0.cancel(),
                 false => self.0.stopped.store(true, Ordering::Relaxed),
             }
@@ -199,10 +199,10 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
     let arrived = AtomicUsize::new(0);
     let stop = Stop::default();
     let work = || {
-        let _beside = Restore::set(&BESIDE, true);
+        let _beside = Restore::set(&IN_TASK, true);
         let _stop = StopOnUnwind(&stop);
         // The caller asks itself.
-        let cancelled = (!ASKS.get()).then_some(NonNull::from(&stop.cancelled));
+        let cancelled = (!INTERRUPTIBLE.get()).then_some(NonNull::from(&stop.cancelled));
         let _cancelled = Restore::set(&CANCELLED, cancelled);
         let mut workspace = None;
         let own = arrived.fetch_add(1, Ordering::Relaxed);
@@ -216,14 +216,14 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
                     return;
                 }
                 f(workspace.get_or_insert_with(make), task);
-                if is_asked_to_end() {
+                if interrupt_requested() {
                     resume_unwind(Box::new(Interrupted));
                 }
             }
         }
     };
     let waiting = || {
-        if is_asked_to_end() {
+        if interrupt_requested() {
             stop.cancel();
         }
     };
@@ -256,7 +256,7 @@ fn chunks_mut<T: Send>(out: &mut [T], grain: usize, f: &(dyn Fn(usize, &mut [T])
         }
         return;
     }
-    let parts = Parts::new(out);
+    let parts = SharedSlice::new(out);
     for_chunks(n, grain, |range| {
         let start = range.start;
         let task = start / grain.max(1);
@@ -289,9 +289,9 @@ pub(crate) fn for_disjoint<T: Send, W>(
     out: &mut [T],
     count: usize,
     make: impl Fn() -> W + Sync,
-    f: impl Fn(&mut W, usize, &mut Part<'_, T>) + Sync,
+    f: impl Fn(&mut W, usize, &mut TaskSlice<'_, T>) + Sync,
 ) {
-    let parts = Parts::new(out).watched();
+    let parts = SharedSlice::new(out).watched();
     for_tasks_with(count, make, |workspace, task| {
         // SAFETY: each task runs once, and tasks ask for different elements by the promise.
         f(workspace, task, &mut unsafe { parts.task(task) });
@@ -305,10 +305,10 @@ pub(crate) fn for_disjoint<T: Send, W>(
 /// stays inside of this crate:
 ///
 /// ```compile_fail,E0603
-/// use clematis_native::parallel::Parts;
+/// use clematis_native::parallel::SharedSlice;
 /// ```
 pub struct Columns<'a, T> {
-    all: Parts<'a, T>,
+    all: SharedSlice<'a, T>,
     row: usize,
     width: usize,
     /// One bit for each task whose columns are taken.
@@ -321,7 +321,7 @@ impl<'a, T> Columns<'a, T> {
         let (row, width) = (row.max(1), width.max(1));
         let words = row.div_ceil(width).div_ceil(64);
         Columns {
-            all: Parts::new(slice),
+            all: SharedSlice::new(slice),
             row,
             width,
             taken: (0..words).map(|_| AtomicU64::new(0)).collect(),
@@ -365,7 +365,7 @@ impl<'a, T> Columns<'a, T> {
     /// Prefetches elements that will be written, whoever owns them.
     pub fn prefetch(&self, start: usize, len: usize) {
         let end = start.saturating_add(len).min(self.all.len);
-        crate::simd::prefetch_range_written(self.all.start, start.min(end)..end);
+        crate::simd::prefetch_range_write(self.all.start, start.min(end)..end);
     }
 }
 
@@ -399,7 +399,7 @@ impl<T> Column<'_, T> {
     pub fn slice(&mut self, row: usize, start: usize, len: usize) -> &mut [T] {
         let inside = start.checked_add(len).is_some_and(|end| end <= self.width);
         assert!(inside, "elements {start}..+{len} are not the task's");
-        let Parts {
+        let SharedSlice {
             start: all,
             len: most,
             ..
@@ -428,7 +428,7 @@ impl<T> Drop for Column<'_, T> {
 }
 
 /// A slice under distribution to tasks, each of which writes its own elements; no two may touch the same one.
-pub(crate) struct Parts<'a, T> {
+pub(crate) struct SharedSlice<'a, T> {
     start: *mut T,
     len: usize,
     #[cfg(debug_assertions)]
@@ -438,14 +438,14 @@ pub(crate) struct Parts<'a, T> {
 
 // SAFETY: tasks on other threads reach elements of the slice only through `Part` and `Column`, each its own, so
 // sharing amounts to sending the elements.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
+unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 // SAFETY: it stands for a `&mut [T]`.
-unsafe impl<T: Send> Send for Parts<'_, T> {}
+unsafe impl<T: Send> Send for SharedSlice<'_, T> {}
 
-impl<'a, T> Parts<'a, T> {
+impl<'a, T> SharedSlice<'a, T> {
     /// All of a slice.
     pub fn new(slice: &'a mut [T]) -> Self {
-        Parts {
+        SharedSlice {
             start: slice.as_mut_ptr(),
             len: slice.len(),
             #[cfg(debug_assertions)]
@@ -460,7 +460,7 @@ impl<'a, T> Parts<'a, T> {
     pub fn watched(mut self) -> Self {
         #[cfg(debug_assertions)]
         self.owners
-            .resize_with(self.len.min(WATCHED), AtomicUsize::default);
+            .resize_with(self.len.min(MAX_WATCHED), AtomicUsize::default);
         #[cfg(not(debug_assertions))]
         let _ = &mut self;
         self
@@ -469,9 +469,9 @@ impl<'a, T> Parts<'a, T> {
     /// What one task sees of it.
     ///
     /// # Safety
-    /// Parts that live at the same time may not be asked for the same element.
-    pub unsafe fn task(&self, task: usize) -> Part<'_, T> {
-        Part {
+    /// SharedSlice that live at the same time may not be asked for the same element.
+    pub unsafe fn task(&self, task: usize) -> TaskSlice<'_, T> {
+        TaskSlice {
             start: self.start,
             len: self.len,
             #[cfg(debug_assertions)]
@@ -483,7 +483,7 @@ impl<'a, T> Parts<'a, T> {
 }
 
 /// What one task sees of the shared output: elements by their index in the whole.
-pub(crate) struct Part<'a, T> {
+pub(crate) struct TaskSlice<'a, T> {
     start: *mut T,
     len: usize,
     #[cfg(debug_assertions)]
@@ -494,10 +494,10 @@ pub(crate) struct Part<'a, T> {
     slice: PhantomData<&'a mut [T]>,
 }
 
-impl<'a, T> Part<'a, T> {
+impl<'a, T> TaskSlice<'a, T> {
     /// All of a slice for one task.
     pub fn whole(slice: &'a mut [T]) -> Self {
-        Part {
+        TaskSlice {
             start: slice.as_mut_ptr(),
             len: slice.len(),
             #[cfg(debug_assertions)]
@@ -508,7 +508,7 @@ impl<'a, T> Part<'a, T> {
     }
 }
 
-impl<T> Part<'_, T> {
+impl<T> TaskSlice<'_, T> {
     /// The elements `start..start + len`, which must belong to this task.
     #[inline]
     pub fn slice(&mut self, start: usize, len: usize) -> &mut [T] {
@@ -526,7 +526,7 @@ impl<T> Part<'_, T> {
             );
         }
         // SAFETY: in bounds by the assertion; borrowed from a live `&mut [T]`; no other task asks for these elements by
-        // the contract of `Parts::task`, and this task holds no other borrow of them since `self` is borrowed mutably.
+        // the contract of `SharedSlice::task`, and this task holds no other borrow of them since `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
@@ -554,8 +554,8 @@ impl<T> Part<'_, T> {
     /// Sets one element, which must belong to this task.
     #[inline]
     pub fn set(&mut self, index: usize, value: T) {
-        if let [place] = self.slice(index, 1) {
-            *place = value;
+        if let [element] = self.slice(index, 1) {
+            *element = value;
         }
     }
 }
@@ -616,7 +616,7 @@ mod tests {
     fn scattered_writes_arrive() {
         let mut out = vec![0; 100];
         let make = || 5;
-        let write = |five: &mut usize, task: usize, out: &mut Part<'_, usize>| {
+        let write = |five: &mut usize, task: usize, out: &mut TaskSlice<'_, usize>| {
             (0..10).for_each(|i| out.set(i * 10 + task, task + *five));
         };
         // SAFETY: each task has a column of its own.
@@ -637,10 +637,10 @@ mod tests {
     #[test]
     #[cfg(debug_assertions)]
     fn the_watch_has_a_bound() {
-        let mut out = vec![0u8; WATCHED + 10];
-        assert_eq!(Parts::new(&mut out).watched().owners.len(), WATCHED);
-        let write = |(): &mut (), task: usize, out: &mut Part<'_, u8>| {
-            out.slice(task * (WATCHED + 5), 5).fill(7);
+        let mut out = vec![0u8; MAX_WATCHED + 10];
+        assert_eq!(SharedSlice::new(&mut out).watched().owners.len(), MAX_WATCHED);
+        let write = |(): &mut (), task: usize, out: &mut TaskSlice<'_, u8>| {
+            out.slice(task * (MAX_WATCHED + 5), 5).fill(7);
         };
         // SAFETY: the tasks' elements are far apart.
         let disjoint = unsafe { Disjoint::promise() };
@@ -651,13 +651,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "outside its output")]
     fn a_write_beyond_the_end_is_caught() {
-        Part::whole(&mut [0; 4]).set(4, 1);
+        TaskSlice::whole(&mut [0; 4]).set(4, 1);
     }
 
     #[test]
     #[should_panic(expected = "outside its output")]
     fn a_grid_whose_size_overflows_is_refused() {
-        Part::whole(&mut [0u8; 4]).grid(0, usize::MAX, 1, usize::MAX / 2);
+        TaskSlice::whole(&mut [0u8; 4]).grid(0, usize::MAX, 1, usize::MAX / 2);
     }
 
     #[test]

@@ -24,9 +24,9 @@ mod sync {
 }
 
 /// Looks for work before a thread falls asleep: some 30 microseconds.
-const LOOKS: usize = if cfg!(miri) { 10 } else { 1500 };
-/// Looks for the end of a job before the caller lets others run.
-const PATIENCE: usize = if cfg!(miri) { 10 } else { 20_000 };
+const SPINS_BEFORE_SLEEP: usize = if cfg!(miri) { 10 } else { 1500 };
+/// Looks for the end of a job before the caller lets helpers run.
+const SPINS_BEFORE_YIELD: usize = if cfg!(miri) { 10 } else { 20_000 };
 
 /// A job's work. The caller waits until nobody is inside, so it may borrow from its stack.
 type Work = *const (dyn Fn() + Sync);
@@ -56,12 +56,12 @@ pub fn default_threads() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     let count = *COUNT.get_or_init(|| {
         watch_for_forks();
-        let asked = ["CLEMATIS_THREADS", "RAYON_NUM_THREADS"]
+        let configured = ["CLEMATIS_THREADS", "RAYON_NUM_THREADS"]
             .iter()
             .filter_map(|name| std::env::var(name).ok()?.trim().parse().ok())
             .find(|&count: &usize| count > 0);
         let there = || std::thread::available_parallelism().map_or(1, usize::from);
-        asked.unwrap_or_else(there)
+        configured.unwrap_or_else(there)
     });
     if FORKED.load(Ordering::Relaxed) {
         1
@@ -97,17 +97,17 @@ fn pool() -> &'static Pool {
         let pool = &*pool;
         for i in 0..pool.threads {
             let named = std::thread::Builder::new().name(format!("clematis-{i}"));
-            // A machine that has no more threads to give: the others do the work.
+            // A machine that has no more threads to give: the helpers do the work.
             let _ = named.spawn(|| pool.serve());
         }
         pool
     })
 }
 
-/// Runs `work` on this thread and on up to `others` more; returns when all are done. Calls `waiting` again and again while it waits
-/// for the others.
-pub fn run(others: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
-    if others == 0 {
+/// Runs `work` on this thread and on up to `helpers` more; returns when all are done. Calls `waiting` again and again while it waits
+/// for the helpers.
+pub fn run(helpers: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
+    if helpers == 0 {
         return work();
     }
     let pool = pool();
@@ -119,12 +119,12 @@ pub fn run(others: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
     let erased = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), Work>(work) };
     // SAFETY: the gate is ours and nobody is inside.
     unsafe { *pool.work.get() = Some(erased) };
-    pool.gate.open(others.min(pool.threads));
+    pool.gate.open(helpers.min(pool.threads));
     let mut own = catch_unwind(AssertUnwindSafe(work));
-    let mut looks = 0;
+    let mut spins = 0;
     pool.gate.close(|| {
-        looks += 1;
-        if looks < PATIENCE {
+        spins += 1;
+        if spins < SPINS_BEFORE_YIELD {
             std::hint::spin_loop();
         } else {
             // Others are still inside, whatever happens here.
@@ -159,7 +159,7 @@ impl Pool {
                 self.gate.leave();
                 continue;
             }
-            let comes = (0..LOOKS).any(|_| {
+            let comes = (0..SPINS_BEFORE_SLEEP).any(|_| {
                 std::hint::spin_loop();
                 self.gate.is_open()
             });

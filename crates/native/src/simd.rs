@@ -2,29 +2,29 @@
 //!
 //! Owns the detection of what the processor can do and the macro that compiles one plain loop
 //! several times, once per instruction set. Nothing else in the crate names a processor.
-//! Also holds the door to the crate `gemm`, which needs pointers; sums of products in registers are in `tile`.
+//! Also holds the door to the crate `gemm`, which needs pointers; sums of macs in registers are in `tile`.
 //!
 //! The level is found once and kept. `CLEMATIS_SIMD=base|avx2|avx512` lowers it, which lets a test
 //! on a new machine run the code of an old one; it never raises it beyond what is there.
 #![allow(unsafe_code)]
 
-mod brain;
-mod panel;
-mod slide;
-mod tile;
+mod bf16;
+mod gemm_kernel;
+mod depthwise_3x3;
+mod conv_kernel;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 #[cfg(test)]
-pub(crate) use brain::has_brain;
-pub(crate) use brain::{BRAIN, Pair, PairRows, brain_tile, prefers_brain};
-pub(crate) use panel::{PanelShape, Rows, TURNED, hint, panel_shape, panel_tile, turn, turn_pairs};
-pub(crate) use slide::{
-    ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane,
-    slide_plane_products, slide_products,
+pub(crate) use bf16::has_bf16_dot;
+pub(crate) use bf16::{BF16_TILE, Bf16Pair, PairRows, bf16_tile, prefers_bf16_dot};
+pub(crate) use gemm_kernel::{PanelShape, Rows, TRANSPOSE_SIZE, prefetch_line, panel_shape, panel_tile, transpose16, transpose16_pairs};
+pub(crate) use depthwise_3x3::{
+    ChannelRows, PlaneRows, SIDE, VECTOR, has_depthwise_3x3, depthwise_rows_nhwc, depthwise_rows_nchw,
+    depthwise_wgrad_nchw, depthwise_wgrad_nhwc,
 };
-pub use tile::{NARROW, narrow_tile};
-pub(crate) use tile::{Segment, TileJob, TileRows, TileShape, Tiled, even_step, fitting_shape};
+pub use conv_kernel::{SKINNY_TILE, skinny_tile};
+pub(crate) use conv_kernel::{Segment, TileJob, TileRows, TileShape, Tiled, uniform_step, fitting_shape};
 
 /// An instruction set that loops are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,7 +117,7 @@ fn find_level() -> Level {
 /// around the work on one element. `a * b + c` stays two roundings at every level; `mul_add` is one
 /// instruction from [`Level::Avx2`] on but a slow library call below it.
 ///
-/// The expansion contains `unsafe`, so the macro stays in this crate; other crates call `kernel::rows`.
+/// The expansion contains `unsafe`, so the macro stays in this crate; other crates call `kernel::row_kernels`.
 ///
 /// ```text
 /// multiversion! {
@@ -222,20 +222,20 @@ stream_by!(
 );
 
 /// Elements that are computed before they are written past the caches: a whole line or more of the usual floats.
-const TOGETHER: usize = 16;
+const STREAM_LINE: usize = 16;
 
 multiversion! {
     /// `out[i] = f(x[i], y[i])`, written past the caches straight from the registers. See [`stream`].
     pub(crate) fn zip_streamed[T: bytemuck::Pod, F: Fn(T, T) -> T](out: &mut [T], x: &[T], y: &[T], f: F) {
-        let whole = out.len() / TOGETHER * TOGETHER;
+        let whole = out.len() / STREAM_LINE * STREAM_LINE;
         let (lines, rest) = out.split_at_mut(whole);
         #[cfg(target_arch = "x86_64")]
         let is_streamed = level() >= Level::Avx2
             && size_of::<T>() >= 4
             && lines.as_ptr().cast::<u8>().align_offset(32) == 0;
-        let parts = lines.chunks_exact_mut(TOGETHER);
-        for ((out, x), y) in parts.zip(x.chunks_exact(TOGETHER)).zip(y.chunks_exact(TOGETHER)) {
-            let mut line = [x[0]; TOGETHER];
+        let parts = lines.chunks_exact_mut(STREAM_LINE);
+        for ((out, x), y) in parts.zip(x.chunks_exact(STREAM_LINE)).zip(y.chunks_exact(STREAM_LINE)) {
+            let mut line = [x[0]; STREAM_LINE];
             for (line, (&x, &y)) in line.iter_mut().zip(x.iter().zip(y)) {
                 *line = f(x, y);
             }
@@ -254,15 +254,15 @@ multiversion! {
 
     /// `out[i] = f(x[i], y[i], z[i])` of the same kind.
     pub(crate) fn zip3_streamed[T: bytemuck::Pod, F: Fn(T, T, T) -> T](out: &mut [T], x: &[T], y: &[T], z: &[T], f: F) {
-        let ((lines, rest), (xs, x_rest)) = (out.as_chunks_mut::<TOGETHER>(), x.as_chunks::<TOGETHER>());
-        let ((ys, y_rest), (zs, z_rest)) = (y.as_chunks::<TOGETHER>(), z.as_chunks::<TOGETHER>());
+        let ((lines, rest), (xs, x_rest)) = (out.as_chunks_mut::<STREAM_LINE>(), x.as_chunks::<STREAM_LINE>());
+        let ((ys, y_rest), (zs, z_rest)) = (y.as_chunks::<STREAM_LINE>(), z.as_chunks::<STREAM_LINE>());
         #[cfg(target_arch = "x86_64")]
         let is_streamed = level() >= Level::Avx2
             && size_of::<T>() >= 4
             && lines.as_ptr().cast::<u8>().align_offset(32) == 0;
         for (((out, x), y), z) in lines.iter_mut().zip(xs).zip(ys).zip(zs) {
             let mut line = *x;
-            for i in 0..TOGETHER {
+            for i in 0..STREAM_LINE {
                 line[i] = f(x[i], y[i], z[i]);
             }
             #[cfg(target_arch = "x86_64")]
@@ -286,7 +286,7 @@ multiversion! {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]
-unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; TOGETHER]) {
+unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; STREAM_LINE]) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
     for i in 0..size_of_val(line) / size_of::<__m256i>() {
         // SAFETY: both have so many vectors, by what the caller promises.
@@ -298,44 +298,44 @@ unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; TOGETHER]) {
 }
 
 /// Lines that are asked for ahead at most: a part of the first-level cache.
-const AHEAD: usize = 128;
+const PREFETCH_LINES: usize = 128;
 
-/// Asks for elements that will be read soon.
-pub(crate) fn prefetch<T>(soon: &[T]) {
+/// Asks for elements that will be read elements.
+pub(crate) fn prefetch<T>(elements: &[T]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..size_of_val(soon).div_ceil(64).min(AHEAD) {
+    for line in 0..size_of_val(elements).div_ceil(64).min(PREFETCH_LINES) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which reads nothing; the address is within the slice.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(soon.as_ptr().cast::<i8>().add(64 * line)) };
+        // SAFETY: a prefetch_line, which reads nothing; the address is within the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(elements.as_ptr().cast::<i8>().add(64 * line)) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (soon, AHEAD);
+    let _ = (elements, PREFETCH_LINES);
 }
 
 /// Asks for elements that will be read a while from now: they come as far as the second-level cache.
-pub fn prefetch_far<T>(later: &[T]) {
+pub fn prefetch_l2<T>(elements: &[T]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..size_of_val(later).div_ceil(64) {
+    for line in 0..size_of_val(elements).div_ceil(64) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a hint, which reads nothing; the address is within the slice.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(later.as_ptr().cast::<i8>().add(64 * line)) };
+        // SAFETY: a prefetch_line, which reads nothing; the address is within the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(elements.as_ptr().cast::<i8>().add(64 * line)) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = later;
+    let _ = elements;
 }
 
 /// Prefetches elements that will be written.
-pub(crate) fn prefetch_written<T>(later: &mut [T]) {
-    prefetch_range_written(later.as_ptr(), 0..later.len());
+pub(crate) fn prefetch_write<T>(elements: &mut [T]) {
+    prefetch_range_write(elements.as_ptr(), 0..elements.len());
 }
 
 /// Prefetches the elements `range` behind `start`, which will be written. A hint: the addresses need not be valid.
-pub(crate) fn prefetch_range_written<T>(start: *const T, range: std::ops::Range<usize>) {
+pub(crate) fn prefetch_range_write<T>(start: *const T, range: std::ops::Range<usize>) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     for line in 0..(range.len() * size_of::<T>()).div_ceil(64) {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
         let at = start.wrapping_add(range.start).cast::<i8>();
-        // SAFETY: a hint, which writes nothing whatever the address.
+        // SAFETY: a prefetch_line, which writes nothing whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.wrapping_add(64 * line)) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -401,10 +401,10 @@ impl Gemm for num_complex::Complex<f64> {}
 
 /// Products from which on a matrix product looks whether it is interrupted, and beyond which it is divided so that it looks often
 /// enough: some tenths of a second on one thread.
-const POLLED: usize = 1 << 22;
-const LONG: usize = 1 << 28;
+const POLLED_MACS: usize = 1 << 22;
+const MAX_MACS: usize = 1 << 28;
 /// Rows or columns of a part are a multiple of this.
-const HALF: usize = 128;
+const MIN_PART: usize = 128;
 
 /// `dst (+)= lhs · rhs`, `m` by `k` times `k` by `n`, on so many threads.
 #[allow(clippy::too_many_arguments)]
@@ -421,12 +421,12 @@ pub fn gemm<T: Gemm>(
     if m == 0 || n == 0 {
         return;
     }
-    let products = m.saturating_mul(n).saturating_mul(k);
-    if products > POLLED {
+    let macs = m.saturating_mul(n).saturating_mul(k);
+    if macs > POLLED_MACS {
         crate::parallel::poll();
     }
     // The sums of an element run in one order whatever rows or columns are computed with it.
-    if products > LONG && m.max(n) >= 2 * HALF {
+    if macs > MAX_MACS && m.max(n) >= 2 * MIN_PART {
         let mut part = |first: [usize; 2], [m, n]: [usize; 2]| {
             let from = |strides: Strides, i: usize, j: usize| {
                 let at = i as isize * strides.row + j as isize * strides.col;
@@ -439,11 +439,11 @@ pub fn gemm<T: Gemm>(
             gemm([m, n, k], dst, lhs, rhs, accumulate, threads);
         };
         if m >= n {
-            let half = (m / 2).next_multiple_of(HALF);
+            let half = (m / 2).next_multiple_of(MIN_PART);
             part([0, 0], [half, n]);
             part([half, 0], [m - half, n]);
         } else {
-            let half = (n / 2).next_multiple_of(HALF);
+            let half = (n / 2).next_multiple_of(MIN_PART);
             part([0, 0], [m, half]);
             part([0, half], [m, n - half]);
         }
@@ -587,14 +587,14 @@ mod tests {
                     let mut expected = out.clone();
                     for i in 0..shape.rows {
                         for j in 0..shape.columns {
-                            let place = &mut expected[i * step + j];
+                            let sum = &mut expected[i * step + j];
                             if !accumulate {
-                                *place = T::default();
+                                *sum = T::default();
                             }
                             for s in &segments {
                                 for k in 0..s.len {
-                                    *place = add(
-                                        *place,
+                                    *sum = add(
+                                        *sum,
                                         a[rows[i] + s.a + k * a_step],
                                         b[s.b + k * 67 + j],
                                     );

@@ -64,7 +64,7 @@ fn shape(x: &Tensor) -> (usize, (usize, usize)) {
 }
 
 /// Elements of copied matrices that are held at once, one matrix for each thread aside.
-const HELD: usize = 1 << 20;
+const MAX_COPIED: usize = 1 << 20;
 
 /// The matrices of an operand, in row-major order.
 struct Matrices<'a, T> {
@@ -75,7 +75,7 @@ struct Matrices<'a, T> {
     size: usize,
     /// How many are wanted at once.
     each: usize,
-    room: Option<Bytes>,
+    copied: Option<Bytes>,
 }
 
 impl<'a, T: bytemuck::Pod + Send + Sync> Matrices<'a, T> {
@@ -87,7 +87,7 @@ impl<'a, T: bytemuck::Pod + Send + Sync> Matrices<'a, T> {
             dense: buffer.dense(x.shape().count()),
             size: rows * columns,
             each: 0,
-            room: None,
+            copied: None,
         }
     }
 
@@ -97,7 +97,7 @@ impl<'a, T: bytemuck::Pod + Send + Sync> Matrices<'a, T> {
         batch: usize,
         copies: bool,
     ) -> impl Iterator<Item = Range<usize>> + use<T> {
-        let most = (HELD / self.size.max(1)).max(parallel::threads());
+        let most = (MAX_COPIED / self.size.max(1)).max(parallel::threads());
         let each = match copies || self.dense.is_none() {
             true => most.min(batch).max(1),
             false => batch.max(1),
@@ -117,20 +117,20 @@ impl<'a, T: bytemuck::Pod + Send + Sync> Matrices<'a, T> {
     }
 
     fn copy(&mut self, range: &Range<usize>) -> Result<&mut [T]> {
-        let room = match self.room.take() {
-            Some(room) => room,
+        let copied = match self.copied.take() {
+            Some(copied) => copied,
             None => {
                 let bytes = self.each.max(range.len()) * self.size * size_of::<T>();
                 memory::alloc(self.op, &Spec::of(DType::U8, [bytes])?)?
             }
         };
-        let room = self.room.insert(room).as_mut_slice::<T>();
-        let room = &mut room[..range.len() * self.size];
+        let copied = self.copied.insert(copied).as_mut_slice::<T>();
+        let copied = &mut copied[..range.len() * self.size];
         let first = range.start * self.size;
         let view = &self.view;
         let grain = crate::kernel::map::Cost::Light.grain();
-        parallel::for_chunks_mut(room, grain, |start, out| view.read(first + start, out));
-        Ok(room)
+        parallel::for_chunks_mut(copied, grain, |start, out| view.read(first + start, out));
+        Ok(copied)
     }
 }
 
@@ -165,8 +165,8 @@ pub fn cholesky(p: &Cholesky, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
         for range in matrices.rounds(batch, p.upper) {
             let to = part(bytes[0].as_mut_slice::<T>(), &range, batch);
             let a = match p.upper {
-                // The kernel reads the triangle that it writes: what it gets is the lower one, mirrored.
-                true => mirrored(matrices.copy(&range)?, n),
+                // The kernel reads the triangle that it writes: what it gets is the lower one, adjoints.
+                true => adjoints(matrices.copy(&range)?, n),
                 false => matrices.get(&range)?,
             };
             la::cholesky(a, range.len(), n, p.upper, to).map_err(fail(range.start))?;
@@ -176,7 +176,7 @@ pub fn cholesky(p: &Cholesky, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
 }
 
 /// Each matrix of `n` by `n` replaced by its adjoint.
-fn mirrored<T: Scalar>(all: &mut [T], n: usize) -> &[T] {
+fn adjoints<T: Scalar>(all: &mut [T], n: usize) -> &[T] {
     for a in all.chunks_mut((n * n).max(1)) {
         for i in 0..n {
             a[i * n + i] = a[i * n + i].conjugate();

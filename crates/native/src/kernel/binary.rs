@@ -79,7 +79,7 @@ macro_rules! ordered {
 ordered! { u8 u16 u32 u64 i8 i16 i32 i64; f32 f64 }
 
 macro_rules! float_functions {
-    ($name:ident, $streamed:ident, $truth:ident, $t:ty, $math:ident, $real:path) => {
+    ($name:ident, $streamed:ident, $predicate:ident, $t:ty, $math:ident, $real:path) => {
         fn $name(b: Binary) -> Chosen<$t, $t> {
             use $math as m;
             use $real as r;
@@ -130,7 +130,7 @@ macro_rules! float_functions {
             })
         }
 
-        fn $truth(b: Binary) -> Chosen<$t, u8> {
+        fn $predicate(b: Binary) -> Chosen<$t, u8> {
             Some(match b {
                 Binary::LogicalAnd => light!(|x: $t, y: $t| u8::from((x != 0.0) & (y != 0.0))),
                 Binary::LogicalOr => light!(|x: $t, y: $t| u8::from((x != 0.0) | (y != 0.0))),
@@ -140,8 +140,8 @@ macro_rules! float_functions {
         }
     };
 }
-float_functions! { single_row, single_streamed, single_truth, f32, single, real::single }
-float_functions! { double_row, double_streamed, double_truth, f64, double, real::double }
+float_functions! { single_row, single_streamed, single_predicate, f32, single, real::single }
+float_functions! { double_row, double_streamed, double_predicate, f64, double, real::double }
 
 fn complex_row<T>(b: Binary) -> Chosen<Complex<T>, Complex<T>>
 where
@@ -158,18 +158,18 @@ where
     })
 }
 
-fn complex_truth<T>(b: Binary) -> Chosen<Complex<T>, u8>
+fn complex_predicate<T>(b: Binary) -> Chosen<Complex<T>, u8>
 where
     T: complex::Part + num_traits::Float,
     Complex<T>: Stored<Wide = Complex<T>>,
 {
-    fn truth<T: num_traits::Float>(x: Complex<T>) -> bool {
+    fn is_nonzero<T: num_traits::Float>(x: Complex<T>) -> bool {
         !(x.re.is_zero() && x.im.is_zero())
     }
     Some(match b {
-        Binary::LogicalAnd => light!(|x: Complex<T>, y| u8::from(truth(x) & truth(y))),
-        Binary::LogicalOr => light!(|x: Complex<T>, y| u8::from(truth(x) | truth(y))),
-        Binary::LogicalXor => light!(|x: Complex<T>, y| u8::from(truth(x) ^ truth(y))),
+        Binary::LogicalAnd => light!(|x: Complex<T>, y| u8::from(is_nonzero(x) & is_nonzero(y))),
+        Binary::LogicalOr => light!(|x: Complex<T>, y| u8::from(is_nonzero(x) | is_nonzero(y))),
+        Binary::LogicalXor => light!(|x: Complex<T>, y| u8::from(is_nonzero(x) ^ is_nonzero(y))),
         _ => return None,
     })
 }
@@ -198,7 +198,7 @@ where
     })
 }
 
-fn integer_truth<T>(b: Binary) -> Chosen<T, u8>
+fn integer_predicate<T>(b: Binary) -> Chosen<T, u8>
 where
     T: num_traits::PrimInt + Stored<Wide = T>,
 {
@@ -260,9 +260,9 @@ pub fn run(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
         }};
     }
     macro_rules! integers {
-        ($t:ty) => { among!($t: $t = integer_row::<$t>(b), u8 = integer_truth::<$t>(b)) };
+        ($t:ty) => { among!($t: $t = integer_row::<$t>(b), u8 = integer_predicate::<$t>(b)) };
     }
-    let halves = Binary::Nextafter == b;
+    let is_nextafter = Binary::Nextafter == b;
     match x.dtype() {
         DType::Bool => among!(u8: u8 = bool_row(b)),
         DType::U8 => integers!(u8),
@@ -274,27 +274,27 @@ pub fn run(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
         DType::I32 => integers!(i32),
         DType::I64 => integers!(i64),
         // The neighbour of a half is a step in its own bits, not in those of an f32.
-        DType::F16 if halves => return half_neighbours::<f16>(b, x, y, out),
-        DType::BF16 if halves => return half_neighbours::<bf16>(b, x, y, out),
-        DType::F16 => among!(f16: f16 = single_row(b), u8 = single_truth(b)),
-        DType::BF16 => among!(bf16: bf16 = single_row(b), u8 = single_truth(b)),
+        DType::F16 if is_nextafter => return half_nextafter::<f16>(b, x, y, out),
+        DType::BF16 if is_nextafter => return half_nextafter::<bf16>(b, x, y, out),
+        DType::F16 => among!(f16: f16 = single_row(b), u8 = single_predicate(b)),
+        DType::BF16 => among!(bf16: bf16 = single_row(b), u8 = single_predicate(b)),
         DType::F32 => {
             if let Some(done) = streamed::<f32>(b, single_streamed(b), [x, y], out)? {
                 return Ok(done);
             }
-            among!(f32: f32 = single_row(b), u8 = single_truth(b), Complex<f32> = join::<f32>(b))
+            among!(f32: f32 = single_row(b), u8 = single_predicate(b), Complex<f32> = join::<f32>(b))
         }
         DType::F64 => {
             if let Some(done) = streamed::<f64>(b, double_streamed(b), [x, y], out)? {
                 return Ok(done);
             }
-            among!(f64: f64 = double_row(b), u8 = double_truth(b), Complex<f64> = join::<f64>(b))
+            among!(f64: f64 = double_row(b), u8 = double_predicate(b), Complex<f64> = join::<f64>(b))
         }
         DType::C64 => {
-            among!(Complex<f32>: Complex<f32> = complex_row::<f32>(b), u8 = complex_truth::<f32>(b))
+            among!(Complex<f32>: Complex<f32> = complex_row::<f32>(b), u8 = complex_predicate::<f32>(b))
         }
         DType::C128 => {
-            among!(Complex<f64>: Complex<f64> = complex_row::<f64>(b), u8 = complex_truth::<f64>(b))
+            among!(Complex<f64>: Complex<f64> = complex_row::<f64>(b), u8 = complex_predicate::<f64>(b))
         }
     }
     bail!(
@@ -313,7 +313,7 @@ where
     (b == Binary::Complex).then_some(light!(Complex::new))
 }
 
-fn half_neighbours<T>(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer>
+fn half_nextafter<T>(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer>
 where
     T: Stored<Wide = f32> + real::NextAfter,
 {

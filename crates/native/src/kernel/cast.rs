@@ -14,14 +14,14 @@ use num_complex::Complex;
 
 /// A stored type as a number of any kind.
 trait Number: Stored {
-    /// What is converted from: halves go by f32.
+    /// What is converted from: is_nextafter go by f32.
     type Base: Base;
     fn base(self) -> Self::Base;
 }
 
 /// A type that Rust converts from by itself.
 trait Base: Copy {
-    fn truth(self) -> bool;
+    fn is_nonzero(self) -> bool;
     fn imaginary(self) -> f64 {
         0.0
     }
@@ -47,10 +47,10 @@ fn sticky(x: u64) -> f64 {
 }
 
 macro_rules! bases {
-    ($($t:ty, |$x:ident| $truth:expr, $odd:expr;)*) => {$(
+    ($($t:ty, |$x:ident| $predicate:expr, $odd:expr;)*) => {$(
         impl Base for $t {
             #[inline(always)]
-            fn truth(self) -> bool { let $x = self; $truth }
+            fn is_nonzero(self) -> bool { let $x = self; $predicate }
             #[inline(always)]
             fn odd(self) -> f32 { let $x = self; $odd }
         }
@@ -68,7 +68,7 @@ macro_rules! complex_bases {
     ($($t:ty)*) => {$(
         impl Base for Complex<$t> {
             #[inline(always)]
-            fn truth(self) -> bool { self.re != 0.0 || self.im != 0.0 }
+            fn is_nonzero(self) -> bool { self.re != 0.0 || self.im != 0.0 }
             #[inline(always)]
             fn imaginary(self) -> f64 { self.im.into() }
             #[inline(always)]
@@ -143,7 +143,7 @@ where
         + To<f64>,
 {
     match to {
-        DType::Bool => |out, x| row::<A, u8>(out, x, |x| u8::from(x.truth())),
+        DType::Bool => |out, x| row::<A, u8>(out, x, |x| u8::from(x.is_nonzero())),
         DType::U8 => |out, x| row::<A, u8>(out, x, To::to),
         DType::U16 => |out, x| row::<A, u16>(out, x, To::to),
         DType::U32 => |out, x| row::<A, u32>(out, x, To::to),

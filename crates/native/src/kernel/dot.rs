@@ -1,4 +1,4 @@
-//! Matrix products: batched, over operands with any strides, for every dtype.
+//! Matrix macs: batched, over operands with any strides, for every dtype.
 //!
 //! f32 runs on register tiles of our own (`panel`: the crate `gemm` packs more, and knows no tasks of ours); f64, complex pairs and what is too
 //! small for tiles run on that crate; halves are widened panel by panel, summed
@@ -13,20 +13,20 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use crate::element::Stored;
-use crate::memory::Room;
+use crate::memory::Scratch;
 use crate::parallel;
 use crate::simd::{self, Strides, multiversion};
 
-mod brain;
-mod panel;
+mod gemm_bf16;
+mod gemm_f32;
 
-pub use panel::fits as fits_panels;
+pub use gemm_f32::fits as uses_packed_panels;
 
 /// Products below which a second thread costs more than it brings.
 const PARALLEL: usize = 1 << 20;
 
 /// Products per task when a batch is divided.
-const TASK: usize = 1 << 18;
+const TASK_MACS: usize = 1 << 18;
 
 /// The sizes of a batched product: each of `batch` an `m` by `k` matrix times a `k` by `n` one.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ impl<'a, T> Operand<'a, T> {
 pub trait Dot: Copy + Send + Sync + 'static {
     /// `dst = lhs · rhs` for one matrix of shape `m, n, k`, contiguous `dst`, on so many threads.
     #[doc(hidden)]
-    fn product(
+    fn gemm(
         shape: [usize; 3],
         dst: &mut [Self],
         lhs: (&[Self], Strides),
@@ -94,11 +94,11 @@ pub fn matmul<T: Dot>(dst: &mut [T], sizes: Sizes<'_>, lhs: Operand<'_, T>, rhs:
         "matmul: the result has another size"
     );
     assert!(lhs.batch.len() == batch.len() && rhs.batch.len() == batch.len());
-    let (size, products) = (m * n, m.saturating_mul(n).saturating_mul(k.max(1)));
+    let (size, macs) = (m * n, m.saturating_mul(n).saturating_mul(k.max(1)));
     if count == 0 || size == 0 {
         return;
     }
-    if products >= PARALLEL {
+    if macs >= PARALLEL {
         let threads = parallel::threads();
         for (index, dst) in dst.chunks_mut(size).enumerate() {
             large(
@@ -111,15 +111,15 @@ pub fn matmul<T: Dot>(dst: &mut [T], sizes: Sizes<'_>, lhs: Operand<'_, T>, rhs:
         }
         return;
     }
-    let step = if products.saturating_mul(count) < PARALLEL {
+    let step = if macs.saturating_mul(count) < PARALLEL {
         count
     } else {
-        TASK.div_ceil(products)
+        TASK_MACS.div_ceil(macs)
     };
     parallel::for_chunks_mut(dst, step * size, |start, dst| {
         for (i, dst) in dst.chunks_mut(size).enumerate() {
             let index = start / size + i;
-            T::product(
+            T::gemm(
                 [m, n, k],
                 dst,
                 lhs.at(batch, index),
@@ -140,20 +140,20 @@ fn large<T: Dot>(
 ) {
     // Nearly a vector: reading the matrix is the work, and `gemm` does not divide that.
     if n <= 4 {
-        let rows = (TASK / (n * k.max(1))).max(1);
+        let rows = (TASK_MACS / (n * k.max(1))).max(1);
         return parallel::for_chunks_mut(dst, rows * n, |start, dst| {
             let lhs = (lhs.0, shifted(lhs.1, start / n, 0));
-            T::product([dst.len() / n, n, k], dst, lhs, rhs, 1);
+            T::gemm([dst.len() / n, n, k], dst, lhs, rhs, 1);
         });
     }
     if m == 1 {
-        let columns = (TASK / k.max(1)).max(16);
+        let columns = (TASK_MACS / k.max(1)).max(16);
         return parallel::for_chunks_mut(dst, columns, |start, dst| {
             let rhs = (rhs.0, shifted(rhs.1, 0, start));
-            T::product([1, dst.len(), k], dst, lhs, rhs, 1);
+            T::gemm([1, dst.len(), k], dst, lhs, rhs, 1);
         });
     }
-    T::product([m, n, k], dst, lhs, rhs, threads);
+    T::gemm([m, n, k], dst, lhs, rhs, threads);
 }
 
 /// The same matrix seen from element `(i, j)` on.
@@ -177,7 +177,7 @@ pub(crate) fn contiguous(n: usize) -> Strides {
 macro_rules! dot_by_gemm {
     ($($t:ty),*) => {$(
         impl Dot for $t {
-            fn product(
+            fn gemm(
                 shape: [usize; 3],
                 dst: &mut [Self],
                 lhs: (&[Self], Strides),
@@ -192,30 +192,30 @@ macro_rules! dot_by_gemm {
 dot_by_gemm!(f64, Complex<f32>, Complex<f64>);
 
 impl Dot for f32 {
-    fn product(
+    fn gemm(
         shape: [usize; 3],
         dst: &mut [Self],
         lhs: (&[Self], Strides),
         rhs: (&[Self], Strides),
         threads: usize,
     ) {
-        float_product(shape, dst, lhs, rhs, false, threads);
+        gemm_f32(shape, dst, lhs, rhs, false, threads);
     }
 }
 
 /// `dst (+)= lhs · rhs`, contiguous `dst`: by tiles of our own where they fit.
-pub fn float_product(
+pub fn gemm_f32(
     shape: [usize; 3],
     dst: &mut [f32],
     lhs: (&[f32], Strides),
     rhs: (&[f32], Strides),
-    begun: bool,
+    accumulate: bool,
     threads: usize,
 ) {
-    if let Some(tiles) = panel::fitting(shape) {
-        return panel::product(tiles, shape, dst, lhs, rhs, begun, threads);
+    if let Some(tiles) = gemm_f32::tile_shape(shape) {
+        return gemm_f32::run(tiles, shape, dst, lhs, rhs, accumulate, threads);
     }
-    simd::gemm(shape, (dst, contiguous(shape[1])), lhs, rhs, begun, threads);
+    simd::gemm(shape, (dst, contiguous(shape[1])), lhs, rhs, accumulate, threads);
 }
 
 /// Rows, columns and depth of the f32 panels that halves are widened to: 4 + 4 + 4 MiB.
@@ -224,7 +224,7 @@ const PANEL: [usize; 3] = [512, 2048, 512];
 macro_rules! dot_by_widening {
     ($($t:ty, $own:expr;)*) => {$(
         impl Dot for $t {
-            fn product(
+            fn gemm(
                 [m, n, k]: [usize; 3],
                 dst: &mut [Self],
                 lhs: (&[Self], Strides),
@@ -236,8 +236,8 @@ macro_rules! dot_by_widening {
                     return;
                 }
                 let [mb, nb, kb] = [m.min(PANEL[0]), n.min(PANEL[1]), k.min(PANEL[2])];
-                let mut sums = Room::<f32>::any(mb * nb);
-                let (mut left, mut right) = (Room::<f32>::any(mb * kb), Room::<f32>::any(kb * nb));
+                let mut sums = Scratch::<f32>::unzeroed(mb * nb);
+                let (mut left, mut right) = (Scratch::<f32>::unzeroed(mb * kb), Scratch::<f32>::unzeroed(kb * nb));
                 for j in (0..n).step_by(nb) {
                     let nb = nb.min(n - j);
                     for i in (0..m).step_by(mb) {
@@ -249,7 +249,7 @@ macro_rules! dot_by_widening {
                             let kb = kb.min(k - p);
                             widen(&mut left[..mb * kb], kb, lhs.0, shifted(lhs.1, i, p), threads);
                             widen(&mut right[..kb * nb], nb, rhs.0, shifted(rhs.1, p, j), threads);
-                            float_product(
+                            gemm_f32(
                                 [mb, nb, kb],
                                 &mut sums[..mb * nb],
                                 (&left, contiguous(kb)),
@@ -276,9 +276,9 @@ macro_rules! dot_by_widening {
 dot_by_widening! {
     f16, |_, _, _, _, _| false;
     bf16, |shape, dst, lhs, rhs, threads| {
-        let fits = simd::prefers_brain() && brain::fits(shape);
+        let fits = simd::prefers_bf16_dot() && gemm_bf16::fits(shape);
         if fits {
-            brain::product(shape, dst, lhs, rhs, threads);
+            gemm_bf16::run(shape, dst, lhs, rhs, threads);
         }
         fits
     };
@@ -405,14 +405,14 @@ macro_rules! dot_exactly {
             }
         }
         impl Dot for $t {
-            fn product(
+            fn gemm(
                 [m, n, k]: [usize; 3],
                 dst: &mut [Self],
                 lhs: (&[Self], Strides),
                 rhs: (&[Self], Strides),
                 threads: usize,
             ) {
-                let rows = if threads > 1 { TASK.div_ceil(n * k.max(1)) } else { m };
+                let rows = if threads > 1 { TASK_MACS.div_ceil(n * k.max(1)) } else { m };
                 parallel::for_chunks_mut(dst, rows * n, |start, dst| {
                     let lhs = (lhs.0, shifted(lhs.1, start / n, 0));
                     exact([dst.len() / n, n, k], dst, lhs, rhs);
@@ -434,5 +434,4 @@ dot_exactly! {
 }
 
 #[cfg(test)]
-#[path = "dot_tests.rs"]
 mod tests;

@@ -104,27 +104,27 @@ fn take<T: Stored>(
     sizes: &[usize],
     out: &mut [T],
 ) {
-    let places = dense_strides(sizes);
-    let (slice_places, row_places) = split(&places, &p.offset_axes);
+    let out_strides = dense_strides(sizes);
+    let (slice_out_strides, row_out_strides) = split(&out_strides, &p.offset_axes);
     let kept: Vec<usize> = (0..x.sizes.len())
         .filter(|a| !p.collapsed.contains(a) && !p.operand_batch.contains(a))
         .collect();
     let slice: Sizes = kept.iter().map(|&a| vectors.slice[a]).collect();
     let steps: Strides = kept.iter().map(|&a| x.strides[a]).collect();
-    let (slice, [steps, slice_places]) = merge(&slice, [&steps, &slice_places]);
+    let (slice, [steps, slice_out_strides]) = merge(&slice, [&steps, &slice_out_strides]);
     // One axis at least, so that there is a last one.
-    let (slice, steps, slice_places) = if slice.is_empty() {
+    let (slice, steps, slice_out_strides) = if slice.is_empty() {
         (
             smallvec::smallvec![1],
             smallvec::smallvec![1],
             smallvec::smallvec![1],
         )
     } else {
-        (slice, steps, slice_places)
+        (slice, steps, slice_out_strides)
     };
     let last = slice.len() - 1;
     let outer: usize = slice[..last].iter().product();
-    let (run, step, place_step) = (slice[last], steps[last], slice_places[last]);
+    let (run, step, out_step) = (slice[last], steps[last], slice_out_strides[last]);
     let count = vectors.count();
     let per_task = (Cost::Medium.grain() / (outer * run)).max(1);
     let tasks = count.div_ceil(per_task);
@@ -135,34 +135,34 @@ fn take<T: Stored>(
         out,
         tasks,
         Vec::new,
-        |room: &mut Vec<T>, task, out| {
+        |buffer: &mut Vec<T>, task, out| {
             let first = task * per_task;
-            let mut rows = Walk::new(&vectors.rows, [&row_places], [0], first);
+            let mut rows = Walk::new(&vectors.rows, [&row_out_strides], [0], first);
             for i in first..count.min(first + per_task) {
                 let start = vectors.start(i, rows.index(), &x.strides);
                 let from = x.offset as isize + start.unwrap_or(0);
                 let mut walk = Walk::new(
                     &slice[..last],
-                    [&steps[..last], &slice_places[..last]],
+                    [&steps[..last], &slice_out_strides[..last]],
                     [from, rows.at[0]],
                     0,
                 );
                 for _ in 0..outer {
                     let [from, to] = walk.at;
-                    if place_step == 1 {
+                    if out_step == 1 {
                         let to = out.slice(to as usize, run);
                         match start {
                             Some(_) => read_run(x.data, from, step, to),
                             None => to.fill(T::zeroed()),
                         }
                     } else {
-                        room.clear();
-                        room.resize(run, T::zeroed());
+                        buffer.clear();
+                        buffer.resize(run, T::zeroed());
                         if start.is_some() {
-                            read_run(x.data, from, step, room);
+                            read_run(x.data, from, step, buffer);
                         }
-                        for (j, &value) in room.iter().enumerate() {
-                            out.set((to + j as isize * place_step) as usize, value);
+                        for (j, &value) in buffer.iter().enumerate() {
+                            out.set((to + j as isize * out_step) as usize, value);
                         }
                     }
                     walk.step();

@@ -131,15 +131,15 @@ const FEW: usize = 16;
 
 /// An operand that lies as the result does, or a number beside a few elements: found out at the least cost.
 #[inline(always)]
-fn alike<'a, T: Stored>(
+fn dense_or_small<'a, T: Stored>(
     x: &'a Tensor,
     out: &Shape,
     count: usize,
-    room: &'a mut Option<[T; FEW]>,
+    buffer: &'a mut Option<[T; FEW]>,
 ) -> Option<&'a [T]> {
     match x.repr() {
         Repr::Scalar { value, .. } if count <= FEW => {
-            let row = room.insert([constant(*value, x.dtype())?; FEW]);
+            let row = buffer.insert([constant(*value, x.dtype())?; FEW]);
             Some(&row[..count])
         }
         _ if x.shape() == out => x.data::<Buffer>()?.dense(count),
@@ -148,7 +148,7 @@ fn alike<'a, T: Stored>(
 }
 
 /// One task's way of reading an operand.
-enum Feed<'a, T: Stored> {
+enum OperandReader<'a, T: Stored> {
     Constant(SmallVec<[T::Wide; 16]>),
     Slice(&'a [T], SmallVec<[T::Wide; 4]>),
     View(&'a View<'a, T>, Vec<T>, SmallVec<[T::Wide; 4]>),
@@ -166,7 +166,7 @@ impl<T> Source<'_, T> {
 
 impl<T: Copy> Source<'_, T> {
     /// Whether it can be had in short rows at no loss.
-    fn in_short_rows(&self) -> bool {
+    fn allows_short_rows(&self) -> bool {
         match self {
             Source::Constant(_) | Source::Dense(_) => true,
             Source::Strided(view) => view.strides.last() == Some(&1),
@@ -174,27 +174,27 @@ impl<T: Copy> Source<'_, T> {
     }
 }
 
-impl<'a, T: Stored> Feed<'a, T> {
+impl<'a, T: Stored> OperandReader<'a, T> {
     /// For a task on `start..start + len`.
     fn new(source: &'a Source<'a, T>, start: usize, len: usize) -> Self {
         match source {
             Source::Constant(value) => {
                 let mut wide = [bytemuck::Zeroable::zeroed()];
                 T::widen(&[*value], &mut wide);
-                Feed::Constant(SmallVec::from_elem(wide[0], len.min(BLOCK)))
+                OperandReader::Constant(SmallVec::from_elem(wide[0], len.min(BLOCK)))
             }
-            Source::Dense(slice) => Feed::Slice(&slice[start..start + len], SmallVec::new()),
-            Source::Strided(view) => Feed::View(view, Vec::new(), SmallVec::new()),
+            Source::Dense(slice) => OperandReader::Slice(&slice[start..start + len], SmallVec::new()),
+            Source::Strided(view) => OperandReader::View(view, Vec::new(), SmallVec::new()),
         }
     }
 
     /// How many elements from `at` on can be had at once.
     fn reach(&self, at: usize) -> usize {
         match self {
-            Feed::Constant(_) => BLOCK,
-            Feed::Slice(..) if T::DIRECT => usize::MAX,
-            Feed::Slice(..) => BLOCK,
-            Feed::View(view, ..) => {
+            OperandReader::Constant(_) => BLOCK,
+            OperandReader::Slice(..) if T::DIRECT => usize::MAX,
+            OperandReader::Slice(..) => BLOCK,
+            OperandReader::View(view, ..) => {
                 let rank = view.sizes.len();
                 let row = view.sizes[rank - 1];
                 if view.crosses() && row * 16 <= LONG_BLOCK {
@@ -212,17 +212,17 @@ impl<'a, T: Stored> Feed<'a, T> {
     #[inline]
     fn get(&mut self, start: usize, at: usize, len: usize) -> &[T::Wide] {
         match self {
-            Feed::Constant(row) => &row[..len],
-            Feed::Slice(slice, wide) => widened(&slice[at - start..at - start + len], wide),
-            Feed::View(view, room, wide) => {
+            OperandReader::Constant(row) => &row[..len],
+            OperandReader::Slice(slice, wide) => widened(&slice[at - start..at - start + len], wide),
+            OperandReader::View(view, buffer, wide) => {
                 let rank = view.sizes.len();
                 let row = view.sizes[rank - 1];
                 if view.strides[rank - 1] == 1 && at % row + len <= row {
                     return widened(run(view, at, len), wide);
                 }
-                room.resize(room.len().max(len), T::zeroed());
-                view.read(at, &mut room[..len]);
-                widened(&room[..len], wide)
+                buffer.resize(buffer.len().max(len), T::zeroed());
+                view.read(at, &mut buffer[..len]);
+                widened(&buffer[..len], wide)
             }
         }
     }
@@ -243,33 +243,33 @@ fn run<'a, T: Copy>(view: &View<'a, T>, at: usize, len: usize) -> &'a [T] {
 }
 
 #[inline]
-fn widened<'b, T: Stored>(slice: &'b [T], room: &'b mut SmallVec<[T::Wide; 4]>) -> &'b [T::Wide] {
+fn widened<'b, T: Stored>(slice: &'b [T], buffer: &'b mut SmallVec<[T::Wide; 4]>) -> &'b [T::Wide] {
     if T::DIRECT {
         return bytemuck::cast_slice(slice);
     }
-    room.resize(room.len().max(slice.len()), bytemuck::Zeroable::zeroed());
-    T::widen(slice, &mut room[..slice.len()]);
-    &room[..slice.len()]
+    buffer.resize(buffer.len().max(slice.len()), bytemuck::Zeroable::zeroed());
+    T::widen(slice, &mut buffer[..slice.len()]);
+    &buffer[..slice.len()]
 }
 
-/// Runs `f` on `out` in the computed type, by way of `room` where that differs or `out` is to be streamed to.
+/// Runs `f` on `out` in the computed type, by way of `buffer` where that differs or `out` is to be streamed to.
 #[inline]
 fn into<O: Stored>(
     out: &mut [O],
-    room: &mut SmallVec<[O::Wide; 4]>,
+    buffer: &mut SmallVec<[O::Wide; 4]>,
     streams: bool,
     f: impl FnOnce(&mut [O::Wide]),
 ) {
     if O::DIRECT && !streams {
         return f(bytemuck::cast_slice_mut(out));
     }
-    room.resize(room.len().max(out.len()), bytemuck::Zeroable::zeroed());
-    let room = &mut room[..out.len()];
-    f(room);
+    buffer.resize(buffer.len().max(out.len()), bytemuck::Zeroable::zeroed());
+    let buffer = &mut buffer[..out.len()];
+    f(buffer);
     if O::DIRECT {
-        simd::stream(bytemuck::cast_slice_mut(out), room);
+        simd::stream(bytemuck::cast_slice_mut(out), buffer);
     } else {
-        O::narrow(room, out);
+        O::narrow(buffer, out);
     }
 }
 
@@ -284,22 +284,22 @@ macro_rules! zip {
         ) {
             // What the last cache cannot hold would only push itself out of it.
             let streams = O::DIRECT
-                && size_of_val(out) $(+ $x.bytes())+ > memory::cache()
-                $(&& $x.in_short_rows())+;
+                && size_of_val(out) $(+ $x.bytes())+ > memory::last_level_cache()
+                $(&& $x.allows_short_rows())+;
             let longest = match (O::DIRECT, streams) {
                 (true, false) => usize::MAX,
                 (true, true) => (STREAM_BLOCK / size_of::<O>()).max(1),
                 _ => BLOCK,
             };
             parallel::for_chunks_mut(out, cost.share(out.len()), |start, out| {
-                $(let mut $x = Feed::new($x, start, out.len());)+
-                let mut room = SmallVec::new();
+                $(let mut $x = OperandReader::new($x, start, out.len());)+
+                let mut buffer = SmallVec::new();
                 let mut at = start;
                 let end = start + out.len();
                 while at < end {
                     let len = (end - at)$(.min($x.reach(at)))+.min(longest);
                     let row = &mut out[at - start..at - start + len];
-                    into(row, &mut room, streams, |row| f(row, $($x.get(start, at, len)),+));
+                    into(row, &mut buffer, streams, |row| f(row, $($x.get(start, at, len)),+));
                     at += len;
                 }
                 if streams {
@@ -325,8 +325,8 @@ pub fn unary<A: Stored, O: Stored>(
     if O::DIRECT && A::DIRECT {
         let out = bytes.as_mut_slice::<O>();
         let count = out.len();
-        let mut room = None;
-        let x = alike::<A>(x, &spec.shape, count, &mut room);
+        let mut buffer = None;
+        let x = dense_or_small::<A>(x, &spec.shape, count, &mut buffer);
         if let (true, Some(x)) = (count <= cost.grain(), x) {
             f(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(x));
             return Ok(Buffer::new(bytes));
@@ -354,7 +354,7 @@ pub fn by_bytes<S: Stored<Wide = S>>(
     let grain = Cost::Light.grain() * size;
     parallel::for_chunks_mut(bytes.as_mut_slice::<u8>(), grain, |start, out| {
         let (start, end) = (start / size, (start + out.len()) / size);
-        let mut x = Feed::new(&source, start, end - start);
+        let mut x = OperandReader::new(&source, start, end - start);
         let mut at = start;
         while at < end {
             let len = (end - at).min(x.reach(at));
@@ -380,8 +380,8 @@ pub fn binary<A: Stored, B: Stored, O: Stored>(
         let count = out.len();
         let (mut one, mut two) = (None, None);
         let operands = (
-            alike::<A>(x, &spec.shape, count, &mut one),
-            alike::<B>(y, &spec.shape, count, &mut two),
+            dense_or_small::<A>(x, &spec.shape, count, &mut one),
+            dense_or_small::<B>(y, &spec.shape, count, &mut two),
         );
         if let (true, (Some(x), Some(y))) = (count <= cost.grain(), operands) {
             f(
@@ -412,12 +412,12 @@ pub fn binary_streamed<T: Stored<Wide = T>>(
     let count = spec.shape.count();
     let (mut one, mut two) = (None, None);
     let (Some(x), Some(y)) = (
-        alike::<T>(x, &spec.shape, count, &mut one),
-        alike::<T>(y, &spec.shape, count, &mut two),
+        dense_or_small::<T>(x, &spec.shape, count, &mut one),
+        dense_or_small::<T>(y, &spec.shape, count, &mut two),
     ) else {
         return Ok(None);
     };
-    if 3 * size_of_val(x) <= memory::cache() {
+    if 3 * size_of_val(x) <= memory::last_level_cache() {
         return Ok(None);
     }
     let mut bytes = memory::alloc(op, spec)?;

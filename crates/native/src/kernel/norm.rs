@@ -4,7 +4,7 @@
 //! reductions. Halves are computed as f32. Rows that do not lie in one run are copied into the result first.
 
 use super::map::{self, Cost};
-use super::reduce::{Sum, fold_mapped, fold_slice, fold_vector, halved};
+use super::reduce::{Sum, fold_mapped, fold_slice, fold_vector, fold_halves};
 use super::unary::each;
 use crate::buffer::{self, Buffer};
 use crate::element::Stored;
@@ -118,8 +118,8 @@ multiversion! {
         }
         // In halves: one after the other they would wait for each other.
         let both = |a, b| larger(a, &b);
-        let tops: [W; 32] = halved(&tops, both);
-        rest.iter().fold(fold_vector(halved(&tops, both), both), larger)
+        let tops: [W; 32] = fold_halves(&tops, both);
+        rest.iter().fold(fold_vector(fold_halves(&tops, both), both), larger)
     }
 }
 
@@ -319,18 +319,18 @@ pub fn softmax(op: &str, x: &Tensor, axis: usize, log: bool, out: &Spec) -> Resu
     }
     let moved: crate::layout::Sizes = axes.iter().map(|&a| sizes[a]).collect();
     let strides = dense_strides(&moved);
-    let mut places = strides.clone();
+    let mut out_strides = strides.clone();
     for (i, &axis) in axes.iter().enumerate() {
-        places[axis] = strides[i];
+        out_strides[axis] = strides[i];
     }
-    Ok(Buffer::new(bytes).with_layout(Layout::new(0, &sizes, places)))
+    Ok(Buffer::new(bytes).with_layout(Layout::new(0, &sizes, out_strides)))
 }
 
 /// `log(sum(exp(x)))` over axes, which vanish.
-pub fn log_sum_exp(op: &str, x: &Tensor, gone: &[usize], out: &Spec) -> Result<Buffer> {
+pub fn log_sum_exp(op: &str, x: &Tensor, reduced: &[usize], out: &Spec) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
-    let mut axes: Vec<usize> = (0..x.rank()).filter(|a| !gone.contains(a)).collect();
-    let mut folded = gone.to_vec();
+    let mut axes: Vec<usize> = (0..x.rank()).filter(|a| !reduced.contains(a)).collect();
+    let mut folded = reduced.to_vec();
     folded.sort_unstable();
     axes.extend(&folded);
     let sizes = x.shape().sizes();
@@ -434,7 +434,7 @@ fn fused(
             let epsilon = <$t as Stored>::Wide::rounded(epsilon);
             let view = buffer.view::<$t>(x.shape());
             // Operand and result are more than stays in the caches.
-            let past = <$t as Stored>::DIRECT && 2 * out.bytes() >= memory::cache();
+            let past = <$t as Stored>::DIRECT && 2 * out.bytes() >= memory::last_level_cache();
             rows(
                 &view,
                 bytes.as_mut_slice::<$t>(),

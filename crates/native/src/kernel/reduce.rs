@@ -22,13 +22,13 @@ const CHUNK: usize = 4096;
 const PIECE: usize = 16 * CHUNK;
 /// Tasks from which on they take more than one piece, and the most they take.
 const TASKS: usize = 64;
-const MOST_PIECES_A_TASK: usize = 4;
+const MAX_PIECES_PER_TASK: usize = 4;
 /// Columns that are combined at once.
 const COLUMNS: usize = 512;
 /// Rows that are added up before their sum is added to the others': keeps rounding small.
-pub const BUNCH: usize = 64;
+pub const ROW_BLOCK: usize = 64;
 /// The most pieces that rows are cut into.
-const MOST_PIECES: usize = 64;
+const MAX_PIECES: usize = 64;
 /// Lanes of a fold: four vectors of sixteen.
 const LANES: usize = 64;
 
@@ -150,7 +150,7 @@ multiversion! {
 
 /// The first half of some elements with the second.
 #[inline(always)]
-pub fn halved<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W; N] {
+pub fn fold_halves<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W; N] {
     // `from_fn` is not always inlined.
     let mut halves = [x[0]; N];
     for i in 0..N {
@@ -162,9 +162,9 @@ pub fn halved<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W;
 /// All of a vector in one, in halves of known sizes: a loop over sizes would go by way of memory, element by element.
 #[inline(always)]
 pub fn fold_vector<W: Copy>(x: [W; 16], both: impl Fn(W, W) -> W) -> W {
-    let x: [W; 8] = halved(&x, &both);
-    let x: [W; 4] = halved(&x, &both);
-    let x: [W; 2] = halved(&x, &both);
+    let x: [W; 8] = fold_halves(&x, &both);
+    let x: [W; 4] = fold_halves(&x, &both);
+    let x: [W; 2] = fold_halves(&x, &both);
     both(x[0], x[1])
 }
 
@@ -214,7 +214,7 @@ where
 }
 
 /// Combines in pairs: the first half with the second.
-fn in_pairs<W>(count: usize, each: &mut impl FnMut(usize) -> W, both: fn(W, W) -> W) -> W {
+fn fold_pairwise<W>(count: usize, each: &mut impl FnMut(usize) -> W, both: fn(W, W) -> W) -> W {
     fn go<W>(
         first: usize,
         count: usize,
@@ -252,7 +252,7 @@ fn fold_pairs<W: Copy, F: Fold<W>>(x: &[W], y: &[W], fold: F, map: impl Fn(W, W)
         return fold_chunk(x, y, fold, map);
     }
     let chunk = |i: usize| i * CHUNK..x.len().min((i + 1) * CHUNK);
-    in_pairs(
+    fold_pairwise(
         x.len().div_ceil(CHUNK),
         &mut |i| fold_chunk(&x[chunk(i)], &y[chunk(i)], fold, &map),
         F::combine,
@@ -264,29 +264,29 @@ fn fold_piece<T: Stored>(
     row: &View<'_, T>,
     start: usize,
     len: usize,
-    room: &mut (Vec<T>, Vec<T::Wide>),
+    buffer: &mut (Vec<T>, Vec<T::Wide>),
     fold: Folding<T::Wide>,
 ) -> T::Wide {
     let run = row.sizes.len() == 1 && row.strides[0] == 1;
     if run && T::DIRECT {
         let from = row.offset + start;
         let x: &[T::Wide] = bytemuck::cast_slice(&row.data[from..from + len]);
-        return in_pairs(
+        return fold_pairwise(
             len.div_ceil(CHUNK).max(1),
             &mut |i| (fold.chunk)(&x[i * CHUNK..len.min((i + 1) * CHUNK)]),
             fold.combine,
         );
     }
-    in_pairs(
+    fold_pairwise(
         len.div_ceil(CHUNK).max(1),
         &mut |i| {
             let at = start + i * CHUNK;
             let count = CHUNK.min(start + len - at);
-            room.0.resize(count, T::zeroed());
-            room.1.resize(count, fold.identity);
-            row.read(at, &mut room.0);
-            T::widen(&room.0, &mut room.1);
-            (fold.chunk)(&room.1)
+            buffer.0.resize(count, T::zeroed());
+            buffer.1.resize(count, fold.identity);
+            row.read(at, &mut buffer.0);
+            T::widen(&buffer.0, &mut buffer.1);
+            (fold.chunk)(&buffer.1)
         },
         fold.combine,
     )
@@ -298,23 +298,23 @@ fn narrow<T: Stored>(value: T::Wide) -> T {
     out[0]
 }
 
-/// Each result from its own row; `kept` and `gone` are what stays and what is folded.
-fn rows<T: Stored>(kept: &View<'_, T>, gone: &View<'_, T>, out: &mut [T], fold: Folding<T::Wide>) {
-    let count = gone.count();
+/// Each result from its own row; `kept` and `reduced` are what stays and what is folded.
+fn rows<T: Stored>(kept: &View<'_, T>, reduced: &View<'_, T>, out: &mut [T], fold: Folding<T::Wide>) {
+    let count = reduced.count();
     let row_at = |walk: &Walk<'_, 1>| View {
         offset: walk.at[0] as usize,
-        ..gone.clone()
+        ..reduced.clone()
     };
     let walk_to = |o| Walk::new(&kept.sizes, [&kept.strides], [kept.offset as isize], o);
     if count <= PIECE {
         let per_task = (PIECE / count.max(16)).max(1);
         return parallel::for_chunks_mut(out, per_task, |first, out| {
-            let mut room = (Vec::new(), Vec::new());
+            let mut buffer = (Vec::new(), Vec::new());
             let mut walk = walk_to(first);
             let mut row = row_at(&walk);
             for out in out {
                 row.offset = walk.at[0] as usize;
-                *out = narrow(fold_piece(&row, 0, count, &mut room, fold));
+                *out = narrow(fold_piece(&row, 0, count, &mut buffer, fold));
                 walk.step();
             }
         });
@@ -322,23 +322,23 @@ fn rows<T: Stored>(kept: &View<'_, T>, gone: &View<'_, T>, out: &mut [T], fold: 
     let pieces = count.div_ceil(PIECE);
     let mut parts = vec![fold.identity; out.len() * pieces];
     // With many pieces some are one task: long runs keep prefetching going.
-    let some = (parts.len() / TASKS).clamp(1, MOST_PIECES_A_TASK);
+    let some = (parts.len() / TASKS).clamp(1, MAX_PIECES_PER_TASK);
     parallel::for_chunks_mut(&mut parts, some, |first, parts| {
-        let mut room = (Vec::new(), Vec::new());
+        let mut buffer = (Vec::new(), Vec::new());
         for (at, part) in (first..).zip(parts) {
             let row = row_at(&walk_to(at / pieces));
             let start = at % pieces * PIECE;
-            *part = fold_piece(&row, start, PIECE.min(count - start), &mut room, fold);
+            *part = fold_piece(&row, start, PIECE.min(count - start), &mut buffer, fold);
         }
     });
     for (out, parts) in out.iter_mut().zip(parts.chunks(pieces)) {
-        *out = narrow(in_pairs(pieces, &mut |i| parts[i], fold.combine));
+        *out = narrow(fold_pairwise(pieces, &mut |i| parts[i], fold.combine));
     }
 }
 
 /// Where the folded elements of some columns lie.
 struct Columns<'a, T> {
-    gone: View<'a, T>,
+    reduced: View<'a, T>,
     /// Step between columns.
     step: isize,
 }
@@ -354,51 +354,51 @@ impl<T: Stored> Columns<'_, T> {
     ) {
         let width = all.len();
         let direct = T::DIRECT && self.step == 1;
-        let mut room = vec![T::zeroed(); if direct { 0 } else { width }];
+        let mut buffer = vec![T::zeroed(); if direct { 0 } else { width }];
         let mut wide = vec![fold.identity; if direct { 0 } else { width }];
-        let mut bunch = vec![fold.identity; width];
-        let mut walk = Walk::new(&self.gone.sizes, [&self.gone.strides], [at], first);
+        let mut block = vec![fold.identity; width];
+        let mut walk = Walk::new(&self.reduced.sizes, [&self.reduced.strides], [at], first);
         let mut row = first;
         all.fill(fold.identity);
         while row < last {
-            let end = last.min(row + BUNCH);
-            bunch.fill(fold.identity);
+            let end = last.min(row + ROW_BLOCK);
+            block.fill(fold.identity);
             for _ in row..end {
                 if direct {
                     let from = walk.at[0] as usize;
-                    let run = &self.gone.data[from..from + width];
-                    (fold.into)(&mut bunch, bytemuck::cast_slice(run));
+                    let run = &self.reduced.data[from..from + width];
+                    (fold.into)(&mut block, bytemuck::cast_slice(run));
                 } else {
-                    crate::layout::read_run(self.gone.data, walk.at[0], self.step, &mut room);
-                    T::widen(&room, &mut wide);
-                    (fold.into)(&mut bunch, &wide);
+                    crate::layout::read_run(self.reduced.data, walk.at[0], self.step, &mut buffer);
+                    T::widen(&buffer, &mut wide);
+                    (fold.into)(&mut block, &wide);
                 }
                 walk.step();
             }
-            (fold.into)(all, &bunch);
+            (fold.into)(all, &block);
             row = end;
         }
     }
 }
 
-/// How many of `count` rows of `width` columns are folded one after the other, in bunches of [`BUNCH`]; what comes of these
+/// How many of `count` rows of `width` columns are folded one after the other, in bunches of [`ROW_BLOCK`]; what comes of these
 /// pieces is folded in their order.
-pub fn rows_of_piece(count: usize, width: usize) -> usize {
-    let least = (PIECE / width.clamp(1, COLUMNS)).max(2 * BUNCH);
-    count.div_ceil(MOST_PIECES).max(least)
+pub fn rows_per_partial(count: usize, width: usize) -> usize {
+    let least = (PIECE / width.clamp(1, COLUMNS)).max(2 * ROW_BLOCK);
+    count.div_ceil(MAX_PIECES).max(least)
 }
 
 /// Many results at once, along the axis `column` of `kept` on which memory runs.
 fn columns<T: Stored>(
     kept: &View<'_, T>,
-    gone: &View<'_, T>,
+    reduced: &View<'_, T>,
     column: usize,
     out: &mut [T],
     fold: Folding<T::Wide>,
 ) {
-    let count = gone.count();
+    let count = reduced.count();
     let width = kept.sizes[column];
-    let places = crate::layout::dense_strides(&kept.sizes);
+    let out_strides = crate::layout::dense_strides(&kept.sizes);
     let without = |all: &[isize]| -> Strides {
         let mut all: Strides = all.into();
         all.remove(column);
@@ -406,13 +406,13 @@ fn columns<T: Stored>(
     };
     let mut sizes = kept.sizes.clone();
     sizes.remove(column);
-    let (strides, targets) = (without(&kept.strides), without(&places));
+    let (strides, targets) = (without(&kept.strides), without(&out_strides));
     let outer: usize = sizes.iter().product();
     let blocks = width.div_ceil(COLUMNS);
-    let per_piece = rows_of_piece(count, width);
+    let per_piece = rows_per_partial(count, width);
     let pieces = count.div_ceil(per_piece);
     let rows = Columns {
-        gone: gone.clone(),
+        reduced: reduced.clone(),
         step: kept.strides[column],
     };
     // The place of a block's first element and of its first result.
@@ -421,15 +421,15 @@ fn columns<T: Stored>(
         let offsets = [kept.offset as isize, 0];
         let [from, to] = Walk::new(&sizes, [&strides, &targets], offsets, block / blocks).at;
         let from = from + start as isize * kept.strides[column];
-        let to = to + start as isize * places[column];
+        let to = to + start as isize * out_strides[column];
         (from, to as usize, COLUMNS.min(width - start))
     };
-    let write = |out: &mut parallel::Part<'_, T>, to: usize, all: &[T::Wide]| {
-        if places[column] == 1 {
+    let write = |out: &mut parallel::TaskSlice<'_, T>, to: usize, all: &[T::Wide]| {
+        if out_strides[column] == 1 {
             T::narrow(all, out.slice(to, all.len()));
         } else {
             for (i, &value) in all.iter().enumerate() {
-                out.set(to + i * places[column] as usize, narrow(value));
+                out.set(to + i * out_strides[column] as usize, narrow(value));
             }
         }
     };
@@ -454,47 +454,47 @@ fn columns<T: Stored>(
             },
         );
     }
-    let room = width.min(COLUMNS);
+    let buffer = width.min(COLUMNS);
     for block in 0..outer * blocks {
         let (from, to, width) = locate(block);
-        let mut parts = vec![fold.identity; pieces * room];
-        parallel::for_chunks_mut(&mut parts, room, |at, part| {
-            let first = at / room * per_piece;
+        let mut parts = vec![fold.identity; pieces * buffer];
+        parallel::for_chunks_mut(&mut parts, buffer, |at, part| {
+            let first = at / buffer * per_piece;
             let last = count.min(first + per_piece);
             rows.fold(from, (first, last), &mut part[..width], fold);
         });
-        let (all, others) = parts.split_at_mut(room);
-        for part in others.chunks(room) {
+        let (all, others) = parts.split_at_mut(buffer);
+        for part in others.chunks(buffer) {
             (fold.into)(all, part);
         }
         let all = &all[..width];
-        write(&mut parallel::Part::whole(out), to, all);
+        write(&mut parallel::TaskSlice::whole(out), to, all);
     }
 }
 
-/// Folds the axes `gone` of a view.
-fn fold_axes<T: Stored>(x: &View<'_, T>, gone: &[usize], out: &mut [T], fold: Folding<T::Wide>) {
+/// Folds the axes `reduced` of a view.
+fn fold_axes<T: Stored>(x: &View<'_, T>, reduced: &[usize], out: &mut [T], fold: Folding<T::Wide>) {
     let pick = |axes: &[usize]| View {
         data: x.data,
         offset: x.offset,
         sizes: axes.iter().map(|&a| x.sizes[a]).collect::<Sizes>(),
         strides: axes.iter().map(|&a| x.strides[a]).collect::<Strides>(),
     };
-    let mut folded: Vec<usize> = gone.to_vec();
+    let mut folded: Vec<usize> = reduced.to_vec();
     folded.sort_unstable();
-    let stays: Vec<usize> = (0..x.sizes.len()).filter(|a| !gone.contains(a)).collect();
-    let (kept, gone) = (pick(&stays).merged(), pick(&folded).merged());
+    let stays: Vec<usize> = (0..x.sizes.len()).filter(|a| !reduced.contains(a)).collect();
+    let (kept, reduced) = (pick(&stays).merged(), pick(&folded).merged());
     // Memory runs along a kept axis where its step is smaller than every folded one's.
     let finest = |v: &View<'_, T>| {
         (0..v.sizes.len())
             .filter(|&a| v.strides[a] != 0)
             .min_by_key(|&a| v.strides[a].unsigned_abs())
     };
-    match (finest(&kept), finest(&gone)) {
-        (Some(a), Some(b)) if kept.strides[a].unsigned_abs() < gone.strides[b].unsigned_abs() => {
-            columns(&kept, &gone, a, out, fold);
+    match (finest(&kept), finest(&reduced)) {
+        (Some(a), Some(b)) if kept.strides[a].unsigned_abs() < reduced.strides[b].unsigned_abs() => {
+            columns(&kept, &reduced, a, out, fold);
         }
-        _ => rows(&kept, &gone, out, fold),
+        _ => rows(&kept, &reduced, out, fold),
     }
 }
 

@@ -21,10 +21,10 @@ use num_complex::Complex;
 /// Lanes that are taken together.
 const STRIP: usize = 16;
 
-/// Lanes along `axis`: their places in the view and in a dense result, and the steps along them.
+/// Lanes along `axis`: their out_strides in the view and in a dense result, and the steps along them.
 struct Lanes<'a, T> {
     view: View<'a, T>,
-    places: crate::layout::Strides,
+    out_strides: crate::layout::Strides,
     count: usize,
     length: usize,
     step_in: isize,
@@ -35,30 +35,30 @@ impl<'a, T: Stored> Lanes<'a, T> {
     /// `keeps`: the axis is there in the result too.
     fn new(view: View<'a, T>, axis: usize, keeps: bool) -> Self {
         let mut view = view;
-        let mut places = dense_strides(&view.sizes);
-        let step_out = places[axis];
+        let mut out_strides = dense_strides(&view.sizes);
+        let step_out = out_strides[axis];
         let length = view.sizes.remove(axis);
         let step_in = view.strides.remove(axis);
         if keeps {
-            places.remove(axis);
+            out_strides.remove(axis);
         } else {
-            places = dense_strides(&view.sizes);
+            out_strides = dense_strides(&view.sizes);
         }
         Lanes {
             count: view.count(),
             view,
-            places,
+            out_strides,
             length,
             step_in,
             step_out,
         }
     }
 
-    /// Runs `f(workspace, lane values, place)` on each lane; strips keep cache lines in use.
+    /// Runs `f(workspace, lane values, out_offset)` on each lane; strips keep cache lines in use.
     fn each<O: Send>(
         &self,
         out: &mut [O],
-        f: impl Fn(&mut Vec<T>, &mut parallel::Part<'_, O>, isize) + Sync,
+        f: impl Fn(&mut Vec<T>, &mut parallel::TaskSlice<'_, O>, isize) + Sync,
     ) {
         if self.count == 0 || self.length == 0 {
             return;
@@ -74,7 +74,7 @@ impl<'a, T: Stored> Lanes<'a, T> {
             let end = self.count.min((task + 1) * per_task);
             let mut first = task * per_task;
             let offsets = [self.view.offset as isize, 0];
-            let strides = [&self.view.strides[..], &self.places[..]];
+            let strides = [&self.view.strides[..], &self.out_strides[..]];
             let mut walk = Walk::new(&self.view.sizes, strides, offsets, first);
             while first < end {
                 let width = STRIP.min(end - first);
@@ -153,14 +153,14 @@ fn run_chain<T: Stored, S: Copy + Sync>(
     let buffer = buffer::of(x)?;
     let mut bytes = memory::alloc("cumulative", out)?;
     let lanes = Lanes::new(buffer.view::<T>(x.shape()), p.axis, true);
-    lanes.each(bytes.as_mut_slice::<T>(), |lane, out, place| {
+    lanes.each(bytes.as_mut_slice::<T>(), |lane, out, out_offset| {
         chain(lane, start, p.reverse, &step);
         if lanes.step_out == 1 {
-            out.slice(place as usize, lanes.length)
+            out.slice(out_offset as usize, lanes.length)
                 .copy_from_slice(lane);
         } else {
             for (i, &value) in lane.iter().enumerate() {
-                out.set((place + i as isize * lanes.step_out) as usize, value);
+                out.set((out_offset + i as isize * lanes.step_out) as usize, value);
             }
         }
     });
@@ -297,7 +297,7 @@ multiversion! {
     }
 }
 
-/// The first place of a value that is there. Where NaN is, it is the value.
+/// The first out_offset of a value that is there. Where NaN is, it is the value.
 #[allow(clippy::eq_op)]
 fn first<W: PartialEq + Copy>(lane: &[W], best: W) -> usize {
     const SOME: usize = 256;
@@ -306,8 +306,8 @@ fn first<W: PartialEq + Copy>(lane: &[W], best: W) -> usize {
         .position(|some| has(some, best))
         .unwrap_or(0)
         * SOME;
-    let place = lane[some..].iter().position(|&x| x == best || x != x);
-    some + place.unwrap_or(0)
+    let out_offset = lane[some..].iter().position(|&x| x == best || x != x);
+    some + out_offset.unwrap_or(0)
 }
 
 /// Where the extreme of each lane stands first; NaN is beyond every number.
@@ -320,22 +320,22 @@ pub fn arg_reduce(p: &ArgReduce, x: &Tensor, out: &Spec) -> Result<Buffer> {
         &[x.shape().size(p.axis)],
     )?;
     let mut bytes = memory::alloc(p.kind.name(), out)?;
-    let places = bytes.as_mut_slice::<i64>();
+    let indices = bytes.as_mut_slice::<i64>();
     by_real!(x.dtype(), T => {
         let lanes = Lanes::new(buffer.view::<T>(x.shape()), p.axis, false);
         let larger = p.kind == Extreme::Max;
-        lanes.each(places, |lane, out, place| {
-            let mut room = Vec::new();
+        lanes.each(indices, |lane, out, out_offset| {
+            let mut buffer = Vec::new();
             let lane: &[<T as Stored>::Wide] = if T::DIRECT {
                 bytemuck::cast_slice(lane)
             } else {
-                room.resize(lane.len(), bytemuck::Zeroable::zeroed());
-                T::widen(lane, &mut room);
-                &room
+                buffer.resize(lane.len(), bytemuck::Zeroable::zeroed());
+                T::widen(lane, &mut buffer);
+                &buffer
             };
             let best = if larger { fold_slice(lane, Max) } else { fold_slice(lane, Min) };
             let at = first(lane, best);
-            out.set(place as usize, at as i64);
+            out.set(out_offset as usize, at as i64);
         });
     }, bail!(Internal, "argmax: complex numbers have no order"));
     Ok(Buffer::new(bytes))

@@ -69,13 +69,13 @@ pub fn indices(x: &Tensor) -> Result<Vec<i64>> {
             match x.dtype() {
                 $(clematis_core::DType::$d => {
                     let view = buffer.view::<$t>(x.shape());
-                    let mut room = Vec::new();
+                    let mut buffer = Vec::new();
                     let values = match view.dense() {
                         Some(slice) => slice,
                         None => {
-                            room.resize(count, 0);
-                            view.merged().read(0, &mut room);
-                            &room
+                            buffer.resize(count, 0);
+                            view.merged().read(0, &mut buffer);
+                            &buffer
                         }
                     };
                     Ok(values.iter().map(|&v| i64::try_from(v).unwrap_or(i64::MAX)).collect())
@@ -150,7 +150,7 @@ pub fn paste<T: Stored>(view: &View<'_, T>, out: &mut [T], offset: isize, stride
         out,
         tasks,
         Vec::new,
-        |room: &mut Vec<T>, task, out| {
+        |buffer: &mut Vec<T>, task, out| {
             let first = task * per_task;
             let starts = [view.offset as isize, offset];
             let mut walk = Walk::new(outer, [&from[..last], &to[..last]], starts, first);
@@ -164,9 +164,9 @@ pub fn paste<T: Stored>(view: &View<'_, T>, out: &mut [T], offset: isize, stride
                         out.slice(target as usize, row),
                     );
                 } else {
-                    room.resize(row, T::zeroed());
-                    read_run(view.data, source, step_from, room);
-                    for (i, &value) in room.iter().enumerate() {
+                    buffer.resize(row, T::zeroed());
+                    read_run(view.data, source, step_from, buffer);
+                    for (i, &value) in buffer.iter().enumerate() {
                         out.set((target + i as isize * step_to) as usize, value);
                     }
                 }
@@ -195,8 +195,8 @@ pub fn pad(x: &Tensor, value: &Tensor, p: &Pad, out: &Spec) -> Result<Buffer> {
             let step = isize::try_from(p.interior[axis]).unwrap_or(isize::MAX).saturating_add(1);
             // Element i lands on low + i·step; those that land outside are cropped.
             let first = low.min(0).unsigned_abs().div_ceil(step as usize);
-            let room = (sizes[axis] as isize).saturating_sub(low);
-            let end = if room > 0 { (room as usize).div_ceil(step as usize) } else { 0 };
+            let space = (sizes[axis] as isize).saturating_sub(low);
+            let end = if space > 0 { (space as usize).div_ceil(step as usize) } else { 0 };
             let end = end.min(view.sizes[axis]);
             let kept = end.saturating_sub(first);
             if kept > 0 {

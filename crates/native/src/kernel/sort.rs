@@ -1,7 +1,7 @@
 //! Sorting and searching.
 //!
 //! Elements are compared as unsigned keys: integers shifted, floats by their bits, -0 as 0 and NaN above everything.
-//! A key and a place sort together, so the order is stable and payloads follow by place.
+//! A key and a index sort together, so the order is stable and payloads follow by index.
 #![allow(unsafe_code)]
 
 use super::map::Cost;
@@ -67,20 +67,20 @@ macro_rules! keyed {
 /// The lanes of one operand along an axis, by number.
 struct Lanes {
     sizes: crate::layout::Sizes,
-    places: crate::layout::Strides,
+    out_strides: crate::layout::Strides,
     step: isize,
     length: usize,
 }
 
 impl Lanes {
     fn new(sizes: &[usize], axis: usize) -> Self {
-        let mut places = dense_strides(sizes);
+        let mut out_strides = dense_strides(sizes);
         let mut sizes: crate::layout::Sizes = sizes.into();
-        let step = places.remove(axis);
+        let step = out_strides.remove(axis);
         let length = sizes.remove(axis);
         Lanes {
             sizes,
-            places,
+            out_strides,
             step,
             length,
         }
@@ -91,8 +91,8 @@ impl Lanes {
     }
 
     /// Place of lane `i` in a dense result.
-    fn place(&self, i: usize) -> usize {
-        Walk::new(&self.sizes, [&self.places], [0], i).at[0] as usize
+    fn out_offset(&self, i: usize) -> usize {
+        Walk::new(&self.sizes, [&self.out_strides], [0], i).at[0] as usize
     }
 
     /// Place of lane `i` in a view, and its step.
@@ -105,7 +105,7 @@ impl Lanes {
 }
 
 /// Lanes up to this long are sorted in a few hundredths of a second.
-const UNPOLLED: usize = 1 << 20;
+const MAX_UNPOLLED: usize = 1 << 20;
 
 /// Looks at times whether the op is interrupted.
 fn polled() -> impl FnMut() {
@@ -118,7 +118,7 @@ fn polled() -> impl FnMut() {
     }
 }
 
-/// The order of lane `i`: keys of the first operands, then place.
+/// The order of lane `i`: keys of the first operands, then index.
 fn order(
     inputs: &[(&Tensor, &Buffer)],
     keys: usize,
@@ -141,7 +141,7 @@ fn order(
     let mut order: Vec<u32> = (0..n as u32).collect();
     if let [keys] = &all[..] {
         let mut pairs: Vec<(u64, u32)> = keys.iter().copied().zip(order).collect();
-        if n <= UNPOLLED {
+        if n <= MAX_UNPOLLED {
             pairs.sort_unstable();
         } else {
             let mut polled = polled();
@@ -150,7 +150,7 @@ fn order(
                 a.cmp(b)
             });
         }
-        return Ok(pairs.into_iter().map(|(_, place)| place).collect());
+        return Ok(pairs.into_iter().map(|(_, index)| index).collect());
     }
     let mut polled = polled();
     order.sort_by(|&a, &b| {
@@ -215,10 +215,10 @@ pub fn sort(p: &Sort, inputs: &[&Tensor], out: &[Spec]) -> Result<Vec<Buffer>> {
                     let own = task * per_task..here.min((task + 1) * per_task);
                     for (lane, order) in own.clone().zip(&orders[own]) {
                         let (at, step) = lanes.start(&view, p.axis, first + lane);
-                        let place = lanes.place(first + lane);
+                        let start = lanes.out_offset(first + lane);
                         for (i, &from) in order.iter().enumerate() {
                             let value = view.data[(at + from as isize * step) as usize];
-                            out.set(place + i * lanes.step as usize, value);
+                            out.set(start + i * lanes.step as usize, value);
                         }
                     }
                 });
@@ -240,13 +240,13 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     // A lane may be longer than any memory: elements that are repeated take none.
     limit::count::<(u64, i64)>("top_k", "elements of a lane", &[n])?;
     let mut values = memory::alloc("top_k", &out[0])?;
-    let mut places = memory::alloc("top_k", &out[1])?;
+    let mut indices = memory::alloc("top_k", &out[1])?;
     if k == 0 || lanes.count() == 0 {
-        return Ok(vec![Buffer::new(values), Buffer::new(places)]);
+        return Ok(vec![Buffer::new(values), Buffer::new(indices)]);
     }
     let tasks = lanes.count();
     let floats = x.dtype().is_float();
-    let at = places.as_mut_slice::<i64>();
+    let at = indices.as_mut_slice::<i64>();
     keyed!(x.dtype(), true, T, key => {
         let view = buffer.view::<T>(x.shape());
         let grain = k * (Cost::Heavy.grain() * 4 / n.max(1)).max(1);
@@ -265,8 +265,8 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
                     pairs.select_nth_unstable(k - 1);
                 }
                 pairs[..k].sort_unstable();
-                for (at, (_, place)) in at.iter_mut().zip(&pairs) {
-                    *at = *place;
+                for (at, (_, index)) in at.iter_mut().zip(&pairs) {
+                    *at = *index;
                 }
             }
         });
@@ -279,12 +279,12 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
             }
         }
     }, bail!(Internal, "top_k: complex numbers have no order"));
-    Ok(vec![Buffer::new(values), Buffer::new(places)])
+    Ok(vec![Buffer::new(values), Buffer::new(indices)])
 }
 
 /// Where each value would be put into its sorted row.
 pub fn search_sorted(sorted: &Tensor, values: &Tensor, right: bool, out: &Spec) -> Result<Buffer> {
-    let (rows, wanted) = (buffer::of(sorted)?, buffer::of(values)?);
+    let (rows, queries) = (buffer::of(sorted)?, buffer::of(values)?);
     let last = sorted.rank() - 1;
     // One row serves all values; several go side by side.
     let m = if last == 0 {
@@ -295,17 +295,17 @@ pub fn search_sorted(sorted: &Tensor, values: &Tensor, right: bool, out: &Spec) 
     let mut bytes = memory::alloc("searchsorted", out)?;
     keyed!(sorted.dtype(), false, T, key => {
         let rows = rows.view::<T>(sorted.shape());
-        let wanted = wanted.view::<T>(values.shape());
+        let queries = queries.view::<T>(values.shape());
         let (n, step) = (rows.sizes[last], rows.strides[last]);
         parallel::for_chunks_mut(bytes.as_mut_slice::<i64>(), Cost::Heavy.grain(), |start, out| {
-            let mut room = [<T as bytemuck::Zeroable>::zeroed(); PIECE];
+            let mut buffer = [<T as bytemuck::Zeroable>::zeroed(); PIECE];
             for (piece, out) in out.chunks_mut(PIECE).enumerate() {
                 let first = start + piece * PIECE;
-                let room = &mut room[..out.len()];
-                wanted.read(first, room);
+                let buffer = &mut buffer[..out.len()];
+                queries.read(first, buffer);
                 let mut row = first / m;
                 let mut walk = row_walk(&rows, row);
-                for (i, (out, value)) in out.iter_mut().zip(room.iter()).enumerate() {
+                for (i, (out, value)) in out.iter_mut().zip(buffer.iter()).enumerate() {
                     while (first + i) / m > row {
                         walk.step();
                         row += 1;

@@ -61,7 +61,7 @@ macro_rules! heavy {
 type Chosen<A, O> = Option<(Cost, Row1<A, O>)>;
 
 macro_rules! float_functions {
-    ($name:ident, $truth:ident, $t:ty, $math:ident, $real:path, $exp:expr, $sin:expr, $cos:expr, $erfc:expr) => {
+    ($name:ident, $predicate:ident, $t:ty, $math:ident, $real:path, $exp:expr, $sin:expr, $cos:expr, $erfc:expr) => {
         fn $name(u: Unary) -> Chosen<$t, $t> {
             use $math as m;
             use $real as r;
@@ -115,7 +115,7 @@ macro_rules! float_functions {
             })
         }
 
-        fn $truth(u: Unary) -> Chosen<$t, u8> {
+        fn $predicate(u: Unary) -> Chosen<$t, u8> {
             Some(match u {
                 Unary::IsNan => light!(|x: $t| u8::from(x.is_nan())),
                 Unary::IsInf => light!(|x: $t| u8::from(x.is_infinite())),
@@ -127,8 +127,8 @@ macro_rules! float_functions {
         }
     };
 }
-float_functions! { single_row, single_truth, f32, single, real::single, |out, x| exponentials(out, x, |x| x), sines, cosines, (Cost::Medium, complements) }
-float_functions! { double_row, double_truth, f64, double, real::double, |out, x| each(out, x, double::exp), |o, x| each_plain(o, x, double::sin), |o, x| each_plain(o, x, double::cos), heavy!(double::erfc) }
+float_functions! { single_row, single_predicate, f32, single, real::single, |out, x| exponentials(out, x, |x| x), sines, cosines, (Cost::Medium, complements) }
+float_functions! { double_row, double_predicate, f64, double, real::double, |out, x| each(out, x, double::exp), |o, x| each_plain(o, x, double::sin), |o, x| each_plain(o, x, double::cos), heavy!(double::erfc) }
 
 fn complex_row<T>(u: Unary) -> Chosen<Complex<T>, Complex<T>>
 where
@@ -183,7 +183,7 @@ where
     })
 }
 
-fn complex_truth<T>(u: Unary) -> Chosen<Complex<T>, u8>
+fn complex_predicate<T>(u: Unary) -> Chosen<Complex<T>, u8>
 where
     T: complex::Part + num_traits::Float,
     Complex<T>: element::Stored<Wide = Complex<T>>,
@@ -211,7 +211,7 @@ where
     })
 }
 
-fn integer_truth<T>(u: Unary) -> Chosen<T, u8>
+fn integer_predicate<T>(u: Unary) -> Chosen<T, u8>
 where
     T: num_traits::PrimInt + element::Stored<Wide = T>,
 {
@@ -231,8 +231,8 @@ pub fn row(u: Unary) -> Option<Row<f32>> {
 }
 
 /// The same for what asks a question of a float.
-pub fn truth_row(u: Unary) -> Option<Row<u8>> {
-    single_truth(u).map(|(_, row)| row)
+pub fn predicate_row(u: Unary) -> Option<Row<u8>> {
+    single_predicate(u).map(|(_, row)| row)
 }
 
 /// Runs a unary op.
@@ -265,7 +265,7 @@ pub fn run(u: Unary, x: &Tensor, out: &Spec) -> Result<Buffer> {
         }};
     }
     macro_rules! integers {
-        ($t:ty) => { among!($t: $t = integer_row::<$t>(u), u8 = integer_truth::<$t>(u)) };
+        ($t:ty) => { among!($t: $t = integer_row::<$t>(u), u8 = integer_predicate::<$t>(u)) };
     }
     match dtype {
         DType::Bool => match u {
@@ -285,15 +285,15 @@ pub fn run(u: Unary, x: &Tensor, out: &Spec) -> Result<Buffer> {
         DType::I16 => integers!(i16),
         DType::I32 => integers!(i32),
         DType::I64 => integers!(i64),
-        DType::F16 => among!(f16: f16 = single_row(u), u8 = single_truth(u)),
-        DType::BF16 => among!(bf16: bf16 = single_row(u), u8 = single_truth(u)),
-        DType::F32 => among!(f32: f32 = single_row(u), u8 = single_truth(u)),
-        DType::F64 => among!(f64: f64 = double_row(u), u8 = double_truth(u)),
+        DType::F16 => among!(f16: f16 = single_row(u), u8 = single_predicate(u)),
+        DType::BF16 => among!(bf16: bf16 = single_row(u), u8 = single_predicate(u)),
+        DType::F32 => among!(f32: f32 = single_row(u), u8 = single_predicate(u)),
+        DType::F64 => among!(f64: f64 = double_row(u), u8 = double_predicate(u)),
         DType::C64 => {
-            among!(Complex<f32>: Complex<f32> = complex_row::<f32>(u), f32 = complex_part::<f32>(u), u8 = complex_truth::<f32>(u))
+            among!(Complex<f32>: Complex<f32> = complex_row::<f32>(u), f32 = complex_part::<f32>(u), u8 = complex_predicate::<f32>(u))
         }
         DType::C128 => {
-            among!(Complex<f64>: Complex<f64> = complex_row::<f64>(u), f64 = complex_part::<f64>(u), u8 = complex_truth::<f64>(u))
+            among!(Complex<f64>: Complex<f64> = complex_row::<f64>(u), f64 = complex_part::<f64>(u), u8 = complex_predicate::<f64>(u))
         }
     }
     bail!(

@@ -1,7 +1,7 @@
 //! Reductions over moving windows: pooling, and what its gradients need.
 //!
 //! [`reduce_window`] folds each window to one element; [`window_scatter`] and [`window_gather`] find the
-//! selected element of each window (the largest or smallest) and add to, or read from, its place in
+//! selected element of each window (the largest or smallest) and add to, or read from, its position in
 //! another array. Any number of axes, any layout, padding (which never takes part), strides and both
 //! dilations. A window that lies in padding alone gives the reduction's identity.
 
@@ -10,17 +10,17 @@ use std::marker::PhantomData;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use super::conv::cut::Cut;
+use super::conv::phases::PhasedAxis;
 use super::conv::problem::Dim;
 use super::conv::{Axis, Step};
 use crate::element::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
 pub(crate) mod fold;
-pub(crate) mod nest;
+pub(crate) mod loops;
 mod select;
 
 use fold::{Fold, Work};
-use nest::{Nest, NestAxis};
+use loops::{WindowLoops, LoopAxis};
 pub use select::{
     Elsewhere, window_gather, window_gather_elsewhere, window_scatter, window_scatter_elsewhere,
 };
@@ -82,7 +82,7 @@ pub trait Pooled: Copy + Send + Sync + PartialEq + 'static {
     fn max(self, other: Self) -> Self;
     /// The smaller, or NaN if either is.
     fn min(self, other: Self) -> Self;
-    /// Whether `self` takes the place of `other` as the larger: it is larger, or NaN and `other` is not.
+    /// Whether `self` takes the position of `other` as the larger: it is larger, or NaN and `other` is not.
     fn above(self, other: Self) -> bool;
     /// The same for the smaller.
     fn below(self, other: Self) -> bool;
@@ -295,14 +295,14 @@ folds! {
 }
 
 /// The loops over `axes`, whose arrays begin at these offsets.
-fn nest(input: usize, output: usize, axes: &[WindowAxis]) -> Nest {
+fn loops(input: usize, output: usize, axes: &[WindowAxis]) -> WindowLoops {
     let mut stride: usize = axes.iter().map(|axis| axis.window).product();
     let axes = axes.iter().map(|axis| {
         stride /= axis.window.max(1);
         let size = axis.step.output_size(axis.input.size, axis.window);
         assert!(size == axis.output.size, "reduce_window: sizes do not fit");
-        NestAxis {
-            cut: Cut::spatial(&Dim {
+        LoopAxis {
+            cut: PhasedAxis::spatial(&Dim {
                 out: axis.output,
                 lhs: axis.input,
                 rhs: Axis {
@@ -316,10 +316,10 @@ fn nest(input: usize, output: usize, axes: &[WindowAxis]) -> Nest {
             }),
             // Numbers the elements of a window in row-major order, for those who care.
             tap: stride,
-            place: 0,
+            position: 0,
         }
     });
-    Nest::new(input as isize, output as isize, axes)
+    WindowLoops::new(input as isize, output as isize, axes)
 }
 
 /// Folds every window of `input` to one element of `out`. Both come with the offset of their first
@@ -330,12 +330,12 @@ pub fn reduce_window<T: Pooled>(
     axes: &[WindowAxis],
     reduction: Reduction,
 ) {
-    let nest = nest(input.1, out.1, axes);
+    let loops = loops(input.1, out.1, axes);
     match reduction {
-        Reduction::Sum => nest.run::<Sum<T>>(out.0, input.0, &[], PARALLEL),
-        Reduction::Prod => nest.run::<Prod<T>>(out.0, input.0, &[], PARALLEL),
-        Reduction::Max => nest.run::<Max<T>>(out.0, input.0, &[], PARALLEL),
-        Reduction::Min => nest.run::<Min<T>>(out.0, input.0, &[], PARALLEL),
+        Reduction::Sum => loops.run::<Sum<T>>(out.0, input.0, &[], PARALLEL),
+        Reduction::Prod => loops.run::<Prod<T>>(out.0, input.0, &[], PARALLEL),
+        Reduction::Max => loops.run::<Max<T>>(out.0, input.0, &[], PARALLEL),
+        Reduction::Min => loops.run::<Min<T>>(out.0, input.0, &[], PARALLEL),
     }
 }
 

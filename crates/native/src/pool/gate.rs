@@ -8,8 +8,8 @@ use super::sync::{
 };
 
 /// Threads that may still join the job, and those inside: two halves of one word, so that both change together.
-const PLACE: u64 = 1 << 32;
-const INSIDE: u64 = PLACE - 1;
+const SLOT: u64 = 1 << 32;
+const INSIDE: u64 = SLOT - 1;
 
 /// See the module.
 #[derive(Default)]
@@ -37,9 +37,9 @@ impl Gate {
     }
 
     /// Lets so many in. For the owner.
-    pub(crate) fn open(&self, places: usize) {
-        self.state.store(places as u64 * PLACE, Ordering::Release);
-        // Of this fence and the one in `sleep`, one comes first: either this thread sees the sleeper, or that sees the places.
+    pub(crate) fn open(&self, slots: usize) {
+        self.state.store(slots as u64 * SLOT, Ordering::Release);
+        // Of this fence and the one in `sleep`, one comes first: either this thread sees the sleeper, or that sees the slots.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) > 0 {
             let _gate = self.lock();
@@ -58,8 +58,8 @@ impl Gate {
     /// Takes a place, if there is one.
     pub(crate) fn enter(&self) -> bool {
         let mut state = self.state.load(Ordering::Acquire);
-        while state >= PLACE {
-            let next = state - PLACE + 1;
+        while state >= SLOT {
+            let next = state - SLOT + 1;
             match self
                 .state
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
@@ -78,7 +78,7 @@ impl Gate {
 
     /// Whether there seems to be a place.
     pub(crate) fn is_open(&self) -> bool {
-        self.state.load(Ordering::Relaxed) >= PLACE
+        self.state.load(Ordering::Relaxed) >= SLOT
     }
 
     /// Sleeps until there is a place.
@@ -86,7 +86,7 @@ impl Gate {
         let mut gate = self.lock();
         self.asleep.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        while self.state.load(Ordering::Acquire) < PLACE {
+        while self.state.load(Ordering::Acquire) < SLOT {
             gate = self.bell.wait(gate).unwrap_or_else(|e| e.into_inner());
         }
         self.asleep.fetch_sub(1, Ordering::Relaxed);

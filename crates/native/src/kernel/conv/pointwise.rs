@@ -1,5 +1,5 @@
 //! Convolution with a window of one element: a matrix product with nothing to move. One per image over arrays that have their
-//! features before the places, one for all places where features are innermost.
+//! features before the positions, one for all positions where features are innermost.
 #![allow(unsafe_code)]
 
 use super::problem::{Dim, Side};
@@ -11,13 +11,13 @@ use crate::simd::{self, Gemm, Strides};
 /// Images from which on each is one task.
 const MANY_IMAGES: usize = 4;
 
-/// Features from which on a filter gradient is a product in any layout: with fewer, register tiles read them in place as fast.
+/// Features from which on a filter gradient is a product in any layout: with fewer, register tiles read them in position as fast.
 const MANY_FEATURES: usize = 128;
 
 /// Into how many parts the images are divided for a filter gradient.
 const PARTS: usize = 16;
 
-/// How the places of the spatial axes are spaced if one stride reaches them all.
+/// How the positions of the spatial axes are spaced if one stride reaches them all.
 fn spacing(problem: &Problem, axis: fn(&Dim) -> Axis) -> Option<isize> {
     let axes: Vec<Axis> = problem
         .dims
@@ -33,7 +33,7 @@ fn spacing(problem: &Problem, axis: fn(&Dim) -> Axis) -> Option<isize> {
 /// What the product of one image is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Plan {
-    /// `out[o, p] = Σ_f rhs[o, f] · lhs[f, p]`, the places of both one stride apart.
+    /// `out[o, p] = Σ_f rhs[o, f] · lhs[f, p]`, the positions of both one stride apart.
     Forward(isize, isize),
     /// `out[b, o] = Σ_f Σ_t lhs[b, f, t] · rhs[o, f, t]`: the filter's gradient.
     Filter(isize, isize),
@@ -51,13 +51,13 @@ pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     if problem.dims.iter().all(forward) {
         let out = spacing(problem, |dim| dim.out)?;
         // The product of an image must be one run of the result to be a task's own.
-        let (places, _) = problem.places();
+        let (positions, _) = problem.positions();
         let own = out == 1
-            && problem.out.inner == places as isize
-            && problem.out.outer >= (places * problem.o) as isize;
+            && problem.out.inner == positions as isize
+            && problem.out.outer >= (positions * problem.o) as isize;
         return (lhs == 1 && own && problem.b > 0).then_some(Plan::Forward(lhs, out));
     }
-    if problem.dims.iter().all(filter) && problem.is_wide() {
+    if problem.dims.iter().all(filter) && problem.has_long_window() {
         let rhs = spacing(problem, |dim| dim.rhs)?;
         let many = problem.b.min(problem.o) >= MANY_FEATURES;
         return (many || lhs == 1 && rhs == 1).then_some(Plan::Filter(lhs, rhs));
@@ -65,26 +65,26 @@ pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     None
 }
 
-/// Features up to which a product of all places is one sum as short as those of other convolutions, and listing places for tiles
+/// Features up to which a product of all positions is one sum as short as those of other convolutions, and listing positions for tiles
 /// takes a tenth of the time.
 const FEW_FEATURES: usize = 64;
 
-/// Tasks that the places are divided into.
+/// Tasks that the positions are divided into.
 const ROW_TASKS: usize = 16;
 
-/// Solves `problem` if it is one product of all places with features innermost. Tells whether it did.
+/// Solves `problem` if it is one product of all positions with features innermost. Tells whether it did.
 pub(super) fn run_rows(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) -> bool {
     let Problem { b, f, o, .. } = *problem;
     let still = |dim: &Dim| {
         let steps = (dim.lo, dim.dilation, dim.step, dim.rhs.size) == (0, 1, 1, 1);
         steps && dim.out.size == dim.lhs.size
     };
-    let (places, _) = problem.places();
-    let rows = b * places;
+    let (positions, _) = problem.positions();
+    let rows = b * positions;
     let each = rows.div_ceil(ROW_TASKS);
-    let apart = |image: isize, place: Option<isize>, width: usize| {
-        let one = place == Some(width as isize);
-        one && (b == 1 || image == (places * width) as isize)
+    let apart = |image: isize, position: Option<isize>, width: usize| {
+        let one = position == Some(width as isize);
+        one && (b == 1 || image == (positions * width) as isize)
     };
     let fits = problem.groups == 1
         && f <= FEW_FEATURES
@@ -92,7 +92,7 @@ pub(super) fn run_rows(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Prob
         && (problem.lhs.inner, problem.out.inner) == (1, 1)
         && apart(problem.lhs.outer, spacing(problem, |dim| dim.lhs), f)
         && apart(problem.out.outer, spacing(problem, |dim| dim.out), o)
-        && dot::fits_panels([each, o, f]);
+        && dot::uses_packed_panels([each, o, f]);
     if !fits {
         return false;
     }
@@ -112,13 +112,13 @@ pub(super) fn run_rows(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Prob
             col: problem.rhs.outer,
         };
         let shape = [out.len() / o, o, f];
-        dot::float_product(shape, out, (lhs, at_row(at / o)), (rhs, filter), false, 1);
+        dot::gemm_f32(shape, out, (lhs, at_row(at / o)), (rhs, filter), false, 1);
     });
     true
 }
 
 /// How images are multiplied for a filter gradient: `dst (+)= lhs · rhs` with a contiguous `dst`, by one thread.
-pub(super) type Product<T> = fn([usize; 3], &mut [T], (&[T], Strides), (&[T], Strides), more: bool);
+pub(super) type GemmFn<T> = fn([usize; 3], &mut [T], (&[T], Strides), (&[T], Strides), accumulate: bool);
 
 /// Solves `problem` as planned.
 pub(super) fn run<T: Gemm>(
@@ -127,17 +127,17 @@ pub(super) fn run<T: Gemm>(
     rhs: &[T],
     problem: &Problem,
     plan: Plan,
-    multiply: Product<T>,
+    multiply: GemmFn<T>,
 ) {
     let Problem { b, f, o, .. } = *problem;
-    let (places, taps) = problem.places();
+    let (positions, taps) = problem.positions();
     let at = |offset: isize, row: isize, col: isize| Strides {
         offset: offset as usize,
         row,
         col,
     };
     let threads = || {
-        if problem.products() < super::PARALLEL {
+        if problem.macs() < super::PARALLEL {
             1
         } else {
             parallel::threads()
@@ -148,7 +148,7 @@ pub(super) fn run<T: Gemm>(
             let image = |b: usize, out: &mut [T], threads: usize| {
                 let offset = problem.lhs.offset + b as isize * problem.lhs.outer;
                 simd::gemm(
-                    [o, places, f],
+                    [o, positions, f],
                     (out, at(0, problem.out.inner, write)),
                     (
                         rhs,
@@ -160,7 +160,7 @@ pub(super) fn run<T: Gemm>(
                 );
             };
             let start = |b: usize| (problem.out.offset + b as isize * problem.out.outer) as usize;
-            if b >= MANY_IMAGES && problem.products() >= super::PARALLEL {
+            if b >= MANY_IMAGES && problem.macs() >= super::PARALLEL {
                 // SAFETY: a task has one image.
                 let disjoint = unsafe { parallel::Disjoint::promise() };
                 return parallel::for_disjoint(
@@ -169,13 +169,13 @@ pub(super) fn run<T: Gemm>(
                     b,
                     || (),
                     |(), b, out| {
-                        image(b, out.slice(start(b), o * places), 1);
+                        image(b, out.slice(start(b), o * positions), 1);
                     },
                 );
             }
             let threads = threads();
             for b in 0..b {
-                image(b, &mut out[start(b)..start(b) + o * places], threads);
+                image(b, &mut out[start(b)..start(b) + o * positions], threads);
             }
         }
         Plan::Filter(left, right) => {
@@ -187,7 +187,7 @@ pub(super) fn run<T: Gemm>(
             };
             let result = at(problem.out.offset, problem.out.outer, problem.out.inner);
             let parts = PARTS.min(f);
-            if problem.products() < super::PARALLEL || parts * b * o > super::PACKED / 4 {
+            if problem.macs() < super::PARALLEL || parts * b * o > super::PACKED / 4 {
                 let threads = threads();
                 for f in 0..f {
                     let (lhs, rhs) = operands(f);
@@ -208,10 +208,10 @@ pub(super) fn run<T: Gemm>(
             for row in 0..b {
                 for column in 0..o {
                     let parts = sums.iter().skip(row * o + column).step_by(b * o);
-                    let place = result.offset as isize
+                    let position = result.offset as isize
                         + row as isize * result.row
                         + column as isize * result.col;
-                    out[place as usize] = parts.fold(T::zero(), |sum, &part| sum + part);
+                    out[position as usize] = parts.fold(T::zero(), |sum, &part| sum + part);
                 }
             }
         }

@@ -29,8 +29,8 @@ pub(crate) struct Dim {
 
 /// `out[g, b, o, p] = Σ_{f, t} lhs[g, b, f, p·step + t·spread - lo] · rhs[g, o, f, t]`
 ///
-/// Forward, `b` is the batch, `f` and `o` input and output features, `p` and `t` places in the result
-/// and in the window. For the input's gradient the roles of the two feature axes are exchanged and the
+/// Forward, `b` is the batch, `f` and `o` input and output features, `p` and `t` positions in the result
+/// and in the window. For the input's gradient the roles of the two feature axes are with_swapped_operands and the
 /// window runs backwards; for the filter's gradient `f` is the batch, `t` runs over the whole image
 /// and `p` over the window.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl Problem {
     }
 
     #[cfg(test)]
-    pub(crate) fn backward_input(out: &View, grad: &View, rhs: &View, window: &Window) -> Self {
+    pub(crate) fn input_gradient(out: &View, grad: &View, rhs: &View, window: &Window) -> Self {
         let g = Groups::new(grad, out, rhs, window);
         let mut filter = side(rhs, g.filter_group, rhs.inner.stride, rhs.outer.stride);
         let mut dims = List::new();
@@ -178,7 +178,7 @@ impl Problem {
     }
 
     #[cfg(test)]
-    pub(crate) fn backward_filter(out: &View, lhs: &View, grad: &View, window: &Window) -> Self {
+    pub(crate) fn weight_gradient(out: &View, lhs: &View, grad: &View, window: &Window) -> Self {
         let g = Groups::new(grad, lhs, out, window);
         let dims = window.steps.iter().enumerate().map(|(i, step)| Dim {
             out: out.spatial[i],
@@ -201,9 +201,9 @@ impl Problem {
         }
     }
 
-    /// The same sum with its operands exchanged: `x·dilation = p·step + t·spread - lo` read the other
+    /// The same sum with its operands with_swapped_operands: `x·dilation = p·step + t·spread - lo` read the other
     /// way round, with `p` counted from its end. What dilated the input now spreads the window.
-    pub(crate) fn exchanged(&self) -> Self {
+    pub(crate) fn with_swapped_operands(&self) -> Self {
         let mut out = Side {
             outer: self.out.inner,
             inner: self.out.outer,
@@ -238,23 +238,23 @@ impl Problem {
         }
     }
 
-    /// Places in the result, and in the window.
-    pub(crate) fn places(&self) -> (usize, usize) {
+    /// Positions in the result, and in the window.
+    pub(crate) fn positions(&self) -> (usize, usize) {
         let count = |axis: fn(&Dim) -> usize| self.dims.iter().map(axis).product();
         (count(|dim| dim.out.size), count(|dim| dim.rhs.size))
     }
 
-    /// How many products the sum has, zeros included.
-    pub(crate) fn products(&self) -> usize {
-        let (places, taps) = self.places();
-        [self.groups, self.b, self.f, self.o, places, taps]
+    /// How many macs the sum has, zeros included.
+    pub(crate) fn macs(&self) -> usize {
+        let (positions, taps) = self.positions();
+        [self.groups, self.b, self.f, self.o, positions, taps]
             .into_iter()
             .fold(1, usize::saturating_mul)
     }
 
     /// Whether there is nothing to sum, so that the result is zeros or nothing.
     pub(crate) fn is_empty(&self) -> bool {
-        self.products() == 0 || self.dims.iter().any(|dim| dim.lhs.size == 0)
+        self.macs() == 0 || self.dims.iter().any(|dim| dim.lhs.size == 0)
     }
 
     /// Whether every channel is a group of its own, so that channels do not mix.
@@ -264,18 +264,18 @@ impl Problem {
 
     /// Whether this is the filter gradient of such a convolution: the contracted axis is the batch, and
     /// the one input feature of a group stands where the batch was.
-    pub(crate) fn is_depthwise_filter(&self) -> bool {
-        self.groups > 1 && self.b == 1 && self.o == 1 && self.is_wide()
+    pub(crate) fn is_depthwise_weight_gradient(&self) -> bool {
+        self.groups > 1 && self.b == 1 && self.o == 1 && self.has_long_window()
     }
 
     /// Whether the input is dilated.
-    pub(crate) fn has_holes(&self) -> bool {
+    pub(crate) fn is_input_dilated(&self) -> bool {
         self.dims.iter().any(|dim| dim.dilation > 1)
     }
 
     /// Whether the window rather than the features is the long axis of the contraction.
-    pub(crate) fn is_wide(&self) -> bool {
-        let (places, taps) = self.places();
-        !self.has_holes() && taps > 4 * places && self.f <= taps
+    pub(crate) fn has_long_window(&self) -> bool {
+        let (positions, taps) = self.positions();
+        !self.is_input_dilated() && taps > 4 * positions && self.f <= taps
     }
 }

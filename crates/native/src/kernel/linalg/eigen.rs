@@ -161,7 +161,7 @@ fn normalise<P: Float>(vectors: &mut [Complex<P>], n: usize) {
         if norm.is_zero() || !norm.is_finite() {
             continue;
         }
-        let turn = if largest.im.is_zero() {
+        let rotation = if largest.im.is_zero() {
             Complex::from(norm.recip())
         } else {
             largest.conj() / (largest.norm() * norm)
@@ -169,7 +169,7 @@ fn normalise<P: Float>(vectors: &mut [Complex<P>], n: usize) {
         for i in 0..n {
             let x = &mut vectors[i * n + j];
             let exact = !largest.im.is_zero() && *x == largest;
-            *x = *x * turn;
+            *x = *x * rotation;
             if exact {
                 x.im = P::zero();
             }

@@ -34,8 +34,8 @@ pub fn digamma(x: f64) -> f64 {
             return f64::NAN;
         }
         // ψ(1 - x) - ψ(x) = π / tan πx; the tangent has period 1 in x.
-        let turn = std::f64::consts::PI * (x - whole);
-        return positive_digamma(1.0 - x) - std::f64::consts::PI / libm::tan(turn);
+        let rotation = std::f64::consts::PI * (x - whole);
+        return positive_digamma(1.0 - x) - std::f64::consts::PI / libm::tan(rotation);
     }
     positive_digamma(x)
 }

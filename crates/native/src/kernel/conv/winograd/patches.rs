@@ -1,6 +1,6 @@
 //! Where the patches of images are.
 
-use super::super::slab::{self, Channels, Span};
+use super::super::blocking::{self, Channels, Span};
 use super::super::{Axis, Real};
 use super::transform::STEP;
 use std::ops::Range;
@@ -37,7 +37,7 @@ impl Patches {
     }
 
     /// The image of a patch, and where its results begin there.
-    pub fn place(&self, patch: usize) -> (usize, [usize; 2]) {
+    pub fn position(&self, patch: usize) -> (usize, [usize; 2]) {
         let (row, column) = (patch / self.across, patch % self.across);
         (row / self.down, [row % self.down * STEP, column * STEP])
     }
@@ -67,12 +67,12 @@ pub(super) struct Reader<'a, T> {
     /// From one image of a volume to the next.
     pub depth: isize,
     pub axes: [Axis; 2],
-    /// How many places before the first one the first patch begins.
+    /// How many positions before the first one the first patch begins.
     pub lo: [isize; 2],
     pub features: usize,
     /// From feature to feature.
     pub feature: isize,
-    /// Places along the side of a patch.
+    /// Positions along the side of a patch.
     pub side: usize,
     pub patches: Patches,
 }
@@ -83,7 +83,7 @@ impl<'a, T: Real> Reader<'a, T> {
         T::as_sums(self.data).filter(|_| self.feature == 1)
     }
 
-    /// Places across all patches of a row.
+    /// Positions across all patches of a row.
     fn across(&self) -> usize {
         (self.patches.across - 1) * STEP + self.side
     }
@@ -125,7 +125,7 @@ impl<'a, T: Real> Reader<'a, T> {
         let strip = size[0] * size[1] * pitch;
         let (line, mut before) = (size[1] * pitch, None);
         for (i, row) in rows.clone().enumerate() {
-            let (image, place) = self.patches.place(row * self.patches.across);
+            let (image, position) = self.patches.position(row * self.patches.across);
             // The row above has copied what both see.
             let shared = match before {
                 Some(above) if above == image => self.side - STEP,
@@ -136,7 +136,7 @@ impl<'a, T: Real> Reader<'a, T> {
             copies.copy_within(start - shared * line..start, start);
             let span = |i: usize, behind: usize| Span {
                 axis: self.axes[i],
-                start: (place[i] + behind) as isize - self.lo[i],
+                start: (position[i] + behind) as isize - self.lo[i],
                 size: size[i] - behind,
             };
             let offset = offset + image as isize * self.image;
@@ -144,7 +144,7 @@ impl<'a, T: Real> Reader<'a, T> {
                 size: self.features,
                 stride: self.feature,
             };
-            slab::fill(
+            blocking::fill(
                 &mut copies[start + shared * line..start + strip],
                 self.data,
                 offset,
@@ -190,7 +190,7 @@ pub(super) struct Images<'a, S> {
 }
 
 impl<'a, S: Copy> Images<'a, S> {
-    /// Consecutive patches of `N` by `N` places, row by row.
+    /// Consecutive patches of `N` by `N` positions, row by row.
     pub fn runs<const N: usize>(
         &self,
         patches: Range<usize>,
@@ -207,7 +207,7 @@ impl<'a, S: Copy> Images<'a, S> {
     }
 
     fn run<const N: usize>(&self, patches: Range<usize>) -> Run<'a, S, N> {
-        let (image, place) = self.patches.place(patches.start - self.first);
+        let (image, position) = self.patches.position(patches.start - self.first);
         let offset = self.offset + image as isize * self.image;
         let mut lines = [Line {
             data: self.zeros,
@@ -215,7 +215,7 @@ impl<'a, S: Copy> Images<'a, S> {
             step: 0,
         }; N];
         for (i, line) in lines.iter_mut().enumerate() {
-            if let Some(y) = within(place[0] + i, self.lo[0], self.axes[0]) {
+            if let Some(y) = within(position[0] + i, self.lo[0], self.axes[0]) {
                 *line = Line {
                     data: self.data,
                     start: offset + y,
@@ -225,7 +225,7 @@ impl<'a, S: Copy> Images<'a, S> {
         }
         Run {
             lines,
-            first: place[1] as isize - self.lo[1],
+            first: position[1] as isize - self.lo[1],
             size: self.axes[1].size,
             count: patches.len(),
             features: self.features,
@@ -237,15 +237,15 @@ impl<'a, S: Copy> Images<'a, S> {
 pub(super) struct Run<'a, S, const N: usize> {
     /// What they see, from top to bottom.
     pub lines: [Line<'a, S>; N],
-    /// The first place that they see. It may lie before the lines begin, as the last one may lie behind them.
+    /// The first position that they see. It may lie before the lines begin, as the last one may lie behind them.
     pub first: isize,
-    /// Places of a line.
+    /// Positions of a line.
     pub size: usize,
     pub count: usize,
     pub features: usize,
 }
 
-/// A line of places with features side by side. Beyond the border of the image its places are one, of zeros.
+/// A line of positions with features side by side. Beyond the border of the image its positions are one, of zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a, S> {
     data: &'a [S],
@@ -254,14 +254,14 @@ pub(super) struct Line<'a, S> {
 }
 
 impl<'a, S> Line<'a, S> {
-    /// The features from place `x` on.
+    /// The features from position `x` on.
     #[inline(always)]
     pub fn at(&self, x: usize) -> &'a [S] {
         &self.data[(self.start + x as isize * self.step) as usize..]
     }
 }
 
-/// How far a place is along an axis, if it is within.
+/// How far a position is along an axis, if it is within.
 #[inline]
 fn within(at: usize, lo: isize, axis: Axis) -> Option<isize> {
     let at = at as isize - lo;

@@ -10,7 +10,7 @@ use num_traits::Float;
 pub(in super::super) const PLANES: usize = 16;
 /// Features that are transformed at once.
 pub(in super::super) const LANES: usize = 16;
-/// Places along the side of a patch.
+/// Positions along the side of a patch.
 pub(in super::super) const SIDE: usize = 4;
 /// Results along the side of the square that it gives.
 pub(super) const STEP: usize = 2;
@@ -56,7 +56,7 @@ pub(in super::super) fn negative<S: Float>(mut a: Lanes<S>) -> Lanes<S> {
     a
 }
 
-/// Four places of a patch.
+/// Four positions of a patch.
 #[inline(always)]
 pub(in super::super) fn patch_line<S: Float>(d: [Lanes<S>; 4]) -> [Lanes<S>; 4] {
     [
@@ -74,7 +74,7 @@ fn filter_line<S: Float>(g: [Lanes<S>; 3]) -> [Lanes<S>; 4] {
     [g[0], half(add(outer, g[1])), half(sub(outer, g[1])), g[2]]
 }
 
-/// Two results out of four products.
+/// Two results out of four accumulators.
 #[inline(always)]
 fn square_line<S: Float>(m: [Lanes<S>; 4]) -> [Lanes<S>; 2] {
     [add(add(m[0], m[1]), m[2]), sub(sub(m[1], m[2]), m[3])]
@@ -143,7 +143,7 @@ pub(in super::super) fn load<S: Float>(features: &[S], at: usize) -> Lanes<S> {
     lanes
 }
 
-/// Some features of the places that are one above the other, so many behind the first ones of a run.
+/// Some features of the positions that are one above the other, so many behind the first ones of a run.
 #[inline(always)]
 fn column<S: Float, const N: usize>(
     run: &Run<'_, S, N>,
@@ -184,7 +184,7 @@ pub(in super::super) fn put<S: Float>(out: &mut [S], plane: usize, planes: &[[La
 
 multiversion! {
     /// Patches: the numbers of one are `pitch` from those of the next, in planes that lie `plane` apart. Neighbours share two
-    /// places across, which are transformed along the other axis once. Where features are many, they are not: what lies side
+    /// positions across, which are transformed along the other axis once. Where features are many, they are not: what lies side
     /// by side is read and written together instead.
     pub(super) fn patches[S: Float](out: &mut [S], pitch: usize, plane: usize, run: &Run<'_, S, 4>) {
         let mut columns = [[[S::zero(); LANES]; 4]; 4];
@@ -230,14 +230,14 @@ multiversion! {
         put(out, plane, &both(*taps, filter_line));
     }
 
-    /// The results of patches side by side, `size` lines and places of them, which lie `strides` apart. Their products are those
+    /// The results of patches side by side, `size` lines and positions of them, which lie `strides` apart. Their accumulators are those
     /// of the rows from `row` on of register tiles that hold sixteen planes each. Line by line, or the compiler keeps the
     /// sixteen numbers in memory.
-    pub(super) fn squares[S: Float](out: &mut [S], strides: [usize; 2], size: [usize; 2], products: &[S], row: usize, shape: TileShape) {
+    pub(super) fn squares[S: Float](out: &mut [S], strides: [usize; 2], size: [usize; 2], accumulators: &[S], row: usize, shape: TileShape) {
         let plane = shape.rows * shape.columns;
         let (mut tile, mut row) = (row / shape.rows * PLANES * plane, row % shape.rows);
         for x in (0..size[1]).step_by(STEP) {
-            let data = &products[tile + row * shape.columns..];
+            let data = &accumulators[tile + row * shape.columns..];
             let mut lines = [[[S::zero(); LANES]; 2]; 4];
             for i in 0..4 {
                 lines[i] = square_line(load_line(data, 4 * i * plane, plane));
