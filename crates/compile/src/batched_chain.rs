@@ -3,10 +3,10 @@
 
 use crate::describe::is_view;
 use crate::fusion::FusionGroup;
+use crate::iteration_domain::value;
 use crate::plan::Plan;
 use crate::run::allocate;
 use crate::scan::{block_view, write_row};
-use crate::iteration_domain::value;
 use clematis_core::graph::{Arg, Graph, Output, ValueId};
 use clematis_core::infer::infer;
 use clematis_core::op::{Broadcast, Dot, Reduce};
@@ -277,7 +277,11 @@ fn longest_chain(graph: &Graph, groups: &[FusionGroup]) -> Option<(Vec<FusionGro
     let mut links: Vec<bool> = Vec::new();
     for group in groups {
         let added = chain.add_group(group).is_some();
-        if !added && (links.is_empty() || !is_view_group(graph, group) || chain.produces_operand_of(group)) {
+        if !added
+            && (links.is_empty()
+                || !is_view_group(graph, group)
+                || chain.produces_operand_of(group))
+        {
             break;
         }
         links.push(added);
@@ -318,12 +322,18 @@ fn is_read_elsewhere(graph: &Graph, nodes: &[usize]) -> impl Fn(usize) -> bool +
 }
 
 /// Whether running a chain matrix by matrix pays.
-fn is_profitable(graph: &Graph, group: &FusionGroup, lead: &[usize], needed: &dyn Fn(usize) -> bool) -> bool {
+fn is_profitable(
+    graph: &Graph,
+    group: &FusionGroup,
+    lead: &[usize],
+    needed: &dyn Fn(usize) -> bool,
+) -> bool {
     let mut chain = ChainBuilder::new(graph, lead.to_vec());
     if chain.add_group(group).is_none() || chain.matmuls < MIN_MATMULS {
         return false;
     }
-    let large = chain.intermediate_bytes(&external_results(graph, &group.nodes, needed)) >= MIN_INTERMEDIATE_BYTES;
+    let large = chain.intermediate_bytes(&external_results(graph, &group.nodes, needed))
+        >= MIN_INTERMEDIATE_BYTES;
     let planned = || BatchedChain::new(graph, group, lead, needed);
     large && planned().is_ok_and(|(batch, ..)| batch.body.peak_bytes <= MAX_BYTES_PER_MATRIX)
 }
@@ -382,7 +392,10 @@ impl BatchedChain {
         let mut parts = Vec::with_capacity(outs.len());
         for out in &mut outs {
             let Some(bytes) = out.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
-                bail!(Internal, "compile: the memory of a batched chain's result is shared");
+                bail!(
+                    Internal,
+                    "compile: the memory of a batched chain's result is shared"
+                );
             };
             let len = bytes.len() / self.count().max(1);
             parts.push(Columns::chunks(bytes.as_mut_slice::<u8>(), len));

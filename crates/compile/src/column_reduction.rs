@@ -59,7 +59,9 @@ fn provides(graph: &Graph, group: &FusionGroup, v: usize) -> bool {
             let produces = node.outs.contains(&(v as u32));
             let reads = node.args.iter().filter_map(value).any(|arg| arg == v);
             let reads_all = match role(graph, node) {
-                Some(FusionRole::Elementwise) => graph.values[node.outs.start as usize].shape == *shape,
+                Some(FusionRole::Elementwise) => {
+                    graph.values[node.outs.start as usize].shape == *shape
+                }
                 Some(FusionRole::Reduce) => true,
                 Some(FusionRole::Broadcast) | None => false,
             };

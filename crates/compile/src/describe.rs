@@ -1,7 +1,7 @@
 //! A readable description of a plan: its steps, their results, and the peak memory.
 
-use crate::plan::{Plan, Step};
 use crate::iteration_domain::value;
+use crate::plan::{Plan, Step};
 use clematis_core::{Executable, Op, Spec};
 
 impl Plan {

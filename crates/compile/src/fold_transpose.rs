@@ -14,7 +14,9 @@ pub fn run(graph: &Graph) -> Graph {
     let mut producer = vec![None; graph.values.len()];
     let mut count = vec![0usize; graph.values.len()];
     for (n, node) in graph.nodes.iter().enumerate() {
-        node.outs.clone().for_each(|v| producer[v as usize] = Some(n));
+        node.outs
+            .clone()
+            .for_each(|v| producer[v as usize] = Some(n));
         node.args
             .iter()
             .filter_map(value)

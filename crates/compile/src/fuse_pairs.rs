@@ -2,7 +2,7 @@
 //!
 //! Both operations round as before, so the result is bit-identical to two instructions.
 
-use crate::program::{Instruction, FloatInstruction, Program};
+use crate::program::{FloatInstruction, Instruction, Program};
 use clematis_core::Result;
 use clematis_core::op::Binary;
 use clematis_native::kernel::row_kernels::{map1, map2, map3};
@@ -37,15 +37,24 @@ pub fn scalar_kernel(op: Binary, swapped: bool) -> Option<ScalarKernel> {
 
 /// `(x first y) then z`, or `z then (x first y)` if swapped, where `y` or `z` may be a scalar for the row; `None` for
 /// anything but arithmetic.
-fn pair_kernel(first: Binary, then: Binary, swapped: bool, [y_scalar, z_scalar]: [bool; 2]) -> Option<PairKernel> {
+fn pair_kernel(
+    first: Binary,
+    then: Binary,
+    swapped: bool,
+    [y_scalar, z_scalar]: [bool; 2],
+) -> Option<PairKernel> {
     macro_rules! kinds {
         (|$x:ident, $y:ident, $z:ident| $body:expr) => {
             match (y_scalar, z_scalar) {
                 (false, false) => {
                     PairKernel::Vectors(|out, x, y, z| map3(out, x, y, z, |$x, $y, $z| $body))
                 }
-                (true, false) => PairKernel::ScalarSecond(|out, x, $y, z| map2(out, x, z, |$x, $z| $body)),
-                (false, true) => PairKernel::ScalarThird(|out, x, y, $z| map2(out, x, y, |$x, $y| $body)),
+                (true, false) => {
+                    PairKernel::ScalarSecond(|out, x, $y, z| map2(out, x, z, |$x, $z| $body))
+                }
+                (false, true) => {
+                    PairKernel::ScalarThird(|out, x, y, $z| map2(out, x, y, |$x, $y| $body))
+                }
                 (true, true) => PairKernel::ScalarBoth(|out, x, $y, $z| map1(out, x, |$x| $body)),
             }
         };
@@ -79,7 +88,10 @@ impl Program {
     fn uses(&self) -> Vec<usize> {
         let mut uses = vec![0usize; self.values.len()];
         for instruction in &self.instructions {
-            instruction.args().iter().for_each(|&a| uses[a as usize] += 1);
+            instruction
+                .args()
+                .iter()
+                .for_each(|&a| uses[a as usize] += 1);
         }
         for target in &self.targets {
             uses[target.value as usize] += 2;
@@ -129,7 +141,8 @@ impl Program {
                         _ => continue,
                     };
                     if let Some(kernel) = scalar_kernel(op, swapped) {
-                        *instruction = FloatInstruction::BinaryScalar(op, swapped, kernel, other, row);
+                        *instruction =
+                            FloatInstruction::BinaryScalar(op, swapped, kernel, other, row);
                     }
                 }
                 FloatInstruction::Sum(a) if uses[a as usize] == 1 => {
@@ -164,10 +177,8 @@ impl Program {
                 }
                 _ => continue,
             };
-            let fused = candidates
-                .into_iter()
-                .flatten()
-                .find_map(|(inner, other, swapped, scalar_other)| {
+            let fused = candidates.into_iter().flatten().find_map(
+                |(inner, other, swapped, scalar_other)| {
                     let same = self.values[inner as usize].extent == self.values[first + i].extent;
                     if !same || uses[inner as usize] != 1 {
                         return None;
@@ -183,7 +194,8 @@ impl Program {
                         y,
                         other,
                     ))
-                });
+                },
+            );
             if let Some(pair) = fused {
                 self.instructions[i] = pair.into();
             }
@@ -213,7 +225,9 @@ mod tests {
                     false => single(then)(&mut expected, &inner, &z),
                     true => single(then)(&mut expected, &z, &inner),
                 }
-                match pair_kernel(first, then, swapped, [y_scalar, z_scalar]).expect("it is arithmetic") {
+                match pair_kernel(first, then, swapped, [y_scalar, z_scalar])
+                    .expect("it is arithmetic")
+                {
                     PairKernel::Vectors(f) => f(&mut out, &x, &y, &z),
                     PairKernel::ScalarSecond(f) => f(&mut out, &x, y[0], &z),
                     PairKernel::ScalarThird(f) => f(&mut out, &x, &y, z[0]),

@@ -99,7 +99,10 @@ pub fn fuse(graph: &Graph) -> Vec<FusionGroup> {
     for n in 0..graph.nodes.len() {
         builder.add_node(n);
     }
-    batched_chain::form_chains(graph, column_reduction::attach(graph, builder.topological_order()))
+    batched_chain::form_chains(
+        graph,
+        column_reduction::attach(graph, builder.topological_order()),
+    )
 }
 
 impl GroupBuilder<'_> {
@@ -128,7 +131,8 @@ impl GroupBuilder<'_> {
             // Only for per-row values: other reshapes and broadcasts are free views outside of the group.
             FusionRole::Broadcast => {
                 let from = &self.graph.arg_spec(&node.args[0]).shape;
-                let fits = domain.has_row_values && domain.is_row(from) && domain.extent(out).is_some();
+                let fits =
+                    domain.has_row_values && domain.is_row(from) && domain.extent(out).is_some();
                 fits.then(|| domain.clone())
             }
         }
@@ -145,7 +149,11 @@ impl GroupBuilder<'_> {
             required.union_with(&self.predecessors[m]);
         }
         let mut others = required.iter().filter(|u| !groups.contains(u));
-        others.all(|u| groups.iter().all(|&own| !self.predecessors[u].contains(own)))
+        others.all(|u| {
+            groups
+                .iter()
+                .all(|&own| !self.predecessors[u].contains(own))
+        })
     }
 
     fn add_node(&mut self, n: usize) {
@@ -169,8 +177,12 @@ impl GroupBuilder<'_> {
                     merged.pop();
                     continue;
                 }
-                let has_row_values = with.has_row_values || domain.as_ref().is_some_and(|s| s.has_row_values);
-                domain = Some(IterationDomain { has_row_values, ..with });
+                let has_row_values =
+                    with.has_row_values || domain.as_ref().is_some_and(|s| s.has_row_values);
+                domain = Some(IterationDomain {
+                    has_row_values,
+                    ..with
+                });
             }
         }
         let group = match merged.first() {
@@ -179,7 +191,9 @@ impl GroupBuilder<'_> {
                 let node = &self.graph.nodes[n];
                 let shape = match role {
                     Some(FusionRole::Reduce) => Some(&self.graph.arg_spec(&node.args[0]).shape),
-                    Some(FusionRole::Elementwise) => Some(&self.graph.values[node.outs.start as usize].shape),
+                    Some(FusionRole::Elementwise) => {
+                        Some(&self.graph.values[node.outs.start as usize].shape)
+                    }
                     _ => None,
                 };
                 domain = shape.map(|shape| IterationDomain {

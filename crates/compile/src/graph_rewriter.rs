@@ -21,7 +21,12 @@ impl GraphRewriter {
             },
             map: vec![None; old.values.len()],
         };
-        for (_, input) in old.inputs.iter().enumerate().filter(|(i, _)| keep_input(*i)) {
+        for (_, input) in old
+            .inputs
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| keep_input(*i))
+        {
             let spec = old.spec(input.value).clone();
             let id = rewriter.graph.input(spec, input.role, input.name.clone());
             rewriter.map[input.value.0 as usize] = Some(Arg::Value(id));

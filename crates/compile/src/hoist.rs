@@ -118,7 +118,11 @@ fn accumulated_dot<'a>(p: &'a Scan, uses: &Uses, carry: usize) -> Option<(&'a Do
 }
 
 /// Whether a matrix is read only by dots that contract its last axis, except for hoisted dots.
-fn only_read_transposed(body: &Graph, matrix: ValueId, hoisted: &HashMap<usize, (Spec, Arg)>) -> bool {
+fn only_read_transposed(
+    body: &Graph,
+    matrix: ValueId,
+    hoisted: &HashMap<usize, (Spec, Arg)>,
+) -> bool {
     let is_matrix = |arg: &Arg| matches!(arg, Arg::Value(id) if *id == matrix);
     let transposed = |node: &Node| match (&node.op, &node.args[..]) {
         (Op::Dot(d), [x, y]) => {
@@ -193,7 +197,8 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
         let swapped = Axes::new(&[1, 0]);
         let [rows, columns] = [spec.shape.dims()[0], spec.shape.dims()[1]];
         let spec = spec.with_shape(Shape::from_dims([columns, rows]));
-        args[i] = rewriter.add_node(Op::Transpose(swapped), &[args[i].clone()], &[spec], node)[0].clone();
+        args[i] =
+            rewriter.add_node(Op::Transpose(swapped), &[args[i].clone()], &[spec], node)[0].clone();
     }
 
     // The new body: its inputs without the hoisted sums, plus the hoisted dots as sequences.

@@ -91,7 +91,10 @@ pub fn role(graph: &Graph, node: &Node) -> Option<FusionRole> {
         _ => return None,
     };
     let args: Vec<_> = node.args.iter().map(|a| graph.arg_spec(a)).collect();
-    if !is_supported(out.dtype) || args.iter().any(|s| !is_supported(s.dtype)) || out.shape.count() == 0 {
+    if !is_supported(out.dtype)
+        || args.iter().any(|s| !is_supported(s.dtype))
+        || out.shape.count() == 0
+    {
         return None;
     }
     let first = args.first().map(|s| s.dtype);
@@ -127,7 +130,8 @@ pub fn role(graph: &Graph, node: &Node) -> Option<FusionRole> {
             let shape = &args[0].shape;
             let folds = matches!(p.kind, ReduceKind::Sum | ReduceKind::Max);
             let last = p.axes.len() == 1 && p.axes[0] + 1 == shape.rank();
-            (folds && last && IterationDomain::flat(shape).can_reduce_rows()).then_some(FusionRole::Reduce)
+            (folds && last && IterationDomain::flat(shape).can_reduce_rows())
+                .then_some(FusionRole::Reduce)
         }
         Op::Reshape(_) if float => Some(FusionRole::Broadcast),
         Op::Broadcast(p) if float => {

@@ -7,7 +7,7 @@ use clematis_core::op::Dot;
 use clematis_core::shape::Axes;
 use clematis_core::{DType, Result, Shape, Spec, Tensor};
 use clematis_native::buffer::{concrete, contiguous};
-use clematis_native::kernel::dot::{uses_packed_panels, gemm_f32};
+use clematis_native::kernel::dot::{gemm_f32, uses_packed_panels};
 use clematis_native::layout::{View, merge};
 use clematis_native::simd::{self, Strides};
 use clematis_native::{Buffer, backend, memory, parallel};
@@ -131,7 +131,8 @@ pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>
             return Ok(Some(Buffer::new(bytes)));
         }
     }
-    let operands = operand(x, &p.lhs_batch, &p.lhs_contract).zip(operand(y, &p.rhs_batch, &p.rhs_contract));
+    let operands =
+        operand(x, &p.lhs_batch, &p.lhs_contract).zip(operand(y, &p.rhs_batch, &p.rhs_contract));
     let Some((left, right)) = operands else {
         return Ok(None);
     };
@@ -176,7 +177,10 @@ fn single_matmul(out: &mut [f32], [m, n, k]: [usize; 3], left: &Operand<'_>, rig
     let long = m.max(n);
     // Equal task sizes: one short task in four would leave a thread idle for a quarter of the time.
     let wanted = wanted.min(long.div_ceil(MIN_TASK_ROWS));
-    let each = long.div_ceil(wanted).next_multiple_of(TASK_ALIGNMENT).min(long);
+    let each = long
+        .div_ceil(wanted)
+        .next_multiple_of(TASK_ALIGNMENT)
+        .min(long);
     let lhs = |row: usize| Strides {
         offset: (left.view.offset as isize + row as isize * left.free.1) as usize,
         row: left.free.1,
@@ -202,7 +206,14 @@ fn single_matmul(out: &mut [f32], [m, n, k]: [usize; 3], left: &Operand<'_>, rig
         return parallel::for_chunks_mut(out, rows * n, |start, dst| {
             let shape = [dst.len() / n, n, k];
             let (lhs, rhs) = (lhs(start / n), rhs(0));
-            simd::gemm(shape, (dst, contiguous_rows(n)), (a, lhs), (b, rhs), false, 1);
+            simd::gemm(
+                shape,
+                (dst, contiguous_rows(n)),
+                (a, lhs),
+                (b, rhs),
+                false,
+                1,
+            );
         });
     }
     // The columns of a task are not contiguous: compute them in scratch and copy.

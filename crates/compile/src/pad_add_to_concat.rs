@@ -126,7 +126,12 @@ pub fn sink_transpose_into_concat(graph: &Graph) -> Result<Graph> {
                     let sizes: Vec<usize> = axes.iter().map(|&a| spec.shape.size(a)).collect();
                     let spec = spec.with_shape(Shape::from_sizes(&sizes));
                     let part = rewriter.lookup(part)?;
-                    transposed.extend(rewriter.add_node(Op::Transpose(axes.clone()), &[part], &[spec], node));
+                    transposed.extend(rewriter.add_node(
+                        Op::Transpose(axes.clone()),
+                        &[part],
+                        &[spec],
+                        node,
+                    ));
                 }
                 rewriter.add_node(Op::Concat(axis), &transposed, specs, node)
             }

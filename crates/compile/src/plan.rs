@@ -1,14 +1,14 @@
 //! Execution plans: a graph as steps over slots, with liveness, in-place updates and escape analysis.
 
-use crate::rematerialize;
 use crate::batched_chain::BatchedChain;
-use crate::program::{self, Program};
 use crate::describe::is_view;
 use crate::fusion::{FusionGroup, fuse};
-use crate::optimize;
-use crate::skinny_gemm;
-use crate::scan::PlannedScan;
 use crate::iteration_domain::value;
+use crate::optimize;
+use crate::program::{self, Program};
+use crate::rematerialize;
+use crate::scan::PlannedScan;
+use crate::skinny_gemm;
 use clematis_core::backend::with;
 use clematis_core::graph::{self, Arg, Graph};
 use clematis_core::pass::Options;
@@ -280,7 +280,10 @@ fn streaming_op(
     let fits = matches!(node.op, Op::Binary(_))
         && spec.dtype == DType::F32
         && 3 * spec.bytes() > memory::last_level_cache()
-        && node.args.iter().all(|arg| same_spec(arg) && stays_live(arg));
+        && node
+            .args
+            .iter()
+            .all(|arg| same_spec(arg) && stays_live(arg));
     fits.then(|| single_op(graph, node))
 }
 

@@ -4,8 +4,8 @@
 //! separate ops. Registers are allocated by liveness: a small number of them stays in L1.
 
 use crate::column_reduction::ColumnSum;
+use crate::fuse_pairs::{PairKernel, ScalarKernel};
 use crate::fusion::FusionGroup;
-use crate::fuse_pairs::{ScalarKernel, PairKernel};
 use crate::iteration_domain::{Extent, IterationDomain, value};
 use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::op::{Binary, Compare, ReduceKind, Unary};
@@ -77,11 +77,15 @@ impl Instruction {
                 FloatInstruction::Binary(_, _, a, b)
                 | FloatInstruction::BinaryScalar(_, _, _, a, b)
                 | FloatInstruction::RowDot(a, b) => vec![a, b],
-                FloatInstruction::Select(a, b, c) | FloatInstruction::FusedPair(_, a, b, c) => vec![a, b, c],
+                FloatInstruction::Select(a, b, c) | FloatInstruction::FusedPair(_, a, b, c) => {
+                    vec![a, b, c]
+                }
             },
             Instruction::Bool(instruction) => match instruction {
                 BoolInstruction::Unary(_, a) | BoolInstruction::Not(a) => vec![a],
-                BoolInstruction::Compare(_, a, b) | BoolInstruction::And(a, b) | BoolInstruction::Or(a, b) => vec![a, b],
+                BoolInstruction::Compare(_, a, b)
+                | BoolInstruction::And(a, b)
+                | BoolInstruction::Or(a, b) => vec![a, b],
             },
         }
     }
@@ -91,12 +95,16 @@ impl Instruction {
         match self {
             Instruction::Float(instruction) => Instruction::Float(match instruction {
                 FloatInstruction::Unary(row, a) => FloatInstruction::Unary(row, f(a)),
-                FloatInstruction::Binary(op, row, a, b) => FloatInstruction::Binary(op, row, f(a), f(b)),
+                FloatInstruction::Binary(op, row, a, b) => {
+                    FloatInstruction::Binary(op, row, f(a), f(b))
+                }
                 FloatInstruction::BinaryScalar(op, swapped, row, a, b) => {
                     FloatInstruction::BinaryScalar(op, swapped, row, f(a), f(b))
                 }
                 FloatInstruction::RowDot(a, b) => FloatInstruction::RowDot(f(a), f(b)),
-                FloatInstruction::FusedPair(row, a, b, c) => FloatInstruction::FusedPair(row, f(a), f(b), f(c)),
+                FloatInstruction::FusedPair(row, a, b, c) => {
+                    FloatInstruction::FusedPair(row, f(a), f(b), f(c))
+                }
                 FloatInstruction::Select(a, b, c) => FloatInstruction::Select(f(a), f(b), f(c)),
                 FloatInstruction::ToFloat(a) => FloatInstruction::ToFloat(f(a)),
                 FloatInstruction::PositiveSqrt(a) => FloatInstruction::PositiveSqrt(f(a)),
@@ -214,9 +222,16 @@ struct Lowering<'a> {
 }
 
 /// Lowers a fusion group to a program. `needed` says which values are read outside.
-pub fn lower(graph: &Graph, group: &FusionGroup, needed: &dyn Fn(usize) -> bool) -> Result<Program> {
+pub fn lower(
+    graph: &Graph,
+    group: &FusionGroup,
+    needed: &dyn Fn(usize) -> bool,
+) -> Result<Program> {
     let Some(domain) = &group.domain else {
-        bail!(Internal, "compile: a fusion group without an iteration domain");
+        bail!(
+            Internal,
+            "compile: a fusion group without an iteration domain"
+        );
     };
     let mut lowering = Lowering {
         graph,
@@ -393,7 +408,10 @@ impl Lowering<'_> {
             return Ok(at);
         }
         if extent == Extent::Row {
-            bail!(Internal, "compile: expected a per-row value, got a full one");
+            bail!(
+                Internal,
+                "compile: expected a per-row value, got a full one"
+            );
         }
         if let Some(&broadcast) = self.broadcast.get(&at) {
             return Ok(broadcast);

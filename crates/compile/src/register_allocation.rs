@@ -16,7 +16,10 @@ impl Program {
         }
         for (i, instruction) in self.instructions.iter().enumerate().rev() {
             if needed[first + i] {
-                instruction.args().iter().for_each(|&a| needed[a as usize] = true);
+                instruction
+                    .args()
+                    .iter()
+                    .for_each(|&a| needed[a as usize] = true);
             }
         }
         let mut renumbered = (0..first).map(index16).collect::<Result<Vec<u16>>>()?;

@@ -59,7 +59,9 @@ impl Uses {
 
     /// The last other group that reads a value, if all its readers are fused.
     fn last_consumer_group(&self, v: usize) -> Option<usize> {
-        let consumers = self.readers[v].iter().filter(|&&n| self.crosses_groups(v, n));
+        let consumers = self.readers[v]
+            .iter()
+            .filter(|&&n| self.crosses_groups(v, n));
         let mut last = None;
         for &n in consumers {
             if !self.fused[n] {
@@ -88,7 +90,10 @@ fn large_operand(graph: &Graph, node: &Node) -> Option<usize> {
         return None;
     }
     let size = |arg: &&Arg| graph.arg_spec(arg).shape.count();
-    let mut large = node.args.iter().filter(|a| size(a) * NEGLIGIBLE_RATIO > count);
+    let mut large = node
+        .args
+        .iter()
+        .filter(|a| size(a) * NEGLIGIBLE_RATIO > count);
     let first = large.next().and_then(value)?;
     large
         .all(|a| value(a) == Some(first))
@@ -129,7 +134,8 @@ pub fn run(graph: &Graph) -> Result<Graph> {
     for (n, node) in graph.nodes.iter().enumerate() {
         let mut args = Vec::with_capacity(node.args.len());
         for arg in &node.args {
-            let recomputed = value(arg).filter(|v| selected.contains(v) && uses.crosses_groups(*v, n));
+            let recomputed =
+                value(arg).filter(|v| selected.contains(v) && uses.crosses_groups(*v, n));
             let Some((v, producer)) = recomputed.and_then(|v| Some((v, uses.producer[v]?))) else {
                 args.push(rewriter.lookup(arg)?);
                 continue;

@@ -1,13 +1,13 @@
 //! Runs a plan: values live in slots, are freed after their last use, and are updated in place where nobody else holds
 //! them.
 
-use crate::program::{Program, Target};
 use crate::column_reduction;
-use crate::skinny_gemm;
-use crate::plan::{Node, Plan, Step};
-use crate::matmul;
 use crate::iteration_domain::value;
-use crate::tile::{self, Feed, BoundProgram, Sink};
+use crate::matmul;
+use crate::plan::{Node, Plan, Step};
+use crate::program::{Program, Target};
+use crate::skinny_gemm;
+use crate::tile::{self, BoundProgram, Feed, Sink};
 use clematis_core::graph::{Arg, ValueId};
 use clematis_core::op::Dot;
 use clematis_core::{
@@ -107,7 +107,9 @@ impl Slots<'_> {
             Step::Op(node) => self.run_op(node),
             Step::Fused(program) => self.run_fused(&[program], false),
             Step::Scan(scan, args, outs) => self.run_compound(args, outs, |x| scan.run(x)),
-            Step::BatchedChain(chain, args, outs) => self.run_compound(args, outs, |x| chain.run(x)),
+            Step::BatchedChain(chain, args, outs) => {
+                self.run_compound(args, outs, |x| chain.run(x))
+            }
         }
     }
 
@@ -137,12 +139,15 @@ impl Slots<'_> {
                     true => Sink::Bools(Columns::chunks(bytes.as_mut_slice(), elements)),
                 });
             }
-            let column_sums = sums
-                .iter_mut()
-                .zip(&program.column_sums)
-                .map(|((_, parts), column_sum)| {
-                    Columns::chunks(parts, column_reduction::scratch_len(column_sum.spec.shape.count()))
-                });
+            let column_sums =
+                sums.iter_mut()
+                    .zip(&program.column_sums)
+                    .map(|((_, parts), column_sum)| {
+                        Columns::chunks(
+                            parts,
+                            column_reduction::scratch_len(column_sum.spec.shape.count()),
+                        )
+                    });
             all.push(BoundProgram {
                 program,
                 feeds,
@@ -160,7 +165,11 @@ impl Slots<'_> {
         for (program, sums) in programs.iter().zip(sums) {
             for (column_sum, (mut sum, mut parts)) in program.column_sums.iter().zip(sums) {
                 let Some(bytes) = sum.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
-                    bail!(Internal, "compile: the memory of %{} is shared", column_sum.id);
+                    bail!(
+                        Internal,
+                        "compile: the memory of %{} is shared",
+                        column_sum.id
+                    );
                 };
                 column_reduction::collect(bytes.as_mut_slice(), &mut parts);
                 self.values[column_sum.id] = Some(sum);
@@ -171,14 +180,20 @@ impl Slots<'_> {
 
     /// Memory for all targets, each with whether it is a reused source. After this, nothing can fail once a write has
     /// begun.
-    fn target_buffers(&mut self, programs: &[&Program], donates: bool) -> Result<Vec<Vec<(Tensor, bool)>>> {
+    fn target_buffers(
+        &mut self,
+        programs: &[&Program],
+        donates: bool,
+    ) -> Result<Vec<Vec<(Tensor, bool)>>> {
         let mut memory: Vec<Vec<(Tensor, bool)>> = Vec::with_capacity(programs.len());
         for program in programs {
             let mut buffers = Vec::with_capacity(program.targets.len());
             for target in &program.targets {
                 let buffer = match self.reuse_source(program, target, donates) {
                     Some(x) => Ok((x, true)),
-                    None => self.allocate_value(target.id, &target.spec).map(|x| (x, false)),
+                    None => self
+                        .allocate_value(target.id, &target.spec)
+                        .map(|x| (x, false)),
                 };
                 match buffer {
                     Ok(buffer) => buffers.push(buffer),
@@ -198,8 +213,12 @@ impl Slots<'_> {
     fn column_sum_buffers(&self, programs: &[&Program]) -> Result<Vec<Vec<ColumnSumBuffers>>> {
         let of = |program: &&Program| {
             let column_sums = program.column_sums.iter().map(|column_sum| {
-                let parts = tile::tasks(program) * column_reduction::scratch_len(column_sum.spec.shape.count());
-                Ok((self.allocate_value(column_sum.id, &column_sum.spec)?, vec![0.0; parts]))
+                let parts = tile::tasks(program)
+                    * column_reduction::scratch_len(column_sum.spec.shape.count());
+                Ok((
+                    self.allocate_value(column_sum.id, &column_sum.spec)?,
+                    vec![0.0; parts],
+                ))
             });
             column_sums.collect()
         };
@@ -233,7 +252,12 @@ impl Slots<'_> {
     }
 
     /// The memory of a source that nobody else needs or holds.
-    fn reuse_source(&mut self, program: &Program, target: &Target, donates: bool) -> Option<Tensor> {
+    fn reuse_source(
+        &mut self,
+        program: &Program,
+        target: &Target,
+        donates: bool,
+    ) -> Option<Tensor> {
         let v = value(&program.sources[target.reuses?].arg)?;
         let mut x = self.take(v, donates)?;
         let whole = x.spec() == &target.spec;

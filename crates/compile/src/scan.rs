@@ -1,10 +1,10 @@
 //! Scans (loops over the leading axis): the body is planned once, and each step writes its outputs straight into the
 //! stacked results.
 
-use crate::skinny_gemm;
 use crate::plan::{Plan, prepare};
-use crate::scan_blocks::{self, RowBlocks};
 use crate::run::allocate;
+use crate::scan_blocks::{self, RowBlocks};
+use crate::skinny_gemm;
 use clematis_core::op::Scan;
 use clematis_core::{Error, Executable, Result, Shape, Spec, Tensor, bail, ensure};
 use clematis_native::buffer::{concrete, contiguous, of};
@@ -115,8 +115,12 @@ impl PlannedScan {
     /// Returns the final carries, then the stacked outputs of the steps.
     pub fn run(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
         let fixed = self.consts + self.carries;
-        ensure!(inputs.len() >= fixed, Value, "scan: expected at least {fixed} operands, got {}",
-            inputs.len());
+        ensure!(
+            inputs.len() >= fixed,
+            Value,
+            "scan: expected at least {fixed} operands, got {}",
+            inputs.len()
+        );
         let (consts, rest) = inputs.split_at(self.consts);
         let (start, sequences) = rest.split_at(self.carries);
         // Constants are read at every step: one copy to row-major order soon pays.

@@ -49,8 +49,14 @@ pub fn split(body: &Graph, fixed: usize, carries: usize, inputs: usize) -> Optio
     let specs = body.input_specs();
     let batch = specs.get(fixed..fixed + carries)?;
     let all = batch.iter().find(|s| s.rank() > 1)?.shape.size(0);
-    let sizes = BatchSizes { all, block: BLOCK_ROWS };
-    if all <= BLOCK_ROWS || !all.is_multiple_of(BLOCK_ROWS) || step_macs(body) / all * BLOCK_ROWS > MAX_BLOCK_MACS {
+    let sizes = BatchSizes {
+        all,
+        block: BLOCK_ROWS,
+    };
+    if all <= BLOCK_ROWS
+        || !all.is_multiple_of(BLOCK_ROWS)
+        || step_macs(body) / all * BLOCK_ROWS > MAX_BLOCK_MACS
+    {
         return None;
     }
     let has_rows: Vec<bool> = (0..specs.len())
@@ -81,7 +87,11 @@ pub fn split(body: &Graph, fixed: usize, carries: usize, inputs: usize) -> Optio
         Arg::Const(_) => Some(arg.clone()),
     };
     for node in &body.nodes {
-        let flags: Vec<bool> = node.args.iter().map(|a| is_row_wise(&row_wise, a)).collect();
+        let flags: Vec<bool> = node
+            .args
+            .iter()
+            .map(|a| is_row_wise(&row_wise, a))
+            .collect();
         let shapes: Vec<&Shape> = node.args.iter().map(|a| &body.arg_spec(a).shape).collect();
         let out = &body.values[node.outs.start as usize].shape;
         let (op, has) = op_for_block(&node.op, &flags, &shapes, out, sizes)?;
@@ -197,7 +207,9 @@ fn op_for_block(
         }
         Op::Call(c) if is_elementwise(c) => same(true),
         Op::Dot(p) => dot_keeps_rows(p, row_wise).then(|| (op.clone(), true)),
-        Op::Reshape(shape) if sizes.has_batch(shape) => Some((Op::Reshape(sizes.to_block(shape)), true)),
+        Op::Reshape(shape) if sizes.has_batch(shape) => {
+            Some((Op::Reshape(sizes.to_block(shape)), true))
+        }
         Op::Transpose(axes) if axes.first() == Some(&0) => same(true),
         Op::Concat(axis) if *axis != 0 && !row_wise.contains(&false) => same(true),
         Op::Reduce(p) if !p.axes.contains(&0) => same(true),

@@ -51,7 +51,11 @@ pub fn duplicate_scans(graph: &Graph) -> Vec<(usize, usize)> {
                 && p.length == q.length
                 && p.reverse == q.reverse
                 && node.args.len() == other.args.len()
-                && node.args.iter().zip(&other.args).all(|(a, b)| same_arg(a, b))
+                && node
+                    .args
+                    .iter()
+                    .zip(&other.args)
+                    .all(|(a, b)| same_arg(a, b))
                 && pairs.iter().all(|(_, target)| target != m)
                 && carry_text(p) == carry_text(q)
         });

@@ -67,25 +67,33 @@ fn find(graph: &Graph, visited: &[(usize, usize)]) -> Option<Residuals> {
 }
 
 /// Values of the backward body that the forward body computes too; only those that something else reads.
-fn common_values((forward_node, p): (&Node, &Scan), (node, q): (&Node, &Scan)) -> Vec<(usize, usize)> {
+fn common_values(
+    (forward_node, p): (&Node, &Scan),
+    (node, q): (&Node, &Scan),
+) -> Vec<(usize, usize)> {
     let (a, b) = (&*p.body.0, &*q.body.0);
     let (fixed, backward_fixed) = (p.consts + p.carries, q.consts + q.carries);
     let mut known: HashMap<usize, usize> = HashMap::new();
     for (i, arg) in node.args.iter().enumerate() {
         let input = b.inputs[i].value.0 as usize;
-        let among =
-            |range: std::ops::Range<usize>| range.into_iter().find(|&j| same_arg(arg, &forward_node.args[j]));
+        let among = |range: std::ops::Range<usize>| {
+            range
+                .into_iter()
+                .find(|&j| same_arg(arg, &forward_node.args[j]))
+        };
         let found = if i < q.consts {
             among(0..p.consts).map(|j| a.inputs[j].value.0 as usize)
         } else if i < backward_fixed {
             None
         } else {
-            let row =
-                value(arg).and_then(|v| v.checked_sub(forward_node.outs.start as usize + p.carries));
+            let row = value(arg)
+                .and_then(|v| v.checked_sub(forward_node.outs.start as usize + p.carries));
             let row = row
                 .and_then(|r| a.outputs.get(p.carries + r))
                 .and_then(|o| value(&o.arg));
-            row.or_else(|| among(fixed..forward_node.args.len()).map(|j| a.inputs[j].value.0 as usize))
+            row.or_else(|| {
+                among(fixed..forward_node.args.len()).map(|j| a.inputs[j].value.0 as usize)
+            })
         };
         if let Some(v) = found {
             known.insert(input, v);
@@ -145,7 +153,11 @@ fn common_values((forward_node, p): (&Node, &Scan), (node, q): (&Node, &Scan)) -
         .flat_map(|(n, _)| n.outs.clone());
     let residuals = residuals.map(|v| v as usize).filter(|v| read.contains(v));
     let residuals: Vec<(usize, usize)> = residuals.map(|v| (v, known[&v])).collect();
-    if residuals.len() > MAX_RESIDUALS { Vec::new() } else { residuals }
+    if residuals.len() > MAX_RESIDUALS {
+        Vec::new()
+    } else {
+        residuals
+    }
 }
 
 fn rebuild(graph: &Graph, residuals: &Residuals) -> Result<Graph> {
@@ -191,7 +203,9 @@ fn with_body(p: &Scan, body: Graph) -> Op {
 fn read_residuals(body: &Graph, values: &[(usize, usize)]) -> Result<Graph> {
     let mut rewriter = GraphRewriter::new(body, |_| true);
     for &(v, _) in values {
-        let id = rewriter.graph.input(body.values[v].clone(), Role::Input, "");
+        let id = rewriter
+            .graph
+            .input(body.values[v].clone(), Role::Input, "");
         rewriter.map[v] = Some(Arg::Value(id));
     }
     for node in &body.nodes {

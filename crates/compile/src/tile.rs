@@ -2,10 +2,10 @@
 //!
 //! Tiles and tasks depend on sizes alone. Results are bit-identical for any number of threads.
 
-use crate::program::Program;
 use crate::column_reduction;
-use crate::tile_interpreter::INTERPRETER;
 use crate::iteration_domain::Extent;
+use crate::program::Program;
+use crate::tile_interpreter::INTERPRETER;
 use clematis_core::{Result, Tensor};
 use clematis_native::kernel::map::{self, Source};
 use clematis_native::layout::View;
@@ -199,7 +199,10 @@ impl Prefetch {
         let end = count.min((from / grain + 1) * grain);
         let instructions = program.instructions.len();
         let next = from + len;
-        let worthwhile = next < end && len == tile && count >= LARGER_THAN_L2 && instructions >= MIN_INSTRUCTIONS;
+        let worthwhile = next < end
+            && len == tile
+            && count >= LARGER_THAN_L2
+            && instructions >= MIN_INSTRUCTIONS;
         worthwhile.then(|| Prefetch {
             next,
             len: tile.min(end - next),

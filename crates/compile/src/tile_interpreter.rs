@@ -1,10 +1,10 @@
 //! The tile interpreter: the registers of a thread, and the execution of instructions on them.
 
-use crate::program::{BoolInstruction, Instruction, FloatInstruction};
 use crate::column_reduction;
 use crate::fuse_pairs::PairKernel;
 use crate::iteration_domain::Extent;
-use crate::tile::{Prefetch, Feed, SinkChunk, TaskOutputs, BoundProgram};
+use crate::program::{BoolInstruction, FloatInstruction, Instruction};
+use crate::tile::{BoundProgram, Feed, Prefetch, SinkChunk, TaskOutputs};
 use clematis_native::kernel::map::Source;
 use clematis_native::kernel::reduce::{Max, Sum, fold_slice, sum_of_products};
 use clematis_native::kernel::row_kernels::{bool_to_float, map2_bool, positive_sqrt};
@@ -236,7 +236,14 @@ impl TileInterpreter {
         }
     }
 
-    fn run_instruction(&mut self, bound: &BoundProgram<'_>, outs: &mut TileOutputs<'_>, instruction: &Instruction, to: usize, span: Span) {
+    fn run_instruction(
+        &mut self,
+        bound: &BoundProgram<'_>,
+        outs: &mut TileOutputs<'_>,
+        instruction: &Instruction,
+        to: usize,
+        span: Span,
+    ) {
         let value = bound.program.values[to];
         let register = value.register as usize;
         let (_, count) = span.of(value.extent);
@@ -259,7 +266,13 @@ impl TileInterpreter {
             }
             (Instruction::Float(instruction), None) => {
                 let mut buffer = std::mem::take(&mut self.floats[register]);
-                self.run_float(bound, outs, instruction, &mut buffer.floats_mut()[..count], span);
+                self.run_float(
+                    bound,
+                    outs,
+                    instruction,
+                    &mut buffer.floats_mut()[..count],
+                    span,
+                );
                 self.floats[register] = buffer;
             }
         }
@@ -299,7 +312,9 @@ impl TileInterpreter {
         match *instruction {
             FloatInstruction::Unary(row, a) => row(out, f(a)),
             FloatInstruction::Binary(_, row, a, b) => row(out, f(a), f(b)),
-            FloatInstruction::BinaryScalar(_, _, row, a, b) if is_scalar(b) => row(out, f(a), f(b)[0]),
+            FloatInstruction::BinaryScalar(_, _, row, a, b) if is_scalar(b) => {
+                row(out, f(a), f(b)[0])
+            }
             FloatInstruction::BinaryScalar(_, _, row, a, b) => {
                 for ((out, x), &y) in out.chunks_exact_mut(span.columns).zip(rows(a)).zip(f(b)) {
                     row(out, x, y);
@@ -311,10 +326,14 @@ impl TileInterpreter {
             FloatInstruction::FusedPair(PairKernel::ScalarThird(row), a, b, c) if is_scalar(c) => {
                 row(out, f(a), f(b), f(c)[0]);
             }
-            FloatInstruction::FusedPair(PairKernel::ScalarBoth(row), a, b, c) if is_scalar(b) && is_scalar(c) => {
+            FloatInstruction::FusedPair(PairKernel::ScalarBoth(row), a, b, c)
+                if is_scalar(b) && is_scalar(c) =>
+            {
                 row(out, f(a), f(b)[0], f(c)[0]);
             }
-            FloatInstruction::FusedPair(PairKernel::Vectors(row), a, b, c) => row(out, f(a), f(b), f(c)),
+            FloatInstruction::FusedPair(PairKernel::Vectors(row), a, b, c) => {
+                row(out, f(a), f(b), f(c))
+            }
             FloatInstruction::FusedPair(PairKernel::ScalarSecond(row), a, b, c) => {
                 let operands = rows(a).zip(f(b)).zip(rows(c));
                 for (out, ((x, &y), z)) in out.chunks_exact_mut(span.columns).zip(operands) {

@@ -42,7 +42,10 @@ fn bits(x: &Tensor) -> Vec<u32> {
 }
 
 /// Compares the interpreter with the compiled graph, on one thread and on all; returns the plan's description.
-fn assert_bit_identical(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> String {
+fn assert_bit_identical(
+    inputs: &[Tensor],
+    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+) -> String {
     let graph = graph_of(inputs, f);
     let plan = Plan::new(&graph).expect("it runs");
     let text = plan.describe();

@@ -1,8 +1,8 @@
-//! Memory for all results of one run of a compiled graph: a range of addresses whose parts are lent, each in the smallest place where it
-//! fits, and joined again when they come back. Blocks of fixed sizes would not serve each other: at the time when one size
-//! is needed most, those of another lie idle.
+//! An arena for all results of one run of a compiled graph: one address range with best-fit allocation and coalescing
+//! of freed blocks. Fixed size classes would waste memory: while one size is needed most, the free blocks of other
+//! sizes are idle.
 //!
-//! Only what was once lent is real memory: pages are given by the system when they are first written.
+//! Only memory that was once allocated is resident: the system maps pages when they are first written.
 #![allow(unsafe_code)]
 
 use clematis_core::host::{Bytes, Lender, Line};
@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::memory;
 
 const LINE: usize = size_of::<Line>();
-/// Addresses beyond what a graph holds at once: for what kernels take beside it, and for places that nothing fits into.
+/// The address range as a multiple of the graph's peak: leaves space for scratch buffers and for fragmentation.
 const HEADROOM: usize = 2;
 
-/// A range of addresses under division.
+/// An address range with its free blocks.
 struct Arena {
     start: *mut Line,
     lines: usize,
@@ -25,30 +25,31 @@ struct Arena {
 }
 
 struct State {
-    /// Where free places begin, with their lines; no two touch each other.
+    /// Free blocks: first line → number of lines; no two are adjacent.
     free: BTreeMap<usize, usize>,
-    /// Lines from the start that were lent at some time.
+    /// The highest line that was ever allocated.
     touched: usize,
 }
 
-// SAFETY: the pointer is to memory that belongs to this arena, whose parts are handed out one owner at a time under the lock.
+// SAFETY: the pointer is to memory that belongs to this arena; the lock guarantees that each block has one owner at a
+// time.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// A range of so many lines; `None` where the system has no such thing.
+    /// Maps a range of `lines` lines; `None` if the system cannot.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn new(lines: usize) -> Option<Arc<Self>> {
         let bytes = lines.checked_mul(LINE)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh anonymous mapping, which touches nothing that exists.
+        // SAFETY: a new anonymous mapping, which affects nothing that exists.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return None;
         }
-        // SAFETY: the range was mapped just now; a wish that changes no contents.
+        // SAFETY: the range was mapped just now; the advice changes no contents.
         unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         let state = State {
             free: BTreeMap::from([(0, lines)]),
@@ -70,12 +71,12 @@ impl Arena {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Lends a part of which `len` bytes count; `None` where none is large enough, or the limit is reached.
+    /// Allocates a block with `len` bytes in use; `None` if no free block is large enough, or the limit is reached.
     fn allocate(self: &Arc<Self>, len: usize) -> Option<Bytes> {
         let lines = len.div_ceil(LINE).max(1);
         let mut state = self.state();
         let fits = state.free.iter().filter(|(_, have)| **have >= lines);
-        // What lies beyond all that was lent before is taken last.
+        // Memory that was never touched is used last.
         let (&at, &have) =
             fits.min_by_key(|(at, have)| (**at + lines > state.touched, **have, **at))?;
         let more = (at + lines).saturating_sub(state.touched);
@@ -87,7 +88,7 @@ impl Arena {
         if have > lines {
             state.free.insert(at + lines, have - lines);
         }
-        // SAFETY: the lines are mapped, hold zeros or what was written before, and were free: nobody else has them.
+        // SAFETY: the lines are mapped, hold zeros or earlier contents, and were free: nobody else has them.
         Some(unsafe { Bytes::lend(self.start.add(at), lines, len, self.clone()) })
     }
 
@@ -117,26 +118,27 @@ impl Drop for Arena {
     fn drop(&mut self) {
         memory::count_freed(self.touched_bytes());
         #[cfg(all(target_os = "linux", not(miri)))]
-        // SAFETY: what `new` mapped; all parts have come back, since each holds this arena.
+        // SAFETY: unmaps what `new` mapped; all blocks were returned, since each of them holds a reference to this
+        // arena.
         unsafe {
             libc::munmap(self.start.cast(), self.lines * LINE);
         }
     }
 }
 
-/// Regions that nobody uses now, the oldest first.
+/// Arenas that are not in use, the oldest first.
 static IDLE: Mutex<Vec<Arc<Arena>>> = Mutex::new(Vec::new());
 
 fn idle() -> MutexGuard<'static, Vec<Arc<Arena>>> {
     IDLE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Real memory in regions that nobody uses.
+/// Resident bytes of unused arenas.
 pub(crate) fn idle_bytes() -> usize {
     idle().iter().map(|r| r.touched_bytes()).sum()
 }
 
-/// Gives regions that nobody uses back to the system.
+/// Returns unused arenas to the system.
 pub(crate) fn clear_idle() {
     let gone = std::mem::take(&mut *idle());
     drop(gone);
@@ -146,7 +148,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Arena>>> = const { RefCell::new(None) };
 }
 
-/// While it lives, results that this thread makes lie in one arena. It ends on the thread on which it began:
+/// While it lives, results that this thread allocates lie in one arena. It must be dropped on the thread that created it:
 ///
 /// ```compile_fail,E0277
 /// fn send<T: Send>(_: T) {}
@@ -155,7 +157,7 @@ thread_local! {
 pub struct ArenaScope(PhantomData<*const ()>);
 
 impl ArenaScope {
-    /// For a graph that holds so many bytes at once. `None` where this thread is within one already, or there is none to be had.
+    /// An arena for a graph with this peak. `None` if this thread is within a scope already, or no arena is available.
     pub fn new(bytes: usize) -> Option<ArenaScope> {
         let is_free = CURRENT.try_with(|current| current.borrow().is_none());
         if is_free != Ok(true) {
@@ -170,7 +172,7 @@ impl ArenaScope {
         let arena = match found {
             Some(arena) => arena,
             None => {
-                // Those that are too small now will be again.
+                // Arenas that are too small now would be too small again.
                 clear_idle();
                 Arena::new(lines)?
             }
@@ -183,7 +185,7 @@ impl ArenaScope {
 impl Drop for ArenaScope {
     fn drop(&mut self) {
         let arena = CURRENT.with(|current| current.borrow_mut().take());
-        // One that something still lies in ends with that.
+        // An arena with live blocks is freed with the last of them.
         let arena = arena.filter(|r| Arc::strong_count(r) == 1);
         let most = memory::max_free_bytes();
         let Some(arena) = arena.filter(|r| r.touched_bytes() <= most) else {
@@ -199,7 +201,7 @@ impl Drop for ArenaScope {
     }
 }
 
-/// Memory in the arena that this thread is within.
+/// Allocates in the arena of the current scope.
 pub(crate) fn allocate(len: usize) -> Option<Bytes> {
     CURRENT
         .try_with(|current| {
@@ -211,7 +213,7 @@ pub(crate) fn allocate(len: usize) -> Option<Bytes> {
         .ok()?
 }
 
-/// Runs `f` with results outside of any arena: those that outlive the run of a graph.
+/// Runs `f` with allocations outside of any arena: for results that outlive the run of a graph.
 pub fn outside<R>(f: impl FnOnce() -> R) -> R {
     struct Back(Option<Arc<Arena>>);
     impl Drop for Back {

@@ -1,4 +1,4 @@
-//! Kernels: from operands and a spec to a result.
+//! Kernels: each computes a result from operands and a spec.
 
 pub mod binary;
 pub(crate) mod cast;

@@ -1,11 +1,11 @@
-//! Vector instructions, chosen at run time.
+//! SIMD: vector instructions, chosen at run time.
 //!
-//! Owns the detection of what the processor can do and the macro that compiles one plain loop
-//! several times, once per instruction set. Nothing else in the crate names a processor.
-//! Also holds the door to the crate `gemm`, which needs pointers; sums of macs in registers are in `tile`.
+//! Owns the detection of CPU features and the macro that compiles one plain loop several times, once per instruction
+//! set. Nothing else in the crate names a CPU. Also wraps the crate `gemm`, which needs pointers; micro-kernels are in
+//! `gemm_kernel` and `conv_kernel`.
 //!
-//! The level is found once and kept. `CLEMATIS_SIMD=base|avx2|avx512` lowers it, which lets a test
-//! on a new machine run the code of an old one; it never raises it beyond what is there.
+//! The level is detected once and kept. `CLEMATIS_SIMD=base|avx2|avx512` lowers it, which lets a test on a new machine
+//! run the code of an old one; it never raises it beyond what the CPU has.
 #![allow(unsafe_code)]
 
 mod bf16;
@@ -18,19 +18,24 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[cfg(test)]
 pub(crate) use bf16::has_bf16_dot;
 pub(crate) use bf16::{BF16_TILE, Bf16Pair, PairRows, bf16_tile, prefers_bf16_dot};
-pub(crate) use gemm_kernel::{PanelShape, Rows, TRANSPOSE_SIZE, prefetch_line, panel_shape, panel_tile, transpose16, transpose16_pairs};
-pub(crate) use depthwise_3x3::{
-    ChannelRows, PlaneRows, SIDE, VECTOR, has_depthwise_3x3, depthwise_rows_nhwc, depthwise_rows_nchw,
-    depthwise_wgrad_nchw, depthwise_wgrad_nhwc,
-};
 pub use conv_kernel::{SKINNY_TILE, skinny_tile};
-pub(crate) use conv_kernel::{Segment, TileJob, TileRows, TileShape, Tiled, uniform_step, fitting_shape};
+pub(crate) use conv_kernel::{
+    Segment, TileJob, TileRows, TileShape, Tiled, fitting_shape, uniform_step,
+};
+pub(crate) use depthwise_3x3::{
+    ChannelRows, PlaneRows, SIDE, VECTOR, depthwise_rows_nchw, depthwise_rows_nhwc,
+    depthwise_wgrad_nchw, depthwise_wgrad_nhwc, has_depthwise_3x3,
+};
+pub(crate) use gemm_kernel::{
+    PanelShape, Rows, TRANSPOSE_SIZE, panel_shape, panel_tile, prefetch_line, transpose16,
+    transpose16_pairs,
+};
 
 /// An instruction set that loops are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Level {
-    /// What every processor of the target has: SSE2 on x86-64, NEON on aarch64.
+    /// What every CPU of the target has: SSE2 on x86-64, NEON on aarch64.
     Base = 1,
     /// 256-bit vectors with fused multiply-add.
     Avx2 = 2,
@@ -54,13 +59,13 @@ impl Level {
             .find(|level| level.name() == text)
     }
 
-    /// What this processor has, whatever the environment asks for.
+    /// What this CPU has, whatever the environment asks for.
     pub fn detected() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
-            // The same lists as in the `target_feature` attributes below: a feature enabled there
-            // and not tested here would be undefined behaviour on some processor.
+            // The same lists as in the `target_feature` attributes below: a feature enabled there and not tested here
+            // would be undefined behaviour on some CPU.
             let avx2 = has!("avx2") && has!("fma") && has!("f16c") && has!("bmi2");
             let avx512 = has!("avx512f")
                 && has!("avx512bw")
@@ -106,9 +111,9 @@ fn find_level() -> Level {
 
 /// Compiles a loop for each [`Level`] and calls the best one at run time.
 ///
-/// The function is written as usual, but its generic parameters stand in brackets and a `where`
-/// clause in `where [..]`. The body is plain safe Rust that the compiler vectorises by itself, so
-/// write it as it likes it: slices cut to one common length, no early exit, closures passed as
+/// The function is written as usual, but its generic parameters are in brackets and its `where`
+/// clause in `where [..]`. The body is plain safe Rust that the compiler vectorizes by itself, so
+/// write it in the form that vectorizes: slices cut to one common length, no early exit, closures passed as
 /// generic parameters. Everything the body calls must be small or `#[inline(always)]`, since only
 /// inlined code is compiled with the wider instructions. Arguments are plain names (no patterns,
 /// no `mut`, no `self`), and generic parameters must follow from the arguments.
@@ -117,7 +122,7 @@ fn find_level() -> Level {
 /// around the work on one element. `a * b + c` stays two roundings at every level; `mul_add` is one
 /// instruction from [`Level::Avx2`] on but a slow library call below it.
 ///
-/// The expansion contains `unsafe`, so the macro stays in this crate; other crates call `kernel::row_kernels`.
+/// The expansion contains `unsafe`, so the macro is private to this crate; other crates call `kernel::row_kernels`.
 ///
 /// ```text
 /// multiversion! {
@@ -157,7 +162,7 @@ macro_rules! multiversion {
             }
 
             match $crate::simd::level() {
-                // SAFETY: `level` returns `Avx512` only where the processor has these features.
+                // SAFETY: `level` returns `Avx512` only if the CPU has these features.
                 #[cfg(target_arch = "x86_64")]
                 $crate::simd::Level::Avx512 => unsafe { avx512($($arg),*) },
                 // SAFETY: as above, for `Avx2`.
@@ -170,18 +175,18 @@ macro_rules! multiversion {
 }
 pub(crate) use multiversion;
 
-/// Copies past the caches, where the processor has a way to: what is written is not read first, and pushes nothing
-/// out. Call [`stream_done`] before another thread may read.
+/// Copies with streaming (non-temporal) stores where the CPU has them: the destination is not read first, and evicts
+/// nothing from the caches. Call [`stream_done`] before another thread may read.
 pub(crate) fn stream<T: bytemuck::Pod>(to: &mut [T], from: &[T]) {
     let (to, from): (&mut [u8], &[u8]) = (bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from));
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if to.len() == from.len() {
         if level() >= Level::Avx2 && to.as_ptr().align_offset(32) == 0 {
-            // SAFETY: the slices are equally long, `to` begins on a multiple of 32, and this level has the feature.
+            // SAFETY: the slices are equally long, `to` is 32-byte aligned, and this level has the feature.
             return unsafe { stream_wide(to, from) };
         }
         if to.as_ptr().align_offset(16) == 0 {
-            // SAFETY: the slices are equally long and `to` begins on a multiple of 16.
+            // SAFETY: the slices are equally long and `to` is 16-byte aligned.
             return unsafe { stream_narrow(to, from) };
         }
     }
@@ -192,14 +197,14 @@ pub(crate) fn stream<T: bytemuck::Pod>(to: &mut [T], from: &[T]) {
 macro_rules! stream_by {
     ($(#[$feature:meta])? $name:ident, $vector:ident, $load:ident, $store:ident) => {
         /// # Safety
-        /// The slices are equally long, and `to` begins on a whole vector.
+        /// The slices are equally long, and `to` is aligned to a whole vector.
         $(#[$feature])?
         unsafe fn $name(to: &mut [u8], from: &[u8]) {
             use std::arch::x86_64::{$load, $store, $vector};
             let whole = to.len() / size_of::<$vector>();
             for i in 0..whole {
-                // SAFETY: both slices have `whole` vectors, and the caller has promised the alignment; the
-                // instructions belong to the base set or to the feature of this function.
+                // SAFETY: both slices have `whole` vectors, and the caller has promised the alignment; the instructions
+                // belong to the base set or to the feature of this function.
                 unsafe {
                     let vector = $load(from.as_ptr().cast::<$vector>().add(i));
                     $store(to.as_mut_ptr().cast::<$vector>().add(i), vector);
@@ -221,11 +226,11 @@ stream_by!(
     _mm256_stream_si256
 );
 
-/// Elements that are computed before they are written past the caches: a whole line or more of the usual floats.
+/// Elements that are computed before one streaming store: at least a cache line of f32.
 const STREAM_LINE: usize = 16;
 
 multiversion! {
-    /// `out[i] = f(x[i], y[i])`, written past the caches straight from the registers. See [`stream`].
+    /// `out[i] = f(x[i], y[i])`, with streaming stores from registers. See [`stream`].
     pub(crate) fn zip_streamed[T: bytemuck::Pod, F: Fn(T, T) -> T](out: &mut [T], x: &[T], y: &[T], f: F) {
         let whole = out.len() / STREAM_LINE * STREAM_LINE;
         let (lines, rest) = out.split_at_mut(whole);
@@ -241,7 +246,8 @@ multiversion! {
             }
             #[cfg(target_arch = "x86_64")]
             if is_streamed {
-                // SAFETY: level and alignment were looked at above; a chunk is as long as the line, a multiple of 32 bytes.
+                // SAFETY: level and alignment were checked above; a chunk is as long as the line, a multiple of 32
+                // bytes.
                 unsafe { stream_line(out, &line) };
                 continue;
             }
@@ -252,7 +258,7 @@ multiversion! {
         }
     }
 
-    /// `out[i] = f(x[i], y[i], z[i])` of the same kind.
+    /// `out[i] = f(x[i], y[i], z[i])` with streaming stores.
     pub(crate) fn zip3_streamed[T: bytemuck::Pod, F: Fn(T, T, T) -> T](out: &mut [T], x: &[T], y: &[T], z: &[T], f: F) {
         let ((lines, rest), (xs, x_rest)) = (out.as_chunks_mut::<STREAM_LINE>(), x.as_chunks::<STREAM_LINE>());
         let ((ys, y_rest), (zs, z_rest)) = (y.as_chunks::<STREAM_LINE>(), z.as_chunks::<STREAM_LINE>());
@@ -267,7 +273,8 @@ multiversion! {
             }
             #[cfg(target_arch = "x86_64")]
             if is_streamed {
-                // SAFETY: level and alignment were looked at above; a chunk is as long as the line, a multiple of 32 bytes.
+                // SAFETY: level and alignment were checked above; a chunk is as long as the line, a multiple of 32
+                // bytes.
                 unsafe { stream_line(out, &line) };
                 continue;
             }
@@ -279,17 +286,17 @@ multiversion! {
     }
 }
 
-/// One piece past the caches.
+/// Streams one line.
 ///
 /// # Safety
-/// The processor has AVX, and `to` is as long as the line and begins on a multiple of 32 bytes.
+/// The CPU has AVX, and `to` is as long as the line and 32-byte aligned.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]
 unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; STREAM_LINE]) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
     for i in 0..size_of_val(line) / size_of::<__m256i>() {
-        // SAFETY: both have so many vectors, by what the caller promises.
+        // SAFETY: both have so many vectors, as the caller promises.
         unsafe {
             let vector = _mm256_loadu_si256(line.as_ptr().cast::<__m256i>().add(i));
             _mm256_stream_si256(to.as_mut_ptr().cast::<__m256i>().add(i), vector);
@@ -297,27 +304,27 @@ unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; STREAM_LINE]) {
     }
 }
 
-/// Lines that are asked for ahead at most: a part of the first-level cache.
+/// The most lines that are prefetched: a part of L1.
 const PREFETCH_LINES: usize = 128;
 
-/// Asks for elements that will be read elements.
+/// Prefetches elements to L1.
 pub(crate) fn prefetch<T>(elements: &[T]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     for line in 0..size_of_val(elements).div_ceil(64).min(PREFETCH_LINES) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch_line, which reads nothing; the address is within the slice.
+        // SAFETY: a hint, which reads nothing; the address is within the slice.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(elements.as_ptr().cast::<i8>().add(64 * line)) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (elements, PREFETCH_LINES);
 }
 
-/// Asks for elements that will be read a while from now: they come as far as the second-level cache.
+/// Prefetches elements to L2, for reads further ahead.
 pub fn prefetch_l2<T>(elements: &[T]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     for line in 0..size_of_val(elements).div_ceil(64) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a prefetch_line, which reads nothing; the address is within the slice.
+        // SAFETY: a hint, which reads nothing; the address is within the slice.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(elements.as_ptr().cast::<i8>().add(64 * line)) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -335,14 +342,14 @@ pub(crate) fn prefetch_range_write<T>(start: *const T, range: std::ops::Range<us
     for line in 0..(range.len() * size_of::<T>()).div_ceil(64) {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
         let at = start.wrapping_add(range.start).cast::<i8>();
-        // SAFETY: a prefetch_line, which writes nothing whatever the address.
+        // SAFETY: a hint, which writes nothing whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.wrapping_add(64 * line)) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (start, range);
 }
 
-/// Makes what was streamed visible to other threads.
+/// Makes streamed stores visible to other threads.
 pub(crate) fn stream_done() {
     // SAFETY: a fence touches no memory, and the base set of the target has it.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -351,19 +358,19 @@ pub(crate) fn stream_done() {
     }
 }
 
-/// A matrix inside a slice: element `(i, j)` is at `offset + i·row_stride + j·col_stride`.
+/// A strided matrix in a slice: element `(i, j)` is at `offset + i·row_stride + j·col_stride`.
 #[derive(Clone, Copy, Debug)]
 pub struct Strides {
-    /// Where element `(0, 0)` is.
+    /// The position of element `(0, 0)`.
     pub offset: usize,
-    /// Distance between rows; may be zero or negative.
+    /// Row stride; may be zero or negative.
     pub row: isize,
-    /// Distance between columns.
+    /// Column stride.
     pub col: isize,
 }
 
 impl Strides {
-    /// Whether all elements of an `m` by `n` matrix lie inside a slice of length `len`.
+    /// Whether all elements of an `m` by `n` matrix lie within a slice of length `len`.
     pub(crate) fn fit(self, m: usize, n: usize, len: usize) -> bool {
         if m == 0 || n == 0 {
             return true;
@@ -375,8 +382,8 @@ impl Strides {
         first >= 0 && last < len as i128
     }
 
-    /// Whether no two elements of an `m` by `n` matrix lie at one place, for matrices whose rows, or whose columns, do not
-    /// interlock; those that do are taken for overlapping.
+    /// Whether no two elements of an `m` by `n` matrix have the same address, for matrices whose rows, or whose
+    /// columns, do not interleave; those that do are reported as overlapping.
     pub(crate) fn is_injective(self, m: usize, n: usize) -> bool {
         let reach =
             |count: usize, stride: isize| stride.unsigned_abs() as u128 * (count as u128 - 1);
@@ -399,14 +406,14 @@ impl Gemm for f64 {}
 impl Gemm for num_complex::Complex<f32> {}
 impl Gemm for num_complex::Complex<f64> {}
 
-/// Products from which on a matrix product looks whether it is interrupted, and beyond which it is divided so that it looks often
-/// enough: some tenths of a second on one thread.
+/// MACs from which a GEMM polls for interrupts, and beyond which it is split so that it polls often enough: some tenths
+/// of a second on one thread.
 const POLLED_MACS: usize = 1 << 22;
 const MAX_MACS: usize = 1 << 28;
 /// Rows or columns of a part are a multiple of this.
 const MIN_PART: usize = 128;
 
-/// `dst (+)= lhs · rhs`, `m` by `k` times `k` by `n`, on so many threads.
+/// `dst (+)= lhs · rhs`, `m` by `k` times `k` by `n`, on `threads` threads.
 #[allow(clippy::too_many_arguments)]
 pub fn gemm<T: Gemm>(
     [m, n, k]: [usize; 3],
@@ -453,9 +460,9 @@ pub fn gemm<T: Gemm>(
         0 | 1 => gemm::Parallelism::None,
         threads => gemm::Parallelism::Rayon(threads),
     };
-    // SAFETY: every element that the three descriptions reach lies in its slice (asserted above; the
-    // pointers are offset with `wrapping_add`, so an empty operand may have any offset), `dst` is
-    // borrowed mutably and so overlaps neither operand, and no two of its elements lie at one place.
+    // SAFETY: every element that the three descriptions reach lies in its slice (asserted above; the pointers are
+    // offset with `wrapping_add`, so an empty operand may have any offset), `dst` is borrowed mutably and so overlaps
+    // neither operand, and no two of its elements have the same address.
     unsafe {
         gemm::gemm(
             m,
@@ -611,7 +618,7 @@ mod tests {
 
     #[test]
     fn a_tile_holds_the_sums_of_products() {
-        // Small whole numbers: exact in any order, fused or not.
+        // Small integers: exact in any order, fused or not.
         check_against_plain_sums::<f32>(|i| i as f32, |s, a, b| s + a * b);
         check_against_plain_sums::<f64>(|i| i as f64, |s, a, b| s + a * b);
     }

@@ -1,6 +1,6 @@
-//! No kernel takes more than its result and a bounded workspace, however its operands lie.
+//! No kernel allocates more than its result and a bounded workspace, whatever the layout of its operands.
 //!
-//! A program of its own: the limit that shows it is one for the whole process.
+//! A process of its own, because the limit is global.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // every line of a test may fail it
 
@@ -8,14 +8,14 @@ use clematis_core::op::{Cholesky, Dot, Window, WindowGather, WindowKind, WindowS
 use clematis_core::{Axes, DType, Host, Op, Shape, Tensor, dispatch, ops};
 use clematis_native::{memory_used, set_memory_limit};
 
-/// What a kernel may take besides its result, rounding up to whole blocks included.
+/// What a kernel may allocate beside its result, including rounding up to whole blocks.
 const WORKSPACE: usize = 12 << 20;
 
 fn run(op: &Op, x: &[&Tensor]) -> Vec<Tensor> {
     dispatch::apply(op, x).unwrap().into_vec()
 }
 
-/// Small whole numbers, of which sums are exact in any order.
+/// Small integers, whose sums are exact in any order.
 fn numbers(shape: &[usize], seed: usize) -> Tensor {
     let count = shape.iter().product::<usize>();
     let values: Vec<f32> = (0..count)
@@ -27,7 +27,7 @@ fn numbers(shape: &[usize], seed: usize) -> Tensor {
     Tensor::concrete(spec, backend, data)
 }
 
-/// The same elements in memory of their own, row by row.
+/// The same elements in memory of their own, contiguous.
 fn row_by_row(x: &Tensor) -> Tensor {
     ops::add(x, ops::zeros([1usize], DType::F32))
         .done()
@@ -40,7 +40,7 @@ fn within(op: &Op, x: &[&Tensor]) -> Vec<Tensor> {
     let expected = run(op, &plain.iter().collect::<Vec<_>>());
     drop(plain);
     let results: usize = expected.iter().map(|y| y.spec().bytes() * 9 / 8).sum();
-    // A request that is refused makes the engine let go of what it merely keeps, of which none is of this size.
+    // A failing allocation makes the engine release its cached blocks, none of which is of this size.
     let odd = numbers(&[1_234_567], 0);
     set_memory_limit(1);
     assert!(ops::add(&odd, &odd).done().is_err());
@@ -61,7 +61,7 @@ fn transposed(x: &Tensor, axes: &[usize]) -> Tensor {
 #[test]
 fn operands_that_lie_otherwise_are_not_copied_whole() {
     let axes = Axes::new;
-    // Free axes that are not one: 32 MiB.
+    // Free axes that cannot be merged: 32 MiB.
     let x = transposed(&numbers(&[64, 256, 512], 1), &[1, 0, 2]);
     let w = numbers(&[512, 8], 2);
     let dot = |lhs: &[usize], rhs: &[usize], batch: &[usize]| {
@@ -74,7 +74,7 @@ fn operands_that_lie_otherwise_are_not_copied_whole() {
     };
     within(&dot(&[2], &[0], &[]), &[&x, &w]);
     within(&dot(&[0], &[2], &[]), &[&w, &x]);
-    // Contracted axes that are not one, on either side.
+    // Contracted axes that cannot be merged, on either side.
     let v = transposed(&numbers(&[512, 8, 64], 3), &[2, 1, 0]);
     within(&dot(&[1, 2], &[0, 2], &[]), &[&x, &v]);
     // The same in a batch.
@@ -83,7 +83,7 @@ fn operands_that_lie_otherwise_are_not_copied_whole() {
     within(&dot(&[3], &[1], &[0]), &[&x, &w]);
     drop((x, v, w));
 
-    // Matrices lying across: 32 MiB.
+    // Transposed matrices: 32 MiB.
     let x = transposed(&numbers(&[128, 256, 256], 6), &[0, 2, 1]);
     within(&Op::Lu, &[&x]);
     let id = ops::eye(256, 256, 0, DType::F32).done().unwrap();
@@ -96,7 +96,7 @@ fn operands_that_lie_otherwise_are_not_copied_whole() {
     }
     drop(definite);
 
-    // Windows over an image that lies across: 32 MiB.
+    // Windows over a transposed image: 32 MiB.
     let x = transposed(&numbers(&[8, 512, 2048], 7), &[0, 2, 1]);
     let g = transposed(&numbers(&[8, 256, 1024], 8), &[0, 2, 1]);
     let y = transposed(&numbers(&[2048, 8, 512], 9), &[1, 0, 2]);

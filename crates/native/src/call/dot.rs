@@ -1,5 +1,5 @@
-//! Products over any axes, brought to batched matrices by strides; an operand is copied only where they do not suffice,
-//! and then piece by piece.
+//! `dot_general` over any axes, reduced to batched matmul by strides. An operand is copied only where strides do not
+//! suffice, and then piece by piece.
 
 use super::{Plain, elements, elements_mut};
 use crate::buffer::{self, Buffer};
@@ -10,22 +10,22 @@ use crate::simd;
 use clematis_core::op::Dot;
 use clematis_core::{Result, Spec, Tensor, with_element};
 
-/// Several axes as one: its size and step, or `None` where there is no such step.
+/// Merges several axes into one: its size and stride, or `None` if no single stride spans them.
 fn collapse_axes(sizes: &[usize], strides: &[isize]) -> Option<(usize, isize)> {
     let (merged, [steps]) = merge(sizes, [strides]);
     match (&merged[..], &steps[..]) {
         ([], []) => Some((1, 1)),
         ([size], [step]) => Some((*size, *step)),
-        // A product of nothing needs no step.
+        // An empty axis needs no stride.
         _ if sizes.contains(&0) => Some((0, 1)),
         _ => None,
     }
 }
 
-/// Elements of copied operands that are held at once, a single row of the contraction aside.
+/// Elements of copied operands that are held at a time; a single row of the contraction may exceed it.
 const MAX_COPIED: usize = 1 << 20;
 
-/// An operand with its axes sorted by what becomes of them.
+/// An operand with its axes sorted by role: batch, free, contracted.
 #[derive(Clone)]
 struct DotOperand<'a, S> {
     view: View<'a, S>,
@@ -35,7 +35,7 @@ struct DotOperand<'a, S> {
 }
 
 impl<S: Copy> DotOperand<'_, S> {
-    /// Part of one axis.
+    /// A part of one axis.
     fn sliced(&self, axis: usize, start: usize, count: usize) -> Self {
         let mut side = self.clone();
         let offset = side.view.offset as isize + start as isize * side.view.strides[axis];
@@ -44,7 +44,7 @@ impl<S: Copy> DotOperand<'_, S> {
         side
     }
 
-    /// Elements that must be copied.
+    /// The number of elements that must be copied.
     fn to_copy(&self) -> usize {
         match self.matrix() {
             Some(_) => 0,
@@ -58,7 +58,7 @@ impl<S: Copy> DotOperand<'_, S> {
         collapse_axes(&sizes, &strides)
     }
 
-    /// Steps of the free and the contracted axes, if each group is one axis.
+    /// Strides of the free and the contracted axes, if each group is one axis.
     fn matrix(&self) -> Option<(isize, isize)> {
         Some((self.group(&self.free)?.1, self.group(&self.contract)?.1))
     }
@@ -68,7 +68,7 @@ impl<S: Copy> DotOperand<'_, S> {
     }
 }
 
-/// Orders of the contracted axes worth trying: as given, and as either operand lies in memory.
+/// Orders of the contracted axes worth trying: as given, and the memory order of either operand.
 fn contraction_orders<S: Copy>(x: &DotOperand<'_, S>, y: &DotOperand<'_, S>) -> [Vec<usize>; 3] {
     let given: Vec<usize> = (0..x.contract.len()).collect();
     let by = |side: &DotOperand<'_, S>| {
@@ -82,7 +82,7 @@ fn contraction_orders<S: Copy>(x: &DotOperand<'_, S>, y: &DotOperand<'_, S>) -> 
     [given, left, right]
 }
 
-/// Runs a product.
+/// Runs a `dot_general`.
 pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
     with_element!(out.dtype, E => typed::<E>(p, x, y, out))
 }
@@ -126,7 +126,7 @@ where
     Ok(Buffer::new(bytes))
 }
 
-/// A product of two matrices or vectors over one axis, which needs no search for a way through them.
+/// A product of two matrices or vectors over one axis: the fast path, which needs no analysis of strides.
 fn matrices<E: Plain + Matmul>(
     p: &Dot,
     (x, a): (&Tensor, &Buffer),
@@ -146,7 +146,7 @@ where
         a.view::<E::Stored>(x.shape()),
         b.view::<E::Stored>(y.shape()),
     );
-    // The axis that is not summed: a vector has none.
+    // The axis that is not contracted: a vector has none.
     let free = |view: &View<'_, E::Stored>, contract: usize| match view.sizes.len() {
         2 => (view.sizes[1 - contract], view.strides[1 - contract]),
         _ => (1, 1),
@@ -184,12 +184,12 @@ where
     Some(run())
 }
 
-/// The first of some axes that can be divided, by its place among them.
+/// The first of some axes that can be split, by its position among them.
 fn divisible<S: Copy>(side: &DotOperand<'_, S>, axes: &[usize]) -> Option<usize> {
     axes.iter().position(|&axis| side.view.sizes[axis] > 1)
 }
 
-/// Calls `f(start, count)` for pieces of an axis such that a piece takes about `MAX_COPIED` of the `whole` elements.
+/// Calls `f(start, count)` for parts of an axis such that a part takes about `MAX_COPIED` of the `whole` elements.
 fn pieces(size: usize, whole: usize, mut f: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
     let each = (MAX_COPIED / (whole / size).max(1)).max(1);
     (0..size)
@@ -197,7 +197,7 @@ fn pieces(size: usize, whole: usize, mut f: impl FnMut(usize, usize) -> Result<(
         .try_for_each(|start| f(start, each.min(size - start)))
 }
 
-/// Multiplies into rows of `dst` that are `pitch` apart; more than the result's columns for a single product only.
+/// Computes into rows of `dst` with stride `pitch`, which exceeds the number of columns only for a single matmul.
 fn solve<E: Plain + Matmul>(
     dst: &mut [E],
     pitch: usize,
@@ -209,7 +209,7 @@ where
 {
     let (m, n) = (left.count(&left.free), right.count(&right.free));
     let (lhs, rhs) = (left.to_copy(), right.to_copy());
-    // A part of the result's columns is computed apart and copied.
+    // A range of the result's columns is computed in scratch and copied.
     let result = if pitch == n { 0 } else { m * n };
     if dst.is_empty() || lhs.max(rhs).max(result) <= MAX_COPIED {
         return multiply(dst, pitch, left, right);
@@ -245,7 +245,7 @@ where
     }
 }
 
-/// The same at once.
+/// The same without splitting.
 fn multiply<E: Plain + Matmul>(
     dst: &mut [E],
     pitch: usize,
@@ -264,7 +264,7 @@ where
         n,
         k,
     };
-    // Rows of the left operand and of the right one are its free and its contracted axes.
+    // Rows of the left and of the right operand are its free axes, columns its contracted axes.
     let lhs_copy = packed(left)?;
     let (lhs, lhs_batch, (row, col)) = locate(left, lhs_copy.as_ref(), (m, k));
     let lhs = Operand {
@@ -302,7 +302,7 @@ where
 
 type Located<'a, S> = ((&'a [S], usize), Vec<isize>, (isize, isize));
 
-/// Where an operand's matrices lie: in its own memory or in its copy, which is `[batch, free, contracted]`.
+/// Where the matrices of an operand are: in its own memory or in its copy `[batch, free, contracted]`.
 fn locate<'a, S: crate::element::Stored>(
     side: &DotOperand<'a, S>,
     copy: Option<&'a clematis_core::host::Bytes>,
@@ -339,7 +339,7 @@ fn packed<S: crate::element::Stored>(
         .copied()
         .collect();
     let view = side.view.transposed(&axes);
-    // By its size in bytes: the workspace has no dtype of its own.
+    // By its size in bytes: the scratch buffer has no dtype of its own.
     let spec = Spec::of(clematis_core::DType::U8, [view.count() * size_of::<S>()])?;
     let mut bytes = memory::alloc("dot_general", &spec)?;
     crate::kernel::map::copy(&view, bytes.as_mut_slice::<S>());

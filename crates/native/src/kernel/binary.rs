@@ -1,4 +1,4 @@
-//! Ops of two operands, and comparisons.
+//! Binary ops and comparisons.
 
 use super::map::{self, Cost, Row2};
 use crate::buffer::Buffer;
@@ -19,7 +19,7 @@ multiversion! {
     }
 }
 
-/// The same without vector code, for functions that have none.
+/// The same without SIMD, for functions that have no vector code.
 fn each_plain<A: Copy, B: Copy, O>(out: &mut [O], x: &[A], y: &[B], f: impl Fn(A, B) -> O) {
     for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
         *out = f(x, y);
@@ -44,7 +44,7 @@ macro_rules! heavy {
 
 type Chosen<A, O> = Option<(Cost, Row2<A, A, O>)>;
 
-/// What maximum and minimum mean: NaN wins, and of equal numbers the first.
+/// Maximum and minimum: NaN propagates, and of equal numbers the first is taken.
 pub trait Ordered: Copy {
     /// The larger.
     fn larger(self, other: Self) -> Self;
@@ -63,7 +63,7 @@ macro_rules! ordered {
             #[inline(always)]
             #[allow(clippy::neg_cmp_op_on_partial_ord)] // unlike `<`, the negation counts NaN in
             fn larger(self, other: Self) -> Self {
-                // One comparison and one test, both always made: this vectorises.
+                // One comparison and one test, both always made: this vectorizes.
                 let keep = (self >= other) | self.is_nan();
                 if keep { self } else { other }
             }
@@ -98,7 +98,7 @@ macro_rules! float_functions {
                 Binary::Nextafter => heavy!(real::nextafter),
                 Binary::Logaddexp => medium!(m::logaddexp),
                 Binary::Polygamma => heavy!(|n: $t, x: $t| {
-                    // Orders that are not whole have no derivative of that name.
+                    // Non-integer orders have no polygamma function.
                     let order = n as u32;
                     if order as $t == n {
                         m::polygamma(order, x)
@@ -224,7 +224,8 @@ fn bool_row(b: Binary) -> Chosen<u8, u8> {
     })
 }
 
-/// Runs an op whose operands and result together are more than the caches hold; None where it is to go the usual way.
+/// Runs an op whose operands and result exceed the last-level cache with streaming stores; `None` where it does not
+/// apply.
 #[inline]
 fn streamed<T: Stored<Wide = T>>(
     b: Binary,
@@ -238,13 +239,13 @@ fn streamed<T: Stored<Wide = T>>(
     }
 }
 
-/// Bytes of a result below which nobody has to ask for the size of the caches.
+/// Bytes of a result below which the cache size need not be looked up.
 const STREAMED: usize = 1 << 20;
 
 /// Computes a row of results from two rows.
 pub type Row<O> = fn(&mut [O], &[f32], &[f32]);
 
-/// The kernel of a row of floats, for those who walk over their operands themselves.
+/// The kernel for a row of floats, for callers that iterate over operands themselves.
 pub fn row(b: Binary) -> Option<Row<f32>> {
     single_row(b).map(|(_, row)| row)
 }
@@ -273,7 +274,7 @@ pub fn run(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
         DType::I16 => integers!(i16),
         DType::I32 => integers!(i32),
         DType::I64 => integers!(i64),
-        // The neighbour of a half is a step in its own bits, not in those of an f32.
+        // The neighbour of a half-precision number is one step in its own bits, not in those of an f32.
         DType::F16 if is_nextafter => return half_nextafter::<f16>(b, x, y, out),
         DType::BF16 if is_nextafter => return half_nextafter::<bf16>(b, x, y, out),
         DType::F16 => among!(f16: f16 = single_row(b), u8 = single_predicate(b)),
@@ -317,7 +318,7 @@ fn half_nextafter<T>(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Bu
 where
     T: Stored<Wide = f32> + real::NextAfter,
 {
-    // Read as bits so that nothing is widened on the way.
+    // Read as bits so that nothing is widened.
     map::binary::<u16, u16, u16>(b.name(), [x, y], out, Cost::Heavy, |out, x, y| {
         each_plain(out, x, y, |x, y| {
             bytemuck::cast(real::nextafter(
@@ -343,7 +344,7 @@ where
     }
 }
 
-/// The kernel of a row of comparisons of floats.
+/// The kernel for a row of float comparisons.
 pub fn compare_row(c: Compare) -> Row<u8> {
     ordered::<f32>(c).1
 }

@@ -1,13 +1,13 @@
-//! Matrix macs: batched, over operands with any strides, for every dtype.
+//! Matmul: batched, over operands with any strides, for every dtype.
 //!
-//! f32 runs on register tiles of our own (`panel`: the crate `gemm` packs more, and knows no tasks of ours); f64, complex pairs and what is too
-//! small for tiles run on that crate; halves are widened panel by panel, summed
-//! in f32 and rounded once (bf16 without widening where the processor can: `brain`); integers wrap and booleans are an `or` of `and`s, by a blocked loop.
-//! The result is contiguous. What a contraction over several axes means is the caller's affair: here
-//! an operand has a batch, one row axis and one column axis.
+//! f32 runs on our own packed GEMM (`gemm_f32`), because the crate `gemm` packs more and cannot use our tasks. f64,
+//! complex pairs and matmuls too small for tiles run on that crate. Half-precision operands are widened panel by panel,
+//! accumulated in f32 and rounded once (bf16 without widening if the CPU has an instruction for it: `gemm_bf16`).
+//! Integers wrap and booleans are an `or` of `and`s, by a blocked loop. The result is contiguous. Contractions over
+//! several axes are reduced by the caller: here an operand has a batch, one row axis and one column axis.
 //!
-//! Work is divided by sizes alone, and `gemm` sums each element in one order on any number of
-//! threads, so the thread count never shows in the result.
+//! Work is divided by sizes alone, and `gemm` sums each element in one order on any number of threads, so results are
+//! bit-identical for any number of threads.
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -22,16 +22,16 @@ mod gemm_f32;
 
 pub use gemm_f32::fits as uses_packed_panels;
 
-/// Products below which a second thread costs more than it brings.
+/// MACs below which a second thread does not pay.
 const PARALLEL: usize = 1 << 20;
 
-/// Products per task when a batch is divided.
+/// MACs per task when a batch is divided.
 const TASK_MACS: usize = 1 << 18;
 
-/// The sizes of a batched product: each of `batch` an `m` by `k` matrix times a `k` by `n` one.
+/// The sizes of a batched matmul: each of `batch` an `m` by `k` matrix times a `k` by `n` one.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes<'a> {
-    /// Batch axes, outermost first; empty for one product.
+    /// Batch axes, outermost first; empty for a single matmul.
     pub batch: &'a [usize],
     /// Rows of the left operand and the result.
     pub m: usize,
@@ -41,7 +41,7 @@ pub struct Sizes<'a> {
     pub k: usize,
 }
 
-/// Where the elements of an operand are.
+/// A strided operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a, T> {
     /// All of its storage.
@@ -60,7 +60,7 @@ impl<'a, T> Operand<'a, T> {
             offset += (index % size) as isize * stride;
             index /= size;
         }
-        // A negative sum cannot be right; the bounds check of the kernel refuses this value.
+        // A negative sum is invalid; the bounds check of the kernel refuses this value.
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         (
             self.data,
@@ -74,7 +74,7 @@ impl<'a, T> Operand<'a, T> {
 
 /// Types that can be multiplied as matrices.
 pub trait Dot: Copy + Send + Sync + 'static {
-    /// `dst = lhs · rhs` for one matrix of shape `m, n, k`, contiguous `dst`, on so many threads.
+    /// `dst = lhs · rhs` for one matrix of shape `m, n, k`, contiguous `dst`, on `threads` threads.
     #[doc(hidden)]
     fn gemm(
         shape: [usize; 3],
@@ -130,7 +130,7 @@ pub fn matmul<T: Dot>(dst: &mut [T], sizes: Sizes<'_>, lhs: Operand<'_, T>, rhs:
     });
 }
 
-/// One product that is worth several threads.
+/// One matmul that is worth several threads.
 fn large<T: Dot>(
     [m, n, k]: [usize; 3],
     dst: &mut [T],
@@ -138,7 +138,7 @@ fn large<T: Dot>(
     rhs: (&[T], Strides),
     threads: usize,
 ) {
-    // Nearly a vector: reading the matrix is the work, and `gemm` does not divide that.
+    // Nearly a GEMV: reading the matrix dominates, and `gemm` does not divide that.
     if n <= 4 {
         let rows = (TASK_MACS / (n * k.max(1))).max(1);
         return parallel::for_chunks_mut(dst, rows * n, |start, dst| {
@@ -156,7 +156,7 @@ fn large<T: Dot>(
     T::gemm([m, n, k], dst, lhs, rhs, threads);
 }
 
-/// The same matrix seen from element `(i, j)` on.
+/// The same matrix from element `(i, j)` on.
 fn shifted(strides: Strides, i: usize, j: usize) -> Strides {
     let offset = strides.offset as isize + i as isize * strides.row + j as isize * strides.col;
     Strides {
@@ -203,7 +203,7 @@ impl Dot for f32 {
     }
 }
 
-/// `dst (+)= lhs · rhs`, contiguous `dst`: by tiles of our own where they fit.
+/// `dst (+)= lhs · rhs`, contiguous `dst`: by our own packed GEMM if it applies.
 pub fn gemm_f32(
     shape: [usize; 3],
     dst: &mut [f32],
@@ -215,10 +215,17 @@ pub fn gemm_f32(
     if let Some(tiles) = gemm_f32::tile_shape(shape) {
         return gemm_f32::run(tiles, shape, dst, lhs, rhs, accumulate, threads);
     }
-    simd::gemm(shape, (dst, contiguous(shape[1])), lhs, rhs, accumulate, threads);
+    simd::gemm(
+        shape,
+        (dst, contiguous(shape[1])),
+        lhs,
+        rhs,
+        accumulate,
+        threads,
+    );
 }
 
-/// Rows, columns and depth of the f32 panels that halves are widened to: 4 + 4 + 4 MiB.
+/// Rows, columns and depth of the f32 panels that half-precision operands are widened to: 4 + 4 + 4 MiB.
 const PANEL: [usize; 3] = [512, 2048, 512];
 
 macro_rules! dot_by_widening {
@@ -287,7 +294,7 @@ dot_by_widening! {
 /// Rows of a matrix that one task converts.
 const CONVERTED: usize = 32;
 
-/// Copies a matrix of so many columns to contiguous storage in f32, by so many threads.
+/// Copies a matrix of so many columns to contiguous storage in f32, on `threads` threads.
 fn widen<S: Stored<Wide = f32> + Into<f32>>(
     out: &mut [f32],
     columns: usize,
@@ -342,10 +349,10 @@ fn gather<S: Copy, T>(
     }
 }
 
-/// Depth and columns of the panel of the right operand that the exact loop keeps near: up to 256 KiB.
+/// Depth and columns of the panel of the right operand that the exact loop keeps in cache: up to 256 KiB.
 const BLOCK: [usize; 2] = [128, 256];
 
-/// Types whose sums are exact in any order, so that plain blocking is free to choose one.
+/// Types whose sums are exact in any order, so that blocking may choose the order.
 trait Exact: Copy + Default + Send + Sync + 'static {
     fn add_product(self, a: Self, b: Self) -> Self;
 }

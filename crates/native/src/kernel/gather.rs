@@ -1,6 +1,7 @@
-//! Slices at index vectors.
+//! Gather: slices at index vectors.
 //!
-//! Owns the reading of gather and scatter parameters: where each slice begins in the operand and in the other one.
+//! Owns the interpretation of gather and scatter parameters: where each slice begins in the operand and in the other
+//! array.
 #![allow(unsafe_code)]
 
 use super::map::Cost;
@@ -11,19 +12,19 @@ use crate::{memory, parallel};
 use clematis_core::op::{Gather, OutOfRange};
 use clematis_core::{Result, Spec, Tensor};
 
-/// Index vectors and what they are for.
+/// Index vectors and their mapping to operand axes.
 pub struct Vectors<'a> {
     /// All components, vector by vector.
     pub values: Vec<i64>,
     /// Sizes of the indices without the last axis.
     pub rows: Sizes,
-    /// Which operand axis each component is for.
+    /// The operand axis of each component.
     pub index_map: &'a [usize],
-    /// Operand axes that go side by side with `index_batch`.
+    /// Operand batch axes, paired with `index_batch`.
     pub operand_batch: &'a [usize],
-    /// Axes of the indices that go side by side with `operand_batch`.
+    /// Batch axes of the indices, paired with `operand_batch`.
     pub index_batch: &'a [usize],
-    /// What to do with a slice that does not lie inside.
+    /// What to do with a slice that is out of range.
     pub mode: OutOfRange,
     /// Sizes of the operand.
     pub sizes: Sizes,
@@ -32,14 +33,14 @@ pub struct Vectors<'a> {
 }
 
 impl Vectors<'_> {
-    /// How many slices.
+    /// The number of slices.
     pub fn count(&self) -> usize {
         self.rows.iter().product()
     }
 
-    /// How far the slice at vector `i`, whose place among the rows is `row`, begins from the operand's first element.
+    /// The offset of the slice at vector `i`, whose index among the rows is `row`, from the operand's first element.
     ///
-    /// `None` where it is to be dropped.
+    /// `None` if it is to be dropped.
     pub fn start(&self, i: usize, row: &[usize], strides: &[isize]) -> Option<isize> {
         let width = self.index_map.len();
         let vector = &self.values[i * width..(i + 1) * width];
@@ -112,7 +113,7 @@ fn take<T: Stored>(
     let slice: Sizes = kept.iter().map(|&a| vectors.slice[a]).collect();
     let steps: Strides = kept.iter().map(|&a| x.strides[a]).collect();
     let (slice, [steps, slice_out_strides]) = merge(&slice, [&steps, &slice_out_strides]);
-    // One axis at least, so that there is a last one.
+    // At least one axis, so that there is a last one.
     let (slice, steps, slice_out_strides) = if slice.is_empty() {
         (
             smallvec::smallvec![1],

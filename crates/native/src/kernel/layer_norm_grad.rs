@@ -1,8 +1,8 @@
-//! The way back through a layer norm: rows are read from memory once, and all three cotangents come of that.
+//! Backward pass of layer norm: one pass over the rows gives all three cotangents.
 
 use super::map::{self, Cost, Source};
 use super::norm::{Float, parameter};
-use super::reduce::{fold_vector, fold_halves};
+use super::reduce::{fold_halves, fold_vector};
 use crate::buffer::Buffer;
 use crate::element::Stored;
 use crate::parallel::Columns;
@@ -11,16 +11,17 @@ use crate::{memory, parallel, simd};
 use clematis_core::{DType, Result, Shape, Spec, Tensor, bail};
 use half::{bf16, f16};
 
-/// Sums that are added to side by side: two vectors of sixteen for each of both.
+/// Independent sums: two vectors of sixteen for each of the two sums.
 const LANES: usize = 32;
-/// Fewest rows whose sums are held apart, and most parts of the rows: what is held stays below half of an operand.
+/// The fewest rows per partial sum, and the most partial sums: they stay below half the size of an operand.
 const MIN_ROWS: usize = 4;
 const MAX_PARTS: usize = 64;
-/// Elements between sums that are held: rows are often a page long, and would all lie in the same sets of a cache.
+/// Padding between partial sums: rows are often a page long, and would all map to the same cache sets.
 const SUMS_PAD: usize = 16;
 
 multiversion! {
-    /// `(Σ c, Σ c n)` of a row, with `c = ct scale` and `n = (x - mean) by`; adds `ct n` and `ct` to the sums over rows.
+    /// `(Σ c, Σ c n)` of a row, with `c = ct scale` and `n = (x - mean) by`; adds `ct n` and `ct` to the sums over
+    /// rows.
     fn sums[W: Float](x: &[W], ct: &[W], scale: &[W], mean: W, by: W, with: &mut [W], alone: &mut [W]) -> (W, W) {
         let mut plain = [W::zero(); LANES];
         let mut along = [W::zero(); LANES];
@@ -65,7 +66,7 @@ multiversion! {
     }
 }
 
-/// One row; whether its results are written past the caches.
+/// One row; `streams` says whether its results use streaming stores.
 fn row<W: Float>(
     past: bool,
     out: &mut [W],
@@ -91,7 +92,7 @@ fn row<W: Float>(
     }
 }
 
-/// An operand's rows, one at a time, in the type of computation.
+/// An operand's rows, one at a time, in the computed type.
 struct Reader<T: Stored> {
     stored: Vec<T>,
     wide: Vec<T::Wide>,
@@ -126,7 +127,7 @@ impl<T: Stored> Reader<T> {
     }
 }
 
-/// `x, ct, scale?` to the cotangent of `x`, and to the sums over rows of `ct` times the normalised `x` and of `ct`.
+/// `x, ct, scale?` to the cotangent of `x`, and to the sums over rows of `ct` times the normalized `x` and of `ct`.
 pub fn run(
     op: &str,
     inputs: &[&Tensor],
@@ -171,12 +172,12 @@ fn all<T: Stored<Wide: Float>>(
     let mut to_x = memory::alloc(op, &out[0])?;
     let mut sums = [memory::alloc(op, &out[1])?, memory::alloc(op, &out[2])?];
     let rows = shape.count().checked_div(length).unwrap_or(0);
-    // By sizes alone, so that the number of threads changes no bit.
+    // By sizes alone, so that results are bit-identical for any number of threads.
     let part = (Cost::Medium.grain() / length.max(1))
         .max(rows.div_ceil(MAX_PARTS))
         .max(MIN_ROWS);
     let parts = rows.div_ceil(part);
-    // Both operands and the result are more than stays in the caches.
+    // Both operands and the result exceed the last-level cache.
     let past = 3 * out[0].bytes() > memory::last_level_cache();
     let apart = length + SUMS_PAD;
     let mut held = vec![<T::Wide as num_traits::Zero>::zero(); parts * 2 * apart];

@@ -1,7 +1,8 @@
-//! How elementwise kernels walk over their operands.
+//! Elementwise kernels: iteration over operands of any layout.
 //!
-//! A kernel is a function on equally long rows. Here operands are brought into that form: dense ones as they lie,
-//! numbers as a row of copies, views and halves through a small workspace. Rows and tasks are cut by sizes alone.
+//! A kernel is a function of equally long rows. This module brings operands into that form: contiguous ones in place,
+//! scalars as a row of copies, views and half-precision values through a small buffer. Rows and tasks depend on sizes
+//! alone.
 
 use crate::buffer::{Buffer, concrete};
 use crate::element::{Stored, constant};
@@ -10,28 +11,28 @@ use crate::{memory, parallel, simd};
 use clematis_core::{Repr, Result, Shape, Spec, Tensor, bail};
 use smallvec::SmallVec;
 
-/// Elements per row where operands pass through a workspace.
+/// Elements per row if operands pass through a buffer.
 const BLOCK: usize = 1024;
-/// The longest row for views that lie across; some fit in the second-level cache.
+/// The longest row for views that are read across their memory order; some of these fit in L2.
 const LONG_BLOCK: usize = 32 * 1024;
-/// Rows of a view shorter than this are not worth a call each.
+/// Rows of a view shorter than this are not worth one call each.
 const SHORT_ROW: usize = 64;
 
-/// Bytes of a row that is written past the caches. With longer ones reading would wait for writing.
+/// Bytes of a row that is written with streaming stores. With longer rows, reads would wait for writes.
 const STREAM_BLOCK: usize = 1024;
 
-/// Tasks from which on they grow with the work, up to `GROWTH` times: long runs keep prefetching going.
+/// The number of tasks from which tasks grow with the work, up to `GROWTH` times: long runs keep the prefetcher busy.
 const TASKS: usize = 16;
 const GROWTH: usize = 4;
 
-/// How long a kernel takes per element, which decides from which size on threads pay.
+/// The time of a kernel per element, which determines the size from which threads pay.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// As long as memory takes.
+    /// Bound by memory.
     Light,
     /// About a nanosecond.
     Medium,
-    /// Ten nanoseconds and more.
+    /// Ten nanoseconds or more.
     Heavy,
 }
 
@@ -45,7 +46,7 @@ impl Cost {
         }
     }
 
-    /// Elements per task for so many in all.
+    /// Elements per task, for so many elements in total.
     pub const fn share(self, count: usize) -> usize {
         let growth = count / (TASKS * self.grain());
         if growth > GROWTH {
@@ -58,7 +59,7 @@ impl Cost {
     }
 }
 
-/// A row of results from rows of one, two or three operands, in the types they are computed in.
+/// A row of results from rows of one, two or three operands, in their computed types.
 pub type Row1<A, O> = fn(&mut [<O as Stored>::Wide], &[<A as Stored>::Wide]);
 /// See [`Row1`].
 pub type Row2<A, B, O> =
@@ -71,13 +72,13 @@ pub type Row3<A, B, C, O> = fn(
     &[<C as Stored>::Wide],
 );
 
-/// Where an operand's elements come from.
+/// Where the elements of an operand come from.
 pub enum Source<'a, T> {
     /// The same everywhere.
     Constant(T),
-    /// As many as the result has, in its order.
+    /// Contiguous, in the order of the result.
     Dense(&'a [T]),
-    /// Anything else, with as few axes as possible; boxed, so that the others stay small.
+    /// Any other layout, with as few axes as possible; boxed, so that the other variants stay small.
     Strided(Box<View<'a, T>>),
 }
 
@@ -126,10 +127,10 @@ fn strided<'a, T: Stored>(buffer: &'a Buffer, shape: &Shape, out: &Shape) -> Sou
     }
 }
 
-/// Numbers that are copied out instead of going through a workspace.
+/// The number of elements up to which a scalar is copied out instead of passing through a buffer.
 const FEW: usize = 16;
 
-/// An operand that lies as the result does, or a number beside a few elements: found out at the least cost.
+/// The fast path for an operand laid out like the result, or for a scalar with a few elements.
 #[inline(always)]
 fn dense_or_small<'a, T: Stored>(
     x: &'a Tensor,
@@ -147,7 +148,7 @@ fn dense_or_small<'a, T: Stored>(
     }
 }
 
-/// One task's way of reading an operand.
+/// Reads an operand for one task.
 enum OperandReader<'a, T: Stored> {
     Constant(SmallVec<[T::Wide; 16]>),
     Slice(&'a [T], SmallVec<[T::Wide; 4]>),
@@ -155,7 +156,7 @@ enum OperandReader<'a, T: Stored> {
 }
 
 impl<T> Source<'_, T> {
-    /// Bytes that reading it takes from memory, views aside.
+    /// Bytes that reading it takes from memory, without views.
     fn bytes(&self) -> usize {
         match self {
             Source::Dense(slice) => size_of_val(*slice),
@@ -165,7 +166,7 @@ impl<T> Source<'_, T> {
 }
 
 impl<T: Copy> Source<'_, T> {
-    /// Whether it can be had in short rows at no loss.
+    /// Whether it can be read in short rows at no extra cost.
     fn allows_short_rows(&self) -> bool {
         match self {
             Source::Constant(_) | Source::Dense(_) => true,
@@ -183,12 +184,14 @@ impl<'a, T: Stored> OperandReader<'a, T> {
                 T::widen(&[*value], &mut wide);
                 OperandReader::Constant(SmallVec::from_elem(wide[0], len.min(BLOCK)))
             }
-            Source::Dense(slice) => OperandReader::Slice(&slice[start..start + len], SmallVec::new()),
+            Source::Dense(slice) => {
+                OperandReader::Slice(&slice[start..start + len], SmallVec::new())
+            }
             Source::Strided(view) => OperandReader::View(view, Vec::new(), SmallVec::new()),
         }
     }
 
-    /// How many elements from `at` on can be had at once.
+    /// The number of elements from `at` on that can be read at once.
     fn reach(&self, at: usize) -> usize {
         match self {
             OperandReader::Constant(_) => BLOCK,
@@ -213,7 +216,9 @@ impl<'a, T: Stored> OperandReader<'a, T> {
     fn get(&mut self, start: usize, at: usize, len: usize) -> &[T::Wide] {
         match self {
             OperandReader::Constant(row) => &row[..len],
-            OperandReader::Slice(slice, wide) => widened(&slice[at - start..at - start + len], wide),
+            OperandReader::Slice(slice, wide) => {
+                widened(&slice[at - start..at - start + len], wide)
+            }
             OperandReader::View(view, buffer, wide) => {
                 let rank = view.sizes.len();
                 let row = view.sizes[rank - 1];
@@ -252,7 +257,8 @@ fn widened<'b, T: Stored>(slice: &'b [T], buffer: &'b mut SmallVec<[T::Wide; 4]>
     &buffer[..slice.len()]
 }
 
-/// Runs `f` on `out` in the computed type, by way of `buffer` where that differs or `out` is to be streamed to.
+/// Runs `f` on `out` in the computed type, through a buffer if that type differs or `out` is written with streaming
+/// stores.
 #[inline]
 fn into<O: Stored>(
     out: &mut [O],
@@ -282,7 +288,7 @@ macro_rules! zip {
             cost: Cost,
             f: $kernel<$($X,)+ O>,
         ) {
-            // What the last cache cannot hold would only push itself out of it.
+            // A result larger than the last-level cache would only evict itself.
             let streams = O::DIRECT
                 && size_of_val(out) $(+ $x.bytes())+ > memory::last_level_cache()
                 $(&& $x.allows_short_rows())+;
@@ -402,7 +408,8 @@ pub fn binary<A: Stored, B: Stored, O: Stored>(
     Ok(Buffer::new(bytes))
 }
 
-/// Two operands that lie as the result does, and are with it more than the caches hold: `f` writes past them itself.
+/// Two operands laid out like the result that exceed the last-level cache together with it: `f` uses streaming stores
+/// itself.
 pub fn binary_streamed<T: Stored<Wide = T>>(
     op: &str,
     [x, y]: [&Tensor; 2],
@@ -438,7 +445,7 @@ pub fn copy<T: Stored>(view: &View<'_, T>, out: &mut [T]) {
         });
     }
     let view = view.merged();
-    // Whole strips of rows per task, so that a view that lies across is read along its memory.
+    // Whole strips of rows per task, so that a transposed view is read along its memory.
     let mut grain = Cost::Light.grain();
     if let (true, Some(row)) = (view.crosses(), view.sizes.last()) {
         grain = grain.div_ceil(row * 16) * row * 16;

@@ -1,8 +1,8 @@
 //! Reductions over any axes of any layout.
 //!
-//! The order in which elements are combined is fixed by sizes and strides, never by threads or vector width: a row is
-//! cut into pieces and those into chunks, a chunk is folded in a fixed number of lanes, and lanes, chunks and pieces
-//! are combined in pairs. Where memory runs along the axes that stay, whole rows are combined instead.
+//! The order in which elements are combined depends on sizes and strides, never on threads or vector width: a row is
+//! divided into pieces and those into chunks, a chunk is folded in a fixed number of lanes, and lanes, chunks and
+//! pieces are combined pairwise. If memory runs along the kept axes, whole rows are combined instead.
 #![allow(unsafe_code)]
 
 use super::binary::Ordered;
@@ -16,34 +16,34 @@ use clematis_core::op::{Reduce, ReduceKind};
 use clematis_core::{DType, Result, Scalar, Spec, Tensor};
 use num_complex::Complex;
 
-/// Elements that are folded at once.
+/// Elements per chunk.
 const CHUNK: usize = 4096;
-/// Elements of one row that are one task.
+/// Elements of one row per task.
 const PIECE: usize = 16 * CHUNK;
-/// Tasks from which on they take more than one piece, and the most they take.
+/// The number of tasks from which a task takes more than one piece, and the most pieces it takes.
 const TASKS: usize = 64;
 const MAX_PIECES_PER_TASK: usize = 4;
-/// Columns that are combined at once.
+/// Columns that are combined at a time.
 const COLUMNS: usize = 512;
-/// Rows that are added up before their sum is added to the others': keeps rounding small.
+/// Rows that are added up before their sum is added to the total: keeps rounding errors small.
 pub const ROW_BLOCK: usize = 64;
-/// The most pieces that rows are cut into.
+/// The most pieces that rows are divided into.
 const MAX_PIECES: usize = 64;
 /// Lanes of a fold: four vectors of sixteen.
 const LANES: usize = 64;
 
-/// How two elements are combined.
+/// The combination of two elements.
 pub trait Fold<W>: Copy + Default + Send + Sync {
-    /// What changes nothing.
+    /// The neutral element.
     fn identity() -> W;
-    /// Both in one.
+    /// Combines two elements.
     fn combine(a: W, b: W) -> W;
 }
 
-/// Sums, wrapping for integers.
+/// Sum, wrapping for integers.
 #[derive(Clone, Copy, Default)]
 pub struct Sum;
-/// Products, wrapping for integers.
+/// Product, wrapping for integers.
 #[derive(Clone, Copy, Default)]
 pub struct Prod;
 /// The largest.
@@ -104,7 +104,7 @@ extremes! {
 }
 
 multiversion! {
-    /// Folds what `map` makes of up to a chunk of pairs.
+    /// Folds `map` of up to a chunk of pairs.
     fn fold_chunk[W: Copy, F: Fold<W>, M: Fn(W, W) -> W](x: &[W], y: &[W], fold: F, map: M) -> W {
         let _ = fold;
         if x.len() <= 8 {
@@ -122,7 +122,7 @@ multiversion! {
             }
         }
         if !rest.is_empty() {
-            // Through an array of its own: lanes that are reached by a loop of any length would not stay in registers.
+            // Through an array of its own: lanes that a loop of variable length indexes would not stay in registers.
             let mut tail = [F::identity(); LANES];
             for (tail, (&x, &y)) in tail.iter_mut().zip(rest.iter().zip(others_rest)) {
                 *tail = map(x, y);
@@ -148,7 +148,7 @@ multiversion! {
     }
 }
 
-/// The first half of some elements with the second.
+/// Combines the first half of some elements with the second.
 #[inline(always)]
 pub fn fold_halves<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W; N] {
     // `from_fn` is not always inlined.
@@ -159,7 +159,7 @@ pub fn fold_halves<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -
     halves
 }
 
-/// All of a vector in one, in halves of known sizes: a loop over sizes would go by way of memory, element by element.
+/// Folds a vector, in halves of known sizes: a loop over sizes would go through memory, element by element.
 #[inline(always)]
 pub fn fold_vector<W: Copy>(x: [W; 16], both: impl Fn(W, W) -> W) -> W {
     let x: [W; 8] = fold_halves(&x, &both);
@@ -168,7 +168,7 @@ pub fn fold_vector<W: Copy>(x: [W; 16], both: impl Fn(W, W) -> W) -> W {
     both(x[0], x[1])
 }
 
-/// A way of combining as functions: the walks below are compiled once per element type, not once per way.
+/// A fold as function pointers: the loops below are compiled once per element type, not once per fold.
 #[derive(Clone, Copy)]
 struct Folding<W: Copy> {
     identity: W,
@@ -186,7 +186,7 @@ fn folding<W: Copy, F: Fold<W>>(_: F) -> Folding<W> {
     }
 }
 
-/// Bool is stored as a byte: any is the largest, all the smallest.
+/// Bool is stored as a byte: `any` is the largest, `all` the smallest.
 fn choose<W: Copy>(kind: ReduceKind) -> Folding<W>
 where
     Sum: Fold<W>,
@@ -213,7 +213,7 @@ where
     }
 }
 
-/// Combines in pairs: the first half with the second.
+/// Combines pairwise: the first half with the second.
 fn fold_pairwise<W>(count: usize, each: &mut impl FnMut(usize) -> W, both: fn(W, W) -> W) -> W {
     fn go<W>(
         first: usize,
@@ -236,12 +236,12 @@ pub fn fold_slice<W: Copy, F: Fold<W>>(x: &[W], fold: F) -> W {
     fold_mapped(x, fold, |x| x)
 }
 
-/// Folds what `map` makes of a row.
+/// Folds `map` of a row.
 pub fn fold_mapped<W: Copy, F: Fold<W>>(x: &[W], fold: F, map: impl Fn(W) -> W) -> W {
     fold_pairs(x, x, fold, |x, _| map(x))
 }
 
-/// The sum of products of two rows that are equally long, each rounded before it is added.
+/// The dot product of two equally long rows, each product rounded before it is added.
 pub fn sum_of_products(x: &[f32], y: &[f32]) -> f32 {
     fold_pairs(x, y, Sum, |x, y| x * y)
 }
@@ -259,7 +259,7 @@ fn fold_pairs<W: Copy, F: Fold<W>>(x: &[W], y: &[W], fold: F, map: impl Fn(W, W)
     )
 }
 
-/// A row of elements in one run, or through a workspace.
+/// Folds a part of a row, in place if it is contiguous, or through a buffer.
 fn fold_piece<T: Stored>(
     row: &View<'_, T>,
     start: usize,
@@ -298,8 +298,13 @@ fn narrow<T: Stored>(value: T::Wide) -> T {
     out[0]
 }
 
-/// Each result from its own row; `kept` and `reduced` are what stays and what is folded.
-fn rows<T: Stored>(kept: &View<'_, T>, reduced: &View<'_, T>, out: &mut [T], fold: Folding<T::Wide>) {
+/// Folds each result from its own row; `kept` and `reduced` are the axes that stay and those that are folded.
+fn rows<T: Stored>(
+    kept: &View<'_, T>,
+    reduced: &View<'_, T>,
+    out: &mut [T],
+    fold: Folding<T::Wide>,
+) {
     let count = reduced.count();
     let row_at = |walk: &Walk<'_, 1>| View {
         offset: walk.at[0] as usize,
@@ -321,7 +326,7 @@ fn rows<T: Stored>(kept: &View<'_, T>, reduced: &View<'_, T>, out: &mut [T], fol
     }
     let pieces = count.div_ceil(PIECE);
     let mut parts = vec![fold.identity; out.len() * pieces];
-    // With many pieces some are one task: long runs keep prefetching going.
+    // With many pieces a task takes several: long runs keep the prefetcher busy.
     let some = (parts.len() / TASKS).clamp(1, MAX_PIECES_PER_TASK);
     parallel::for_chunks_mut(&mut parts, some, |first, parts| {
         let mut buffer = (Vec::new(), Vec::new());
@@ -336,10 +341,10 @@ fn rows<T: Stored>(kept: &View<'_, T>, reduced: &View<'_, T>, out: &mut [T], fol
     }
 }
 
-/// Where the folded elements of some columns lie.
+/// The reduced elements of some columns.
 struct Columns<'a, T> {
     reduced: View<'a, T>,
-    /// Step between columns.
+    /// The stride of columns.
     step: isize,
 }
 
@@ -381,14 +386,14 @@ impl<T: Stored> Columns<'_, T> {
     }
 }
 
-/// How many of `count` rows of `width` columns are folded one after the other, in bunches of [`ROW_BLOCK`]; what comes of these
-/// pieces is folded in their order.
+/// The number of rows, of `count` rows of `width` columns, that form one partial result, in blocks of [`ROW_BLOCK`];
+/// the partial results are folded in order.
 pub fn rows_per_partial(count: usize, width: usize) -> usize {
     let least = (PIECE / width.clamp(1, COLUMNS)).max(2 * ROW_BLOCK);
     count.div_ceil(MAX_PIECES).max(least)
 }
 
-/// Many results at once, along the axis `column` of `kept` on which memory runs.
+/// Folds many results at once, along the axis `column` of `kept` on which memory runs.
 fn columns<T: Stored>(
     kept: &View<'_, T>,
     reduced: &View<'_, T>,
@@ -415,7 +420,7 @@ fn columns<T: Stored>(
         reduced: reduced.clone(),
         step: kept.strides[column],
     };
-    // The place of a block's first element and of its first result.
+    // The offset of a block's first element and of its first result.
     let locate = |block: usize| {
         let start = block % blocks * COLUMNS;
         let offsets = [kept.offset as isize, 0];
@@ -434,7 +439,7 @@ fn columns<T: Stored>(
         }
     };
     if pieces == 1 {
-        // Several small blocks make one task.
+        // Several small blocks form one task.
         let per_task = (PIECE / (count * width.min(COLUMNS)).max(1)).max(1);
         let tasks = (outer * blocks).div_ceil(per_task);
         // SAFETY: a block is some columns of one outer index, whose results no other block has, and one task has it.
@@ -482,16 +487,20 @@ fn fold_axes<T: Stored>(x: &View<'_, T>, reduced: &[usize], out: &mut [T], fold:
     };
     let mut folded: Vec<usize> = reduced.to_vec();
     folded.sort_unstable();
-    let stays: Vec<usize> = (0..x.sizes.len()).filter(|a| !reduced.contains(a)).collect();
+    let stays: Vec<usize> = (0..x.sizes.len())
+        .filter(|a| !reduced.contains(a))
+        .collect();
     let (kept, reduced) = (pick(&stays).merged(), pick(&folded).merged());
-    // Memory runs along a kept axis where its step is smaller than every folded one's.
+    // Memory runs along a kept axis if its stride is smaller than every reduced one's.
     let finest = |v: &View<'_, T>| {
         (0..v.sizes.len())
             .filter(|&a| v.strides[a] != 0)
             .min_by_key(|&a| v.strides[a].unsigned_abs())
     };
     match (finest(&kept), finest(&reduced)) {
-        (Some(a), Some(b)) if kept.strides[a].unsigned_abs() < reduced.strides[b].unsigned_abs() => {
+        (Some(a), Some(b))
+            if kept.strides[a].unsigned_abs() < reduced.strides[b].unsigned_abs() =>
+        {
             columns(&kept, &reduced, a, out, fold);
         }
         _ => rows(&kept, &reduced, out, fold),
@@ -511,7 +520,7 @@ pub fn run(op: &str, p: &Reduce, x: &Tensor, out: &Spec) -> Result<Buffer> {
     }
     let sizes = x.shape().sizes();
     if p.axes.iter().all(|&a| sizes[a] == 1) {
-        // Nothing to combine: the axes vanish from a view.
+        // Nothing to combine: the axes are removed from a view.
         let to = out.shape.sizes();
         if let Some(layout) = buffer.layout().reshape(&sizes, &to) {
             return Ok(buffer.with_layout(layout));

@@ -1,4 +1,4 @@
-//! Loops over one row, for programs that put kernels together. Compiled for each instruction set, as all of the engine's loops.
+//! Row kernels for fused programs, compiled for each instruction set like all of the engine's loops.
 
 use crate::simd::multiversion;
 
@@ -24,21 +24,21 @@ multiversion! {
         }
     }
 
-    /// `out[i] = f(x[i], y[i])` of truth values, which are 0 or 1.
+    /// `out[i] = f(x[i], y[i])` for bools, which are 0 or 1.
     pub fn map2_bool[F: Fn(u8, u8) -> u8](out: &mut [u8], x: &[u8], y: &[u8], f: F) {
         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
             *out = f(x, y);
         }
     }
 
-    /// 1 where a truth value is 1, 0 elsewhere.
+    /// 1 where a bool is 1, 0 elsewhere.
     pub fn bool_to_float(out: &mut [f32], x: &[u8]) {
         for (out, &x) in out.iter_mut().zip(x) {
             *out = f32::from(x);
         }
     }
 
-    /// The root of what is positive, 0 of anything else.
+    /// The square root of positive numbers, 0 of anything else.
     pub fn positive_sqrt(out: &mut [f32], x: &[f32]) {
         for (out, &x) in out.iter_mut().zip(x) {
             let root = x.sqrt();
@@ -53,7 +53,7 @@ multiversion! {
         }
     }
 
-    /// `out[i][j] = Σ a[i][p] b[p · step + j]`, summed in the order of `p`: a block of a matrix product in registers.
+    /// `out[i][j] = Σ a[i][p] b[p · step + j]`, summed in the order of `p`: a register tile of a GEMM.
     pub fn gemm_tile[const M: usize, const N: usize](out: &mut [[f32; N]; M], a: &[&[f32]; M], b: &[f32], step: usize) {
         let mut sums = [[0f32; N]; M];
         let k = a.first().map_or(0, |a| a.len());

@@ -1,6 +1,7 @@
-//! Slices written at index vectors, one after the other.
+//! Scatter: writes slices at index vectors, in order.
 //!
-//! Where two slices meet, the later one acts on what the earlier one left, so threads share out columns, never slices.
+//! If two slices overlap, the later one applies to the result of the earlier one, so threads divide columns, never
+//! slices.
 #![allow(unsafe_code)]
 
 use super::binary::Ordered;
@@ -14,9 +15,9 @@ use clematis_core::op::{Scatter, ScatterKind};
 use clematis_core::{DType, Result, Spec, Tensor};
 use num_complex::Complex;
 
-/// Slices after which a task looks whether it is interrupted.
+/// Slices after which a task polls for interrupts.
 const POLLED: usize = 1 << 12;
-/// Elements from which on threads pay.
+/// The number of elements from which threads pay.
 const LEAST: usize = 1 << 16;
 /// Columns per task.
 const COLUMNS: usize = 64;
@@ -55,7 +56,7 @@ pub fn scatter(
     if updates.shape().count() == 0 || out.shape.count() == 0 {
         return Ok(Buffer::new(bytes));
     }
-    // A row at a time, so that the walk is compiled once per type.
+    // A row at a time, so that the loop is compiled once per type.
     macro_rules! apply {
         ($T:ty, |$a:pat_param, $b:pat_param| $f:expr) => {
             write(
@@ -107,7 +108,7 @@ pub fn scatter(
     Ok(Buffer::new(bytes))
 }
 
-/// The one of two that their order picks.
+/// One of two elements, chosen by their order.
 fn pick<T: Stored>(a: T, b: T, f: fn(T::Wide, T::Wide) -> T::Wide) -> T
 where
     T::Wide: Ordered,
@@ -132,7 +133,7 @@ fn write<T: Stored>(
     let mut window: Sizes = kept.iter().map(|&a| vectors.slice[a]).collect();
     let mut slice_out_strides: Strides = kept.iter().map(|&a| out_strides[a]).collect();
     let mut steps = steps;
-    // The last axis is what threads share out, so it must be one along which no slice moves.
+    // Threads divide the last axis, so it must be one along which no slice moves.
     let fixed = kept.last().is_some_and(|a| !vectors.index_map.contains(a));
     if !fixed {
         window.push(1);

@@ -1,7 +1,7 @@
 //! Sorting and searching.
 //!
-//! Elements are compared as unsigned keys: integers shifted, floats by their bits, -0 as 0 and NaN above everything.
-//! A key and a index sort together, so the order is stable and payloads follow by index.
+//! Elements are compared as unsigned keys: integers shifted, floats by their bits, -0 as 0 and NaN above everything. A
+//! key and an index sort together, so the order is stable and payloads follow by index.
 #![allow(unsafe_code)]
 
 use super::map::Cost;
@@ -13,7 +13,7 @@ use clematis_core::op::Sort;
 use clematis_core::{DType, Result, Spec, Tensor, bail, limit};
 use half::{bf16, f16};
 
-/// NaN, behind every number in both directions.
+/// NaN, after every number in both directions.
 const LAST: u64 = u64::MAX;
 
 #[inline(always)]
@@ -21,7 +21,7 @@ fn float_key(x: f64, descending: bool) -> u64 {
     if x.is_nan() {
         return LAST;
     }
-    // Adding 0 makes -0 a 0. Negative numbers fall with their bits, so all are flipped.
+    // Adding 0 turns -0 into 0. Negative numbers decrease with their bits, so all are flipped.
     let bits = (x + 0.0).to_bits();
     let key = if bits >> 63 == 1 {
         !bits
@@ -90,12 +90,12 @@ impl Lanes {
         self.sizes.iter().product()
     }
 
-    /// Place of lane `i` in a dense result.
+    /// The offset of lane `i` in a contiguous result.
     fn out_offset(&self, i: usize) -> usize {
         Walk::new(&self.sizes, [&self.out_strides], [0], i).at[0] as usize
     }
 
-    /// Place of lane `i` in a view, and its step.
+    /// The offset of lane `i` in a view, and its stride.
     fn start<T>(&self, view: &View<'_, T>, axis: usize, i: usize) -> (isize, isize) {
         let mut strides = view.strides.clone();
         let step = strides.remove(axis);
@@ -104,10 +104,10 @@ impl Lanes {
     }
 }
 
-/// Lanes up to this long are sorted in a few hundredths of a second.
+/// Lanes up to this long are sorted in a few hundredths of a second, without polling.
 const MAX_UNPOLLED: usize = 1 << 20;
 
-/// Looks at times whether the op is interrupted.
+/// Polls for interrupts from time to time.
 fn polled() -> impl FnMut() {
     let mut calls = 0u32;
     move || {
@@ -118,7 +118,7 @@ fn polled() -> impl FnMut() {
     }
 }
 
-/// The order of lane `i`: keys of the first operands, then index.
+/// The order of lane `i`: by keys of the first operands, then by index.
 fn order(
     inputs: &[(&Tensor, &Buffer)],
     keys: usize,
@@ -209,7 +209,7 @@ pub fn sort(p: &Sort, inputs: &[&Tensor], out: &[Spec]) -> Result<Vec<Buffer>> {
             by_size!(x.dtype(), T => {
                 let view = buffer.view::<T>(x.shape());
                 let tasks = here.div_ceil(per_task);
-                // SAFETY: a task has some lanes, and lanes do not meet.
+                // SAFETY: a task has some lanes, and lanes do not overlap.
                 let disjoint = unsafe { parallel::Disjoint::promise() };
                 parallel::for_disjoint(disjoint, result.as_mut_slice::<T>(), tasks, || (), |(), task, out| {
                     let own = task * per_task..here.min((task + 1) * per_task);
@@ -229,7 +229,8 @@ pub fn sort(p: &Sort, inputs: &[&Tensor], out: &[Spec]) -> Result<Vec<Buffer>> {
     Ok(results.into_iter().map(Buffer::new).collect())
 }
 
-/// The largest along the last axis, falling, and where they stood; NaN is the largest, of equals the first comes first.
+/// The largest elements along the last axis in descending order, with their indices; NaN is the largest, of equal
+/// elements the first comes first.
 pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let buffer = buffer::of(x)?;
     let sizes = x.shape().sizes();
@@ -237,7 +238,7 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let k = out[0].shape.size(axis);
     let lanes = Lanes::new(&sizes, axis);
     let n = lanes.length;
-    // A lane may be longer than any memory: elements that are repeated take none.
+    // A lane may be longer than memory: broadcast elements take none.
     limit::count::<(u64, i64)>("top_k", "elements of a lane", &[n])?;
     let mut values = memory::alloc("top_k", &out[0])?;
     let mut indices = memory::alloc("top_k", &out[1])?;
@@ -282,11 +283,11 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     Ok(vec![Buffer::new(values), Buffer::new(indices)])
 }
 
-/// Where each value would be put into its sorted row.
+/// The index at which each value would be inserted into its sorted row.
 pub fn search_sorted(sorted: &Tensor, values: &Tensor, right: bool, out: &Spec) -> Result<Buffer> {
     let (rows, queries) = (buffer::of(sorted)?, buffer::of(values)?);
     let last = sorted.rank() - 1;
-    // One row serves all values; several go side by side.
+    // One row serves all values; several rows are paired with values.
     let m = if last == 0 {
         values.shape().count()
     } else {
@@ -325,7 +326,7 @@ pub fn search_sorted(sorted: &Tensor, values: &Tensor, right: bool, out: &Spec) 
 /// Values that are looked up between two reads.
 const PIECE: usize = 256;
 
-/// Goes through the beginnings of rows from one on.
+/// Iterates over the starts of rows, beginning at `row`.
 fn row_walk<'a, T: Copy>(rows: &'a View<'_, T>, row: usize) -> Walk<'a, 1> {
     let last = rows.sizes.len() - 1;
     Walk::new(
@@ -336,7 +337,7 @@ fn row_walk<'a, T: Copy>(rows: &'a View<'_, T>, row: usize) -> Walk<'a, 1> {
     )
 }
 
-/// How many of the first `n` numbers hold, where those that do come first.
+/// The number of the first `n` indices for which `holds`, which must be true for a prefix.
 fn partition_point(n: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, n);
     while low < high {

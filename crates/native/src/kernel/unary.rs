@@ -1,4 +1,4 @@
-//! Ops of one operand.
+//! Unary ops.
 
 use super::map::{self, Cost, Row1};
 use crate::buffer::{self, Buffer};
@@ -21,7 +21,7 @@ multiversion! {
     pub(crate) fn exponentials[F: Fn(f32) -> f32](out: &mut [f32], x: &[f32], f: F) {
         single::exp_slice(out, x, f);
     }
-    // Too long to be inlined where it is handed over as a function.
+    // Too long to be inlined when passed as a function.
     fn complements(out: &mut [f32], x: &[f32]) {
         for (out, &x) in out.iter_mut().zip(x) {
             *out = single::erfc(x);
@@ -35,7 +35,7 @@ multiversion! {
     }
 }
 
-/// The same without vector code, for functions that have none.
+/// The same without SIMD, for functions that have no vector code.
 fn each_plain<A: Copy, O>(out: &mut [O], x: &[A], f: impl Fn(A) -> O) {
     for (out, &x) in out.iter_mut().zip(x) {
         *out = f(x);
@@ -225,12 +225,12 @@ where
 /// Computes a row of results from a row.
 pub type Row<O> = fn(&mut [O], &[f32]);
 
-/// The kernel of a row of floats, for those who walk over their operands themselves.
+/// The kernel for a row of floats, for callers that iterate over operands themselves.
 pub fn row(u: Unary) -> Option<Row<f32>> {
     single_row(u).map(|(_, row)| row)
 }
 
-/// The same for what asks a question of a float.
+/// The same for predicates of a float.
 pub fn predicate_row(u: Unary) -> Option<Row<u8>> {
     single_predicate(u).map(|(_, row)| row)
 }
@@ -303,11 +303,11 @@ pub fn run(u: Unary, x: &Tensor, out: &Spec) -> Result<Buffer> {
     )
 }
 
-/// What activations are made of, in each width.
+/// Building blocks of activations, in each precision.
 mod narrow_math {
     pub use crate::math::single::*;
 
-    /// The normal distribution function, right in its tail too: `erfc(-x/√2) / 2`.
+    /// The normal cumulative distribution function, accurate in its tail too: `erfc(-x/√2) / 2`.
     ///
     /// `erfc(z)` is `t exp(p(t) - z²)` with `t = 1 / (1 + z/2)`; the polynomial is a Chebyshev fit to 1.2e-7.
     #[inline(always)]
@@ -336,14 +336,14 @@ mod narrow_math {
 mod wide_math {
     pub use crate::math::double::*;
 
-    /// The normal distribution function.
+    /// The normal cumulative distribution function.
     #[inline(always)]
     pub fn normal(x: f64) -> f64 {
         0.5 * erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
     }
 }
 
-/// A row of an activation that the engine runs whole.
+/// An activation that the engine runs as one kernel.
 macro_rules! activation {
     ($name:ident, $row:ident, $doc:literal, |$x:ident, $m:ident| $body:expr) => {
         #[doc = $doc]

@@ -9,7 +9,7 @@ mod inverse;
 
 use num_complex::Complex;
 
-/// A real type that complex numbers are made of.
+/// The real type of complex numbers.
 pub trait Part: Copy {
     /// The value as `f64`, exact.
     fn to_f64(self) -> f64;
@@ -100,7 +100,7 @@ functions! {
     atanh = inverse::atanh;
     /// `z / |z|`, and 0 for 0.
     sign = elementary::sign;
-    /// `1 / z`; of 0 an infinite real part, as every quotient by 0 has its parts.
+    /// `1 / z`; of 0 an infinite real part, consistent with division by 0.
     reciprocal = elementary::reciprocal;
     /// `z²`.
     square = elementary::square;
@@ -114,13 +114,13 @@ pub fn pow<T: Part>(z: Complex<T>, w: Complex<T>) -> Complex<T> {
     from_f64(elementary::pow(to_f64(z), to_f64(w)))
 }
 
-/// `z / w` without overflow on the way.
+/// `z / w` without intermediate overflow.
 #[inline]
 pub fn divide<T: Part>(z: Complex<T>, w: Complex<T>) -> Complex<T> {
     from_f64(elementary::divide(to_f64(z), to_f64(w)))
 }
 
-/// Magnitude, without overflow on the way.
+/// Magnitude, without intermediate overflow.
 #[inline]
 pub fn abs<T: Part>(z: Complex<T>) -> T {
     T::from_f64(libm::hypot(z.re.to_f64(), z.im.to_f64()))

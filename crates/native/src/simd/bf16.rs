@@ -1,18 +1,19 @@
-//! Sums of products of bf16 by the processor's own instruction: two products at a time, added up in f32.
+//! The bf16 micro-kernel: `vdpbf16ps` multiplies pairs of bf16 and accumulates in f32.
 //!
-//! The instruction takes numbers below 2⁻¹²⁶ for zero, in its operands and in its sums.
+//! The instruction treats numbers below 2⁻¹²⁶ as zero, in its operands and in its sums.
 #![allow(unsafe_code)]
-// Loops are counted, see `tile.rs`.
+// Counted loops: see `conv_kernel.rs`.
 #![allow(clippy::needless_range_loop)]
 
-/// Rows and columns of the sums that stay in registers.
+/// Rows and columns of the register tile.
 pub(crate) const BF16_TILE: (usize, usize) = (14, 32);
 
-/// Two neighbours along the contraction, the first one in the low half.
+/// Two neighbours along the contraction, the first one in the low 16 bits.
 pub(crate) type Bf16Pair = u32;
 
-/// Whether the instruction is worth it. An Intel Xeon of the fifth generation takes 0.75 ns for it and 0.18 for a multiply-add in f32,
-/// so two products at once are slower there than one by one. AMD's processors are said to do as many of both; that was not measured.
+/// Whether the instruction pays. An Intel Xeon of the fifth generation takes 0.75 ns for it and 0.18 ns for a
+/// multiply-add in f32, so it is slower there than two separate multiply-adds. AMD CPUs are said to have equal
+/// throughput for both; that was not measured.
 pub(crate) fn prefers_bf16_dot() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -23,7 +24,7 @@ pub(crate) fn prefers_bf16_dot() -> bool {
     false
 }
 
-/// Whether the processor has the instruction and may use it.
+/// Whether the CPU has the instruction and `CLEMATIS_SIMD` allows it.
 pub(crate) fn has_bf16_dot() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -33,7 +34,7 @@ pub(crate) fn has_bf16_dot() -> bool {
     false
 }
 
-/// Rows of pairs: how far rows are row_stride, and pairs of a row.
+/// Rows of pairs: the row stride, and the pairs of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairRows<'a> {
     pub data: &'a [Bf16Pair],
@@ -41,7 +42,7 @@ pub(crate) struct PairRows<'a> {
     pub step: usize,
 }
 
-/// `out[i][j] (+)= Σ_p a[i][p] · b[p][j]`, where `p` counts pairs. For those who asked [`has_bf16_dot`].
+/// `out[i][j] (+)= Σ_p a[i][p] · b[p][j]`, where `p` counts pairs. Only if [`has_bf16_dot`].
 pub(crate) fn bf16_tile(
     out: &mut [[f32; BF16_TILE.1]; BF16_TILE.0],
     a: PairRows<'_>,
@@ -51,7 +52,7 @@ pub(crate) fn bf16_tile(
     let last = (BF16_TILE.0 - 1) * a.row_stride + b.len().saturating_sub(1) * a.step;
     assert!((b.is_empty() || last < a.data.len()) && has_bf16_dot());
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the processor has the features, and rows of `a` have as many pairs as `b`.
+    // SAFETY: the CPU has the features, and rows of `a` have as many pairs as `b`.
     unsafe {
         x86::tile(out, a, b, accumulate);
     }
@@ -68,7 +69,7 @@ mod x86 {
     const POINTERS: usize = BF16_TILE.0.div_ceil(PER_POINTER);
 
     /// # Safety
-    /// The processor has these features, and `a` has `BF16_TILE.0` rows of as many pairs as `b`.
+    /// The CPU has these features, and `a` has `BF16_TILE.0` rows of as many pairs as `b`.
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512bf16,avx2,fma,f16c,bmi2"
     )]
@@ -78,8 +79,8 @@ mod x86 {
         b: &[[Bf16Pair; BF16_TILE.1]],
         accumulate: bool,
     ) {
-        // SAFETY: row `i` of `a` begins `i · row_stride` pairs behind its start, and pair `p` of it is read with row `p` of `b`, each
-        // of which holds two vectors; so does a row of `out`. The features are the caller's promise.
+        // SAFETY: row `i` of `a` begins `i · row_stride` pairs behind its start, and pair `p` of it is read with row
+        // `p` of `b`, each of which holds two vectors; so does a row of `out`. The features are the caller's promise.
         unsafe {
             let mut sums = [[_mm512_setzero_ps(); 2]; BF16_TILE.0];
             if accumulate {
@@ -92,7 +93,10 @@ mod x86 {
             let row_stride = a.row_stride * size_of::<Bf16Pair>();
             let mut starts = [a.data.as_ptr(); POINTERS];
             for g in 0..POINTERS {
-                starts[g] = a.data.as_ptr().wrapping_byte_add(row_stride * PER_POINTER * g);
+                starts[g] = a
+                    .data
+                    .as_ptr()
+                    .wrapping_byte_add(row_stride * PER_POINTER * g);
             }
             for row in b {
                 let columns =
@@ -130,7 +134,7 @@ mod x86 {
 
     #[inline(always)]
     fn as_bf16(x: __m512i) -> __m512bh {
-        // SAFETY: both are 64 bytes without any that would be invalid.
+        // SAFETY: both are 64 bytes, and every bit pattern is valid.
         unsafe { std::mem::transmute(x) }
     }
 }
@@ -146,7 +150,8 @@ mod tests {
             return;
         }
         let number = |i: usize| bf16::from_f32((i % 13) as f32 - 6.0);
-        let pair = |a: bf16, b: bf16| Bf16Pair::from(a.to_bits()) | Bf16Pair::from(b.to_bits()) << 16;
+        let pair =
+            |a: bf16, b: bf16| Bf16Pair::from(a.to_bits()) | Bf16Pair::from(b.to_bits()) << 16;
         for pairs in [0, 1, 5, 40] {
             let left = |i: usize, k: usize| number(i * 7 + k * 3);
             let right = |k: usize, j: usize| number(k * 5 + j);

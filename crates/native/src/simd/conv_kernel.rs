@@ -1,28 +1,29 @@
-//! Sums of products that stay in registers: what convolutions and products of few rows are made of.
+//! The convolution micro-kernel: register tiles whose rows are given by offsets. Convolutions and skinny GEMMs use it.
 #![allow(unsafe_code)]
-// Other processors have no such tiles.
+// Other CPUs have no such tiles.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
-// Loops are counted: an iterator that some build does not inline is a call inside of the innermost loop, which took three times as long.
+// Counted loops: an iterator that some build does not inline is a call inside of the innermost loop, which took three
+// times as long.
 #![allow(clippy::needless_range_loop)]
 
 use super::gemm_kernel::prefetch_line;
 use super::{Level, level};
 
-/// A stretch of the contraction along which both operands advance by a constant step.
+/// A range of the contraction along which both operands advance by a constant step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Segment {
     /// Added to each row's offset in the left operand.
     pub a: usize,
-    /// Where the stretch begins in the right operand.
+    /// The start of the range in the right operand.
     pub b: usize,
-    /// How many products it holds.
+    /// The number of MACs per element.
     pub len: usize,
 }
 
 /// `out[i][j] (+)= Σ_segments Σ_k a[rows[i] + segment.a + k·a_step] · b[segment.b + k·b_step + j]`
 ///
-/// The one shape of work under convolutions: rows need not be evenly spaced and the contraction may
-/// jump, so neither operand has to be unfolded first.
+/// The common form of all convolutions: rows need not be evenly spaced and the contraction may jump, so neither operand
+/// has to be unfolded (im2col) first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileJob<'a, T> {
     pub a: &'a [T],
@@ -31,23 +32,23 @@ pub(crate) struct TileJob<'a, T> {
     pub b: &'a [T],
     pub b_step: usize,
     pub segments: &'a [Segment],
-    /// Whether `out` holds partial sums to start from.
+    /// Whether `out` holds partial sums to add to.
     pub accumulate: bool,
-    /// How last_row rows are row_stride in `out`: at least their width.
+    /// The row stride of `out`: at least the row width.
     pub out_step: usize,
 }
 
 /// Where the rows of a tile begin in the left operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TileRows<'a> {
-    /// The first one, and how last_row they are row_stride.
+    /// The first row, and the row stride.
     Uniform(usize, usize),
-    /// Listed: exactly [`TileShape::rows`] of them.
+    /// One offset per row: exactly [`TileShape::rows`] of them.
     Listed(&'a [usize]),
 }
 
 impl<'a> TileRows<'a> {
-    /// Rows that are known one by one, in the way that is faster for them.
+    /// Listed rows, in the representation that is faster for them.
     pub fn new(rows: &'a [usize]) -> Self {
         match uniform_step(rows) {
             Some(row_stride) => TileRows::Uniform(rows[0], row_stride),
@@ -64,7 +65,7 @@ impl<'a> TileRows<'a> {
     }
 }
 
-/// How last_row these are row_stride, if evenly; there are two at least.
+/// The stride of these offsets, if it is constant; there are at least two.
 pub(crate) fn uniform_step(offsets: &[usize]) -> Option<usize> {
     let (first, rest) = offsets.split_first()?;
     let step = rest.first()?.checked_sub(*first)?;
@@ -75,28 +76,28 @@ pub(crate) fn uniform_step(offsets: &[usize]) -> Option<usize> {
     even.then_some(step)
 }
 
-/// How many rows and columns of the result stay in registers.
+/// Rows and columns of a register tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TileShape {
     pub rows: usize,
     pub columns: usize,
 }
 
-/// Types whose sums of products run in registers.
+/// Types with register tiles.
 pub(crate) trait Tiled: bytemuck::Pod + Send + Sync + Default {
-    /// The best shape for a result of so many columns on this machine, whose rows are evenly spaced `run` by `run`.
+    /// The best shape on this machine for a result of so many columns, whose rows are evenly spaced in runs of `run`.
     fn tile_shape(columns: usize, run: usize) -> TileShape;
 
-    /// Runs `job` on a `shape` that [`Tiled::tile_shape`] gave. Rows that are evenly spaced
-    /// are faster: as many pointers as there are rows do not fit in registers.
+    /// Runs `job` on a `shape` that [`Tiled::tile_shape`] gave. Evenly spaced rows are faster: a pointer per row does
+    /// not fit in registers.
     fn tile(shape: TileShape, job: &TileJob<'_, Self>, out: &mut [Self]);
 
-    /// `to[j][i] = from[i][j]` for squares of `TRANSPOSE_SIZE`, whose rows are so last_row row_stride.
+    /// Transposes a square of `TRANSPOSE_SIZE`: `to[j][i] = from[i][j]`; each slice comes with its row stride.
     fn transpose16(from: (&[Self], usize), to: (&mut [Self], usize));
 }
 
-/// The shape for a result of few rows, all evenly spaced. They may leave much of the last tile empty, which one of fewer
-/// columns and more rows does not.
+/// The shape for a result of few rows, all evenly spaced. They may leave much of the last tile empty, which a shape
+/// with fewer columns and more rows does not.
 pub(crate) fn fitting_shape<T: Tiled>(rows: usize, columns: usize) -> TileShape {
     let [wide, tall] = [columns, 1].map(|columns| T::tile_shape(columns, rows));
     let wasted = |shape: TileShape| rows.next_multiple_of(shape.rows) - rows;
@@ -107,8 +108,8 @@ pub(crate) fn fitting_shape<T: Tiled>(rows: usize, columns: usize) -> TileShape 
     }
 }
 
-/// Panics unless all reads and writes of `job` are in bounds: the kernels below do not look again. Tells how last_row rows are
-/// row_stride, in bytes, where they are evenly spaced.
+/// Panics unless all reads and writes of `job` are in bounds: the kernels below do not check again. Returns the row
+/// stride in bytes, if it is constant.
 fn check_tile<T>(shape: TileShape, job: &TileJob<'_, T>, out: &[T]) -> Option<usize> {
     assert!(shape.rows > 1 && job.out_step >= shape.columns);
     assert!(out.len() >= (shape.rows - 1) * job.out_step + shape.columns);
@@ -135,7 +136,7 @@ fn check_tile<T>(shape: TileShape, job: &TileJob<'_, T>, out: &[T]) -> Option<us
 /// One vector register.
 ///
 /// # Safety
-/// All methods need the processor features of the implementing type; `load` and `store` need
+/// All methods need the CPU features of the implementing type; `load` and `store` need
 /// `LANES` elements and `splat` one element behind the pointer.
 pub(super) trait Vector: Copy {
     type Element: Copy;
@@ -150,19 +151,19 @@ pub(super) trait Vector: Copy {
 }
 
 /// # Safety
-/// `check_tile` has passed for `ROWS` rows and `VECTORS · LANES` columns, and the processor has the
+/// `check_tile` has passed for `ROWS` rows and `VECTORS · LANES` columns, and the CPU has the
 /// features of `V`.
 #[inline(always)]
 unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
     job: &TileJob<'_, V::Element>,
     out: *mut V::Element,
 ) {
-    // SAFETY: the offsets below are those whose largest values `check_tile` has compared with the
-    // lengths; the features are the caller's promise.
+    // SAFETY: the offsets below are those whose largest values `check_tile` has compared with the lengths; the features
+    // are the caller's promise.
     unsafe {
         let mut sums = [[V::zero(); VECTORS]; ROWS];
         let mut starts = [job.a.as_ptr(); ROWS];
-        // Whether `out` holds sums already, and how many products the registers hold.
+        // Whether `out` holds sums already, and how many MACs the registers hold.
         let (mut accumulate, mut held) = (job.accumulate, 0);
         for segment in job.segments {
             for i in 0..ROWS {
@@ -173,8 +174,8 @@ unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
             while k < segment.len {
                 let end = segment.len.min(k + MAX_PARTIAL - held);
                 held += end - k;
-                // Four at a time where the left operand is contiguous: the row pointers do not fit in
-                // registers, and this way each is fetched once per four products.
+                // Four at a time where the left operand is contiguous: the row pointers do not fit in registers, and
+                // this way each is loaded once per four MACs.
                 if job.a_step == 1 {
                     while k + 4 <= end {
                         for i in 0..4 {
@@ -201,18 +202,19 @@ unsafe fn tile_body<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Steps of the contraction by which the right operand is asked for ahead: it comes from the second cache.
+/// Prefetch distance in steps of the contraction: the right operand comes from L2.
 const PREFETCH_DISTANCE: usize = 8;
 
-/// Rows that are reached from one pointer: itself, and one and two distances further, which an address can hold.
+/// Rows per pointer: the row itself, and those one and two strides further, which one address can encode.
 pub(super) const PER_POINTER: usize = 3;
 
-/// Hides where a pointer comes from: the compiler would keep one for each row, most of them in memory.
-// It is the pointer itself that nobody shall know; nothing is read or written through it.
+/// Hides the origin of a pointer from the compiler, which would otherwise keep one pointer per row, most of them in
+/// memory.
+// It takes the pointer itself; nothing is read or written through it.
 #[allow(clippy::pointers_in_nomem_asm_block)]
 #[inline(always)]
 pub(super) fn opaque<T>(pointer: &mut *const T) {
-    // SAFETY: no instruction at all, which says that it may have changed the pointer and has not.
+    // SAFETY: no instruction at all; it only claims to have changed the pointer.
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     unsafe {
         std::arch::asm!(
@@ -225,8 +227,8 @@ pub(super) fn opaque<T>(pointer: &mut *const T) {
     let _ = pointer;
 }
 
-/// As `tile_body`, for rows that are `row_stride` bytes from each other. A function of its own: in one with the other, the compiler
-/// keeps fewer of the columns in registers. `POINTERS` is `ROWS` by [`PER_POINTER`], rounded up.
+/// As `tile_body`, for rows with a constant stride of `row_stride` bytes. A separate function: combined with the other, the
+/// compiler keeps fewer of the columns in registers. `POINTERS` is `ROWS` by [`PER_POINTER`], rounded up.
 ///
 /// # Safety
 /// As `tile_body`.
@@ -257,7 +259,10 @@ unsafe fn even_body<V: Vector, const ROWS: usize, const VECTORS: usize, const PO
                     let mut columns = [V::zero(); VECTORS];
                     for v in 0..VECTORS {
                         columns[v] = V::load(b.add(v * V::LANES));
-                        prefetch_line(b.wrapping_byte_add(prefetch_offset).wrapping_add(v * V::LANES));
+                        prefetch_line(
+                            b.wrapping_byte_add(prefetch_offset)
+                                .wrapping_add(v * V::LANES),
+                        );
                     }
                     for g in 0..POINTERS {
                         for r in 0..PER_POINTER {
@@ -288,11 +293,11 @@ unsafe fn even_body<V: Vector, const ROWS: usize, const VECTORS: usize, const PO
     }
 }
 
-/// Products that are summed before they are added to the result: over the thousands that a convolution sums, errors would
-/// add up to many times as much (512 channels: 8.0e-7 of the largest result by one sum, 2.2e-7 by sums of 256).
+/// MACs that are summed before they are added to the result. Over the thousands of MACs of a convolution, a single sum
+/// would have several times the error (512 channels: 8.0e-7 of the largest result by one sum, 2.2e-7 by sums of 256).
 const MAX_PARTIAL: usize = 64;
 
-/// Moves sums to the result, or adds them to what is there.
+/// Stores sums in the result, or adds them to it.
 ///
 /// # Safety
 /// As `tile_body`.
@@ -305,7 +310,7 @@ unsafe fn put<V: Vector, const ROWS: usize, const VECTORS: usize>(
 ) {
     let mut to = out.cast_const();
     for i in 0..ROWS {
-        // Or else the places of all rows are computed ahead, and kept where the loop needs its registers.
+        // Otherwise the compiler computes the addresses of all rows in advance, in registers that the loop needs.
         opaque(&mut to);
         for v in 0..VECTORS {
             // SAFETY: the caller's promise.
@@ -348,7 +353,7 @@ unsafe fn step<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Plain arrays, which every compiler target turns into some vectors.
+/// Plain arrays, which the compiler turns into vectors of any target.
 #[derive(Clone, Copy)]
 struct Lanes<T, const N: usize>([T; N]);
 
@@ -386,7 +391,7 @@ macro_rules! plain_vector {
             #[inline(always)]
             unsafe fn mul_add(mut self, a: Self, b: Self) -> Self {
                 for ((sum, a), b) in self.0.iter_mut().zip(a.0).zip(b.0) {
-                    // aarch64 fuses for free; elsewhere the base set has no such instruction.
+                    // aarch64 fuses at no cost; elsewhere the base set has no such instruction.
                     *sum = if cfg!(target_arch = "aarch64") { a.mul_add(b, *sum) } else { *sum + a * b };
                 }
                 self
@@ -455,7 +460,7 @@ macro_rules! tiled {
             }
 
             fn tile_shape(columns: usize, run: usize) -> TileShape {
-                // Sums, columns and one splat together just fill the 16 or 32 registers.
+                // Accumulators, columns and one broadcast together just fill the 16 or 32 registers.
                 let (rows, lanes) = match level() {
                     Level::Avx512 => (14, 64 / size_of::<$t>()),
                     Level::Avx2 => (6, 32 / size_of::<$t>()),
@@ -501,8 +506,8 @@ macro_rules! tiled {
                 let one = shape.columns == Self::tile_shape(1, 1).columns;
                 assert!([1, 14].iter().any(|&run| shape == Self::tile_shape(if one { 1 } else { usize::MAX }, run)));
                 let out = out.as_mut_ptr();
-                // SAFETY: the job fits its slices by `check_tile`, the shape is one compiled
-                // for this level, and `level` names only features that the processor has.
+                // SAFETY: the job fits its slices by `check_tile`, the shape is one compiled for this level, and
+                // `level` names only features that the CPU has.
                 unsafe {
                     match (level(), shape.rows, one, row_stride) {
                         #[cfg(target_arch = "x86_64")]
@@ -541,7 +546,8 @@ tiled! {
 /// Rows and columns of [`skinny_tile`].
 pub const SKINNY_TILE: (usize, usize) = (8, 32);
 
-/// `out[i][j] = Σ_p a[rows[i] + p] · b[p][j]`, for products of few rows with a matrix that is packed by blocks of columns.
+/// `out[i][j] = Σ_p a[rows[i] + p] · b[p][j]`: the micro-kernel of skinny GEMM with a right operand packed in panels of
+/// columns.
 pub fn skinny_tile(
     a: &[f32],
     rows: &[usize; SKINNY_TILE.0],
@@ -580,10 +586,10 @@ pub fn skinny_tile(
         };
         let (rows, columns) = SKINNY_TILE;
         check_tile(TileShape { rows, columns }, &job, out.as_flattened());
-        // SAFETY: the job fits its slices by `check_tile`, and `level` names only features that the processor has.
+        // SAFETY: the job fits its slices by `check_tile`, and `level` names only features that the CPU has.
         return unsafe { avx512(&job, out.as_flattened_mut().as_mut_ptr()) };
     }
-    // Pieces of 4 rows, of as many columns as registers hold.
+    // Blocks of 4 rows, of as many columns as registers hold.
     let columns = if level() == Level::Avx2 { 16 } else { 8 };
     let mut piece = [0f32; 64];
     for first in (0..SKINNY_TILE.0).step_by(4) {

@@ -1,17 +1,18 @@
-//! Windows of three by three that move by one element over channels that do not mix.
+//! Depthwise convolution kernels for 3×3 windows with stride 1.
 //!
-//! A sum takes nine elements, of which only three are new when the window has moved: each is read once and added to the sums
-//! that it belongs to. These, the weights and what was read last stay in registers, which takes thirty-two of them.
+//! A sum takes nine elements, of which only three are new when the window advances: each element is read once and added
+//! to the sums that use it. The sums, the weights and the last elements read stay in registers, which takes thirty-two
+//! of them.
 #![allow(unsafe_code)]
-// Loops are counted, see `tile.rs`.
+// Counted loops: see `conv_kernel.rs`.
 #![allow(clippy::needless_range_loop)]
 
 use super::{Level, level};
 
-/// Elements of a vector: the fewest channels or columns.
+/// Elements per vector: the fewest channels (NHWC) or columns (NCHW).
 pub(crate) const VECTOR: usize = 16;
 
-/// Elements along each side of the window.
+/// The side length of the window.
 pub(crate) const SIDE: usize = 3;
 
 /// Whether the machine has enough registers.
@@ -19,15 +20,15 @@ pub(crate) fn has_depthwise_3x3() -> bool {
     cfg!(target_arch = "x86_64") && level() == Level::Avx512
 }
 
-/// Rows of images whose channels are innermost.
+/// Rows of images in NHWC layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChannelRows<'a> {
     pub x: &'a [f32],
     pub channels: usize,
-    /// Places along a row of the input and of the result.
+    /// Positions along a row of the input and of the result.
     pub width: usize,
     pub positions: usize,
-    /// Zeros before a row, one at most; behind it, the same holds.
+    /// Zero padding before a row, one at most; the same holds behind it.
     pub lo: usize,
 }
 
@@ -35,7 +36,9 @@ impl ChannelRows<'_> {
     /// Panics unless rows that begin there lie in the input and are wide enough.
     fn check(&self, rows: &[Option<usize>]) {
         let row = self.width * self.channels;
-        assert!(has_depthwise_3x3() && self.channels >= VECTOR && self.lo <= 1 && self.positions > 0);
+        assert!(
+            has_depthwise_3x3() && self.channels >= VECTOR && self.lo <= 1 && self.positions > 0
+        );
         assert!((self.width..=self.width + 1).contains(&(self.positions + 2 - self.lo)));
         assert!(
             rows.iter()
@@ -45,8 +48,8 @@ impl ChannelRows<'_> {
     }
 }
 
-/// Two neighbouring rows of a result. The input's rows under them begin at `rows`, those that will be read next at `next`; there
-/// is none in the padding. `taps` are `[tap][channel]`.
+/// Two neighbouring rows of a result. `rows` are the starts of the input rows under them, `next` those of the rows that
+/// are read next; a row in the padding has none. `taps` are `[tap][channel]`.
 pub(crate) fn depthwise_rows_nhwc(
     job: ChannelRows<'_>,
     rows: [Option<usize>; 4],
@@ -57,7 +60,10 @@ pub(crate) fn depthwise_rows_nhwc(
     job.check(&rows);
     job.check(&next);
     assert!(taps.len() >= SIDE * SIDE * job.channels);
-    assert!(out.iter().all(|out| out.len() >= job.positions * job.channels));
+    assert!(
+        out.iter()
+            .all(|out| out.len() >= job.positions * job.channels)
+    );
     #[cfg(target_arch = "x86_64")]
     // SAFETY: rows, weights and results lie in their slices, and the machine has the features.
     unsafe {
@@ -65,8 +71,8 @@ pub(crate) fn depthwise_rows_nhwc(
     }
 }
 
-/// Adds the products of a row `y` of the other operand with the rows of the input that the window reaches from there to `sums`, which
-/// are `[tap][channel]`.
+/// Weight gradient of one row: adds the products of a row `y` of the output gradient with the input rows under its
+/// windows to `sums`, which are `[tap][channel]`.
 pub(crate) fn depthwise_wgrad_nhwc(
     job: ChannelRows<'_>,
     rows: &[([Option<usize>; 3], usize)],
@@ -86,23 +92,23 @@ pub(crate) fn depthwise_wgrad_nhwc(
     }
 }
 
-/// A plane with contiguous rows.
+/// A plane (one channel of one image, NCHW) with contiguous rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlaneRows<'a> {
     pub x: &'a [f32],
-    /// Where the plane begins, and how far its rows are row_stride.
+    /// The start of the plane and its row stride.
     pub start: usize,
     pub row: usize,
     pub height: usize,
     pub width: usize,
     /// Columns of the result.
     pub positions: usize,
-    /// Zeros before the first row and the first column, one at most; behind the last column, the same holds.
+    /// Zero padding before the first row and the first column, one at most; the same holds behind the last column.
     pub lo: [usize; 2],
 }
 
 impl PlaneRows<'_> {
-    /// Whether the plane lies in its slice, with a border as it is told above.
+    /// Whether the plane lies in its slice, with the padding described above.
     fn holds(&self) -> bool {
         let last = self.start + self.height.saturating_sub(1) * self.row + self.width;
         let covers = (self.width..=self.width + 1).contains(&(self.positions + 2 - self.lo[1]));
@@ -129,8 +135,9 @@ pub(crate) fn depthwise_rows_nchw(
     let _ = (taps, first, out);
 }
 
-/// Adds the products of a plane with the positions of a window, whose contiguous rows begin at `positions.1` and are `positions.2` row_stride, to the
-/// nine `sums`. The planes that are next lie so far behind these two.
+/// Weight gradient of one plane: adds the products of a plane with the output gradient, whose contiguous rows begin at
+/// `positions.1` with stride `positions.2`, to the nine `sums`. `next` are the distances to the planes that follow, for
+/// prefetching.
 pub(crate) fn depthwise_wgrad_nchw(
     job: PlaneRows<'_>,
     positions: (&[f32], usize, usize),
@@ -156,10 +163,10 @@ mod x86 {
     use super::{ChannelRows, PlaneRows, SIDE, VECTOR};
     use std::arch::x86_64::*;
 
-    /// What is read where a row lies in the padding.
+    /// The row that is read in the padding.
     static ZEROS: [f32; VECTOR] = [0.0; VECTOR];
 
-    /// Where a row is read from, and how far its positions are row_stride.
+    /// The start of a row, and the stride of its positions.
     fn row(job: &ChannelRows<'_>, start: Option<usize>, channel: usize) -> (*const f32, usize) {
         match start {
             Some(start) => (job.x.as_ptr().wrapping_add(start + channel), job.channels),
@@ -168,7 +175,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// The processor has these features; the job was checked, the weights and both rows of the result are there.
+    /// The CPU has these features; the job was checked, the weights and both rows of the result are valid.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
     pub(super) unsafe fn channels(
         job: ChannelRows<'_>,
@@ -192,7 +199,7 @@ mod x86 {
                 let mut from = rows.map(|start| row(&job, start, channel));
                 let mut soon = next.map(|start| row(&job, start, channel));
                 let mut to = out.map(|out| out.add(channel));
-                // Sums of the positions that the column at hand is the last, the middle and the first one of.
+                // Sums of the positions for which the current column is the last, the middle and the first one.
                 let mut sums = [[_mm512_setzero_ps(); SIDE]; 2];
                 for column in 0..job.positions + 2 {
                     let inside = column.wrapping_sub(job.lo) < job.width;
@@ -228,7 +235,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// The processor has these features; the job was checked, rows of `y` and all sums are there.
+    /// The CPU has these features; the job was checked, rows of `y` and all sums are valid.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
     pub(super) unsafe fn wgrad_rows(
         job: ChannelRows<'_>,
@@ -283,11 +290,11 @@ mod x86 {
         }
     }
 
-    /// Vectors of columns that go down a plane together.
+    /// Vectors of columns that are processed together down a plane.
     const COLUMN_VECTORS: usize = 4;
 
     /// # Safety
-    /// The processor has these features; the job was checked, and `out` holds whole rows.
+    /// The CPU has these features; the job was checked, and `out` holds whole rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
     pub(super) unsafe fn plane(
         job: PlaneRows<'_>,
@@ -329,7 +336,7 @@ mod x86 {
         for n in 0..N {
             columns[n] = ((vector + n) * VECTOR).min(job.positions - VECTOR);
         }
-        // What of a vector is not padding; only the first and the last one may hold some.
+        // Masks of the lanes that are not padding; only the first and the last vector may have any.
         let inside = |column: usize, kx: usize| -> __mmask16 {
             let lane = |j: usize| (column + j + kx).wrapping_sub(lo_x) < job.width;
             (0..VECTOR).fold(0, |mask, j| mask | u16::from(lane(j)) << j)
@@ -349,7 +356,8 @@ mod x86 {
                 for n in 0..N {
                     for kx in 0..SIDE {
                         let from = start.wrapping_add(columns[n] + kx).wrapping_sub(lo_x);
-                        // SAFETY: what the mask lets through, and all of a vector between two others, is a part of the row.
+                        // SAFETY: the lanes of the mask, and all lanes of a vector between two others, are part of the
+                        // row.
                         let v = unsafe {
                             if n == 0 {
                                 _mm512_maskz_loadu_ps(masks[0][kx], from)
@@ -381,7 +389,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// The processor has these features; the job was checked, and rows of `y`, so far row_stride and so many, are readable.
+    /// The CPU has these features; the job was checked, and rows of `y` with this stride and number are readable.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
     pub(super) unsafe fn wgrad_plane(
         job: PlaneRows<'_>,
@@ -392,7 +400,7 @@ mod x86 {
         let [lo_y, lo_x] = job.lo;
         let mut held = [[_mm512_setzero_ps(); SIDE]; SIDE];
         for column in (0..job.positions).step_by(VECTOR) {
-            // Lanes without a place meet nothing, and others nothing of the padding.
+            // Lanes without a position, and lanes in the padding, contribute nothing.
             let lanes = |fits: &dyn Fn(usize) -> bool| -> __mmask16 {
                 (0..VECTOR).fold(0, |mask, j| mask | u16::from(fits(column + j)) << j)
             };
@@ -403,12 +411,12 @@ mod x86 {
             }
             let mut from = y.wrapping_add(column);
             let start = job.x.as_ptr().wrapping_add(job.start + column);
-            // The last three rows of positions: the row at hand is the first, the second and the third one under them.
+            // The last three rows of positions: the current row is the first, the second and the third one under them.
             let mut one = [_mm512_setzero_ps(); SIDE];
             for row in 0..rows + 2 {
                 one = [one[0], one[0], one[1]];
                 if row < rows {
-                    // SAFETY: what the mask lets through is a part of this row.
+                    // SAFETY: the lanes of the mask are part of this row.
                     one[0] = unsafe { _mm512_maskz_loadu_ps(own, from) };
                     _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(next[1]).cast());
                     from = from.wrapping_add(step);
@@ -425,7 +433,7 @@ mod x86 {
                     v[kx] = unsafe { _mm512_maskz_loadu_ps(masks[kx], x.wrapping_add(kx)) };
                 }
                 for ky in 0..SIDE {
-                    // Zeros instead of a row would make NaN of infinity.
+                    // Zeros instead of a row would turn infinity into NaN.
                     if row.wrapping_sub(ky) < rows {
                         for kx in 0..SIDE {
                             held[ky][kx] = _mm512_fmadd_ps(v[kx], one[ky], held[ky][kx]);

@@ -1,9 +1,9 @@
-//! Register tiles of matrix products: some rows of the left operand, as they lie or were copied, times a packed panel of
+//! The GEMM micro-kernel: a register tile of some rows of the left operand, strided or copied, times a packed panel of
 //! columns of the right one.
 #![allow(unsafe_code)]
-// Other processors have no such tiles.
+// Other CPUs have no such tiles.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
-// Loops are counted, as in `tile`.
+// Counted loops: see `conv_kernel`.
 #![allow(clippy::needless_range_loop)]
 
 use super::bf16::Bf16Pair;
@@ -12,8 +12,8 @@ use super::{Level, level};
 use crate::parallel::Grid;
 use half::bf16;
 
-/// What a tile may hold: so many rows, of one or the other height, and columns. Whoever has one got it from
-/// [`panel_shape`], so the processor has what its tiles need.
+/// The shape of a register tile: one of two heights, and the columns. Only [`panel_shape`] creates it, so the CPU has
+/// what its tiles need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PanelShape {
     pub tall: usize,
@@ -22,7 +22,7 @@ pub(crate) struct PanelShape {
     features: Features,
 }
 
-/// The instruction sets that have tiles of this kind.
+/// The instruction sets that have these tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Features {
     #[cfg(target_arch = "x86_64")]
@@ -31,9 +31,9 @@ enum Features {
     Avx512,
 }
 
-/// The tiles of this machine; `None` where it has no multiplication and addition in one.
+/// The tile shape of this machine; `None` without fused multiply-add.
 pub(crate) fn panel_shape() -> Option<PanelShape> {
-    // Sums, columns and one splat together just fill the 16 or 32 registers.
+    // Accumulators, columns and one broadcast together just fill the 16 or 32 registers.
     #[cfg(target_arch = "x86_64")]
     {
         let (tall, short, columns, features) = match level() {
@@ -52,7 +52,7 @@ pub(crate) fn panel_shape() -> Option<PanelShape> {
     None
 }
 
-/// Evenly spaced rows: element `p` of row `i` is `data[start + i·row_stride + p·step]`.
+/// Strided rows: element `p` of row `i` is `data[start + i·row_stride + p·step]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows<'a> {
     pub data: &'a [f32],
@@ -61,11 +61,11 @@ pub(crate) struct Rows<'a> {
     pub step: usize,
 }
 
-/// Steps of the contraction by which a panel's lines are asked for ahead: it comes from the second cache.
+/// Prefetch distance in steps of the contraction: the panel comes from L2.
 const PREFETCH_DISTANCE: usize = 8;
 
-/// `out[i][j] (+)= Σ_p rows[i][p] · panel[p][j]` over `depth` steps, in one sum, for one of the heights and as many columns as
-/// the shape has. `accumulate`: the result holds sums to add to.
+/// `out[i][j] (+)= Σ_p rows[i][p] · panel[p][j]` over `depth` steps, in one sum, for one of the heights and all columns
+/// of the shape. With `accumulate` the result holds sums to add to.
 pub(crate) fn panel_tile(
     shape: PanelShape,
     height: usize,
@@ -90,8 +90,8 @@ pub(crate) fn panel_tile(
         accumulate,
     };
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: all reads and writes lie in what was compared above, the grid is this caller's alone, and the processor has the
-    // features of a shape.
+    // SAFETY: all reads and writes are within the bounds checked above, the grid is this caller's alone, and the CPU
+    // has the features of a shape.
     unsafe {
         match (shape.features, height == shape.tall) {
             (Features::Avx512, true) => x86::avx512::<14, 5>(job),
@@ -118,12 +118,13 @@ struct Job {
 }
 
 /// # Safety
-/// All elements that the job names are readable, those of the result writable by this caller alone, and the processor has
+/// All elements that the job names are readable, those of the result writable by this caller alone, and the CPU has
 /// the features of `V`.
 #[inline(always)]
 unsafe fn body<V: Vector<Element = f32>, const ROWS: usize, const POINTERS: usize>(job: Job) {
     const { assert!(ROWS.div_ceil(PER_POINTER) == POINTERS) };
-    // The result's rows are asked for one after the other in the course of the sum: all at once they would hold up the panel.
+    // The result's rows are prefetched one after the other in the course of the sum: all at once they would delay the
+    // panel.
     let each = job.depth / ROWS;
     let mut steps = job.depth - each * (ROWS - 1);
     let mut row = job.out.cast_const();
@@ -177,7 +178,7 @@ unsafe fn body<V: Vector<Element = f32>, const ROWS: usize, const POINTERS: usiz
     }
 }
 
-/// Asks for a line that will be needed.
+/// Prefetches one cache line.
 #[inline(always)]
 pub(crate) fn prefetch_line<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -190,17 +191,21 @@ pub(crate) fn prefetch_line<T>(at: *const T) {
     let _ = at;
 }
 
-/// Sides of [`transpose16`].
+/// The side length of the squares of [`transpose16`].
 pub(crate) const TRANSPOSE_SIZE: usize = 16;
 
-/// `to[j][i] = from[i][j]` for squares of [`TRANSPOSE_SIZE`], whose rows are so far row_stride.
+/// Transposes a square of [`TRANSPOSE_SIZE`]: `to[j][i] = from[i][j]`; each slice comes with its row stride.
 pub(crate) fn transpose16(from: (&[f32], usize), to: (&mut [f32], usize)) {
     let ((from, step), (to, to_step)) = (from, to);
     let reach = |step: usize| (TRANSPOSE_SIZE - 1) * step + TRANSPOSE_SIZE;
-    assert!(step.min(to_step) >= TRANSPOSE_SIZE && from.len() >= reach(step) && to.len() >= reach(to_step));
+    assert!(
+        step.min(to_step) >= TRANSPOSE_SIZE
+            && from.len() >= reach(step)
+            && to.len() >= reach(to_step)
+    );
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
-        // SAFETY: both squares lie in their slices, and the processor has the feature.
+        // SAFETY: both squares lie in their slices, and the CPU has the feature.
         return unsafe {
             x86::transpose16(
                 from.as_ptr(),
@@ -213,15 +218,20 @@ pub(crate) fn transpose16(from: (&[f32], usize), to: (&mut [f32], usize)) {
     transpose_scalar((from, step), (to, to_step));
 }
 
-/// `to[j][i]` is what lies at `from[i][2j]` and behind it, the first one in the low half: the same for pairs of halves.
+/// Transposes a square of bf16 pairs: `to[j][i]` is the pair at `from[i][2j]`, its first element in the low 16 bits.
 pub(crate) fn transpose16_pairs(from: (&[bf16], usize), to: (&mut [Bf16Pair], usize)) {
     let ((from, step), (to, to_step)) = (from, to);
-    assert!(step >= 2 * TRANSPOSE_SIZE && from.len() >= (TRANSPOSE_SIZE - 1) * step + 2 * TRANSPOSE_SIZE);
-    assert!(to_step >= TRANSPOSE_SIZE && to.len() >= (TRANSPOSE_SIZE - 1) * to_step + TRANSPOSE_SIZE);
+    assert!(
+        step >= 2 * TRANSPOSE_SIZE
+            && from.len() >= (TRANSPOSE_SIZE - 1) * step + 2 * TRANSPOSE_SIZE
+    );
+    assert!(
+        to_step >= TRANSPOSE_SIZE && to.len() >= (TRANSPOSE_SIZE - 1) * to_step + TRANSPOSE_SIZE
+    );
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
         let (start, to) = (from.as_ptr().cast(), to.as_mut_ptr().cast());
-        // SAFETY: both squares lie in their slices, whose pairs are moved as they are, and the processor has the feature.
+        // SAFETY: both squares lie in their slices, whose pairs are moved as they are, and the CPU has the feature.
         return unsafe { x86::transpose16(start, step * size_of::<bf16>(), to, to_step) };
     }
     for i in 0..TRANSPOSE_SIZE {
@@ -233,7 +243,10 @@ pub(crate) fn transpose16_pairs(from: (&[bf16], usize), to: (&mut [Bf16Pair], us
 }
 
 /// The same for any elements, one by one.
-pub(super) fn transpose_scalar<T: Copy>((from, step): (&[T], usize), (to, to_step): (&mut [T], usize)) {
+pub(super) fn transpose_scalar<T: Copy>(
+    (from, step): (&[T], usize),
+    (to, to_step): (&mut [T], usize),
+) {
     for i in 0..TRANSPOSE_SIZE {
         for j in 0..TRANSPOSE_SIZE {
             to[j * to_step + i] = from[i * step + j];
@@ -246,11 +259,11 @@ mod x86 {
     use super::{Job, TRANSPOSE_SIZE, body, prefetch_line};
     use std::arch::x86_64::*;
 
-    /// Bytes by which elements to be turned are asked for ahead.
+    /// Prefetch distance in bytes.
     const NEXT: usize = 256;
 
     /// # Safety
-    /// As `body`; the processor has the features.
+    /// As `body`; the CPU has the features.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2")]
     pub(super) unsafe fn avx512<const ROWS: usize, const POINTERS: usize>(job: Job) {
         // SAFETY: the caller's promise.
@@ -258,7 +271,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// As `body`; the processor has the features.
+    /// As `body`; the CPU has the features.
     #[target_feature(enable = "avx2,fma,f16c,bmi2")]
     pub(super) unsafe fn avx2<const ROWS: usize>(job: Job) {
         // SAFETY: the caller's promise.
@@ -266,7 +279,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// Sixteen rows of sixteen elements are readable, so many bytes row_stride and at any address, and writable, and the processor has
+    /// Sixteen rows of sixteen elements, with these strides in bytes and any alignment, are readable and writable, and the CPU has
     /// the feature.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn transpose16(from: *const f32, step: usize, to: *mut f32, to_step: usize) {
@@ -274,7 +287,7 @@ mod x86 {
         for i in 0..TRANSPOSE_SIZE {
             // SAFETY: the caller's promise.
             a[i] = unsafe { _mm512_loadu_ps(from.byte_add(i * step)) };
-            // What is turned next lies behind it.
+            // The square that is transposed next follows in memory.
             prefetch_line(from.wrapping_byte_add(i * step + NEXT));
         }
         // Pairs of rows, pairs of those, then quarters of vectors: four steps for sixteen rows.
@@ -359,7 +372,11 @@ mod tests {
                                 (true, false) => sum,
                                 (false, _) => 100.0,
                             };
-                            assert_eq!(out[i * out_step + j], expected, "{height} {row_stride} {i} {j}");
+                            assert_eq!(
+                                out[i * out_step + j],
+                                expected,
+                                "{height} {row_stride} {i} {j}"
+                            );
                         }
                     }
                 }

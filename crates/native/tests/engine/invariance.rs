@@ -1,4 +1,4 @@
-//! What must not show: threads, vector width, where memory comes from.
+//! Results must not depend on threads, vector width, or where memory comes from.
 
 use crate::tensors::*;
 use clematis_core::op::{Binary, Reduce, ReduceKind, Unary};
@@ -10,7 +10,7 @@ fn bits(x: &Tensor) -> Vec<u8> {
     x.to_host().unwrap().bytes().as_slice::<u8>().to_vec()
 }
 
-/// A digest of many kernels at sizes that take threads.
+/// A digest of many kernels at sizes that use threads.
 fn digest() -> Vec<Vec<u8>> {
     let mut dice = Dice::new(77);
     let x = random(&mut dice, DType::F32, &[257, 1031], false);
@@ -109,7 +109,7 @@ fn the_vector_width_does_not_show() {
     assert!(found.iter().all(|d| *d == found[0]), "{found:?}");
 }
 
-/// What the test above reads from its children.
+/// The output that the test above reads from its children.
 #[test]
 fn print_digest() {
     let parts: Vec<String> = digest()

@@ -1,5 +1,5 @@
-//! Cutting a convolution into pieces: boxes of the result, and copies of the input's part under a box
-//! with the contracted axis innermost.
+//! Blocking of a convolution: boxes of the result, and copies (slabs) of the input under a box with the contracted axis
+//! innermost.
 
 use super::staging_buffer::squares;
 use super::{Axis, List, Real};
@@ -17,7 +17,7 @@ pub(super) fn divide(full: &[usize], enough: impl Fn(&[usize]) -> bool) -> List<
     sizes
 }
 
-/// How many boxes of `sizes` cover `full`.
+/// The number of boxes of `sizes` that cover `full`.
 pub(super) fn boxes(full: &[usize], sizes: &[usize]) -> usize {
     full.iter()
         .zip(sizes)
@@ -25,7 +25,7 @@ pub(super) fn boxes(full: &[usize], sizes: &[usize]) -> usize {
         .product()
 }
 
-/// Where the `index`-th of those boxes begins.
+/// The start of the `index`-th box.
 pub(super) fn corner(full: &[usize], sizes: &[usize], mut index: usize) -> List<usize> {
     let mut corner: List<usize> = full.iter().copied().collect();
     for (start, size) in corner.iter_mut().zip(sizes).rev() {
@@ -46,7 +46,7 @@ pub(super) fn strides(sizes: &[usize], pitch: usize) -> List<usize> {
     strides
 }
 
-/// A part of an input axis, which may stick out on either side.
+/// A part of an input axis, which may extend into the padding on either side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub axis: Axis,
@@ -54,14 +54,15 @@ pub(super) struct Span {
     pub size: usize,
 }
 
-/// The axis that becomes innermost, and how far apart its runs are laid.
+/// The channel axis, which becomes innermost, and the pitch of its runs in the copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channels {
     pub axis: Axis,
     pub pitch: usize,
 }
 
-/// Copies a box of `data` to contiguous storage, channels innermost, zeros where the spans stick out.
+/// Copies a box of `data` to contiguous storage, channels innermost, with zeros where the spans extend into the
+/// padding.
 pub(super) fn fill<T: Real>(
     out: &mut [T::Sum],
     data: &[T],
@@ -156,8 +157,8 @@ pub(super) fn copy<T: Real>(out: &mut [T::Sum], data: &[T]) {
     }
 }
 
-/// `out[i·pitch + c] = data[offset + c·stride + i]`, sixteen channels at a time: these are one cache line to write, and
-/// the lines that are read serve the next positions as well.
+/// `out[i·pitch + c] = data[offset + c·stride + i]`, sixteen channels at a time: they fill one cache line of the
+/// output, and the lines that are read serve the next positions as well.
 fn across<T: Real>(out: &mut [T::Sum], data: &[T], offset: isize, channel: Axis, pitch: usize) {
     let positions = out.len() / pitch;
     let transposed = T::as_sums(data)

@@ -1,19 +1,19 @@
-//! Convolution of each channel by itself.
+//! Depthwise convolution: each channel is convolved on its own.
 //!
-//! There is nothing to contract but the taps, so this is a moving window with a weighted sum, and
-//! the loops are those of pooling; for planes with contiguous rows see `planes`.
+//! There is nothing to contract but the taps, so this is a sliding window with a weighted sum, and the loops are those
+//! of pooling. For NCHW layouts see `depthwise_nchw`.
 
 use std::marker::PhantomData;
 
-use super::phases::PhasedAxis;
 use super::depthwise_nchw::{self, Planes};
+use super::phases::PhasedAxis;
 use super::{List, PARALLEL, Problem, Real, blocking};
 use crate::kernel::window::fold::Fold;
-use crate::kernel::window::loops::{WindowLoops, LoopAxis};
+use crate::kernel::window::loops::{LoopAxis, WindowLoops};
 use crate::simd::{self, Level};
 use num_traits::Float;
 
-/// Sum of products with the taps, each product and sum rounded together if `FUSED`.
+/// Sum of products with the taps, with fused multiply-add if `FUSED`.
 struct Weighted<T, const FUSED: bool>(PhantomData<T>);
 
 impl<T, const FUSED: bool> Clone for Weighted<T, FUSED> {
@@ -49,7 +49,7 @@ impl<T: Real, const FUSED: bool> Fold for Weighted<T, FUSED> {
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
     let groups = problem.groups;
     let taps = gather_taps(rhs, problem);
-    // Below this level fusing is a slow library call.
+    // Below this level fused multiply-add is a slow library call.
     let fused = simd::level() >= Level::Avx2 || cfg!(target_arch = "aarch64");
     if let Some(planes) = Planes::forward(problem) {
         return match fused {

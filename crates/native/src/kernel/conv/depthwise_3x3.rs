@@ -1,7 +1,7 @@
-//! Channels that do not mix, in f32, under a window of three by three that moves by one element.
+//! Depthwise 3×3 convolution with stride 1 in f32.
 //!
-//! Owns the division into tasks and what is read in the padding; the loops are in `simd`. Other windows, types and machines are
-//! left to `depthwise`, `planes` and `depthwise_filter`.
+//! Owns the division into tasks and the handling of padding; the loops are in `simd`. `depthwise`, `depthwise_nchw` and
+//! `depthwise_weight_gradient` handle other windows, types and machines.
 #![allow(unsafe_code)]
 
 use super::depthwise::gather_taps;
@@ -11,23 +11,23 @@ use super::{PARALLEL, Problem};
 use crate::memory::Scratch;
 use crate::parallel;
 use crate::simd::{
-    ChannelRows, PlaneRows, SIDE, VECTOR, has_depthwise_3x3, depthwise_rows_nhwc, depthwise_rows_nchw,
-    depthwise_wgrad_nchw, depthwise_wgrad_nhwc,
+    ChannelRows, PlaneRows, SIDE, VECTOR, depthwise_rows_nchw, depthwise_rows_nhwc,
+    depthwise_wgrad_nchw, depthwise_wgrad_nhwc, has_depthwise_3x3,
 };
 
-/// Strips of rows to divide all images into, at least.
+/// The fewest strips of rows to divide all images into.
 const STRIPS: usize = 32;
 
 /// Elements of a strip of one plane.
 const STRIP: usize = 1 << 13;
 
-/// Into how many parts the batch is divided for a filter gradient.
+/// The number of parts that the batch is divided into for a weight gradient.
 const PARTS: usize = 16;
 
-/// Rows whose macs are summed for some channels before it is the next ones' transpose16: they stay in the second-level cache.
+/// Rows that are summed for one block of channels before the next block: they stay in L2.
 const BAND: usize = 8;
 
-/// Solves `problem` if it is such a convolution or one of its gradients. Tells whether it did.
+/// Solves `problem` if it is such a convolution or one of its gradients. Returns whether it did.
 pub(super) fn run(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) -> bool {
     let [y, x] = problem.dims[..] else {
         return false;
@@ -38,7 +38,10 @@ pub(super) fn run(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) 
     let channels = problem.groups;
     let last = problem.lhs.group == 1 && x.lhs.stride == channels as isize && channels >= VECTOR;
     if problem.is_depthwise_weight_gradient() {
-        if ![y, x].iter().all(|dim| is_3_wide_unit_stride(&forward(dim))) {
+        if ![y, x]
+            .iter()
+            .all(|dim| is_3_wide_unit_stride(&forward(dim)))
+        {
             return false;
         }
         let channels_last = last
@@ -56,7 +59,10 @@ pub(super) fn run(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) 
         }
         return channels_last || planes;
     }
-    if !problem.is_depthwise() || problem.has_long_window() || ![y, x].iter().all(is_3_wide_unit_stride) {
+    if !problem.is_depthwise()
+        || problem.has_long_window()
+        || ![y, x].iter().all(is_3_wide_unit_stride)
+    {
         return false;
     }
     let line = (x.out.size * channels) as isize;
@@ -75,7 +81,7 @@ pub(super) fn run(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) 
     planes
 }
 
-/// The convolution whose filter is sought.
+/// The forward convolution of a weight gradient.
 fn forward(dim: &Dim) -> Dim {
     Dim {
         out: dim.rhs,
@@ -86,7 +92,7 @@ fn forward(dim: &Dim) -> Dim {
     }
 }
 
-/// Whether a window of three moves by one element along this axis, with one element of padding at most on each side.
+/// Whether the window has three taps and stride 1 along this axis, with at most one element of padding on each side.
 fn is_3_wide_unit_stride(dim: &Dim) -> bool {
     let padding = (dim.out.size + SIDE - 1) as isize - dim.lhs.size as isize;
     (dim.step, dim.spread, dim.dilation, dim.rhs.size) == (1, 1, 1, SIDE)
@@ -94,7 +100,7 @@ fn is_3_wide_unit_stride(dim: &Dim) -> bool {
         && (0..=1).contains(&(padding - dim.lo))
 }
 
-/// Where row `at` begins, counted with the padding, and nothing if it lies there.
+/// The start of row `at`, counted with the padding; `None` if it is in the padding.
 fn row_start(side: &Side, image: usize, image_stride: isize, y: &Dim, at: usize) -> Option<usize> {
     let row = at as isize - y.lo;
     let start = side.offset + image as isize * image_stride + row * y.lhs.stride;
@@ -115,11 +121,11 @@ fn channels_last(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem, [
     };
     let strips = match problem.macs() < PARALLEL {
         true => 1,
-        // Rows are done in pairs.
+        // Rows are processed in pairs.
         false => STRIPS.div_ceil(b).min(y.out.size / 2),
     };
     let length = x.out.size * groups;
-    // SAFETY: a task has some rows of one image, all of them whole.
+    // SAFETY: a task has some whole rows of one image.
     let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
         disjoint,
@@ -160,7 +166,7 @@ fn channels_first(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem, 
         true => units,
         false => (units * (PARALLEL / 8)).div_ceil(macs).max(1),
     };
-    // SAFETY: a unit has some rows of one plane, all of them whole, and one task has it.
+    // SAFETY: a unit has some whole rows of one plane, and one task has it.
     let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
         disjoint,

@@ -1,30 +1,30 @@
-//! Channels that do not mix, over arrays whose rows are contiguous and whose window moves one element at a time.
+//! Depthwise convolution in NCHW layout: contiguous rows and a window with stride 1.
 //!
-//! A channel of an image is a plane. Its input is copied with a border of zeros, after which every tap is the same
-//! plane shifted: rows need no ends of their own, and one long loop does the work of many short ones. Planes too large
-//! for the nearest cache are cut into strips along their first axis.
+//! A plane is one channel of one image. Its input is copied with zero padding, after which every tap is the same plane
+//! at another offset: rows need no border handling, and one long loop replaces many short ones. Planes too large for L1
+//! are divided into strips along their first axis.
 #![allow(unsafe_code)]
 
-use super::problem::{Dim, Side};
 use super::blocking::{self, Channels, Span};
+use super::problem::{Dim, Side};
 use super::{Axis, List, PARALLEL, Problem, Real};
 use crate::memory::Scratch;
 use crate::parallel;
 use crate::simd::multiversion;
 
-/// Elements of a strip with its border: it and its result stay in the first- or second-level cache.
+/// Elements of a padded strip: it and its result stay in L1 or L2.
 const STRIP: usize = 1 << 13;
 
 /// The longest strip that is worth a copy, for planes with a long first step.
 const LONGEST: usize = super::SLAB;
 
-/// Results that are summed at once.
+/// Results that are summed at a time.
 const BLOCK: usize = 64;
 
-/// Sums kept side by side for each tap.
+/// Partial sums per tap, one per vector lane.
 pub(super) const LANES: usize = 16;
 
-/// Into how many parts the batch is divided for a filter gradient.
+/// The number of parts that the batch is divided into for a weight gradient.
 const PARTS: usize = 16;
 
 /// One axis of a plane: the result's positions and the input under them.
@@ -37,21 +37,21 @@ struct PlaneAxis {
     lo: isize,
 }
 
-/// How planes are copied and cut.
+/// How planes are copied and divided.
 pub(super) struct Planes {
     axes: List<PlaneAxis>,
-    /// Positions along the first axis that are done at once.
+    /// Positions along the first axis per strip.
     strip: usize,
-    /// Elements along each axis of a strip's copy, border included.
+    /// Elements along each axis of a strip's copy, padding included.
     padded: List<usize>,
-    /// From one position to the next in the copy, along each axis.
+    /// The stride from position to position in the copy, along each axis.
     pitch: List<usize>,
-    /// Where each tap is found behind a position in the copy.
+    /// The offset of each tap from a position in the copy.
     taps: Vec<usize>,
 }
 
 impl Planes {
-    /// For a convolution, or the gradient by its input; `None` where another way is better.
+    /// For a convolution or an input gradient; `None` if another algorithm is better.
     pub fn forward(problem: &Problem) -> Option<Self> {
         let axis = |dim: &Dim| {
             (dim.step == 1 && dim.dilation == 1).then_some(PlaneAxis {
@@ -65,7 +65,7 @@ impl Planes {
         Self::new(problem.dims.iter().map(axis).collect::<Option<_>>()?, 1)
     }
 
-    /// For the gradient by the filter: the positions are those of the other operand, and rows are whole vectors.
+    /// For the weight gradient: the positions are those of the other operand, and rows are whole vectors.
     pub fn weight_gradient(problem: &Problem) -> Option<Self> {
         let axis = |dim: &Dim| {
             (dim.spread == 1 && dim.dilation == 1).then_some(PlaneAxis {
@@ -79,11 +79,12 @@ impl Planes {
         Self::new(problem.dims.iter().map(axis).collect::<Option<_>>()?, LANES)
     }
 
-    /// Rows of positions are rounded up to whole multiples of `whole`.
+    /// Rows of positions are rounded up to multiples of `whole`.
     fn new(mut axes: List<PlaneAxis>, whole: usize) -> Option<Self> {
         for axis in &mut axes {
-            // What no position reads is not there: a rounded row must end in zeros.
-            let end = axis.position.size as isize + ((axis.taps - 1) * axis.spread) as isize - axis.lo;
+            // Elements that no position reads are not copied: a rounded row must end in zeros.
+            let end =
+                axis.position.size as isize + ((axis.taps - 1) * axis.spread) as isize - axis.lo;
             axis.source.size = axis.source.size.min(end.max(0) as usize);
         }
         let last = axes.last()?;
@@ -102,7 +103,7 @@ impl Planes {
         let inner = padded[1..]
             .iter()
             .fold(1, |all: usize, &n| all.saturating_mul(n));
-        // One axis is a row, which is cut at whole vectors only.
+        // A single axis is one row, which is divided at whole vectors only.
         let least = if axes.len() == 1 { BLOCK } else { 1 };
         let (first, border) = (axes[0].position.size, border(&axes[0]));
         let strip = (STRIP / inner).saturating_sub(border).max(least).min(first);
@@ -139,18 +140,18 @@ impl Planes {
         self.axes[0].position.size.div_ceil(self.strip)
     }
 
-    /// First position along the first axis of a strip, and how many.
+    /// First position along the first axis of a strip, and the number of positions.
     fn bounds(&self, strip: usize) -> (usize, usize) {
         let first = strip * self.strip;
         (first, self.strip.min(self.axes[0].position.size - first))
     }
 
-    /// Elements of a copy, with room for the last block to reach beyond it.
+    /// Elements of a copy, with padding for the last block to read beyond it.
     fn copy_size(&self) -> usize {
         self.padded.iter().product::<usize>() + BLOCK
     }
 
-    /// From the first position to behind the last of a strip of so many, as they lie in the copy.
+    /// The number of elements from the first to the last position of a strip in the copy.
     fn reach(&self, count: usize) -> usize {
         let sizes = self.axes.iter().map(|axis| axis.position.size);
         let sizes = std::iter::once(count).chain(sizes.skip(1));
@@ -161,7 +162,7 @@ impl Planes {
         last + 1
     }
 
-    /// Copies the input under a strip, zeros around it.
+    /// Copies the input under a strip, surrounded by zeros.
     fn fill<T: Real>(&self, copy: &mut [T::Sum], data: &[T], offset: isize, first: usize) {
         let spans = self.axes.iter().zip(&self.padded).enumerate();
         let spans: List<Span> = spans
@@ -203,7 +204,7 @@ impl Planes {
     }
 }
 
-/// A plane has no axis to be put innermost.
+/// A plane has no channel axis.
 const SINGLE: Channels = Channels {
     axis: Axis { size: 1, stride: 1 },
     pitch: 1,
@@ -273,7 +274,7 @@ pub(super) fn run<T: Real>(
     );
 }
 
-/// The filter's gradient as parts to be added: `[part][channel][tap][lane]`.
+/// The weight gradient as parts to be added: `[part][channel][tap][lane]`.
 pub(super) fn gradient<T: Real>(
     lhs: &[T],
     rhs: &[T],
@@ -290,14 +291,14 @@ pub(super) fn gradient<T: Real>(
     };
     let images = f.div_ceil(parts);
     let parts = f.div_ceil(images);
-    // Some channels of a part make a task.
+    // A task has some channels of a part.
     let macs = problem.macs() / (parts * groups);
     let each = (PARALLEL / 8).div_ceil(macs.max(1)).min(groups);
     let strips: Vec<_> = (0..planes.strips())
         .map(|strip| (planes.bounds(strip), planes.rows(planes.bounds(strip))))
         .collect();
     let mut sums = Scratch::<T::Sum>::new(parts * groups * size);
-    // A task does not cross from one part to the next: its channels follow each other.
+    // A task does not cross from one part to the next: the channels of a part are consecutive.
     let blocks = groups.div_ceil(each);
     let make = || (Scratch::<T::Sum>::new(planes.copy_size()), Vec::new());
     // SAFETY: a task has some channels of one part.
@@ -316,7 +317,7 @@ pub(super) fn gradient<T: Real>(
                     let y = plane_at(&problem.rhs, image as isize, problem.rhs.inner, group);
                     for (bounds, (rows, width)) in &strips {
                         planes.fill(copy, lhs, x, bounds.0);
-                        // Zeros behind each row meet zeros behind the input's rows.
+                        // Zeros behind each row multiply zeros behind the input's rows.
                         let whole = width.next_multiple_of(LANES);
                         grad.resize(grad.len().max(rows.len() * whole), T::Sum::default());
                         let grad = &mut grad[..rows.len() * whole];

@@ -1,32 +1,32 @@
-//! The filter gradient of a convolution that keeps channels apart.
+//! The weight gradient of a depthwise convolution.
 //!
-//! For every tap and channel a sum of macs of two images. The images of the batch are summed in
-//! a fixed number of parts, which are then added in order. With channels innermost the loops are those of the
-//! convolution itself (`WindowLoops`), several taps at a time; with contiguous rows see `planes`.
+//! For every tap and channel this is a dot product of two images. The images of the batch are summed in a fixed number
+//! of parts, which are then added in order. In NHWC layout the loops are those of the convolution itself
+//! (`WindowLoops`), several taps at a time; for NCHW see `depthwise_nchw`.
 
-use super::phases::PhasedAxis;
-use super::depthwise_nchw::{self, Planes};
-use super::problem::Dim;
 use super::blocking;
+use super::depthwise_nchw::{self, Planes};
+use super::phases::PhasedAxis;
+use super::problem::Dim;
 use super::{List, PARALLEL, Problem, Real};
-use crate::kernel::window::loops::{WindowLoops, LoopAxis};
+use crate::kernel::window::loops::{LoopAxis, WindowLoops};
 use crate::parallel;
 use crate::simd::{self, Level, multiversion};
 use num_traits::Float;
 
-/// Into how many parts the batch is divided.
+/// The number of parts that the batch is divided into.
 const PARTS: usize = 16;
 
-/// Channels whose sums stay in registers.
+/// Channels per register block.
 const LANES: usize = depthwise_nchw::LANES;
 
-/// A way to solve a problem, where there is one here.
+/// An algorithm that applies to a problem.
 pub(super) enum Plan {
     ChannelsLast,
     Planes(Box<Planes>),
 }
 
-/// Whether rows of both images are contiguous, across channels or along the last axis.
+/// The algorithm for a problem: contiguous channels (NHWC), or contiguous rows (NCHW).
 pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     let last = problem.lhs.group == 1 && problem.rhs.group == 1 && problem.groups >= 4;
     if last {
@@ -37,7 +37,7 @@ pub(super) fn plan(problem: &Problem) -> Option<Plan> {
 
 /// Solves `problem`, where every group has one input and one output feature.
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem, plan: &Plan) {
-    // Below this level fusing is a slow library call.
+    // Below this level fused multiply-add is a slow library call.
     if simd::level() >= Level::Avx2 || cfg!(target_arch = "aarch64") {
         with(out, lhs, rhs, problem, plan, |sum, x, y| x.mul_add(y, sum));
     } else {
@@ -74,7 +74,7 @@ fn with<T: Real>(
     }
 }
 
-/// Adds the parts, of which each holds `width` sums for a position and a channel, and writes the totals.
+/// Adds the parts, each with `width` sums per tap and channel, and writes the totals.
 pub(super) fn store<T: Real>(
     out: &mut [T],
     problem: &Problem,
@@ -108,7 +108,7 @@ pub(super) fn store<T: Real>(
     }
 }
 
-/// The loops of the convolution whose filter is sought: for runs of its positions, what each tap reads.
+/// The window loops of the forward convolution: for runs of its positions, what each tap reads.
 fn loops(problem: &Problem) -> WindowLoops {
     let channels = LoopAxis {
         cut: PhasedAxis::batch(problem.groups, problem.lhs.group, problem.rhs.group),
@@ -159,7 +159,7 @@ fn across_channels<T: Real>(
         for image in first..f.min(first + each) {
             let x = image as isize * problem.lhs.inner;
             let y = image as isize * problem.rhs.inner;
-            // Axes with one tap only shift everything.
+            // Axes with one tap only shift all offsets.
             for position in 0..loops.positions() {
                 let (read, write, _) = loops.position(position);
                 add_image(sums, &loops, (lhs, x + read), (rhs, y + write), add);
@@ -180,7 +180,7 @@ struct Run {
 }
 
 multiversion! {
-    /// Adds the macs of one image to `sums[tap][channel]`.
+    /// Adds the products of one image to `sums[tap][channel]`.
     fn add_image[T: Real, F: Fn(T::Sum, T::Sum, T::Sum) -> T::Sum + Copy](
         sums: &mut [T::Sum], loops: &WindowLoops, lhs: (&[T], isize), rhs: (&[T], isize), add: F
     ) {

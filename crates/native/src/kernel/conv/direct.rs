@@ -1,4 +1,4 @@
-//! Convolution by its definition, one element at a time, for any type of element and sum.
+//! Direct convolution, one element at a time, for any type of element and sum.
 #![allow(unsafe_code)]
 
 use super::problem::Dim;
@@ -98,10 +98,10 @@ pub(super) fn run<T, S>(
     );
 }
 
-/// Positions after which a task looks whether it is interrupted.
+/// Positions after which a task polls for interrupts.
 const POLL_INTERVAL: usize = 64;
 
-/// [`super::conv`] by its definition with sums in f64: slow, and what the tests compare with.
+/// [`super::conv`] by its definition with sums in f64: the slow reference of the tests.
 #[cfg(test)]
 pub fn conv_naive<T: Copy + Send + Sync>(
     out: (&mut [T], &View),

@@ -1,32 +1,32 @@
-//! Convolution as a matrix product that is never written down.
+//! Implicit GEMM convolution: a GEMM whose unfolded operand (im2col) is never written to memory.
 //!
-//! Rows are output positions (of all images), columns are output features, and the contraction runs over
-//! taps and input features. The filter is packed once, column panel by column panel. The input is
-//! read in position where it has its features innermost and needs no padding; else the part under a box
-//! of positions is copied that way. A row is then an offset, a tap is an offset, and their sum is where
-//! the register tile reads, so nothing is unfolded. Lines of positions along which a part of the window lies in the padding are
-//! tiles of their own, which leave that part out (`positions`); results whose features lie apart are transposed from tiles (`stage`).
+//! Rows are output positions (of all images), columns are output features, and the contraction runs over taps and input
+//! features. The filter is packed once, panel by panel. The input is read in place if its features are innermost and it
+//! needs no padding; otherwise the part under a box of positions is copied into that layout. A row is then an offset, a
+//! tap is an offset, and their sum is where the micro-kernel reads. Lines of positions whose windows lie partly in the
+//! padding form tiles of their own, which skip that part (`tile_positions`); results whose features are not contiguous
+//! are transposed from a staging buffer (`staging_buffer`).
 #![allow(unsafe_code)]
 
-use super::phases::PhasedAxis;
-use super::tile_positions::{Combo, Grid, PositionTile, Positions};
 use super::blocking::{self, Channels, Span};
+use super::phases::PhasedAxis;
 use super::staging_buffer::{self, StagingBuffer, squares};
+use super::tile_positions::{Combo, Grid, PositionTile, Positions};
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
 use crate::memory::Scratch;
 use crate::parallel::{self, TaskSlice};
 use crate::simd::{TRANSPOSE_SIZE, TileJob, TileRows, TileShape, Tiled};
 use std::ops::Range;
 
-/// Tasks of each thread to aim at, so that threads of uneven speed finish together. Each result is summed in one order however they
-/// are divided, so their number shows in no bit; more of them would copy more of what lies around their boxes.
+/// Tasks per thread to aim at, so that threads of uneven speed finish together. The order of sums does not depend on
+/// the division, so results are bit-identical; more tasks would copy more of the overlap between boxes.
 const TASKS: usize = 4;
 
-/// How much more than a window's elements may be copied for each position.
+/// The largest ratio of copied elements to window elements per position.
 const MAX_COPY_RATIO: usize = 8;
 
-/// Whether the input under one position is no more than what tasks hold, or than its window reads: of a window that is dilated
-/// by thousands nearly all that lies under it is not read.
+/// Whether the input under one position fits a task's slab, or is not much more than its window reads: of a window with
+/// a dilation of thousands, nearly everything under it is not read.
 pub fn fits(problem: &Problem) -> bool {
     let dims = problem.dims.iter().map(PhasedAxis::spatial);
     let reach = dims.fold(problem.f, |n, cut| n.saturating_mul(cut.reach(1)));
@@ -35,34 +35,38 @@ pub fn fits(problem: &Problem) -> bool {
     reach <= SLAB || reach <= read.saturating_mul(MAX_COPY_RATIO)
 }
 
-/// Everything about the division that the tasks share.
+/// The division that all tasks share.
 struct Plan<'a> {
     problem: &'a Problem,
     cuts: List<PhasedAxis>,
     shape: TileShape,
     /// Column panels per group.
     panels: usize,
-    /// Into how many parts the panels of a task's group are divided.
+    /// The number of parts that the panels of a task's group are divided into.
     parts: usize,
     counts: List<usize>,
     sizes: List<usize>,
-    /// What of a box is computed before it is written, where features lie apart in the result.
+    /// The positions of a box that are staged at a time, if features are not contiguous in the result.
     band: List<usize>,
-    /// Whether the input is read in position.
+    /// Whether the input is read in place.
     direct: bool,
-    /// Strides of the input as the tiles read it, one per cut.
+    /// Strides of the input as the tiles read it, one per axis.
     strides: List<usize>,
-    /// Elements of a copied box; 0 when read in position.
+    /// Elements of a copied box; 0 if the input is read in place.
     slab: usize,
     combos: Vec<Combo>,
-    /// Elements that one panel takes for all combinations together.
+    /// Elements of one panel for all phase combinations together.
     panel: usize,
 }
 
 impl<'a> Plan<'a> {
     fn new<T: Real>(problem: &'a Problem) -> Self {
         let mut cuts: List<PhasedAxis> = List::new();
-        cuts.push(PhasedAxis::batch(problem.b, problem.lhs.outer, problem.out.outer));
+        cuts.push(PhasedAxis::batch(
+            problem.b,
+            problem.lhs.outer,
+            problem.out.outer,
+        ));
         cuts.extend(problem.dims.iter().map(PhasedAxis::spatial));
         let counts: List<usize> = cuts.iter().map(|cut| cut.count).collect();
         let run = problem.dims.last().map_or(1, |dim| dim.out.size);
@@ -119,13 +123,13 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// How far a whole tile's positions have to be apart in the result for its sums to be left where they belong: all features of them
-    /// and of what lies in between are this task's own.
+    /// The stride between positions that lets a whole tile be written in place: all features of its positions, and of
+    /// the positions in between, belong to this task.
     fn own_step(&self) -> Option<usize> {
         let Problem { groups, o, out, .. } = *self.problem;
         let last = self.cuts.last()?;
         let own = (groups, self.parts, out.inner) == (1, 1, 1) && last.out.stride == o as isize;
-        // The phases in between are of the same box.
+        // The phases in between belong to the same box.
         own.then_some(o * last.phases.first()?.step)
     }
 
@@ -134,7 +138,7 @@ impl<'a> Plan<'a> {
         let full: List<usize> = self.cuts.iter().map(|cut| cut.phases.len()).collect();
         let ones: List<usize> = full.iter().map(|_| 1).collect();
         let (f, columns) = (self.problem.f, self.shape.columns);
-        // Lines that are shorter than a tile would leave most of theirs empty.
+        // Lines shorter than a tile would leave most of the tile empty.
         let whole = self.counts.last().is_none_or(|&run| run < self.shape.rows);
         for index in 0..full.iter().product() {
             let phases = blocking::corner(&full, &ones, index);
@@ -151,7 +155,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Lays the columns of panel `unit % panels` of group `unit / panels` side by side.
+    /// Packs panel `unit % panels` of group `unit / panels`, with columns innermost.
     fn pack<T: Real>(&self, out: &mut [T::Sum], rhs: &[T], unit: usize) {
         let Problem {
             f, o, rhs: side, ..
@@ -190,8 +194,8 @@ impl<'a> Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Packs a whole panel in squares where taps and input features lie side by side in the filter: one by one they are a line of
-    /// the cache each. Tells whether it did.
+    /// Packs a whole panel by transposing squares, if taps and input features are contiguous in the filter: read one by
+    /// one, each would touch its own cache line. Returns whether it did.
     fn pack_transposed<S: Tiled>(&self, out: &mut [S], rhs: &[S], base: isize) -> bool {
         let Problem { f, rhs: side, .. } = *self.problem;
         let columns = self.shape.columns;
@@ -201,7 +205,9 @@ impl Plan<'_> {
         };
         let (reach, apart) = ((high - low + 1) as usize, side.inner as usize);
         let dense = side.inner > 0 && (apart == 1 || (reach..=2 * reach).contains(&apart));
-        let fits = dense && side.outer >= TRANSPOSE_SIZE as isize && columns.is_multiple_of(TRANSPOSE_SIZE);
+        let fits = dense
+            && side.outer >= TRANSPOSE_SIZE as isize
+            && columns.is_multiple_of(TRANSPOSE_SIZE);
         if !fits || f == 0 {
             return false;
         }
@@ -213,7 +219,8 @@ impl Plan<'_> {
         if len < TRANSPOSE_SIZE {
             return false;
         }
-        // Where the first feature of each tap goes; where taps lie between features, by their positions there too.
+        // The destination of the first feature of each tap; if taps lie between features, ordered by their position
+        // there.
         let mut order: Vec<(isize, usize)> = Vec::new();
         for combo in &self.combos {
             let row = |i: usize| combo.start + i * f * columns;
@@ -221,7 +228,7 @@ impl Plan<'_> {
         }
         let mut rows = vec![None; if apart == 1 { 0 } else { reach }];
         for (tap, row) in order.iter().filter(|_| apart != 1) {
-            // A filter that repeats itself has two rows for one position.
+            // A broadcast filter has two rows at one position.
             if rows[(tap - low) as usize].replace(*row).is_some() {
                 return false;
             }
@@ -254,12 +261,12 @@ impl Plan<'_> {
     }
 }
 
-/// What a thread keeps between tasks.
+/// A thread's workspace, reused between tasks.
 struct Workspace<S> {
     slab: Scratch<S>,
     tile: Vec<S>,
     positions: Positions,
-    /// A band of positions with features innermost, where these lie apart in the result.
+    /// A band of positions with features innermost, for results whose features are not contiguous.
     stage: Vec<S>,
 }
 
@@ -459,10 +466,10 @@ fn solve_box<'p, T: Real>(
     }
 }
 
-/// Tiles that are done for one panel before they are for the next: what they read stays in the second-level cache.
+/// Tiles that are computed for one panel before the next panel: what they read stays in L2.
 const TILES: usize = 16;
 
-/// Hands the tiles of a combination to `put`, with their panel and their positions.
+/// Passes the tiles of a combination to `put`, with their panel and their positions.
 fn run_tiles<'p, S: Tiled>(
     plan: &Plan<'_>,
     combo: &Combo,
@@ -480,7 +487,8 @@ fn run_tiles<'p, S: Tiled>(
                 let rows = match tile.read_step {
                     Some(step) => TileRows::Uniform(reads[0], step),
                     None => {
-                        // Where there are too few for one tile, it repeats its last row; the repeats are not stored.
+                        // A combination with fewer positions than one tile repeats its last row; the repeats are not
+                        // stored.
                         padded[..reads.len()].copy_from_slice(reads);
                         padded[reads.len()..rows].fill(reads[reads.len() - 1]);
                         TileRows::new(&padded[..rows])

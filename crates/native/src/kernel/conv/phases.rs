@@ -1,18 +1,18 @@
-//! One axis of a moving window, cut into phases of a dilated input.
+//! One axis of a sliding window, split into phases of a dilated input.
 
 use super::Axis;
 use super::problem::Dim;
 
 /// The output positions along one axis that read the same filter taps: every `step`-th from `first`.
 ///
-/// Without dilation of the input there is one phase. With it, each phase reads only the taps that
-/// meet real elements, so no time is spent on the zeros in between.
+/// Without dilation of the input there is one phase. With it, each phase reads only the taps that fall on real
+/// elements, so no time is spent on the zeros in between.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
     pub first: usize,
     pub step: usize,
     pub count: usize,
-    /// Which taps are read, and where in the input for the phase's first position.
+    /// The taps that are read, each with the input offset for the phase's first position.
     pub taps: Vec<(usize, isize)>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct PhasedAxis {
     pub out: Axis,
     pub rhs: isize,
     pub phases: Vec<Phase>,
-    /// Distance in the input between neighbouring positions of a phase.
+    /// Input distance between neighbouring positions of a phase.
     pub advance: usize,
     /// The largest count of any phase.
     pub count: usize,
@@ -85,7 +85,7 @@ impl PhasedAxis {
             source: dim.lhs,
             out: dim.out,
             rhs: dim.rhs.stride,
-            // The step of `period` positions, without the product, which may overflow; one position goes nowhere.
+            // The step of `period` positions, without the product, which may overflow; a single position has no step.
             advance: if count > 1 { dim.step / shared } else { 1 },
             count,
             first: reads().min().unwrap_or(0),
@@ -94,7 +94,7 @@ impl PhasedAxis {
         }
     }
 
-    /// Input elements under so many positions.
+    /// The input extent under so many positions.
     pub fn reach(&self, positions: usize) -> usize {
         positions.saturating_sub(1) * self.advance + (self.last - self.first) as usize + 1
     }

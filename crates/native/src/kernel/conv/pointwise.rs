@@ -1,5 +1,4 @@
-//! Convolution with a window of one element: a matrix product with nothing to move. One per image over arrays that have their
-//! features before the positions, one for all positions where features are innermost.
+//! Pointwise convolution (1×1 windows) as GEMM. NCHW: one GEMM per image. NHWC: one GEMM for all positions.
 #![allow(unsafe_code)]
 
 use super::problem::{Dim, Side};
@@ -8,16 +7,17 @@ use crate::kernel::dot;
 use crate::parallel;
 use crate::simd::{self, Gemm, Strides};
 
-/// Images from which on each is one task.
+/// The number of images from which each is one task.
 const MANY_IMAGES: usize = 4;
 
-/// Features from which on a filter gradient is a product in any layout: with fewer, register tiles read them in position as fast.
+/// The number of features from which a weight gradient is a GEMM in any layout; with fewer, register tiles read them in
+/// place as fast.
 const MANY_FEATURES: usize = 128;
 
-/// Into how many parts the images are divided for a filter gradient.
+/// The number of parts that the images are divided into for a weight gradient.
 const PARTS: usize = 16;
 
-/// How the positions of the spatial axes are spaced if one stride reaches them all.
+/// The stride of the positions, if one stride spans all spatial axes.
 fn spacing(problem: &Problem, axis: fn(&Dim) -> Axis) -> Option<isize> {
     let axes: Vec<Axis> = problem
         .dims
@@ -30,16 +30,16 @@ fn spacing(problem: &Problem, axis: fn(&Dim) -> Axis) -> Option<isize> {
     axes.windows(2).all(follow).then_some(stride)
 }
 
-/// What the product of one image is.
+/// The GEMM of one image.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Plan {
-    /// `out[o, p] = Σ_f rhs[o, f] · lhs[f, p]`, the positions of both one stride apart.
+    /// `out[o, p] = Σ_f rhs[o, f] · lhs[f, p]`, with the strides of the positions of both.
     Forward(isize, isize),
-    /// `out[b, o] = Σ_f Σ_t lhs[b, f, t] · rhs[o, f, t]`: the filter's gradient.
+    /// `out[b, o] = Σ_f Σ_t lhs[b, f, t] · rhs[o, f, t]`: the weight gradient.
     Filter(isize, isize),
 }
 
-/// Recognises the problem; `None` where another strategy is as good.
+/// Recognizes the problem; `None` if another algorithm is as good.
 pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     let still = |dim: &Dim| dim.lo == 0 && dim.dilation == 1;
     if problem.groups > 1 || !problem.dims.iter().all(still) {
@@ -50,7 +50,7 @@ pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     let lhs = spacing(problem, |dim| dim.lhs)?;
     if problem.dims.iter().all(forward) {
         let out = spacing(problem, |dim| dim.out)?;
-        // The product of an image must be one run of the result to be a task's own.
+        // The result of an image must be contiguous to be a task's own.
         let (positions, _) = problem.positions();
         let own = out == 1
             && problem.out.inner == positions as isize
@@ -65,14 +65,14 @@ pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     None
 }
 
-/// Features up to which a product of all positions is one sum as short as those of other convolutions, and listing positions for tiles
-/// takes a tenth of the time.
+/// The number of features up to which a GEMM of all positions has sums as short as those of other convolutions, and
+/// listing positions for tiles takes a tenth of the time.
 const FEW_FEATURES: usize = 64;
 
 /// Tasks that the positions are divided into.
 const ROW_TASKS: usize = 16;
 
-/// Solves `problem` if it is one product of all positions with features innermost. Tells whether it did.
+/// Solves `problem` if it is one GEMM of all positions in NHWC layout. Returns whether it did.
 pub(super) fn run_rows(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) -> bool {
     let Problem { b, f, o, .. } = *problem;
     let still = |dim: &Dim| {
@@ -117,8 +117,9 @@ pub(super) fn run_rows(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Prob
     true
 }
 
-/// How images are multiplied for a filter gradient: `dst (+)= lhs · rhs` with a contiguous `dst`, by one thread.
-pub(super) type GemmFn<T> = fn([usize; 3], &mut [T], (&[T], Strides), (&[T], Strides), accumulate: bool);
+/// A single-threaded GEMM of one image: `dst (+)= lhs · rhs` with a contiguous `dst`.
+pub(super) type GemmFn<T> =
+    fn([usize; 3], &mut [T], (&[T], Strides), (&[T], Strides), accumulate: bool);
 
 /// Solves `problem` as planned.
 pub(super) fn run<T: Gemm>(
@@ -195,7 +196,7 @@ pub(super) fn run<T: Gemm>(
                 }
                 return;
             }
-            // The result is too small to share out: some images are a task, and their sums are added in order.
+            // The result is too small to divide: a task sums some images, and the partial sums are added in order.
             let images = f.div_ceil(parts);
             let mut sums = vec![T::zero(); f.div_ceil(images) * b * o];
             parallel::for_chunks_mut(&mut sums, b * o, |start, sums| {

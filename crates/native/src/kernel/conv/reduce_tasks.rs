@@ -1,4 +1,4 @@
-//! Sums of several tasks.
+//! Reduction over tasks.
 
 use super::PARALLEL;
 use crate::parallel;

@@ -1,17 +1,18 @@
-//! Results whose features lie feature_stride: they are put together with features innermost, as tiles leave them, and transposed from there.
+//! Staging for results whose features are not contiguous: tiles write them with features innermost, and they are
+//! transposed on the way to the result.
 
 use std::ops::Range;
 
-use super::phases::PhasedAxis;
 use super::blocking;
+use super::phases::PhasedAxis;
 use super::{List, Real};
 use crate::parallel::TaskSlice;
 use crate::simd::{TRANSPOSE_SIZE, Tiled};
 
-/// Elements of a band of positions and a panel of features: they are still near when they are transposed.
+/// Elements of a band of positions and a panel of features: they are still in cache when they are transposed.
 const BAND: usize = 1 << 14;
 
-/// Beginnings of squares that cover so many elements: the last one overlaps its neighbour instead of being short.
+/// Starts of blocks that cover so many elements: the last block overlaps its neighbour instead of being short.
 pub(super) fn squares(len: usize) -> impl Iterator<Item = usize> {
     let count = if len < TRANSPOSE_SIZE {
         0
@@ -21,7 +22,7 @@ pub(super) fn squares(len: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |i| (i * TRANSPOSE_SIZE).min(len - TRANSPOSE_SIZE))
 }
 
-/// Into which sizes a box of positions is cut: of each phase as many, outermost axis first.
+/// Sizes that a box of positions is divided into: the same number for each phase, outermost axis first.
 pub(super) fn band(cuts: &[PhasedAxis], sizes: &[usize], columns: usize) -> List<usize> {
     let phases: usize = cuts.iter().map(|cut| cut.phases.len()).product();
     blocking::divide(sizes, |sizes| {
@@ -29,14 +30,14 @@ pub(super) fn band(cuts: &[PhasedAxis], sizes: &[usize], columns: usize) -> List
     })
 }
 
-/// Positions of the result, all phases of them, put together.
+/// Staged positions of the result, of all phases.
 pub(super) struct StagingBuffer {
-    /// What lies in between along each axis of the result.
+    /// The range of result positions along each axis.
     ranges: List<Range<usize>>,
-    /// From one position to the next, in the stage and in the result.
+    /// Strides between positions, in the staging buffer and in the result.
     pub strides: List<isize>,
     out: List<isize>,
-    /// What the first position is behind the result's beginning.
+    /// The offset of the first position in the result.
     start: isize,
 }
 
@@ -53,7 +54,8 @@ impl StagingBuffer {
             .collect();
         let sizes: List<usize> = ranges.iter().map(Range::len).collect();
         let strides = blocking::strides(&sizes, columns);
-        let first = |(cut, range): (&PhasedAxis, &Range<usize>)| range.start as isize * cut.out.stride;
+        let first =
+            |(cut, range): (&PhasedAxis, &Range<usize>)| range.start as isize * cut.out.stride;
         StagingBuffer {
             strides: strides.iter().map(|&stride| stride as isize).collect(),
             out: cuts.iter().map(|cut| cut.out.stride).collect(),
@@ -62,7 +64,7 @@ impl StagingBuffer {
         }
     }
 
-    /// Where position 0 of all axes would lie: the first position that is held lies at 0.
+    /// The offset at which position 0 of all axes would be: the first staged position is at 0.
     pub fn origin(&self) -> isize {
         let skipped = self.ranges.iter().zip(&self.strides);
         -skipped
@@ -70,13 +72,13 @@ impl StagingBuffer {
             .sum::<isize>()
     }
 
-    /// How many elements there are with so many for each position.
+    /// The number of elements for so many columns per position.
     pub fn len(&self, columns: usize) -> usize {
         self.ranges.iter().map(Range::len).product::<usize>() * columns
     }
 
-    /// Writes the first `width` features of all positions to `out`, where the first feature of position 0 is at `base` and features
-    /// are `feature_stride`.
+    /// Writes the first `width` features of all positions to `out`, where the first feature of position 0 is at `base`
+    /// and features have the stride `feature_stride`.
     pub fn write<T: Real>(
         &self,
         held: &[T::Sum],
@@ -89,7 +91,7 @@ impl StagingBuffer {
             return;
         };
         let line = self.ranges.last().map_or(1, Range::len);
-        // Lines that follow each other in the result are one.
+        // Lines that are adjacent in the result are merged.
         let full: List<usize> = self.ranges[..outer.len()].iter().map(Range::len).collect();
         let ones: List<usize> = full.iter().map(|_| 1).collect();
         let lines = (0..full.iter().product()).map(|index| {
@@ -122,7 +124,8 @@ impl StagingBuffer {
     }
 }
 
-/// Writes the first `width` features of positions that are `step` from each other; their features are `feature_stride` in the result.
+/// Writes the first `width` features of positions with stride `step`; their features have the stride `feature_stride`
+/// in the result.
 pub(super) fn write_line<T: Real>(
     held: &[T::Sum],
     (columns, width): (usize, usize),

@@ -22,12 +22,12 @@ impl Dice {
     fn between(&mut self, lo: usize, hi: usize) -> usize {
         lo + self.below(hi - lo + 1)
     }
-    /// Halves between -1 and 1: sums of products are exact, so any order gives equal values.
+    /// Multiples of 1/2 between -1 and 1: sums of products are exact, so any order gives equal values.
     fn half(&mut self) -> f64 {
         self.below(5) as f64 / 2.0 - 1.0
     }
-    /// A view of these sizes with its axes stored in random order, maybe with gaps or reversed, and
-    /// the length of the storage it needs.
+    /// A view of these sizes with its axes stored in random order, possibly with gaps or reversed, and the length of
+    /// the storage it needs.
     fn view(
         &mut self,
         outer: usize,
@@ -87,7 +87,7 @@ struct Sample {
     rhs: (View, usize),
 }
 
-/// A random convolution. `to_f64` makes big windows, `channels` many features.
+/// A random convolution. `wide` makes big windows, `channels` many features.
 fn sample(dice: &mut Dice) -> Sample {
     let rank = dice.below(4);
     let groups = if dice.below(2) == 0 {
@@ -154,7 +154,7 @@ fn values<T>(dice: &mut Dice, len: usize, make: impl Fn(f64) -> T) -> Vec<T> {
     (0..len).map(|_| make(dice.half())).collect()
 }
 
-/// Forward against the definition; both gradients against the definition of the adjoint.
+/// Forward against the definition; both gradients against the adjoint of the definition.
 fn check<T: Convolved + PartialEq + std::fmt::Debug>(
     seed: u64,
     widen: fn(T) -> f64,
@@ -241,7 +241,7 @@ fn position(view: &View, outer: usize, inner: usize, spatial: &[usize]) -> usize
         + spatial) as usize
 }
 
-/// Names every element of `lhs` and `rhs` (`first`), then every product of the forward sum.
+/// Visits every element of `lhs` and `rhs` (`first`), then every product of the forward sum.
 fn adjoint(
     window: &Window,
     out: &View,
@@ -401,20 +401,19 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
             4,
         ),
         (40, 130, 200, &[1], 1, Step::default(), 1),
-        // Channels whose copies would fall on one another in the cache; a filter gradient that is a product in any layout; tiles of one
+        // Channels whose copies would alias in the cache; a weight gradient that is a GEMM in any layout; tiles of one
         // vector whose rows are evenly spaced.
         (2, 256, 40, &[12, 12], 3, Step { stride: 2, ..same }, 1),
         (4, 128, 144, &[9, 9], 1, Step::default(), 1),
         (3, 32, 16, &[8, 28], 3, Step { stride: 2, ..same }, 1),
-        // Windows of three by three over channels that do not mix: some lanes or columns twice, an odd row, without padding or with it
-        // on one side.
+        // Depthwise 3×3: some lanes or columns computed twice, an odd row, without padding or with padding on one side.
         (3, 35, 35, &[21, 17], 3, same, 35),
         (2, 16, 16, &[9, 70], 3, Step::default(), 16),
         (1, 48, 48, &[20, 90], 3, Step { hi: 0, ..same }, 48),
-        // Positions whose features are few: one product of all of them, and filters that are transposed into panels.
+        // Few features: one GEMM of all positions, and filters that are transposed into panels.
         (2, 64, 64, &[70, 72], 1, Step::default(), 1),
         (2, 32, 64, &[20, 29], 3, Step { stride: 2, ..same }, 1),
-        // Padding that hides whole windows, and lines of them that are tiles of their own.
+        // Padding that covers whole windows, and border lines that form tiles of their own.
         (
             2,
             20,
@@ -514,7 +513,7 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
             let (y, dx, dw) = run();
             crate::parallel::set_thread_limit(None);
             assert!(y == expected, "{inputs} {outputs} {size:?}");
-            // <y, grad> = <x, dx> = <w, dw>, exactly, since all values are bf16s.
+            // <y, grad> = <x, dx> = <w, dw>, exactly, since all values are multiples of 1/2.
             let dot = |a: &[f32], b: &[f32]| {
                 a.iter()
                     .zip(b)
@@ -552,11 +551,11 @@ fn gradients_of_planes_agree_with_their_definition() {
         let grad = values(dice, 18 * positions[0] * positions[1], |x| x as f32);
         for infinite in [false, true] {
             if infinite && !crate::simd::has_depthwise_3x3() {
-                // `planes` rounds rows up with zeros, which may meet it.
+                // `depthwise_nchw` pads rows with zeros, which may multiply it.
                 continue;
             }
             if infinite {
-                // The last element of a plane: taps that never meet it must not see it.
+                // The last element of a plane: taps that never reach it must not be affected.
                 x[sizes[0] * sizes[1] - 1] = f32::INFINITY;
             }
             let (mut dw, mut expected) = (vec![f32::NAN; 54], vec![0f64; 54]);
@@ -637,10 +636,16 @@ fn special_values_pass_through_and_empty_sums_are_zero() {
     );
     assert!(y[0] == f32::INFINITY && y[1] == f32::INFINITY && y[2].is_nan());
     // No input features: zeros. No positions, no images: nothing to do.
-    let (lhs, rhs) = (contiguous_view(1, 0, &[4], false), contiguous_view(1, 0, &[2], false));
+    let (lhs, rhs) = (
+        contiguous_view(1, 0, &[4], false),
+        contiguous_view(1, 0, &[2], false),
+    );
     conv((&mut y, &out), (&[], &lhs), (&[], &rhs), &window);
     assert_eq!(y, [0.0; 3]);
-    let (lhs, out) = (contiguous_view(0, 1, &[4], false), contiguous_view(0, 1, &[3], false));
+    let (lhs, out) = (
+        contiguous_view(0, 1, &[4], false),
+        contiguous_view(0, 1, &[3], false),
+    );
     let rhs = contiguous_view(1, 1, &[2], false);
     conv((&mut [], &out), (&[], &lhs), (&[1.0, 1.0], &rhs), &window);
     let mut dw = [f32::NAN; 2];

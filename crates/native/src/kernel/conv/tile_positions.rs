@@ -1,33 +1,35 @@
-//! The positions of a box of the result as register tiles meet them: in runs whose windows reach the same taps.
+//! Output positions of a box as register tiles process them: in runs whose windows read the same taps.
 //!
-//! At a border of the image a part of the window lies in the padding. Lines of positions there are tiles of their own, which
-//! leave out those taps. Which taps a position reads depends on the position alone, so cutting boxes differently changes no bit.
+//! At a border of the image a part of the window lies in the padding. Lines of positions there form tiles of their own,
+//! which skip those taps. The taps that a position reads depend on the position alone, so dividing boxes differently
+//! gives bit-identical results.
 
 use std::ops::Range;
 
 use super::List;
-use super::phases::{PhasedAxis, Phase};
+use super::phases::{Phase, PhasedAxis};
 use crate::simd::{Segment, uniform_step};
 
-/// Kinds of windows from which on telling them apart is more than it saves.
+/// The number of window kinds beyond which distinguishing them costs more than it saves.
 const MANY: usize = 64;
 
 /// One phase of each axis.
 pub(super) struct Combo {
     pub phases: List<usize>,
-    /// Taps as stretches of the contraction, for each kind of window; `b` counts from the start of a panel.
+    /// Taps as segments of the contraction, for each kind of window; `b` counts from the start of a panel.
     pub segments: Vec<Vec<Segment>>,
-    /// Where each tap is in the filter.
+    /// The offset of each tap in the filter.
     pub taps: Vec<isize>,
     /// Where the combination's part of a panel begins.
     pub start: usize,
-    /// For each axis, the kind of each position along it: what it adds to the number of the window's kind. Empty where there is one kind.
+    /// For each axis, the kind of each position along it: its contribution to the index of the window's kind. Empty if
+    /// there is one kind.
     kinds: List<Vec<usize>>,
 }
 
 impl Combo {
-    /// Lists taps and stretches. `strides` are those of the input as the tiles read it, `f` features lie side by side there,
-    /// `whole` says that all taps are read everywhere, `start` is where the panel's part begins.
+    /// Lists taps and segments. `strides` are those of the input as the tiles read it, `f` features are contiguous
+    /// there, `whole` says that all taps are read everywhere, `start` is where the panel's part begins.
     pub fn new(
         cuts: &[PhasedAxis],
         phases: List<usize>,
@@ -65,7 +67,7 @@ impl Combo {
                 }
                 let (a, b) = (*a, i * f * columns);
                 match segments.last_mut() {
-                    // Taps that are neighbours in both operands are one stretch.
+                    // Taps that are neighbours in both operands form one segment.
                     Some(last) if last.a + last.len == a && last.b + last.len * columns == b => {
                         last.len += f;
                     }
@@ -84,7 +86,7 @@ impl Combo {
     }
 }
 
-/// The kinds of positions along each axis, and which taps of each axis the windows of every kind reach.
+/// The kinds of positions along each axis, and the taps of each axis that the windows of every kind read.
 fn kinds(
     cuts: &[PhasedAxis],
     phases: &[usize],
@@ -121,12 +123,12 @@ fn kinds(
     (kinds, reaches)
 }
 
-/// For each position of a phase which of the listed ranges of its taps lies inside of the input.
+/// For each position of a phase the index of its range of taps within the input, and the list of these ranges.
 fn reached(cut: &PhasedAxis, phase: &Phase) -> (Vec<usize>, Vec<Range<usize>>) {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let kinds = (0..phase.count).map(|q| {
         let shift = (q * cut.advance) as isize;
-        // Taps are in the order of what they read.
+        // Taps are ordered by the elements they read.
         let start = phase.taps.partition_point(|tap| tap.1 + shift < 0);
         let end = phase
             .taps
@@ -140,7 +142,7 @@ fn reached(cut: &PhasedAxis, phase: &Phase) -> (Vec<usize>, Vec<Range<usize>>) {
     (kinds.collect(), ranges)
 }
 
-/// Where positions are read and written: along each axis a first offset and a stride.
+/// Read and write offsets of positions: along each axis a first offset and a stride.
 pub(super) struct Grid<'a> {
     pub cuts: &'a [PhasedAxis],
     pub combo: &'a Combo,
@@ -152,28 +154,28 @@ pub(super) struct Grid<'a> {
     pub write_strides: &'a [isize],
 }
 
-/// The positions of a box, kept from one to the next for its memory.
+/// The positions of a box; reused from box to box for its memory.
 #[derive(Default)]
 pub(super) struct Positions {
     pub reads: Vec<usize>,
     pub writes: Vec<usize>,
     pub tiles: Vec<PositionTile>,
-    /// Consecutive positions whose windows are of one kind: how many, and which.
+    /// Runs of positions whose windows are of one kind: length and kind.
     runs: Vec<(usize, usize)>,
 }
 
-/// Some positions that make a tile.
+/// Positions that form a tile.
 pub(super) struct PositionTile {
     pub positions: Range<usize>,
     /// The kind of their windows.
     pub kind: usize,
-    /// How far they are apart where they are read and written, if evenly and as many as a tile takes.
+    /// Their stride in the input and in the result, if it is constant and the tile is full.
     pub read_step: Option<usize>,
     pub write_step: Option<usize>,
 }
 
 impl Positions {
-    /// Lists the positions of a box that belong to a combination of phases, and tiles of so many of them.
+    /// Lists the positions of a box that belong to a combination of phases, and tiles of `rows` of them.
     pub fn list(&mut self, grid: &Grid<'_>, rows: usize) {
         self.reads.clear();
         self.writes.clear();
@@ -220,8 +222,10 @@ impl Positions {
             return;
         }
         let before = self.reads.len();
-        self.reads.extend(positions.clone().map(|position| position.1));
-        self.writes.extend(positions.map(|position| position.2 as usize));
+        self.reads
+            .extend(positions.clone().map(|position| position.1));
+        self.writes
+            .extend(positions.map(|position| position.2 as usize));
         let count = self.reads.len() - before;
         match self.runs.last_mut() {
             Some(last) if last.1 == kind => last.0 += count,

@@ -1,33 +1,33 @@
-//! Convolution whose window is the long axis: the shape of a filter gradient.
+//! Convolution whose window is the long axis of the contraction: the shape of a weight gradient.
 //!
-//! Rows are pairs of an output position and an image (for a gradient: filter tap and input feature),
-//! columns are output features, and the contraction runs along the window and the features (positions
-//! and images). Input and filter are copied chunk by chunk with images and output features innermost;
-//! the sums of all tiles are kept while the chunks pass by. Each of a fixed number of tasks sums its share of the
-//! chunks, so what a thread has copied it reads itself; where the result is large, tasks have tiles instead of chunks.
+//! Rows are pairs of an output position and an image (for a gradient: filter tap and input feature), columns are output
+//! features, and the contraction runs along the window and the features (positions and images). Input and filter are
+//! copied chunk by chunk with images and output features innermost; the sums of all tiles are kept from chunk to chunk.
+//! Each of a fixed number of tasks sums its share of the chunks, so a thread reads what it has copied itself; if the
+//! result is large, tasks have tiles instead of chunks.
 #![allow(unsafe_code)]
 
-use super::problem::{Dim, Side};
 use super::blocking::{self, Channels, Span};
+use super::problem::{Dim, Side};
 use super::reduce_tasks;
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real, SLAB};
 use crate::memory::Scratch;
 use crate::parallel::{self, Columns, TaskSlice};
-use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, uniform_step, fitting_shape};
+use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, fitting_shape, uniform_step};
 
-/// Groups from which on each is one task.
+/// The number of groups from which each is one task.
 const MANY_GROUPS: usize = 4;
 
-/// Tasks to divide the chunks into, and how many there have to be at least.
+/// Tasks to divide the chunks into, and the fewest that are worth it.
 const TASKS: (usize, usize) = (16, 4);
 
-/// Products that go into a register tile at once: as much of the filter's copy stays in the first-level cache.
+/// MACs per pass of a register tile: this much of the filter's copy stays in L1.
 const LONG: usize = 256;
 
-/// Lines of positions from which on listing what each of them meets takes longer than it saves.
+/// Lines of positions from which on listing their taps costs more than it saves.
 const MANY_LINES: usize = 32;
 
-/// A width at which runs one after the other do not all fall on the same few lines of the first-level cache.
+/// A pitch at which consecutive runs do not map to the same few sets of L1.
 fn spaced(width: usize) -> usize {
     if width.is_multiple_of(256) {
         width + 16
@@ -36,9 +36,9 @@ fn spaced(width: usize) -> usize {
     }
 }
 
-/// Stretches of a chunk, one per line along the last axis of the window.
+/// Segments of a chunk, one per line along the last axis of the window.
 struct Segments {
-    /// Those that a line of positions meets outside of the padding; empty where nothing is left out.
+    /// The segments outside of the padding for each line of positions; empty if nothing is skipped.
     by_line: Vec<Vec<Segment>>,
     all: Vec<Segment>,
 }
@@ -50,7 +50,7 @@ impl Segments {
     }
 }
 
-/// The contraction cut into chunks, and the result into tiles.
+/// The contraction divided into chunks, and the result into tiles.
 struct Plan<'a> {
     problem: &'a Problem,
     shape: TileShape,
@@ -58,26 +58,26 @@ struct Plan<'a> {
     full: List<usize>,
     /// The same for one chunk.
     sizes: List<usize>,
-    /// Elements of the copied input and filter of a chunk; 0 where they are read in position.
+    /// Elements of the copied input and filter of a chunk; 0 if read in place.
     left: usize,
     right: usize,
-    /// Whether the input and the filter are read in position.
+    /// Whether the input and the filter are read in place.
     left_direct: bool,
     right_direct: bool,
     left_strides: List<usize>,
     right_strides: List<usize>,
-    /// Widths of copied runs of images and of output features; the latter holds whole tiles.
+    /// Pitches of copied runs of images and of output features; the latter holds whole tiles.
     left_pitch: usize,
     pitch: usize,
-    /// One entry per row: where it is in the copied input, and in the result.
+    /// One entry per row: its offset in the copied input, and in the result.
     rows: Vec<(usize, isize)>,
-    /// Where they are read, whole tiles of them, and how far those of a tile are apart, if evenly.
+    /// The rows' read offsets, in whole tiles, and the stride within each tile, if it is constant.
     offsets: Vec<usize>,
     apart: Vec<Option<usize>>,
-    /// The rows as they follow each other in the result.
+    /// The rows in the order of the result.
     order: Vec<usize>,
     row_tiles: usize,
-    /// Lines of positions along the last axis of the result, where parts of the chunks that they meet are told apart.
+    /// Lines of positions along the last axis of the result, if their segments differ.
     position_lines: Vec<List<usize>>,
 }
 
@@ -247,7 +247,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Chunk `index` of a group as the tiles read it: from its copy, or in position.
+    /// Chunk `index` of a group as the tiles read it: from its copy, or in place.
     fn chunk<'c, T: Real>(
         &self,
         copy: &'c [T::Sum],
@@ -284,7 +284,7 @@ impl<'a> Plan<'a> {
         (left, right)
     }
 
-    /// The stretches of chunk `index`.
+    /// The segments of chunk `index`.
     fn segments(&self, index: usize) -> Segments {
         let corner = blocking::corner(&self.full, &self.sizes, index);
         let last = self.full.len() - 1;
@@ -335,7 +335,7 @@ impl<'a> Plan<'a> {
         segments
     }
 
-    /// Which line of positions a tile belongs to, if to one alone.
+    /// The line of positions that a tile belongs to, if it is only one.
     fn line_of(&self, tile: usize) -> Option<usize> {
         let width = self.problem.dims.last().map_or(1, |dim| dim.out.size);
         let line = |row: usize| row.min(self.rows.len() - 1) / self.problem.b / width;
@@ -344,7 +344,7 @@ impl<'a> Plan<'a> {
         (first == last).then_some(first)
     }
 
-    /// Adds the macs of one chunk to consecutive tiles from `first` on, or begins their sums.
+    /// Adds the products of one chunk to consecutive tiles from `first` on, or starts their sums.
     fn add<T: Real>(
         &self,
         sums: &mut [T::Sum],
@@ -377,7 +377,13 @@ impl<'a> Plan<'a> {
     }
 
     /// Writes finished tiles.
-    fn store<T: Real>(&self, sums: &[T::Sum], first: usize, group: usize, out: &mut TaskSlice<'_, T>) {
+    fn store<T: Real>(
+        &self,
+        sums: &[T::Sum],
+        first: usize,
+        group: usize,
+        out: &mut TaskSlice<'_, T>,
+    ) {
         let TileShape { rows, columns } = self.shape;
         let side = self.problem.out;
         let base = side.offset + group as isize * side.group;
@@ -403,15 +409,15 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Into how many pieces the rows are cut when a finished result is written across its features.
+/// The number of parts that the rows are divided into when a finished result is written across its features.
 const PIECES: usize = 8;
 
-/// Features that are written at once then: as many cache lines are open.
+/// Features that are written at a time then: as many cache lines are open.
 const OPEN: usize = 16;
 
 impl Plan<'_> {
-    /// Writes part `task` of all tiles where features lie apart in the result. A tile's rows are far apart there as
-    /// well, so tile by tile every element would be a cache miss; this goes along the result instead.
+    /// Writes part `task` of all tiles if features are not contiguous in the result. The rows of a tile are far apart
+    /// there as well, so tile by tile every element would be a cache miss; this follows the result's order instead.
     fn store_across<T: Real>(
         &self,
         sums: &[T::Sum],
@@ -444,7 +450,7 @@ impl Plan<'_> {
 }
 
 impl Plan<'_> {
-    /// Sums the chunks of a group, an equal share of them for each of the results that `sums` has room for.
+    /// Sums the chunks of a group, an equal share of them for each set of sums in `sums`.
     fn share_chunks<T: Real>(
         &self,
         sums: &mut [T::Sum],
@@ -470,7 +476,7 @@ impl Plan<'_> {
         });
     }
 
-    /// Writes finished tiles from `first` on, by all threads.
+    /// Writes finished tiles from `first` on, on all threads.
     fn write<T: Real>(&self, sums: &[T::Sum], first: usize, group: usize, out: &mut [T]) {
         let tile = self.shape.rows * self.shape.columns;
         let count = sums.len() / tile;
@@ -499,7 +505,7 @@ impl Plan<'_> {
     }
 }
 
-/// Solves `problem`, which has no dilated input.
+/// Solves `problem`, whose input is not dilated.
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
     let plan = Plan::new::<T>(problem);
     let tile = plan.shape.rows * plan.shape.columns;
@@ -534,7 +540,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         });
     }
     let len = plan.tiles() * tile;
-    // A power of two, which any usual number of threads shares evenly.
+    // A power of two, which any usual number of threads divides evenly.
     let tasks = (PACKED / 4 / len.max(1)).min(chunks).clamp(1, TASKS.0);
     let tasks = 1 << tasks.ilog2();
     if tasks >= TASKS.1 {
@@ -546,8 +552,8 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
         }
         return;
     }
-    // Some chunks at a time: enough to keep all threads busy between the two stages, few enough to
-    // be near when they are read again.
+    // Some chunks at a time: enough to keep all threads busy between the two phases, few enough to stay in cache until
+    // they are read again.
     let held = (PACKED / 8 / size.max(1)).clamp(1, chunks);
     let mut copies = Scratch::<T::Sum>::unzeroed(held * size);
     let mut sums = Scratch::<T::Sum>::unzeroed(per_round * tile);

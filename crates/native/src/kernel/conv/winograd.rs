@@ -1,16 +1,16 @@
-//! Convolution with windows of three by three positions, by Winograd's way.
+//! Winograd convolution F(2×2, 3×3) for 3×3 windows.
 //!
-//! Four results that form a square come from a patch of four by four positions. Patch and filter are each transformed by a few
-//! additions into sixteen numbers whose accumulators, summed over the features, transform back into the four results: 16
-//! accumulators where the definition has 36. Each of the sixteen is a matrix product of its own (patches by features by
-//! output features), which runs in register tiles like any other convolution. Patches are transformed block by block, so
-//! that nothing leaves the second-level cache.
+//! A 4×4 patch of the input gives a 2×2 square of results. Patch and filter are each transformed by a few additions
+//! into sixteen numbers, whose products, summed over the features, transform back into the four results: 16
+//! multiplications instead of 36. Each of the sixteen planes is a GEMM of its own (patches × features × output
+//! features), which runs in register tiles like any other convolution. Patches are transformed block by block, so that
+//! they stay in L2.
 //!
-//! Volumes are images one behind the other: taps along the depth are summed as they are, each product runs over all of them.
-//! A task walks along the depth and keeps as many transformed images as there are taps, so that each is transformed once.
+//! A volume is a sequence of images: taps along the depth are summed directly, so each GEMM runs over all of them. A
+//! task walks along the depth and keeps as many transformed images as there are taps, so that each is transformed once.
 //!
-//! Rounding errors are about those of the definition, since all factors are 1 or 1/2 and fewer numbers are summed. An
-//! infinite element may give NaN where the definition gives an infinity.
+//! Rounding errors are about those of direct convolution, since all factors are 1 or 1/2 and fewer numbers are summed.
+//! An infinite element may give NaN where direct convolution gives an infinity.
 #![allow(unsafe_code)]
 
 mod weight_gradient;
@@ -30,18 +30,18 @@ use transform::{LANES, PLANES, SIDE};
 
 pub(super) use weight_gradient::{fits as fits_weight_gradient, run as run_weight_gradient};
 
-/// Elements of transformed patches that are held at once.
+/// Elements of transformed patches that are held at a time.
 const BLOCK: usize = 1 << 16;
-/// Elements of a filter that stays near while a block of patches passes by.
+/// The largest filter (in elements) that stays in cache while a block of patches is processed.
 const MAX_FILTER: usize = 1 << 16;
-/// Elements of transformed patches that are held at once where accumulators run over several images.
+/// Elements of transformed patches that are held at a time if sums run over several images.
 const RING_BLOCK: usize = 1 << 17;
-/// Results along the depth of one task: the images before and behind them are transformed by its neighbours as well.
+/// Results along the depth per task: neighbouring tasks transform the images before and behind them as well.
 const MAX_DEPTH_PER_TASK: usize = 8;
-/// Patches that a transformed filter has to serve.
+/// The fewest patches for which transforming the filter pays.
 const MIN_PATCHES: usize = 64;
 
-/// The axes of a problem: the depth, then the two of its images. Images alone are one deep.
+/// The axes of a problem: the depth, then the two of its images. Plain images have a depth of one.
 fn axes(problem: &Problem) -> Option<[Dim; 3]> {
     let one = Axis { size: 1, stride: 0 };
     let flat = Dim {
@@ -60,23 +60,23 @@ fn axes(problem: &Problem) -> Option<[Dim; 3]> {
     }
 }
 
-/// Which image the tap `t` meets at position `z` along the depth, if there is one.
+/// The image that the tap `t` reads at position `z` along the depth, if there is one.
 fn input_image(depth: &Dim, z: usize, t: usize) -> Option<usize> {
     let at = (z + t) as isize - depth.lo;
     (at >= 0 && (at as usize) < depth.lhs.size).then_some(at as usize)
 }
 
-/// Whether a window moves position by position over an image that has no holes.
+/// Whether the window has stride 1, and neither operand is dilated.
 fn is_dense_unit_stride(dim: &Dim) -> bool {
     dim.step == 1 && dim.spread == 1 && dim.dilation == 1
 }
 
-/// Whether features are whole vectors, which also are enough of them for accumulators to outweigh the transforms.
+/// Whether features fill whole vectors; this is also enough of them for the multiplications to outweigh the transforms.
 pub(super) fn fills_vectors(left: usize, right: usize, shape: TileShape) -> bool {
     left.is_multiple_of(LANES) && right.is_multiple_of(LANES) && shape.columns >= LANES
 }
 
-/// The axes of a problem of that kind that is large enough.
+/// The axes of a problem, if this algorithm applies and the problem is large enough.
 pub(super) fn fits<T: Real>(problem: &Problem) -> Option<[Dim; 3]> {
     let Problem { f, o, b, .. } = *problem;
     let axes = axes(problem)?;
@@ -102,14 +102,14 @@ struct Work<'a, S> {
     depth: Dim,
     features: usize,
     shape: TileShape,
-    /// Patches that are held at once, of as many images as there are taps along the depth.
+    /// Patches that are held at a time, of as many images as there are taps along the depth.
     held: usize,
-    /// The transformed filter: panels of columns, of each the sixteen planes.
+    /// The transformed filter: panels of columns, each with sixteen planes.
     filter: &'a [S],
     results: Results<'a>,
 }
 
-/// What a thread keeps between tasks.
+/// A thread's workspace, reused between tasks.
 struct Workspace<S> {
     copies: Scratch<S>,
     patches: Scratch<S>,
@@ -117,7 +117,7 @@ struct Workspace<S> {
     stage: Vec<S>,
 }
 
-/// Solves `problem`, of which [`fits`] gave the axes.
+/// Solves `problem`, for which [`fits`] returned the axes.
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem, axes: [Dim; 3]) {
     let [depth, down, across] = axes;
     let taps = depth.rhs.size;
@@ -126,7 +126,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
     let panel = PLANES * taps * problem.f * shape.columns;
     let mut filter = Scratch::<T::Sum>::unzeroed(panels * panel);
     let patches = Patches::new(problem.b, down.out.size, across.out.size);
-    // Images that several accumulators run over are held for the whole task.
+    // Images that several sums run over are held for the whole task.
     let (rows, held) = match taps {
         1 => {
             let tiles = (BLOCK / (PLANES * problem.f * shape.rows)).max(1);
@@ -181,7 +181,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             let rows = first..patches.rows().min(first + rows);
             let positions = z..depth.out.size.min(z + deep);
             let all = rows.start * patches.across..rows.end * patches.across;
-            // What the first result meets is transformed ahead, then one image for each result.
+            // The images of the first result are transformed in advance, then one image per result.
             for (z, new) in positions.flat_map(|at| {
                 let first = if at == z { 0 } else { taps - 1 };
                 (first..taps).map(move |t| (at, t))
@@ -221,7 +221,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         transform::spaced(self.depth.rhs.size * self.slot())
     }
 
-    /// Puts an image's patches into their slot.
+    /// Transforms an image's patches into their slot.
     fn transform(
         &self,
         images: &Images<'_, S>,
@@ -236,7 +236,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         }
     }
 
-    /// The results of consecutive patches at position `z` along the depth.
+    /// Computes the results of consecutive patches at position `z` along the depth.
     fn block<T: Real<Sum = S>>(
         &self,
         z: usize,
@@ -264,7 +264,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
                     let at = (first / rows * PLANES + p) * tile;
                     let job = TileJob {
                         a: &patches[p * plane..(p + 1) * plane],
-                        // What a short last tile reads beyond the patches is not used.
+                        // Rows that a short last tile reads beyond the patches are not used.
                         rows: TileRows::Uniform(first * self.features, self.features),
                         a_step: 1,
                         b: filter,
@@ -277,14 +277,21 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
                 }
             }
             let first = index * columns;
-            self.results
-                .write::<T>(accumulators, self.shape, first, z, block.clone(), stage, out);
+            self.results.write::<T>(
+                accumulators,
+                self.shape,
+                first,
+                z,
+                block.clone(),
+                stage,
+                out,
+            );
         }
     }
 }
 
-/// Transforms the filter's columns from `first` on: plane by plane, taps along the depth, feature by feature, columns side by
-/// side.
+/// Transforms the filter's columns from `first` on: planes, then taps along the depth, then features, columns
+/// innermost.
 fn pack<T: Real>(
     out: &mut [T::Sum],
     rhs: &[T],

@@ -1,11 +1,12 @@
-//! Convolution by Winograd's way with windows of four by four positions where every other position of the input or of the result is left
-//! out: what a transposed convolution and its gradients are.
+//! Winograd convolution for 4×4 windows with stride 2, or with an input dilated by 2: strided and transposed
+//! convolutions and their gradients.
 //!
-//! Such a window falls into phases of two by two taps (`form`). A patch of four by four positions gives three by three results of a
-//! phase: 16 accumulators where the definition has 36, summed and transformed as those of windows of three by three are
-//! (`winograd`), which have one phase and overlap otherwise, so that blocks and results are cut in other ways there.
+//! Such a window splits into polyphase components of 2×2 taps (`polyphase`). A 4×4 patch gives 3×3 results of a phase,
+//! F(3×3, 2×2): 16 multiplications instead of 36, transformed and summed as in `winograd`. The 3×3 windows there have
+//! one phase and another overlap of patches, so blocks and results are divided differently.
 //!
-//! Rounding errors are about those of the definition. An infinite element may give NaN where the definition gives an infinity.
+//! Rounding errors are about those of direct convolution. An infinite element may give NaN where direct convolution
+//! gives an infinity.
 #![allow(unsafe_code)]
 
 mod weight_gradient;
@@ -20,23 +21,23 @@ use super::{PACKED, PARALLEL, Problem, Real};
 use crate::memory::Scratch;
 use crate::parallel::{self, TaskSlice};
 use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, prefetch_write};
-use polyphase::{PHASE_STRIDE, Polyphase, phase};
 use patches::{Block, Images, Patches, Reader};
+use polyphase::{PHASE_STRIDE, Polyphase, phase};
 use std::ops::Range;
 use transform::{STEP, TAPS};
 
 pub(super) use weight_gradient::{fits as fits_weight_gradient, run as run_weight_gradient};
 
-/// Elements of transformed patches that are held at once, about.
+/// Elements of transformed patches that are held at a time, approximately.
 const BLOCK: usize = 5 << 14;
-/// Elements of a filter that stays near while a block of patches passes by.
+/// The largest filter (in elements) that stays in cache while a block of patches is processed.
 const MAX_FILTER: usize = 1 << 16;
-/// Elements between planes: the sixteen that are written together would meet in a few lines of the cache.
+/// Padding between planes: the sixteen planes that are written together would otherwise map to the same cache sets.
 const PLANE_PAD: usize = LANES;
-/// Patches that a transformed filter has to serve.
+/// The fewest patches for which transforming the filter pays.
 const MIN_PATCHES: usize = 64;
 
-/// Whether a problem is of that kind, and large enough.
+/// Whether this algorithm applies to a problem, and the problem is large enough.
 pub(super) fn fits<T: Real>(problem: &Problem) -> bool {
     let Problem { f, o, b, .. } = *problem;
     fills_vectors(f, o, T::Sum::tile_shape(o, f))
@@ -55,20 +56,20 @@ struct Work<'a, S> {
     shape: TileShape,
     /// Patches of a block, in whole register tiles.
     held: usize,
-    /// The transformed filter, by the result's phases, panels of columns and the input's phases: sixteen planes of each.
+    /// The transformed filter, by output phases, column panels and input phases: sixteen planes of each.
     filter: &'a [S],
 }
 
-/// What a thread keeps between tasks.
+/// A thread's workspace, reused between tasks.
 struct Workspace<S> {
     copies: Scratch<S>,
     patches: Scratch<S>,
     accumulators: Scratch<S>,
-    /// Results of a block and a panel with features innermost, where these lie apart.
+    /// Results of a block and a panel with features innermost, for layouts whose features are not contiguous.
     stage: Scratch<S>,
 }
 
-/// Solves `problem`, which [`fits`].
+/// Solves `problem`, for which [`fits`] holds.
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
     let Some(form) = &Polyphase::new(problem) else {
         return super::implicit_gemm::run(out, lhs, rhs, problem);
@@ -109,7 +110,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             side: SIDE,
             patches,
         };
-        // The sums of all panels wait for the last of the input's phases.
+        // The sums of all panels are kept until the last input phase.
         let waiting = if form.sources() > 1 { panels } else { 1 };
         let staged = match problem.out.inner {
             1 => 0,
@@ -143,7 +144,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
 }
 
 impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
-    /// The results of a block of patches.
+    /// Computes the results of a block of patches.
     fn block<T: Real<Sum = S>>(
         &self,
         images: &Images<'_, S>,
@@ -162,21 +163,34 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
             let images = images.phase(phase(source, self.form.read_stride));
             for (i, patch) in block.patches().enumerate() {
                 let positions = images.patch(patch);
-                transform::patch(&mut patches[i * f..], self.held * f + PLANE_PAD, &positions, f);
+                transform::patch(
+                    &mut patches[i * f..],
+                    self.held * f + PLANE_PAD,
+                    &positions,
+                    f,
+                );
             }
             for index in 0..panels {
-                let accumulators = &mut accumulators[if sources > 1 { index * held } else { 0 }..][..held];
+                let accumulators =
+                    &mut accumulators[if sources > 1 { index * held } else { 0 }..][..held];
                 for sink in 0..sinks {
                     let at = ((sink * panels + index) * sources + source) * panel;
                     let filter = &self.filter[at..at + panel];
                     let (first, sink) = (index * columns, phase(sink, self.form.write_stride));
                     let last = source + 1 == sources;
                     let direct = last && self.problem.out.inner == 1;
-                    self.multiply(patches, filter, accumulators, block.len(), source > 0, |i| {
-                        if direct {
-                            self.prefetch_results::<T>(block.patch(i), first, sink, out);
-                        }
-                    });
+                    self.multiply(
+                        patches,
+                        filter,
+                        accumulators,
+                        block.len(),
+                        source > 0,
+                        |i| {
+                            if direct {
+                                self.prefetch_results::<T>(block.patch(i), first, sink, out);
+                            }
+                        },
+                    );
                     if last {
                         self.put::<T>(accumulators, block, first, sink, stage, out);
                     }
@@ -185,8 +199,8 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         }
     }
 
-    /// Multiplies transformed patches by a panel of the filter, plane by plane. Each patch is named to `prefetch` in between, so
-    /// that what comes for its results comes while accumulators run.
+    /// Multiplies transformed patches by a panel of the filter, plane by plane. Calls `prefetch` for each patch in
+    /// between, so that its result lines are loaded while the multiplications run.
     fn multiply(
         &self,
         patches: &[S],
@@ -207,7 +221,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
                 let at = (first / rows * PLANES + p) * tile;
                 let job = TileJob {
                     a: &patches[p * plane..(p + 1) * plane],
-                    // What a short last tile reads beyond the patches is not used.
+                    // Rows that a short last tile reads beyond the patches are not used.
                     rows: TileRows::Uniform(first * f, f),
                     a_step: 1,
                     b: filter,
@@ -221,7 +235,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         }
     }
 
-    /// Writes the results of a block: of a panel of features, which begins at `first`, and of one phase.
+    /// Writes the results of a block: of one phase and of a panel of features, which begins at `first`.
     fn put<T: Real<Sum = S>>(
         &self,
         accumulators: &[S],
@@ -278,7 +292,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
             let size = (columns, width);
             staging_buffer::write_line::<T>(held, size, out, to, across.stride, side.inner);
         };
-        // Lines that follow each other in the result are one.
+        // Lines that are adjacent in the result are merged.
         let mut open: Option<(isize, Range<usize>)> = None;
         for (to, held) in lines {
             open = match open {
@@ -301,7 +315,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         }
     }
 
-    /// How far a position of a phase lies along an axis of the result, if it is within.
+    /// The offset of a position of a phase along an axis of the result, if it is in bounds.
     #[inline]
     fn written(&self, axis: usize, position: usize, phase: usize) -> Option<isize> {
         let at = (position * self.form.write_stride + phase) as isize - self.form.write_lo[axis];
@@ -309,7 +323,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         (at >= 0 && at < axis.size as isize).then_some(at * axis.stride)
     }
 
-    /// Asks for the lines that [`Work::store`] will write.
+    /// Prefetches the lines that [`Work::store`] will write.
     fn prefetch_results<T: Real<Sum = S>>(
         &self,
         patch: [usize; 2],
@@ -355,7 +369,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         }
     }
 
-    /// Transforms the `index`-th panel of the filter: plane by plane, feature by feature, columns side by side.
+    /// Transforms the `index`-th panel of the filter: planes, then features, columns innermost.
     fn pack<T: Real<Sum = S>>(&self, out: &mut [S], rhs: &[T], index: usize) {
         let (problem, form, columns) = (self.problem, self.form, self.shape.columns);
         let (sources, panels) = (form.sources(), problem.o.div_ceil(columns));

@@ -1,25 +1,28 @@
-//! Products of bf16 by register tiles of pairs, where the processor has an instruction for them.
+//! GEMM of bf16 by register tiles of pairs, if the CPU has `vdpbf16ps`.
 //!
-//! The right operand is packed by all threads, panel by panel; each task packs its own rows of the left one.
+//! All threads pack the right operand, panel by panel; each task packs its own rows of the left one.
 
 use half::bf16;
 
 use super::shifted;
 use crate::memory::Scratch;
 use crate::parallel::{self, Columns};
-use crate::simd::{BF16_TILE, Bf16Pair, PairRows, Strides, TRANSPOSE_SIZE, bf16_tile, multiversion, transpose16_pairs};
+use crate::simd::{
+    BF16_TILE, Bf16Pair, PairRows, Strides, TRANSPOSE_SIZE, bf16_tile, multiversion,
+    transpose16_pairs,
+};
 
-/// Elements along the contraction that are packed at once, and columns: 4 MiB of pairs.
+/// Elements along the contraction that are packed at a time, and columns: 4 MiB of pairs.
 const DEPTH: usize = 1024;
 const COLUMNS: usize = 2048;
-/// Rows whose sums are partial while parts of the contraction pass by: 8 MiB.
+/// Rows whose partial sums are kept while the parts of the contraction are processed: 8 MiB.
 const MAX_PARTIAL_ROWS: usize = 72 * BF16_TILE.0;
-/// Pairs that lie side by side where rows are packed pair after pair: all of a tile's, and some that are not read.
+/// The row pitch of pairs packed column by column: all rows of a tile, and some that are not read.
 const ROW_PITCH: usize = BF16_TILE.0.next_multiple_of(16);
-/// Products below which tiles would be mostly padding.
+/// MACs below which tiles would be mostly padding.
 const MIN_MACS: usize = 1 << 12;
 
-/// Whether a product is large enough: small ones, and those with a vector, are widened.
+/// Whether a matmul is large enough: small ones, and GEMVs, are widened to f32.
 pub(super) fn fits([m, n, k]: [usize; 3]) -> bool {
     m >= BF16_TILE.0 / 2 && n >= BF16_TILE.1 / 2 && k >= 2 && m * n * k >= MIN_MACS
 }
@@ -28,10 +31,10 @@ pub(super) fn fits([m, n, k]: [usize; 3]) -> bool {
 struct Pairs<'a> {
     data: &'a [bf16],
     offset: isize,
-    /// From one row or column to the next, and along the contraction.
+    /// Strides from one row or column to the next, and along the contraction.
     across: isize,
     along: isize,
-    /// How long the contraction is, from here on.
+    /// The length of the contraction from here on.
     depth: usize,
 }
 
@@ -42,7 +45,7 @@ impl Pairs<'_> {
         Bf16Pair::from(self.data[offset_of as usize].to_bits())
     }
 
-    /// The pair that begins at an even offset_of; what is beyond the end is zero.
+    /// The pair that begins at an even position; elements beyond the end are zero.
     #[inline(always)]
     fn pair(&self, line: usize, at: usize) -> Bf16Pair {
         let second = if at + 1 < self.depth {
@@ -53,7 +56,7 @@ impl Pairs<'_> {
         self.bits(line, at) | second << 16
     }
 
-    /// The lines of a tile: pair after pair where that is how they lie, else one line after the other.
+    /// The lines of a tile: column by column if that is their memory order, else line by line.
     fn rows<'o>(&self, out: &'o mut [Bf16Pair], first: usize, count: usize) -> PairRows<'o> {
         let pairs = self.depth.div_ceil(2);
         let start = (self.offset + first as isize * self.across) as usize;
@@ -78,7 +81,7 @@ impl Pairs<'_> {
         }
     }
 
-    /// One line after the other.
+    /// Line by line.
     fn lines(&self, out: &mut [Bf16Pair], first: usize, count: usize) {
         let pairs = self.depth.div_ceil(2);
         for (i, out) in out.chunks_exact_mut(pairs).enumerate() {
@@ -104,7 +107,7 @@ impl Pairs<'_> {
         }
     }
 
-    /// Bf16Pair after pair, of each all lines.
+    /// Column by column: of each pair all lines.
     fn panel(&self, out: &mut [[Bf16Pair; BF16_TILE.1]], first: usize, count: usize) {
         let start = self.offset + first as isize * self.across;
         let full = count == BF16_TILE.1;
@@ -142,7 +145,7 @@ impl Pairs<'_> {
 }
 
 multiversion! {
-    /// Pairs of two rows each, of rows that are so far row_stride.
+    /// Pairs of two rows each, with this row stride.
     fn side_by_side[const N: usize](out: &mut [[Bf16Pair; N]], rows: &[bf16], row_stride: usize) {
         for (p, out) in out.iter_mut().enumerate() {
             let [one, two] = [2 * p, 2 * p + 1].map(|row| &rows[row * row_stride..row * row_stride + N]);
@@ -168,7 +171,7 @@ pub(super) fn run(
     threads: usize,
 ) {
     if k > DEPTH && m > MAX_PARTIAL_ROWS {
-        // Some rows after the other, so that the workspace stays bounded.
+        // Some rows at a time, so that the workspace stays bounded.
         for (at, dst) in dst.chunks_mut(MAX_PARTIAL_ROWS * n).enumerate() {
             let lhs = (lhs.0, shifted(lhs.1, at * MAX_PARTIAL_ROWS, 0));
             run([dst.len() / n, n, k], dst, lhs, rhs, threads);
@@ -177,7 +180,7 @@ pub(super) fn run(
     }
     let (columns, depth) = (n.min(COLUMNS), k.min(DEPTH));
     let panels = columns.div_ceil(BF16_TILE.1);
-    // Sums are kept between parts of the contraction only where there is more than one.
+    // Partial sums are kept only if the contraction is divided into several parts.
     let tiles = m.div_ceil(BF16_TILE.0) * panels;
     let mut sums = vec![[[0f32; BF16_TILE.1]; BF16_TILE.0]; if k > DEPTH { tiles } else { 0 }];
     let mut packed = Scratch::<Bf16Pair>::unzeroed(panels * BF16_TILE.1 * depth.div_ceil(2));
@@ -228,10 +231,10 @@ pub(super) fn run(
             let make = || Scratch::<Bf16Pair>::unzeroed(ROW_PITCH * pairs);
             parallel::for_tasks_with(m.div_ceil(rows), make, |buffer, task| {
                 let mut dst = out.take(task);
-                // Sums of earlier parts are partial where there are any.
+                // The partial sums of earlier parts, if there are any.
                 let mut partial = (k > DEPTH).then(|| partial.take(task));
                 for first in (task * rows..m.min((task + 1) * rows)).step_by(BF16_TILE.0) {
-                    // A task may be the whole product.
+                    // A task may be the whole matmul.
                     parallel::poll();
                     let count = BF16_TILE.0.min(m - first);
                     let left = work.left.rows(buffer, first, count);
@@ -264,7 +267,7 @@ struct Block<'a> {
     packed: &'a [[Bf16Pair; BF16_TILE.1]],
     pairs: usize,
     columns: usize,
-    /// Whether sums of earlier parts are there.
+    /// Whether there are sums of earlier parts.
     accumulate: bool,
 }
 

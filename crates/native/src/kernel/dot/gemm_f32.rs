@@ -1,54 +1,57 @@
-//! Products of f32 by register tiles: panels of the right operand's columns are packed, rows of the left one are read as they lie
-//! wherever that is as fast.
+//! Packed GEMM of f32: panels of the right operand's columns are packed; rows of the left operand are read in place if
+//! that is as fast.
 //!
-//! Each task has a rectangle of the result and packs its own panels, since what another processor has packed comes from far
-//! away. An element is summed in the same order whatever rectangle it lies in, so the number of tasks shows in no bit.
+//! Each task has a rectangle of the result and packs its own panels, since panels packed by another core would come
+//! from its cache. An element is summed in the same order whatever rectangle it is in, so results are bit-identical for
+//! any number of tasks.
 #![allow(unsafe_code)]
 
 use crate::memory::Scratch;
-use crate::parallel::{self, TaskSlice, SharedSlice};
-use crate::simd::{PanelShape, Rows, Strides, TRANSPOSE_SIZE, prefetch_line, panel_shape, panel_tile, transpose16};
+use crate::parallel::{self, SharedSlice, TaskSlice};
+use crate::simd::{
+    PanelShape, Rows, Strides, TRANSPOSE_SIZE, panel_shape, panel_tile, prefetch_line, transpose16,
+};
 
-/// Steps of the contraction that are summed at once, at most: a panel comes from the second cache as fast as it is needed, and
-/// the fewer parts there are, the less often the result is read and written.
+/// The most steps of the contraction per pass (kc): a panel comes from L2 as fast as it is needed, and with fewer
+/// passes the result is read and written less often.
 const DEPTH: usize = 512;
-/// Columns that are packed at once, at most: about what the second cache holds.
+/// The most columns that are packed at a time (nc): about what L2 holds.
 const COLUMNS: usize = 1024;
-/// Panels that are packed side by side, so that memory is read in longer runs.
+/// Panels that are packed together, so that memory is read in longer runs.
 const PACKED_TOGETHER: usize = 8;
-/// Products from which on packing pays.
+/// MACs from which packing pays.
 const MIN_MACS: usize = 1 << 21;
-/// Products of a task.
+/// MACs per task.
 const TASK_MACS: usize = 1 << 21;
-/// Rows that are so many bytes row_stride fall on the same lines of the first cache.
+/// Rows with this stride in bytes map to the same sets of L1.
 const ALIASING_STRIDE: usize = 4096;
-/// Blocks of rows that are copied at once.
+/// Blocks of rows that are copied at a time.
 const STRIP: usize = 8;
 /// Elements of the largest tile, and of a copied block of rows.
 const TILE: usize = 14 * 32;
 const COPY: usize = 14 * (DEPTH + ROW_PAD) + ROW_PAD;
-/// Elements between copied rows beside their own: whole vectors may be written.
+/// Padding between copied rows: whole vectors may be written.
 const ROW_PAD: usize = 16;
-/// Elements of a line of the caches.
+/// Elements per cache line.
 const LINE: usize = 16;
-/// Rows of the right operand by which they are asked for prefetch while they are packed.
+/// The prefetch distance in rows of the right operand while it is packed.
 const PREFETCH_ROWS: usize = 4;
-/// Lines of the left operand that are asked for with each tile, at most: more would hold up the tile's own reads.
+/// The most lines of the left operand that are prefetched per tile: more would delay the tile's own loads.
 const PREFETCH_LINES: usize = 16;
 
-/// The tiles for a product that is worth them, where the machine has them.
+/// The tile shape for a matmul, if it is large enough and the machine has such tiles.
 pub fn tile_shape([m, n, k]: [usize; 3]) -> Option<PanelShape> {
     let large = m.saturating_mul(n).saturating_mul(k) >= MIN_MACS;
     let fits = large && m >= 8 && n >= 16 && k >= 16;
     fits.then(panel_shape).flatten()
 }
 
-/// Whether there are such tiles.
+/// Whether a matmul runs on packed panels.
 pub fn fits(shape: [usize; 3]) -> bool {
     tile_shape(shape).is_some()
 }
 
-/// `dst (+)= lhs · rhs`, contiguous `dst`, on so many threads, by the tiles that [`tile_shape`] gave.
+/// `dst (+)= lhs · rhs`, contiguous `dst`, on `threads` threads, with the shape that [`tile_shape`] gave.
 pub fn run(
     shape: PanelShape,
     [m, n, k]: [usize; 3],
@@ -72,7 +75,7 @@ pub fn run(
     };
     let wanted = (m * n * k / TASK_MACS).clamp(1, threads.max(1));
     let (down, across) = divide(m, n, wanted);
-    // Whole tiles, as far as rows and columns last.
+    // Whole tiles, as far as there are rows and columns.
     let rows = m.div_ceil(down).next_multiple_of(2);
     let columns = n.div_ceil(across).next_multiple_of(shape.columns);
     let (down, across) = (m.div_ceil(rows), n.div_ceil(columns));
@@ -86,7 +89,7 @@ pub fn run(
     });
 }
 
-/// How a result is cut into so many rectangles: those with the least to read.
+/// Divides a result into about `wanted` rectangles: the division that reads the least.
 fn divide(m: usize, n: usize, wanted: usize) -> (usize, usize) {
     let cuts = (1..=wanted).filter(|down| wanted.is_multiple_of(*down));
     let read = |down: usize| m.div_ceil(down) + n.div_ceil(wanted / down);
@@ -94,7 +97,7 @@ fn divide(m: usize, n: usize, wanted: usize) -> (usize, usize) {
     (down, wanted / down)
 }
 
-/// How many tall and short tiles cover so many rows, and how many rows are left over.
+/// The numbers of tall and short tiles that cover so many rows, and the number of rows left over.
 fn heights(rows: usize, tall: usize, short: usize) -> (usize, usize, usize) {
     for rest in 0..tall.min(rows + 1) {
         let whole = rows - rest;
@@ -121,7 +124,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Some rows and columns of the result, each by its first and their number.
+    /// Computes a rectangle of the result, given by its first row and column and their numbers.
     fn rectangle(
         &self,
         out: &mut TaskSlice<'_, f32>,
@@ -129,7 +132,7 @@ impl Work<'_> {
         (column, columns): (usize, usize),
     ) {
         let PanelShape { tall, short, .. } = self.shape;
-        // Always as large, so that it is the same memory from product to product, which is still in the cache.
+        // Always the same size, so that it is the same memory from matmul to matmul, which is still in cache.
         let mut packed = Scratch::<f32>::unzeroed(COLUMNS * DEPTH);
         let mut copied = Scratch::<f32>::unzeroed(STRIP * COPY);
         let mut tile = [0f32; TILE];
@@ -150,7 +153,7 @@ impl Work<'_> {
                 for (count, height) in counts {
                     let strip = if self.is_transposed(height) { STRIP } else { 1 };
                     for first in (0..count).step_by(strip) {
-                        // A task may be the whole product.
+                        // A task may be the whole matmul.
                         parallel::poll();
                         let some = strip.min(count - first);
                         let lies = self.can_read_in_place(height);
@@ -204,10 +207,17 @@ impl Work<'_> {
             let start = i * self.n + j + first;
             if whole && first + width <= columns {
                 let mut grid = out.grid(start, height, width, self.n);
-                panel_tile(self.shape, height, left, (panel, depth), &mut grid, accumulate);
+                panel_tile(
+                    self.shape,
+                    height,
+                    left,
+                    (panel, depth),
+                    &mut grid,
+                    accumulate,
+                );
                 continue;
             }
-            // A tile that sticks out is computed row_stride.
+            // A tile that extends beyond the result is computed in scratch.
             let full = if whole { height } else { tall };
             let mut own = TaskSlice::whole(tile);
             let mut grid = own.grid(0, full, width, width);
@@ -222,13 +232,13 @@ impl Work<'_> {
         }
     }
 
-    /// Where element `(i, p)` of the left operand is.
+    /// The offset of element `(i, p)` of the left operand.
     fn offset_of(&self, i: usize, p: usize) -> usize {
         let Strides { offset, row, col } = self.lhs;
         (offset as isize + i as isize * row + p as isize * col) as usize
     }
 
-    /// Whether rows are read as they lie.
+    /// Whether rows are read in place.
     fn can_read_in_place(&self, height: usize) -> bool {
         let Strides { row, col, .. } = self.lhs;
         let whole = height == self.shape.tall || height == self.shape.short;
@@ -245,7 +255,7 @@ impl Work<'_> {
         }
     }
 
-    /// Whether copied rows lie side by side, which they do where the operand is transposed.
+    /// Whether the operand is transposed: its rows are then copied with rows innermost.
     fn is_transposed(&self, height: usize) -> bool {
         self.lhs.row == 1 && (height == self.shape.tall || height == self.shape.short)
     }
@@ -263,8 +273,13 @@ impl Work<'_> {
         }
     }
 
-    /// What will be copied next, to be asked for in the course of so many tiles.
-    fn prefetch(&self, (i, rows): (usize, usize), (p, depth): (usize, usize), tiles: usize) -> Prefetch {
+    /// The data that is copied next, to be prefetched over so many tiles.
+    fn prefetch(
+        &self,
+        (i, rows): (usize, usize),
+        (p, depth): (usize, usize),
+        tiles: usize,
+    ) -> Prefetch {
         let Strides { row, col, .. } = self.lhs;
         let (runs, len, row_stride) = match (row, col) {
             (1, _) => (depth, rows, col),
@@ -274,7 +289,7 @@ impl Work<'_> {
         if rows == 0 || row_stride < 0 {
             return Prefetch::default();
         }
-        // One more, since a run may begin inside of a line.
+        // One more, since a run may begin within a line.
         let lines = len.div_ceil(LINE) + 1;
         Prefetch {
             at: self.offset_of(i, p),
@@ -286,7 +301,7 @@ impl Work<'_> {
         }
     }
 
-    /// Copies some blocks of rows. Of less than a whole tile's the other rows hold anything.
+    /// Copies some blocks of rows. In an incomplete tile the other rows have arbitrary contents.
     fn copy(
         &self,
         copied: &mut [f32],
@@ -295,13 +310,16 @@ impl Work<'_> {
     ) {
         if self.is_transposed(height) {
             for q in 0..depth {
-                // All blocks at once: one of them alone has less than a line.
+                // All blocks at once: a single block has less than a line.
                 let from = self.offset_of(i, p + q);
                 let line = &self.left[from..];
                 for (block, to) in copied.chunks_exact_mut(COPY).take(some).enumerate() {
                     let (from, to) = (&line[block * height..], &mut to[q * height..]);
-                    // What is too much of a vector is written over by the next one.
-                    match (from.first_chunk::<ROW_PAD>(), to.first_chunk_mut::<ROW_PAD>()) {
+                    // The excess of a vector is overwritten by the next one.
+                    match (
+                        from.first_chunk::<ROW_PAD>(),
+                        to.first_chunk_mut::<ROW_PAD>(),
+                    ) {
                         (Some(from), Some(to)) => *to = *from,
                         _ => to[..height].copy_from_slice(&from[..height]),
                     }
@@ -326,7 +344,7 @@ impl Work<'_> {
         }
     }
 
-    /// Columns of the right operand as panels, one after the other; zeros where there are no more.
+    /// Packs columns of the right operand into consecutive panels; columns beyond the edge are zero.
     fn pack(&self, packed: &mut [f32], (j, columns): (usize, usize), (p, depth): (usize, usize)) {
         let width = self.shape.columns;
         let Strides { offset, row, col } = self.rhs;
@@ -341,9 +359,12 @@ impl Work<'_> {
                 for (g, some) in full.chunks_mut(PACKED_TOGETHER * width * depth).enumerate() {
                     for q in 0..depth {
                         let from = at(q, g * PACKED_TOGETHER * width);
-                        let next = from.wrapping_add_signed(row.wrapping_mul(PREFETCH_ROWS as isize));
+                        let next =
+                            from.wrapping_add_signed(row.wrapping_mul(PREFETCH_ROWS as isize));
                         for line in (0..some.len() / depth).step_by(LINE) {
-                            prefetch_line(self.right.as_ptr().wrapping_add(next.wrapping_add(line)));
+                            prefetch_line(
+                                self.right.as_ptr().wrapping_add(next.wrapping_add(line)),
+                            );
                         }
                         let from = &self.right[from..from + some.len() / depth];
                         for (c, from) in from.chunks_exact(width).enumerate() {
@@ -392,16 +413,16 @@ impl Work<'_> {
     }
 }
 
-/// Runs of the left operand that are asked for some lines at a time, tile by tile.
+/// Incremental prefetch of runs of the left operand: some lines per tile.
 #[derive(Clone, Copy, Debug, Default)]
 struct Prefetch {
-    /// Where the run begins whose transpose16 it is, and how far they are row_stride.
+    /// The start of the current run, and the stride of runs.
     at: usize,
     row_stride: usize,
-    /// Lines of a run, and how many of them have had their transpose16.
+    /// Lines per run, and the current line.
     lines: usize,
     line: usize,
-    /// Lines that have not had their transpose16, and how many have it at once.
+    /// Lines left to prefetch, and lines per tile.
     left: usize,
     each: usize,
 }
@@ -478,7 +499,11 @@ mod tests {
                         a[x as usize] * b[y as usize]
                     };
                     let sum: f32 = (0..k).map(at).sum();
-                    let before = if accumulate { ((i * n + j) % 5) as f32 } else { 0.0 };
+                    let before = if accumulate {
+                        ((i * n + j) % 5) as f32
+                    } else {
+                        0.0
+                    };
                     assert_eq!(out[i * n + j], sum + before, "{m} {n} {k} at {i} {j}");
                 }
             }
@@ -504,7 +529,7 @@ mod tests {
                 check(shape, left, right, accumulate);
             }
         }
-        // Rows that fall on the same lines of a cache.
+        // Rows that map to the same cache sets.
         check([30, 40, 2048], false, true, false);
     }
 

@@ -16,7 +16,7 @@ impl Dice {
     fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
-    /// Eighths between -2 and 2: sums of a few macs are exact even in halves.
+    /// Multiples of 1/8 between -2 and 2: sums of a few products are exact even in half precision.
     fn eighth(&mut self) -> f64 {
         self.below(33) as f64 / 8.0 - 2.0
     }
@@ -25,7 +25,7 @@ impl Dice {
 /// Storage, the strides of one matrix and of the batch.
 type Stored<T> = (Vec<T>, Strides, Vec<isize>);
 
-/// An operand in random layout: transposed, reversed, padded or repeated.
+/// An operand in random layout: transposed, reversed, padded or broadcast.
 fn stored<T: Clone>(
     dice: &mut Dice,
     batch: &[usize],
@@ -74,7 +74,7 @@ fn element<T: Copy>((data, strides, batch): &Stored<T>, index: &[usize], i: usiz
         as usize]
 }
 
-/// Compares `matmul` with three loops in `W` on a random product.
+/// Compares `matmul` with three loops in `W` on random operands.
 fn check<T: Dot + PartialEq + std::fmt::Debug, W: Copy>(
     seed: u64,
     largest: usize,
@@ -176,7 +176,7 @@ fn blocks_of_the_exact_and_the_widened_loops_fit_together() {
 
 #[test]
 fn halves_are_summed_in_f32_and_rounded_once() {
-    // 2048 + 1 + 1: lost one by one in f16, partial in f32.
+    // 2048 + 1 + 1: the ones are lost in f16 and kept in f32.
     let lhs = [2048.0, 1.0, 1.0].map(f16::from_f32);
     let mut dst = [f16::ZERO];
     f16::gemm(
@@ -286,7 +286,7 @@ fn the_thread_count_does_not_show() {
 
 #[test]
 fn pairs_of_halves_give_the_sums_of_single_ones() {
-    // On another processor there is nothing to run: macs are widened, which the tests above look at.
+    // On other CPUs there is nothing to run: operands are widened, which the tests above cover.
     let shapes = [
         [14, 32, 2],
         [15, 33, 7],

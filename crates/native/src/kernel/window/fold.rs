@@ -1,20 +1,20 @@
-//! Folding the windows of a [`WindowLoops`], vectors at a time.
+//! Folds sliding windows ([`WindowLoops`]), vectors at a time.
 #![allow(unsafe_code)]
 
 use super::loops::{Job, WindowLoops};
 use crate::parallel::{self, TaskSlice};
 use crate::simd::multiversion;
 
-/// How a window's elements become one.
+/// The reduction of a window's elements to one.
 pub(crate) trait Fold: Copy + Send + Sync + 'static {
-    /// What is read and written.
+    /// The element type.
     type Item: Copy + Send + Sync;
-    /// What is kept in between, and what the taps of a filter are.
+    /// The accumulator type, which is also the type of a filter's taps.
     type Sum: Copy + Send + Sync;
     /// Whether there is a filter.
     const TAPS: bool;
-    /// Folds consecutive jobs with the best vectors there are. Types for which that does not pay are
-    /// folded by [`plain`], since each set of instructions is one more copy of all loops.
+    /// Folds consecutive jobs with the widest vectors available. Types for which that does not pay are folded by
+    /// [`plain`], since each instruction set is one more copy of all loops.
     fn run(out: &mut [Self::Item], work: &Work<'_, Self>) {
         vectors(out, work);
     }
@@ -23,7 +23,7 @@ pub(crate) trait Fold: Copy + Send + Sync + 'static {
     fn finish(sum: Self::Sum) -> Self::Item;
 }
 
-/// Consecutive jobs of one loops at one position, and what they read.
+/// Consecutive jobs of the loops at one position of the free axes, and what they read.
 pub(crate) struct Work<'a, F: Fold> {
     x: &'a [F::Item],
     loops: &'a WindowLoops,
@@ -56,7 +56,8 @@ impl WindowLoops {
             true => units,
             false => (units * (parallel / 8)).div_ceil(work).max(1),
         };
-        // SAFETY: a unit is one position with some of its jobs, each of which has results of its own, and one task has it.
+        // SAFETY: a unit is one position with some of its jobs, each of which has results of its own, and one task has
+        // it.
         let disjoint = unsafe { parallel::Disjoint::promise() };
         parallel::for_disjoint(
             disjoint,
@@ -94,7 +95,7 @@ impl WindowLoops {
         );
     }
 
-    /// Folds a job whose offsets may lie apart in the result, with other tasks' elements in between.
+    /// Folds a job whose positions may be strided in the result, with other tasks' elements in between.
     fn run_job<F: Fold>(
         &self,
         buffer: &mut Vec<F::Item>,
@@ -122,7 +123,7 @@ impl WindowLoops {
     }
 }
 
-/// How a job walks its reads.
+/// The strides of a job's reads.
 #[derive(Clone, Copy)]
 struct Line {
     count: usize,
@@ -148,13 +149,13 @@ impl Line {
 }
 
 multiversion! {
-    /// Folds the offsets of consecutive jobs, whose results follow each other without gaps.
+    /// Folds the positions of consecutive jobs, whose results are contiguous.
     pub(crate) fn vectors[F: Fold](out: &mut [F::Item], work: &Work<'_, F>) {
         fold_jobs(out, work);
     }
 }
 
-/// The same with the instructions that every processor has.
+/// The same with the base instruction set.
 pub(crate) fn plain<F: Fold>(out: &mut [F::Item], work: &Work<'_, F>) {
     fold_jobs(out, work);
 }
@@ -194,7 +195,7 @@ fn fold_line_body<F: Fold>(
     };
     let mut first = 0;
     if F::TAPS && line.lane_tap > 0 && lanes >= 16 {
-        // Four offsets share what is read of the filter.
+        // Four positions share the loads of the filter.
         while first + 4 <= lines {
             let out = &mut out[first * len..(first + 4) * len];
             let line = Line {
@@ -225,8 +226,8 @@ fn fold_line_body<F: Fold>(
     }
 }
 
-/// Folds a contiguous line in blocks of `N`, at least one. The last block overlaps its predecessor
-/// instead of being short: it computes the same values again.
+/// Folds a contiguous line in blocks of `N`, at least one. The last block overlaps its predecessor instead of being
+/// short: it computes the same values again.
 #[inline(always)]
 fn blocks<F: Fold, const N: usize>(
     out: &mut [F::Item],
@@ -265,7 +266,7 @@ fn blocks<F: Fold, const N: usize>(
     }
 }
 
-/// Folds four offsets with a filter that differs by lane, in blocks of `N` lanes like [`blocks`].
+/// Folds four positions with a filter that differs by lane, in blocks of `N` lanes like [`blocks`].
 #[inline(always)]
 fn filtered<F: Fold, const N: usize>(
     out: &mut [F::Item],
@@ -311,7 +312,7 @@ fn filtered<F: Fold, const N: usize>(
     }
 }
 
-/// Folds offsets that lie apart in the input, sixteen at a time.
+/// Folds positions that are strided in the input, sixteen at a time.
 #[inline(always)]
 fn strided<F: Fold>(
     out: &mut [F::Item],
@@ -337,7 +338,7 @@ fn strided<F: Fold>(
                     *sum = F::fold(*sum, x, tap);
                 }
             } else {
-                // Repeated or reversed input.
+                // Broadcast or reversed input.
                 for (i, sum) in sums.iter_mut().enumerate() {
                     let at = from + i as isize * line.step;
                     *sum = F::fold(*sum, x[at as usize], tap);

@@ -1,22 +1,21 @@
-//! Moving windows as loops: what to read for every position of the result.
+//! Sliding windows as loops: what to read for every position of the result.
 //!
-//! Axes fall in three kinds. Along *free* axes the window is one element wide, so they only shift
-//! everything. One free axis that is contiguous in both arrays, if there is one, becomes the *lanes*
-//! that a vector loop runs along. The rest is cut into *jobs*: runs of offsets along one axis that all
-//! read the same taps, listed once and used for every position of the free axes. Places at a border
-//! simply have fewer reads, so padding costs nothing and is never touched.
+//! Axes fall into three kinds. Along *free* axes the window is one element wide, so they only shift all offsets. One
+//! free axis that is contiguous in both arrays, if there is one, becomes the *lanes* that a vector loop runs along. The
+//! rest is divided into *jobs*: runs of positions along one axis that all read the same taps, listed once and used for
+//! every position of the free axes. Positions at a border have fewer reads, so padding costs nothing and is never read.
 
 use std::ops::Range;
 
 use crate::kernel::conv::List;
 use crate::kernel::conv::phases::PhasedAxis;
 
-/// An axis with its part in the index of a tap.
+/// An axis with its contribution to the index of a tap.
 pub(crate) struct LoopAxis {
     pub cut: PhasedAxis,
-    /// From one tap of this axis to the next.
+    /// The stride of taps of this axis.
     pub tap: usize,
-    /// From one position to the next: the channel axis of a filter.
+    /// The tap stride of positions: the channel axis of a filter.
     pub position: usize,
 }
 
@@ -29,37 +28,37 @@ struct Free {
     tap: usize,
 }
 
-/// A run of offsets with equal reads.
+/// A run of positions with equal reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     /// First position in the result.
     pub write: isize,
     pub count: usize,
-    /// Which of the loops's reads.
+    /// Its range of the loops' reads.
     pub reads: Range<usize>,
 }
 
-/// The loops over a moving window.
+/// The loops over a sliding window.
 pub(crate) struct WindowLoops {
     free: List<Free>,
     /// Length of the vector axis; 1 if there is none.
     pub lanes: usize,
-    /// From one lane's tap to the next.
+    /// The tap stride of lanes.
     pub lane_tap: usize,
     pub jobs: Vec<Job>,
-    /// Where each job's first position reads, and the tap it meets.
+    /// The read offset of each job's first position, and its tap.
     pub reads: Vec<(isize, usize)>,
-    /// Between the offsets of a job, in the input and in the result.
+    /// Strides between the positions of a job, in the input and in the result.
     pub read_step: isize,
     pub write_step: isize,
     /// Jobs that together write whole lines of the result.
     pub rows: Vec<Range<usize>>,
-    /// The length of a row, if rows follow each other without gaps in the result and jobs in a row.
+    /// The length of a row, if rows are contiguous in the result and jobs within a row.
     pub row_length: Option<usize>,
 }
 
 impl WindowLoops {
-    /// `read` and `write` are where the arrays begin.
+    /// `read` and `write` are the offsets at which the arrays begin.
     pub fn new(read: isize, write: isize, axes: impl IntoIterator<Item = LoopAxis>) -> Self {
         let (mut free, mut moving) = (List::<Free>::new(), Vec::new());
         let mut origin = (read, 0);
@@ -85,7 +84,7 @@ impl WindowLoops {
             .iter()
             .position(|axis| axis.read == 1 && axis.write == 1 && axis.size >= 4);
         let lanes = lanes.map(|i| free.remove(i));
-        // The job axis is the one whose offsets lie closest.
+        // The job axis is the one with the smallest stride.
         moving.sort_by_key(|axis| std::cmp::Reverse(axis.cut.out.stride.unsigned_abs()));
         let mut loops = WindowLoops {
             free,
@@ -121,7 +120,7 @@ impl WindowLoops {
         follow.then_some(row_length)
     }
 
-    /// Goes down the outer moving axes, carrying the reads of the position reached so far.
+    /// Recurses into the outer window axes, with the reads of the position reached so far.
     fn list_rows(
         &mut self,
         outer: &[LoopAxis],
@@ -146,11 +145,16 @@ impl WindowLoops {
                     }
                 }
             }
-            self.list_rows(outer, inner, write + position as isize * cut.out.stride, &next);
+            self.list_rows(
+                outer,
+                inner,
+                write + position as isize * cut.out.stride,
+                &next,
+            );
         }
     }
 
-    /// Lists the jobs of one row: runs between the offsets where a tap enters or leaves the input.
+    /// Lists the jobs of one row: runs between the positions where a tap enters or leaves the input.
     fn list_jobs(&mut self, inner: Option<&LoopAxis>, write: isize, outer: &[(isize, usize)]) {
         let first_job = self.jobs.len();
         let point = LoopAxis {
@@ -196,14 +200,14 @@ impl WindowLoops {
         self.rows.push(first_job..self.jobs.len());
     }
 
-    /// Puts the reads of every job in the order of their taps.
+    /// Orders the reads of every job by their taps.
     pub fn order_reads(&mut self) {
         for job in &self.jobs {
             self.reads[job.reads.clone()].sort_unstable_by_key(|read| read.1);
         }
     }
 
-    /// Positions of the free axes.
+    /// The number of positions of the free axes.
     pub fn positions(&self) -> usize {
         self.free.iter().map(|axis| axis.size).product()
     }
@@ -222,7 +226,7 @@ impl WindowLoops {
     }
 }
 
-/// The offsets whose read at `at + q·advance` is inside `0..size`.
+/// The positions whose read at `at + q·advance` is within `0..size`.
 fn valid(at: isize, advance: usize, size: usize, count: usize) -> Range<usize> {
     let first = if at < 0 {
         at.unsigned_abs().div_ceil(advance)

@@ -6,14 +6,14 @@ use super::{PARALLEL, Pooled, Reduction, WindowAxis, loops};
 use crate::parallel;
 use crate::simd::multiversion;
 
-/// Windows whose selections are searched side by side.
+/// Windows whose selections are searched together.
 const WIDTH: usize = 64;
 /// Elements that a task fills with zeros.
 const FILLED: usize = 1 << 16;
 
 multiversion! {
-    /// Finds which of `reads` each of `width` windows selects: the first largest (or smallest) in
-    /// order, or the first NaN. Windows are `step` apart, the first shifted by `shift`.
+    /// Finds which of `reads` each of `width` windows selects: the first largest (or smallest) in order, or the first
+    /// NaN. Windows have the stride `step`, the first is shifted by `shift`.
     fn select[T: Pooled, F: Fn(T, T) -> bool](chosen: &mut [u32; WIDTH], x: &[T], reads: &[(isize, usize)], shift: isize, step: isize, width: usize, replaces: F) {
         let mut best = [T::ZERO; WIDTH];
         let mut found = [0u32; WIDTH];
@@ -41,7 +41,7 @@ multiversion! {
 }
 
 multiversion! {
-    /// Adds to one element of each of several windows, side by side, what the windows that chose it bring.
+    /// Adds to one element of each of several windows the values of the windows that selected it.
     fn spread[T: Pooled](out: &mut [T], source: &[T], chosen: &[u32], element: u32) {
         for ((out, &x), &chosen) in out.iter_mut().zip(source).zip(chosen) {
             let x = if chosen == element { x } else { T::ZERO };
@@ -50,14 +50,14 @@ multiversion! {
     }
 }
 
-/// Windows that lie side by side, and which element each of them selects.
+/// Neighbouring windows, and which element each of them selects.
 struct Line<'a> {
-    /// Where the elements of the first window are.
+    /// The offsets of the first window's elements.
     reads: &'a [(isize, usize)],
-    /// Which of them each window selects.
+    /// The element that each window selects, as an index into `reads`.
     chosen: &'a [u32],
     shift: isize,
-    /// From one window to the next, in the input and among the windows.
+    /// Strides of windows, in the input and among the windows.
     step: isize,
     write_step: isize,
     /// The first window.
@@ -86,7 +86,7 @@ fn each_selected<T: Pooled>(
     mut visit: impl FnMut(Line<'_>),
 ) {
     let reads = &loops.reads[job.reads.clone()];
-    // Side by side: lanes of one position, or offsets where there are no lanes.
+    // Together: lanes of one position, or positions if there are no lanes.
     let (lines, length, step, write_step) = match loops.lanes {
         1 => (1, job.count, loops.read_step, loops.write_step),
         lanes => (job.count, lanes, 1, 1),
@@ -129,9 +129,9 @@ fn share(loops: &WindowLoops) -> usize {
     }
 }
 
-/// Adds each element of `source` (shaped like the windows) to `out` at the position that its window
-/// selects in `input`; all else in `out` is zero. `out` is laid out as `input`, offset included, and
-/// `source` as the result of [`super::reduce_window`]. `Min` selects the smallest, all else the largest.
+/// Adds each element of `source` (shaped like the windows) to `out` at the position that its window selects in `input`;
+/// all else in `out` is zero. `out` is laid out as `input`, offset included, and `source` as the result of
+/// [`super::reduce_window`]. `Min` selects the smallest, all else the largest.
 pub fn window_scatter<T: Pooled>(
     out: &mut [T],
     source: (&[T], usize),
@@ -181,8 +181,8 @@ pub fn window_scatter<T: Pooled>(
     );
 }
 
-/// Reads `values` (laid out as `input`, offset included) where each window selects in `input`; zero
-/// where a window has nothing to select.
+/// Reads `values` (laid out as `input`, offset included) at the position that each window selects in `input`; zero if a
+/// window has nothing to select.
 pub fn window_gather<T: Pooled>(
     out: (&mut [T], usize),
     values: &[T],
@@ -215,7 +215,7 @@ pub fn window_gather<T: Pooled>(
     );
 }
 
-/// Where windows and what they select are found in arrays that do not lie as the windows and the input do.
+/// Offsets of windows and of selected elements in arrays whose layouts differ from those of the windows and the input.
 pub struct Elsewhere {
     axes: Vec<ElsewhereAxis>,
     window: isize,
@@ -229,8 +229,12 @@ struct ElsewhereAxis {
 }
 
 impl Elsewhere {
-    /// For windows that are numbered row by row by `axes`; per array where it begins, and its strides.
-    pub fn new(axes: &[WindowAxis], windows: (usize, &[isize]), offsets: (usize, &[isize])) -> Self {
+    /// For windows numbered in row-major order of `axes`; per array its first offset and its strides.
+    pub fn new(
+        axes: &[WindowAxis],
+        windows: (usize, &[isize]),
+        offsets: (usize, &[isize]),
+    ) -> Self {
         let strides = windows.1.iter().zip(offsets.1);
         let axes = axes
             .iter()
@@ -247,7 +251,7 @@ impl Elsewhere {
         }
     }
 
-    /// Of the `window`-th window and its `tap`-th element.
+    /// The offsets of the `window`-th window and of its `tap`-th element.
     fn find(&self, mut window: usize, mut tap: usize) -> (usize, usize) {
         let (mut at, mut position) = (self.window, self.position);
         for ElsewhereAxis {
@@ -267,7 +271,7 @@ impl Elsewhere {
 }
 
 /// Calls `visit(window, tap)` for every window of a job: its number, and which of its elements it selects. One by one,
-/// unlike [`each_selected`]: whoever asks has more to do for each.
+/// unlike [`each_selected`], because each visit does more work.
 fn each_tap<T: Pooled>(
     loops: &WindowLoops,
     job: &Job,
@@ -300,7 +304,7 @@ fn replaces<T: Pooled>(reduction: Reduction) -> fn(T, T) -> bool {
     }
 }
 
-/// [`window_scatter`] for an `out` that does not lie as `input` does, or a `source` that does not lie row by row.
+/// [`window_scatter`] for an `out` that is not laid out as `input`, or a `source` that is not contiguous.
 pub fn window_scatter_elsewhere<T: Pooled>(
     out: &mut [T],
     source: &[T],
@@ -338,7 +342,7 @@ pub fn window_scatter_elsewhere<T: Pooled>(
     );
 }
 
-/// [`window_gather`] for `values` that do not lie as `input` does; `out` lies row by row.
+/// [`window_gather`] for `values` that are not laid out as `input`; `out` is contiguous.
 pub fn window_gather_elsewhere<T: Pooled>(
     out: &mut [T],
     values: &[T],
@@ -364,7 +368,10 @@ pub fn window_gather_elsewhere<T: Pooled>(
                     let (at, replaces) = ((read, write), replaces(reduction));
                     each_tap(&loops, job, at, input.0, replaces, |window, tap| {
                         let position = tap.map(|tap| elsewhere.find(window, tap).1);
-                        out.set(window, position.map_or(T::ZERO, |position| values[position]));
+                        out.set(
+                            window,
+                            position.map_or(T::ZERO, |position| values[position]),
+                        );
                     });
                 }
             }

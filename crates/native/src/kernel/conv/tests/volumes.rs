@@ -1,4 +1,4 @@
-//! Volumes with windows of three by three and any depth: all three directions against their definition.
+//! Volumes with 3×3 windows and any depth: all three directions against their definition.
 
 use super::super::{problem::Problem, winograd};
 use super::*;
@@ -20,16 +20,17 @@ const SAME: [(isize, isize); 3] = [(1, 1); 3];
 const VOLUMES: [Volume; 11] = [
     (2, 16, 16, [5, 9, 11], 3, SAME, 1),
     (1, 32, 16, [10, 8, 7], 3, [(0, 0); 3], 1),
-    // More on one side, none on the other; more than a task is deep; a depth that the tasks do not divide evenly.
+    // More padding on one side, none on the other; deeper than one task; a depth that the tasks do not divide evenly.
     (2, 16, 48, [9, 12, 13], 3, [(2, 0), (1, 2), (0, 1)], 1),
     (1, 16, 16, [19, 8, 8], 3, SAME, 1),
     (1, 16, 32, [17, 10, 6], 3, [(0, 1), (1, 0), (1, 1)], 1),
-    // Other windows along the depth, one that is deeper than the volume, results that meet nothing along the depth.
+    // Other windows along the depth, one that is deeper than the volume, results that read only padding along the
+    // depth.
     (3, 16, 32, [2, 20, 21], 5, [(2, 2), (1, 1), (1, 1)], 1),
     (2, 16, 16, [6, 12, 12], 2, [(1, 0), (1, 1), (1, 1)], 1),
     (2, 16, 16, [6, 14, 15], 1, [(0, 0), (1, 1), (1, 1)], 1),
     (1, 16, 16, [4, 16, 18], 3, [(4, 3), (1, 1), (2, 1)], 1),
-    // Padding that cuts off.
+    // Padding that crops.
     (1, 16, 16, [9, 14, 13], 3, [(-1, -2), (-1, 1), (1, -1)], 1),
     // Groups, and rows of many patches.
     (1, 32, 32, [4, 9, 100], 3, SAME, 2),
@@ -62,7 +63,7 @@ fn len(view: &View) -> usize {
     view.outer.size * view.inner.size * positions
 }
 
-/// A view with batch and features, or both kinds of features, with_swapped_operands.
+/// A view with batch and features, or both kinds of features, exchanged.
 fn with_swapped_operands(view: &View) -> View {
     View {
         outer: view.inner,
@@ -71,7 +72,8 @@ fn with_swapped_operands(view: &View) -> View {
     }
 }
 
-/// Both gradients as convolutions by the definition: with the filter backwards, and with the result's gradient as the filter.
+/// Both gradients as convolutions by the definition: with a reversed filter, and with the output gradient as the
+/// filter.
 fn gradients(
     (x, lhs): (&[f64], &View),
     (w, rhs): (&[f64], &View),
@@ -113,7 +115,7 @@ fn to_f64(x: &[f32]) -> Vec<f64> {
 #[test]
 fn volumes_are_right_in_all_directions() {
     let dice = &mut Dice(21);
-    // How many have enough patches for the filter's gradient to go the same way.
+    // The number of problems with enough patches for Winograd's weight gradient.
     let mut filters = 0;
     for volume in &VOLUMES {
         for last in [false, true] {
@@ -123,7 +125,8 @@ fn volumes_are_right_in_all_directions() {
                 assert!(winograd::fits::<f32>(&problem).is_some(), "{volume:?}");
                 let problem = Problem::weight_gradient(&rhs, &lhs, &out, &window);
                 filters += usize::from(
-                    problem.has_long_window() && winograd::fits_weight_gradient::<f32>(&problem).is_some(),
+                    problem.has_long_window()
+                        && winograd::fits_weight_gradient::<f32>(&problem).is_some(),
                 );
             }
             let x = values(dice, len(&lhs), |x| x as f32);
@@ -153,9 +156,12 @@ fn volumes_are_right_in_all_directions() {
                 let (input_gradient, weight_gradient) =
                     gradients((&x, &lhs), (&w, &rhs), (&grad, &out), &window);
                 assert!(to_f64(&dx) == input_gradient, "by input {volume:?} {last}");
-                assert!(to_f64(&dw) == weight_gradient, "by filter {volume:?} {last}");
+                assert!(
+                    to_f64(&dw) == weight_gradient,
+                    "by filter {volume:?} {last}"
+                );
             }
-            // Exactly, since all values are bf16s.
+            // Exactly, since all values are multiples of 1/2.
             let dot = |a: &[f64], b: &[f32]| a.iter().zip(b).map(|(a, &b)| a * f64::from(b)).sum();
             let product: f64 = dot(&grad, &y);
             assert_eq!(product, dot(&x, &dx), "{volume:?} {last}");
@@ -202,7 +208,8 @@ fn sums_of_volumes_are_good_and_the_thread_count_does_not_show() {
             same,
             same,
         );
-        let (input_gradient, weight_gradient) = gradients((&x, &lhs), (&w, &rhs), (&grad, &out), &window);
+        let (input_gradient, weight_gradient) =
+            gradients((&x, &lhs), (&w, &rhs), (&grad, &out), &window);
         for (name, got, exact) in [
             ("forward", y, expected),
             ("input gradient", dx, input_gradient),

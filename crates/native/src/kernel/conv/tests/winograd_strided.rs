@@ -1,9 +1,8 @@
-//! Windows of four by four over every other position, of the input or of the result: sizes that are odd, that leave a remainder,
-//! padding of either sign.
+//! 4×4 windows with stride 2 or an input dilated by 2: odd sizes, sizes with a remainder, padding of either sign.
 
 use super::*;
 
-/// A window over every other position of its input (`opened` false), or of its result.
+/// A window with stride 2 (`opened` false), or over an input dilated by 2.
 fn step(opened: bool, lo: isize, hi: isize) -> Step {
     let (stride, lhs_dilation) = if opened { (1, 2) } else { (2, 1) };
     Step {
@@ -76,7 +75,7 @@ impl Case {
         [y, dx, dw]
     }
 
-    /// Whether all three directions do.
+    /// Whether all three directions use Winograd.
     fn uses_winograd(&self, opened: bool) -> bool {
         let Case {
             window,
@@ -90,7 +89,9 @@ impl Case {
             false => weight_gradient,
         };
         super::super::winograd_strided::fits::<f32>(&Problem::forward(out, lhs, rhs, window))
-            && super::super::winograd_strided::fits::<f32>(&Problem::input_gradient(lhs, out, rhs, window))
+            && super::super::winograd_strided::fits::<f32>(&Problem::input_gradient(
+                lhs, out, rhs, window,
+            ))
             && weight_gradient.has_long_window()
             && super::super::winograd_strided::fits_weight_gradient::<f32>(&weight_gradient)
     }
@@ -106,7 +107,8 @@ impl Case {
 #[test]
 fn every_other_place_agrees_with_the_definition_on_any_number_of_threads() {
     let dice = &mut Dice(21);
-    // Sizes of batch and features, of the image, whether the result is the finer one, padding down and across, groups.
+    // Sizes of batch and features, of the image, whether the result is the finer one, vertical and horizontal padding,
+    // groups.
     type Row = (
         (usize, usize, usize),
         [usize; 2],
@@ -138,13 +140,13 @@ fn every_other_place_agrees_with_the_definition_on_any_number_of_threads() {
             crate::parallel::set_thread_limit(Some(1));
             let alone = case.run(&x, &w, &grad);
             crate::parallel::set_thread_limit(None);
-            // All values are bf16s, so sums are exact in any order.
+            // All values are multiples of 1/2, so sums are exact in any order.
             for (direction, (found, expected)) in alone.iter().zip(&expected).enumerate() {
                 let same = to_f64(found) == *expected;
                 assert!(same, "{sizes:?} {size:?} {padding:?} {last} {direction}");
             }
             assert!(alone == case.run(&x, &w, &grad));
-            // f64 and types that are widened go the same way.
+            // f64 and half-precision types use the same algorithm.
             let bf16s = [&x, &w, &grad].map(|x| {
                 let bits = x.iter().map(|&x| bf16::from_f32(x));
                 bits.collect::<Vec<_>>()

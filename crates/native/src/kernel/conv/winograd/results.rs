@@ -1,5 +1,4 @@
-//! Where the results of patches go: transformed back from their sixteen accumulators, and written as far as they are within the
-//! image.
+//! Writing Winograd results: transforms sixteen planes back and writes them as far as they are within the image.
 
 use super::super::problem::Dim;
 use super::super::staging_buffer;
@@ -13,7 +12,7 @@ use std::ops::Range;
 /// The results of one group.
 pub(super) struct Results<'a> {
     problem: &'a Problem,
-    /// The first one.
+    /// The offset of the first one.
     base: isize,
     depth: isize,
     down: Axis,
@@ -34,13 +33,13 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Elements that [`Results::write`] needs.
+    /// Elements of staging that [`Results::write`] needs.
     pub fn stage(&self) -> usize {
         STEP * STEP * self.patches.across * LANES
     }
 
-    /// Whether the features of a line's positions follow each other, and so do lines: then all between two results of a row of
-    /// patches is results of these patches.
+    /// Whether positions of a line are contiguous, and so are lines: then everything between two results of a row of
+    /// patches belongs to these patches.
     fn is_dense(&self) -> bool {
         let positions = self.across.size as isize * self.across.stride;
         self.problem.out.inner == 1
@@ -48,7 +47,8 @@ impl<'a> Results<'a> {
             && self.down.stride == positions
     }
 
-    /// Writes what register tiles hold of consecutive patches at position `z` along the depth: the features from `first` on.
+    /// Writes the results in register tiles of consecutive patches at position `z` along the depth: the features from
+    /// `first` on.
     #[allow(clippy::too_many_arguments)]
     pub fn write<T: Real>(
         &self,
@@ -107,7 +107,7 @@ impl<'a> Results<'a> {
     ) {
         let (step, apart) = (self.across.stride, self.problem.out.inner);
         let line = size[1] * LANES;
-        // Lines that follow each other in the result are one.
+        // Lines that are adjacent in the result are merged.
         let line = match size[1] as isize * step == self.down.stride {
             true => held.len(),
             false => line,

@@ -1,6 +1,6 @@
-//! The filter's gradient by the same way: gradients of the results are spread over sixteen planes, in each of which the sum
-//! over all patches is a matrix product (output features by patches by features); nine taps come out of the sixteen sums.
-//! Taps along the depth of volumes have sixteen sums each: an image's gradients meet as many of the inputs' images.
+//! Weight gradient by Winograd: output gradients are transformed into sixteen planes, in each of which the sum over all
+//! patches is a GEMM (output features × patches × features); the sixteen sums are transformed into nine taps. Taps
+//! along the depth of volumes have sixteen sums each: an image's gradients are multiplied with as many input images.
 //!
 //! A fixed number of tasks sum their share of the patches, so results do not depend on the number of threads.
 #![allow(unsafe_code)]
@@ -9,23 +9,27 @@ use super::super::problem::Dim;
 use super::super::reduce_tasks;
 use super::patches::{Patches, Reader};
 use super::transform::{self, LANES, PLANES, SIDE, STEP};
-use super::{MAX_DEPTH_PER_TASK, List, PACKED, PARALLEL, Problem, Real, fills_vectors, axes, is_dense_unit_stride, input_image};
+use super::{
+    List, MAX_DEPTH_PER_TASK, PACKED, PARALLEL, Problem, Real, axes, fills_vectors, input_image,
+    is_dense_unit_stride,
+};
 use crate::memory::Scratch;
 use crate::parallel::{self, Columns, TaskSlice};
 use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, fitting_shape};
 use std::ops::Range;
 
-/// Tasks to aim at, and to have at least.
+/// Tasks to aim at, and the fewest that are worth it.
 const TASKS: (usize, usize) = (16, 4);
-/// Patches of a block: both transformed operands stay near, and as many products are summed before they are added up.
+/// Patches of a block: both transformed operands stay in cache, and this many products are summed before they are added
+/// to the totals.
 const BLOCK: usize = 64;
-/// Patches whose sums outweigh the transform at the end.
+/// The fewest patches for which the final transform pays.
 const MIN_PATCHES: usize = 256;
 
 /// Which features are rows of the register tiles, and which are columns.
 #[derive(Clone, Copy)]
 struct Roles {
-    /// Whether output features are the columns, as it is where they lie side by side in the result.
+    /// Whether output features are the columns, as they are if they are contiguous in the result.
     outputs_across: bool,
     rows: usize,
     columns: usize,
@@ -60,13 +64,13 @@ impl Roles {
         tiles * self.shape.rows * self.shape.columns
     }
 
-    /// Elements of all sums: sixteen planes, in each of which the taps along the depth follow each other.
+    /// Elements of all sums: sixteen planes, each with the taps along the depth.
     fn sums_len(&self) -> usize {
         PLANES * self.taps * self.tap_sums_len()
     }
 }
 
-/// The axes of a problem that is the gradient of such a filter, and large enough.
+/// The axes of a problem, if it is such a weight gradient and large enough.
 pub(in super::super) fn fits<T: Real>(problem: &Problem) -> Option<[Dim; 3]> {
     let axes = axes(problem)?;
     let [depth, down, across] = axes;
@@ -85,7 +89,7 @@ pub(in super::super) fn fits<T: Real>(problem: &Problem) -> Option<[Dim; 3]> {
     fits.then_some(axes)
 }
 
-/// Solves `problem`, of which [`fits`] gave the axes.
+/// Solves `problem`, for which [`fits`] returned the axes.
 pub(in super::super) fn run<T: Real>(
     out: &mut [T],
     lhs: &[T],
@@ -100,7 +104,7 @@ pub(in super::super) fn run<T: Real>(
     let len = roles.sums_len();
     let most = (PACKED / len).clamp(TASKS.1, TASKS.0);
     let near = BLOCK.div_ceil(patches.across).max(1);
-    // Volumes are cut along the depth as well, where their rows are too few for whole blocks.
+    // Volumes are divided along the depth as well, if their rows are too few for whole blocks.
     let pieces = match most / patches.rows().div_ceil(near) {
         0 => 1,
         few => few.min(depth.rhs.size.div_ceil(MAX_DEPTH_PER_TASK)),
@@ -108,12 +112,12 @@ pub(in super::super) fn run<T: Real>(
     let deep = depth.rhs.size.div_ceil(pieces);
     let share = patches.rows().div_ceil(most / pieces);
     let tasks = patches.rows().div_ceil(share) * pieces;
-    // A task that has little more than a block takes it as one: its sums would pass by twice.
+    // A task with little more than one block takes it as one: otherwise its sums would be read and written twice.
     let rows = if share <= 2 * near { share } else { near };
     let block = rows * patches.across;
     let mut sums = Scratch::<T::Sum>::unzeroed(tasks * len);
     let zeros = vec![T::Sum::default(); problem.b.max(problem.o)];
-    // Whole register tiles: what is beyond the last feature is read and not used.
+    // Whole register tiles: elements beyond the last feature are read and not used.
     let pitch = [problem.b, problem.o].map(|n| n.next_multiple_of(roles.shape.columns));
     for group in 0..problem.groups {
         let inputs = Reader {
@@ -150,7 +154,8 @@ pub(in super::super) fn run<T: Real>(
             zeros: &zeros,
         };
         let make = || Workspace {
-            copies: [&work.inputs, &work.grads].map(|reader| Scratch::unzeroed(reader.copies(rows))),
+            copies: [&work.inputs, &work.grads]
+                .map(|reader| Scratch::unzeroed(reader.copies(rows))),
             inputs: Scratch::unzeroed(PLANES * work.planes()[0]),
             grads: Scratch::unzeroed(PLANES * work.planes()[1]),
         };
@@ -166,7 +171,7 @@ pub(in super::super) fn run<T: Real>(
                 let rows = first..end.min(first + rows);
                 work.walk(workspace, sums, &mut accumulate, rows, positions.clone());
             }
-            // Taps that met nothing.
+            // Taps without any input image.
             for (i, sums) in sums.chunks_exact_mut(roles.tap_sums_len()).enumerate() {
                 if !accumulate[i % taps] {
                     sums.fill(T::Sum::default());
@@ -184,14 +189,14 @@ struct Work<'a, T: Real> {
     grads: Reader<'a, T>,
     depth: Dim,
     roles: Roles,
-    /// How far patches are apart, of inputs and of gradients.
+    /// The stride of patches, of inputs and of gradients.
     pitch: [usize; 2],
-    /// Patches of an image that are held at once.
+    /// Patches of an image that are held at a time.
     block: usize,
     zeros: &'a [T::Sum],
 }
 
-/// What a thread keeps between tasks.
+/// A thread's workspace, reused between tasks.
 struct Workspace<S> {
     copies: [Scratch<S>; 2],
     /// Of as many images as there are taps along the depth.
@@ -200,13 +205,13 @@ struct Workspace<S> {
 }
 
 impl<T: Real> Work<'_, T> {
-    /// Elements of one plane of the inputs' images that are held, and of the gradients' one.
+    /// Elements of one plane of the input images that are held, and of the one image of gradients.
     fn planes(&self) -> [usize; 2] {
         let [inputs, grads] = self.pitch.map(|pitch| self.block * pitch);
         [self.roles.taps * inputs, grads].map(transform::spaced)
     }
 
-    /// Adds what rows of patches give along a part of the depth.
+    /// Adds the contributions of rows of patches along a part of the depth.
     fn walk(
         &self,
         workspace: &mut Workspace<T::Sum>,
@@ -225,7 +230,7 @@ impl<T: Real> Work<'_, T> {
         let (taps, [input_pitch, grad_pitch]) = (self.roles.taps, self.pitch);
         let [input_plane, grad_plane] = self.planes();
         for z in positions.clone() {
-            // What the first one meets is transformed ahead, then one image for each.
+            // The images of the first one are transformed in advance, then one image for each.
             let new = if z == positions.start { 0 } else { taps - 1 };
             for t in new..taps {
                 let Some(at) = input_image(&self.depth, z, t) else {
@@ -250,7 +255,7 @@ impl<T: Real> Work<'_, T> {
         }
     }
 
-    /// Adds the products of `count` patches to all sums, or begins with them.
+    /// Adds the products of `count` patches to all sums, or starts them.
     fn add(
         &self,
         sums: &mut [T::Sum],
@@ -310,7 +315,7 @@ impl<T: Real> Work<'_, T> {
     }
 }
 
-/// Writes the taps' gradients.
+/// Writes the gradients of the taps.
 fn store<T: Real>(
     out: &mut [T],
     sums: &[T::Sum],

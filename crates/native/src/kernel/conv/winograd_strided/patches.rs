@@ -1,25 +1,25 @@
-//! Where the patches of images are: how they are counted and cut into blocks, and how their positions are read.
+//! Patches of images: their numbering, their division into blocks, and reading their elements.
 
 use super::super::blocking::{self, Channels, Span};
 use super::super::{Axis, Real};
 use super::transform::STEP;
 use std::ops::Range;
 
-/// Patches of one task.
+/// Patches per task.
 const PATCHES: usize = 128;
 
-/// The patches of a stack of images, in rows: one below the other in an image, then from image to image.
+/// The patches of a stack of images, in rows: from top to bottom of an image, then from image to image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patches {
     images: usize,
     /// Rows of one image.
     down: usize,
-    /// Patches of one row.
+    /// Patches per row.
     pub across: usize,
 }
 
 impl Patches {
-    /// Those that give so many results down and across.
+    /// The patches that give so many results vertically and horizontally.
     pub fn new(images: usize, [down, across]: [usize; 2]) -> Self {
         Patches {
             images,
@@ -36,13 +36,13 @@ impl Patches {
         self.rows() * self.across
     }
 
-    /// The image of a patch, and where its results begin there.
+    /// The image of a patch, and the position of its first result.
     #[inline]
     pub fn position(&self, [row, column]: [usize; 2]) -> (usize, [usize; 2]) {
         (row / self.down, [row % self.down * STEP, column * STEP])
     }
 
-    /// How patches are cut, where about `most` are one block and register tiles hold `tile` of them.
+    /// The division into blocks of about `most` patches, for register tiles of `tile` rows.
     pub fn cut(&self, tile: usize, most: usize) -> Blocking {
         if self.across > most {
             let columns = (most / tile).max(1) * tile;
@@ -52,7 +52,7 @@ impl Patches {
                 rows_of_task: (PATCHES / self.across).clamp(1, self.rows()),
             };
         }
-        // As many rows as fill whole tiles, as nearly as can be.
+        // As many rows as fill whole tiles, as nearly as possible.
         let waste = |rows: &usize| {
             let patches = rows * self.across;
             (patches.next_multiple_of(tile) - patches) * 1000 / patches
@@ -60,7 +60,7 @@ impl Patches {
         let most = (most / self.across).clamp(1, self.rows());
         let all = (most.div_ceil(2)..=most).rev();
         let rows = all.min_by_key(waste).unwrap_or(1);
-        // Tasks are as large as each other, or a thread would wait for the last one.
+        // Tasks of equal size, or a thread would wait for the last one.
         let blocks = (PATCHES / (rows * self.across)).max(1);
         let tasks = self.rows().div_ceil(rows * blocks);
         Blocking {
@@ -80,7 +80,7 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    /// Patches of a block.
+    /// Patches per block.
     pub fn patches(&self) -> usize {
         self.rows * self.columns
     }
@@ -109,7 +109,7 @@ impl Block {
         self.rows.len() * self.columns.len()
     }
 
-    /// Row and column of the `index`-th.
+    /// Row and column of the `index`-th patch.
     pub fn patch(&self, index: usize) -> [usize; 2] {
         let across = self.columns.len();
         [
@@ -118,7 +118,7 @@ impl Block {
         ]
     }
 
-    /// Row and column of each.
+    /// Row and column of each patch.
     pub fn patches(&self) -> impl Iterator<Item = [usize; 2]> {
         let columns = self.columns.clone();
         let in_row = move |row| columns.clone().map(move |column| [row, column]);
@@ -126,9 +126,14 @@ impl Block {
     }
 }
 
-/// Every `apart`-th position of an axis, where position `v` is the element `apart · v + phase - lo`: how far the first one that is
-/// there lies behind the axis' beginning, the axis of them, and how many are missing before it.
-pub(super) fn strided_axis(axis: Axis, apart: usize, phase: usize, lo: isize) -> (isize, Axis, isize) {
+/// Every `apart`-th position of an axis, where position `v` is the element `apart · v + phase - lo`: the offset of the
+/// first one in bounds, the axis of these positions, and how many are missing before it.
+pub(super) fn strided_axis(
+    axis: Axis,
+    apart: usize,
+    phase: usize,
+    lo: isize,
+) -> (isize, Axis, isize) {
     let (distance, before) = (apart as isize, lo - phase as isize);
     let missing = -(-before).div_euclid(distance);
     let first = missing * distance - before;
@@ -140,32 +145,32 @@ pub(super) fn strided_axis(axis: Axis, apart: usize, phase: usize, lo: isize) ->
     (first * axis.stride / distance, axis, missing)
 }
 
-/// Images as they are given: any layout, any type of element.
+/// Images in any layout, with any type of element.
 pub(super) struct Reader<'a, T> {
     pub data: &'a [T],
     pub offset: isize,
-    /// From image to image.
+    /// The stride of images.
     pub image: isize,
     pub axes: [Axis; 2],
     /// How many elements before the first one the first patch begins.
     pub lo: [isize; 2],
-    /// Elements from one position of a patch to the next; those in between belong to patches of other phases.
+    /// The stride between positions of a patch; elements in between belong to other phases.
     pub apart: [usize; 2],
     pub features: usize,
-    /// From feature to feature.
+    /// The stride of features.
     pub feature: isize,
-    /// Positions along the side of a patch.
+    /// The side length of a patch.
     pub side: usize,
     pub patches: Patches,
 }
 
 impl<'a, T: Real> Reader<'a, T> {
-    /// The stored elements as they are summed, if features lie side by side.
+    /// The stored elements as accumulator values, if features are contiguous.
     fn direct(&self) -> Option<&'a [T::Sum]> {
         T::as_sums(self.data).filter(|_| self.feature == 1)
     }
 
-    /// Elements down and across all patches of a row.
+    /// Vertical and horizontal extent of all patches of a row.
     fn extent(&self) -> [usize; 2] {
         let across = (self.patches.across - 1) * STEP + self.side;
         [self.side * self.apart[0], across * self.apart[1]]
@@ -180,7 +185,7 @@ impl<'a, T: Real> Reader<'a, T> {
         }
     }
 
-    /// Rows of patches with features side by side: as they lie, or copied row by row.
+    /// Rows of patches with contiguous features: in place, or copied row by row.
     pub fn images<'c>(
         &self,
         rows: Range<usize>,
@@ -249,7 +254,7 @@ impl<'a, T: Real> Reader<'a, T> {
     }
 }
 
-/// Images with features side by side.
+/// Images with contiguous features.
 #[derive(Clone, Copy)]
 pub(super) struct Images<'a, S> {
     data: &'a [S],
@@ -259,10 +264,10 @@ pub(super) struct Images<'a, S> {
     lo: [isize; 2],
     apart: [usize; 2],
     pub features: usize,
-    /// The first row of patches that is here.
+    /// The first row of patches that is available.
     first: usize,
     patches: Patches,
-    /// What lies beyond an image's border.
+    /// The padding beyond an image's border.
     zeros: &'a [S],
 }
 
@@ -277,7 +282,7 @@ impl<'a, S> Images<'a, S> {
         self
     }
 
-    /// The features of the `N` by `N` positions of a patch, of images of one phase.
+    /// The features of the `N × N` positions of a patch, in images of one phase.
     #[inline]
     pub fn patch<const N: usize>(&self, [row, column]: [usize; 2]) -> [[&'a [S]; N]; N] {
         let (image, position) = self.patches.position([row - self.first, column]);
@@ -312,7 +317,7 @@ impl<'a, S> Images<'a, S> {
     }
 }
 
-/// How far a position is along an axis, if it is within.
+/// The offset of a position along an axis, if it is in bounds.
 #[inline]
 fn within(at: usize, lo: isize, axis: Axis) -> Option<isize> {
     let at = at as isize - lo;

@@ -1,9 +1,9 @@
-//! Which convolutions are of that kind: windows of four by four where every other position of the input or of the result is left out.
+//! Polyphase decomposition of 4×4 windows with stride 2, or with an input dilated by 2.
 //!
-//! They are windows of two by two over phases. With `fine = 2 · coarse + tap - lo`, and taps and fine positions both
-//! counted as `2 · i + phase`, `fine` of each phase meets `coarse` position by position. Where the input is the fine one, its four
-//! phases are summed as if they were features; where the result is, its phases are features of one image that has a position
-//! for each two by two.
+//! They are 2×2 windows over phases. With `fine = 2 · coarse + tap - lo`, and taps and fine positions both counted as
+//! `2 · i + phase`, each phase of `fine` corresponds to `coarse` position by position. If the input is the fine array,
+//! its four phases are summed as if they were features; if the result is, its phases are features of one image that has
+//! a position per 2×2 square.
 
 use super::super::Problem;
 use super::super::problem::Dim;
@@ -11,9 +11,9 @@ use super::super::winograd::transform::PLANES;
 use super::patches::Patches;
 use super::transform::TAPS;
 
-/// Taps of a window that is cut into phases.
+/// Taps of the window along each axis.
 const WINDOW: usize = 4;
-/// From one position of a phase to the next.
+/// The stride between positions of a phase.
 pub(super) const PHASE_STRIDE: usize = WINDOW / TAPS;
 
 /// How the positions of a problem are counted.
@@ -21,18 +21,18 @@ pub(super) const PHASE_STRIDE: usize = WINDOW / TAPS;
 pub(super) struct Polyphase {
     /// Whether phases count taps from the end.
     reversed: bool,
-    /// From position to position of a phase, in what is read and in what is written.
+    /// The stride between positions of a phase, in the input and in the result.
     pub read_stride: usize,
     pub write_stride: usize,
     /// Elements that are missing before the first position.
     pub read_lo: [isize; 2],
     pub write_lo: [isize; 2],
-    /// Positions of the result, of each phase.
+    /// Positions of the result, per phase.
     pub counts: [usize; 2],
 }
 
 impl Polyphase {
-    /// The form of a problem that has one.
+    /// The decomposition of a problem, if it has one.
     pub fn new(problem: &Problem) -> Option<Self> {
         let [down, across] = &problem.dims[..] else {
             return None;
@@ -56,12 +56,12 @@ impl Polyphase {
                 ..phased
             }
         } else if all(|dim| dim.step == 1 && dim.dilation == PHASE_STRIDE) {
-            // A result is `2 · input - tap + lo`: with taps counted from the end, as above. It is the window's last position that
+            // A result is `2 · input - tap + lo`: with taps counted from the end, as above. The window's last position
             // gives a phase's position its number, so reading begins one before it.
             let lo = dims.map(|dim| WINDOW as isize - 1 - dim.lo);
             let first = lo.map(|lo| lo.div_euclid(PHASE_STRIDE as isize));
-            let last =
-                [0, 1].map(|i| (lo[i] + dims[i].out.size as isize - 1).div_euclid(PHASE_STRIDE as isize));
+            let last = [0, 1]
+                .map(|i| (lo[i] + dims[i].out.size as isize - 1).div_euclid(PHASE_STRIDE as isize));
             Polyphase {
                 reversed: true,
                 write_stride: PHASE_STRIDE,
@@ -73,11 +73,13 @@ impl Polyphase {
         } else {
             return None;
         };
-        // What patches at the border give beyond it must not outweigh what is saved.
+        // The work on patches beyond the border must not exceed what is saved.
         let macs = form.patches(1).count() * PLANES * form.phases();
-        let [positions, of_definition] =
-            [dims.map(|dim| dim.out.size), [WINDOW / form.write_stride; 2]]
-                .map(|sizes| sizes[0] * sizes[1]);
+        let [positions, of_definition] = [
+            dims.map(|dim| dim.out.size),
+            [WINDOW / form.write_stride; 2],
+        ]
+        .map(|sizes| sizes[0] * sizes[1]);
         (4 * macs <= 3 * positions * of_definition).then_some(form)
     }
 
@@ -86,7 +88,7 @@ impl Polyphase {
         Patches::new(images, self.counts)
     }
 
-    /// Phases of what is read, and of what is written.
+    /// The number of phases of the input, and of the result.
     pub fn sources(&self) -> usize {
         self.read_stride * self.read_stride
     }
@@ -108,7 +110,7 @@ impl Polyphase {
     }
 }
 
-/// The `index`-th phase: down and across.
+/// The `index`-th phase: vertical and horizontal.
 pub(super) fn phase(index: usize, apart: usize) -> [usize; 2] {
     [index / apart, index % apart]
 }

@@ -1,31 +1,32 @@
-//! The filter's gradient by the same way: gradients of the results are spread over sixteen planes, in each of which the sum
-//! over all patches is a matrix product (output features by patches by features); taps come out of the sixteen sums. A
-//! window of four by four over every other position has four phases of two by two taps, which meet the same gradients.
+//! Weight gradient by strided Winograd: output gradients are transformed into sixteen planes, in each of which the sum
+//! over all patches is a GEMM (output features × patches × features); the sixteen sums are transformed into taps. A 4×4
+//! window with stride 2 has four phases of 2×2 taps, which share the same output gradients.
 //!
 //! A fixed number of tasks sum their share of the patches, so results do not depend on the number of threads.
 #![allow(unsafe_code)]
 
 use super::super::problem::Dim;
 use super::super::reduce_tasks;
-use super::polyphase::{PHASE_STRIDE, phase};
 use super::patches::{Patches, Reader, strided_axis};
+use super::polyphase::{PHASE_STRIDE, phase};
 use super::transform::{self, STEP, TAPS};
-use super::{PLANE_PAD, LANES, PACKED, PARALLEL, PLANES, Problem, Real, SIDE, fills_vectors};
+use super::{LANES, PACKED, PARALLEL, PLANE_PAD, PLANES, Problem, Real, SIDE, fills_vectors};
 use crate::memory::Scratch;
 use crate::parallel::{self, Columns, TaskSlice};
 use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled, fitting_shape};
 
-/// Tasks to aim at, and to have at least.
+/// Tasks to aim at, and the fewest that are worth it.
 const TASKS: (usize, usize) = (16, 4);
-/// Patches of a block: both transformed operands stay near, and as many macs are summed before they are added up.
+/// Patches of a block: both transformed operands stay in cache, and this many products are summed before they are added
+/// to the totals.
 const BLOCK: usize = 64;
-/// Patches whose sums outweigh the transform at the end.
+/// The fewest patches for which the final transform pays.
 const MIN_PATCHES: usize = 256;
 
 /// Which features are rows of the register tiles, and which are columns.
 #[derive(Clone, Copy)]
 struct Roles {
-    /// Whether output features are the columns, as it is where they lie side by side in the result.
+    /// Whether output features are the columns, as they are if they are contiguous in the result.
     outputs_across: bool,
     rows: usize,
     columns: usize,
@@ -58,15 +59,16 @@ impl Roles {
     }
 }
 
-/// Whether a problem is the gradient of such a filter, and large enough.
+/// Whether a problem is such a weight gradient, and large enough.
 pub(in super::super) fn fits<T: Real>(problem: &Problem) -> bool {
     let [down, across] = &problem.dims[..] else {
         return false;
     };
     let phased = |dim: &Dim| {
-        (dim.step, dim.spread, dim.dilation) == (1, PHASE_STRIDE, 1) && dim.out.size == PHASE_STRIDE * TAPS
+        (dim.step, dim.spread, dim.dilation) == (1, PHASE_STRIDE, 1)
+            && dim.out.size == PHASE_STRIDE * TAPS
     };
-    // What patches at the border hold beyond it must not outweigh what is saved.
+    // The work on patches beyond the border must not exceed what is saved.
     let saves = || {
         let sizes = [down, across].map(|dim| dim.rhs.size);
         let macs = Patches::new(1, sizes).count() * PLANES;
@@ -87,7 +89,7 @@ fn patches(problem: &Problem) -> Patches {
     Patches::new(problem.f, counts)
 }
 
-/// Solves `problem`, which [`fits`].
+/// Solves `problem`, for which [`fits`] holds.
 pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
     let roles = Roles::new::<T::Sum>(problem);
     let [down, across] = [0, 1].map(|i| problem.dims[i]);
@@ -99,9 +101,9 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
     let share = patches.rows().div_ceil(shares);
     let mut sums = Scratch::<T::Sum>::unzeroed(shares * all_len);
     let zeros = vec![T::Sum::default(); problem.b.max(problem.o)];
-    // Whole register tiles: what is beyond the last feature is read and not used.
+    // Whole register tiles: elements beyond the last feature are read and not used.
     let pitch = [problem.b, problem.o].map(|n| n.next_multiple_of(roles.shape.columns));
-    // A task that has little more than a block takes it as one: its sums would pass by twice.
+    // A task with little more than one block takes it as one: otherwise its sums would be read and written twice.
     let rows = match BLOCK.div_ceil(patches.across).max(1) {
         rows if share <= 2 * rows => share,
         rows => rows,
@@ -109,7 +111,7 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
     let block = rows * patches.across;
     let planes = pitch.map(|pitch| block * pitch + PLANE_PAD);
     for group in 0..problem.groups {
-        // The phases down the image are tasks of their own: they read different lines.
+        // The vertical phases are separate tasks: they read different lines.
         let inputs = |phase: usize| {
             let (offset, axis, lo) = strided_axis(down.lhs, PHASE_STRIDE, phase, down.lo);
             Reader {
@@ -192,8 +194,8 @@ pub(in super::super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], proble
     }
 }
 
-/// Adds the macs of `count` patches to all sums, or begins with them. An operand, rows or columns, is what it holds and
-/// how far its patches and its planes are apart.
+/// Adds the products of `count` patches to all sums, or starts them. Each operand comes with the strides of its patches
+/// and of its planes.
 fn add<S: Tiled>(
     sums: &mut [S],
     accumulate: bool,
@@ -235,7 +237,7 @@ fn add<S: Tiled>(
     }
 }
 
-/// Writes the taps' gradients.
+/// Writes the gradients of the taps.
 fn store<T: Real>(out: &mut [T], sums: &[T::Sum], roles: Roles, problem: &Problem, group: usize) {
     let TileShape { rows, columns } = roles.shape;
     let (row_tiles, len) = (roles.row_tiles(), roles.sums_len());
