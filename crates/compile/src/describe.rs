@@ -1,11 +1,11 @@
-//! A plan for people: its steps, what they write, and how much is held at once.
+//! A readable description of a plan: its steps, their results, and the peak memory.
 
+use crate::iteration_domain::value;
 use crate::plan::{Plan, Step};
-use crate::space::value;
 use clematis_core::{Executable, Op, Spec};
 
 impl Plan {
-    /// The steps, one a line.
+    /// The steps, one per line.
     pub(crate) fn describe_steps(&self) -> String {
         use std::fmt::Write;
         let mut text = String::new();
@@ -18,37 +18,37 @@ impl Plan {
                     writeln!(text, "{at:4} {} -> {}", node.op.name(), specs.join(", "))
                 }
                 Step::Scan(scan, ..) => {
-                    let rows = scan.rows.as_ref().map(|r| format!(", {}", r.describe()));
-                    let rows = rows.unwrap_or_default();
-                    writeln!(text, "{at:4} scan of {} steps{rows}, each:", scan.length).and_then(
+                    let blocks = scan.blocks.as_ref().map(|r| format!(", {}", r.describe()));
+                    let blocks = blocks.unwrap_or_default();
+                    writeln!(text, "{at:4} scan of {} steps{blocks}, each:", scan.length).and_then(
                         |()| {
                             let body = scan.body.describe();
                             body.lines().try_for_each(|l| writeln!(text, "     {l}"))
                         },
                     )
                 }
-                Step::Batch(batch, _, outs) => {
+                Step::BatchedChain(chain, _, outs) => {
                     bytes += outs.iter().map(|&v| self.values[v].bytes()).sum::<usize>();
                     let head = writeln!(
                         text,
-                        "{at:4} {} matrices side by side, each:",
-                        batch.count()
+                        "{at:4} batched chain over {} matrices, each:",
+                        chain.count()
                     );
                     head.and_then(|()| {
-                        let body = batch.body.describe();
+                        let body = chain.body.describe();
                         body.lines().try_for_each(|l| writeln!(text, "     {l}"))
                     })
                 }
                 Step::Fused(p) => {
                     bytes += p.targets.iter().map(|t| t.spec.bytes()).sum::<usize>();
-                    let downs = p.downs.iter().map(|d| &d.spec);
-                    let outs = p.targets.iter().map(|t| &t.spec).chain(downs);
+                    let column_sums = p.column_sums.iter().map(|d| &d.spec);
+                    let outs = p.targets.iter().map(|t| &t.spec).chain(column_sums);
                     let outs: Vec<String> = outs.map(Spec::to_string).collect();
-                    let end = if at >= self.last { " at the end" } else { "" };
+                    let end = if at >= self.tail { " in the tail" } else { "" };
                     writeln!(
                         text,
                         "{at:4} fused{end} over {} ({} in, {}+{} registers): {} -> {}",
-                        p.space.shape,
+                        p.domain.shape,
                         p.sources.len(),
                         p.registers[0],
                         p.registers[1],
@@ -60,79 +60,79 @@ impl Plan {
         }
         let _ = writeln!(
             text,
-            "{} steps, {bytes} bytes written, {} at once",
+            "{} steps, {bytes} bytes written, {} bytes at peak",
             self.steps.len(),
-            self.most
+            self.peak_bytes
         );
         text
     }
 
-    /// The most bytes that results hold at once, what goes in aside. Views hold what they look at.
-    pub(crate) fn most_at_once(&self) -> usize {
-        let mut holds: Vec<Option<usize>> = vec![None; self.values.len()];
-        // How many values look at each piece of memory.
-        let mut looks = vec![0usize; self.values.len()];
-        let (mut now, mut most) = (0, 0);
+    /// Peak bytes held by results, without inputs. A view keeps the storage of its operand alive.
+    pub(crate) fn peak_bytes(&self) -> usize {
+        let mut storage: Vec<Option<usize>> = vec![None; self.values.len()];
+        // The number of values that refer to each storage.
+        let mut refs = vec![0usize; self.values.len()];
+        let (mut live, mut peak) = (0, 0);
         for (step, dead) in &self.steps {
-            let mut gone = dead.clone();
+            let mut dead_now = dead.clone();
             match step {
                 Step::Op(node) => {
-                    let seen = node.args.first().and_then(value).and_then(|v| holds[v]);
+                    let viewed = node.args.first().and_then(value).and_then(|v| storage[v]);
                     for &v in &node.outs {
-                        holds[v] = match (is_view(&node.op), seen) {
+                        storage[v] = match (is_view(&node.op), viewed) {
                             (true, Some(of)) => Some(of),
                             (true, None) => None,
                             (false, _) => Some(v),
                         };
                     }
-                    now += self.looked_at(&node.outs, &holds, &mut looks);
+                    live += self.retain(&node.outs, &storage, &mut refs);
                 }
-                Step::Scan(_, _, outs) | Step::Batch(_, _, outs) => {
-                    outs.iter().for_each(|&v| holds[v] = Some(v));
-                    now += self.looked_at(outs, &holds, &mut looks);
+                Step::Scan(_, _, outs) | Step::BatchedChain(_, _, outs) => {
+                    outs.iter().for_each(|&v| storage[v] = Some(v));
+                    live += self.retain(outs, &storage, &mut refs);
                 }
                 Step::Fused(p) => {
                     for target in &p.targets {
-                        let over = target.over.and_then(|at| value(&p.sources[at].arg));
+                        let over = target.reuses.and_then(|at| value(&p.sources[at].arg));
                         match over {
-                            // An input's memory, or that of a value that dies here.
+                            // Reuses the memory of an input, or of a value that dies here.
                             Some(v) if self.inputs[v].is_some() => {}
-                            Some(v) if holds[v] == Some(v) && looks[v] == 1 => {
-                                gone.retain(|&g| g != v);
-                                holds[target.id] = holds[v];
+                            Some(v) if storage[v] == Some(v) && refs[v] == 1 => {
+                                dead_now.retain(|&g| g != v);
+                                storage[target.id] = storage[v];
                             }
                             _ => {
-                                holds[target.id] = Some(target.id);
-                                now += self.looked_at(&[target.id], &holds, &mut looks);
+                                storage[target.id] = Some(target.id);
+                                live += self.retain(&[target.id], &storage, &mut refs);
                             }
                         }
                     }
-                    let downs: Vec<usize> = p.downs.iter().map(|d| d.id).collect();
-                    downs.iter().for_each(|&v| holds[v] = Some(v));
-                    now += self.looked_at(&downs, &holds, &mut looks);
+                    let column_sums: Vec<usize> = p.column_sums.iter().map(|d| d.id).collect();
+                    column_sums.iter().for_each(|&v| storage[v] = Some(v));
+                    live += self.retain(&column_sums, &storage, &mut refs);
                 }
             }
-            let beside = match step {
-                Step::Batch(batch, ..) => batch.held(),
+            let scratch = match step {
+                Step::BatchedChain(chain, ..) => chain.scratch_bytes(),
                 _ => 0,
             };
-            most = most.max(now + beside);
-            for of in gone.iter().filter_map(|&v| holds[v]) {
-                looks[of] = looks[of].saturating_sub(1);
-                if looks[of] == 0 {
-                    now = now.saturating_sub(self.values[of].bytes());
+            peak = peak.max(live + scratch);
+            for of in dead_now.iter().filter_map(|&v| storage[v]) {
+                refs[of] = refs[of].saturating_sub(1);
+                if refs[of] == 0 {
+                    live = live.saturating_sub(self.values[of].bytes());
                 }
             }
         }
-        most
+        peak
     }
 
-    /// Counts who looks at what; the bytes of memory that is new.
-    fn looked_at(&self, values: &[usize], holds: &[Option<usize>], looks: &mut [usize]) -> usize {
+    /// Counts references to storage; returns the bytes of newly allocated storage.
+    fn retain(&self, values: &[usize], storage: &[Option<usize>], refs: &mut [usize]) -> usize {
         let mut bytes = 0;
-        for of in values.iter().filter_map(|&v| holds[v]) {
-            looks[of] += 1;
-            if looks[of] == 1 {
+        for of in values.iter().filter_map(|&v| storage[v]) {
+            refs[of] += 1;
+            if refs[of] == 1 {
                 bytes += self.values[of].bytes();
             }
         }
@@ -140,7 +140,7 @@ impl Plan {
     }
 }
 
-/// Whether an op only looks at its operand in another way. A reshape may copy; it is counted as if it did not.
+/// Whether an op returns a view of its operand. A reshape may copy; it is counted as a view.
 pub(crate) fn is_view(op: &Op) -> bool {
     matches!(
         op,

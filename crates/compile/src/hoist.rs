@@ -1,120 +1,66 @@
-//! Loops with less in them: what steps do not need of each other is done for all steps at once.
+//! Hoists work out of scans: a computation that steps do not need of one another runs once for all steps.
 //!
-//! A product of an item of a sequence with something fixed becomes one product of the whole sequence. A sum of products
-//! that a loop carries along becomes one product after it. Two loops that carry the same become one.
+//! A dot of a sequence's element with a constant becomes one dot of the whole sequence before the scan. A carried sum
+//! of dots becomes one dot after the scan. Two scans with equal carries are merged.
 
-use crate::turn;
-use crate::twin::twins;
+use crate::fold_transpose;
+use crate::graph_rewriter::GraphRewriter;
+use crate::scan_cse::duplicate_scans;
 use clematis_core::graph::{Arg, Graph, Input, Node, Output, ValueId};
 use clematis_core::op::{Binary, Dot, Scan};
 use clematis_core::shape::Axes;
 use clematis_core::{Body, DType, Op, Result, Role, Shape, Spec, bail};
-use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// The graph that is being made.
-pub(crate) struct New {
-    pub graph: Graph,
-    /// What each value of the old graph has become.
-    pub known: Vec<Option<Arg>>,
-}
-
-impl New {
-    pub fn follow(&self, arg: &Arg) -> Result<Arg> {
-        match arg {
-            Arg::Const(_) => Ok(arg.clone()),
-            Arg::Value(id) => match &self.known[id.0 as usize] {
-                Some(new) => Ok(new.clone()),
-                None => bail!(Internal, "compile: %{} is used before it is made", id.0),
-            },
-        }
-    }
-
-    pub fn add(&mut self, op: Op, args: &[Arg], out: &[Spec], like: &Node) -> Vec<Arg> {
-        let args: SmallVec<[Arg; 3]> = args.iter().cloned().collect();
-        let made = self.graph.node(op, args, out, like.scope);
-        made.map(|v| Arg::Value(ValueId(v))).collect()
-    }
-
-    /// The graph with the outputs of the old one.
-    pub fn finish(mut self, old: &Graph) -> Result<Graph> {
-        for output in &old.outputs {
-            let arg = self.follow(&output.arg)?;
-            self.graph.outputs.push(Output {
-                arg,
-                updates: output.updates,
-            });
-        }
-        Ok(self.graph)
-    }
-}
-
-/// A graph with the inputs of an old one.
-pub(crate) fn start(old: &Graph, keep: impl Fn(usize) -> bool) -> New {
-    let mut new = New {
-        graph: Graph {
-            scopes: old.scopes.clone(),
-            ..Graph::default()
-        },
-        known: vec![None; old.values.len()],
-    };
-    for (_, input) in old.inputs.iter().enumerate().filter(|(i, _)| keep(*i)) {
-        let spec = old.spec(input.value).clone();
-        let id = new.graph.input(spec, input.role, input.name.clone());
-        new.known[input.value.0 as usize] = Some(Arg::Value(id));
-    }
-    new
-}
-
-/// The same graph with lighter loops.
+/// Optimizes all scans of a graph.
 pub fn run(graph: &Graph) -> Result<Graph> {
     let is_loop = |node: &Node| matches!(node.op, Op::Scan(_));
     if !graph.nodes.iter().any(is_loop) {
         return Ok(graph.clone());
     }
-    let twins = twins(graph);
-    let mut new = start(graph, |_| true);
+    let pairs = duplicate_scans(graph);
+    let mut rewriter = GraphRewriter::new(graph, |_| true);
     for (n, node) in graph.nodes.iter().enumerate() {
-        if let Some((_, first)) = twins.iter().find(|(gone, _)| *gone == n) {
-            // Made together with its twin, which needs nothing that this one does not have.
-            lighter(graph, &graph.nodes[*first], &mut new)?;
+        if let Some((_, first)) = pairs.iter().find(|(removed, _)| *removed == n) {
+            // Merged with the later scan, which needs no operand that this one does not have.
+            optimize_scan(graph, &graph.nodes[*first], &mut rewriter)?;
             for (old, other) in node.outs.clone().zip(graph.nodes[*first].outs.clone()) {
-                new.known[old as usize] = new.known[other as usize].clone();
+                rewriter.map[old as usize] = rewriter.map[other as usize].clone();
             }
             continue;
         }
-        if twins.iter().any(|(_, made)| *made == n) {
+        if pairs.iter().any(|(_, made)| *made == n) {
             continue;
         }
         if is_loop(node) {
-            lighter(graph, node, &mut new)?;
+            optimize_scan(graph, node, &mut rewriter)?;
             continue;
         }
-        let args = node.args.iter().map(|a| new.follow(a));
+        let args = node.args.iter().map(|a| rewriter.lookup(a));
         let args = args.collect::<Result<Vec<Arg>>>()?;
         let outs = node.outs.start as usize..node.outs.end as usize;
-        let made = new.add(node.op.clone(), &args, &graph.values[outs.clone()], node);
+        let made = rewriter.add_node(node.op.clone(), &args, &graph.values[outs.clone()], node);
         for (old, arg) in outs.zip(made) {
-            new.known[old] = Some(arg);
+            rewriter.map[old] = Some(arg);
         }
     }
-    new.finish(graph)
+    rewriter.finish(graph)
 }
 
-/// What a body's values come from.
+/// Definitions and uses of the values of a body.
 struct Uses {
-    /// The node that makes each.
-    maker: Vec<Option<usize>>,
-    /// How often each is read.
+    /// The node that produces each value.
+    producer: Vec<Option<usize>>,
+    /// The number of uses of each value.
     count: Vec<usize>,
-    /// The input that each is.
+    /// The input index of each value that is an input.
     input: Vec<Option<usize>>,
 }
 
 fn uses(body: &Graph) -> Uses {
     let n = body.values.len();
     let mut uses = Uses {
-        maker: vec![None; n],
+        producer: vec![None; n],
         count: vec![0; n],
         input: vec![None; n],
     };
@@ -129,7 +75,7 @@ fn uses(body: &Graph) -> Uses {
     }
     for (i, node) in body.nodes.iter().enumerate() {
         for v in node.outs.clone() {
-            uses.maker[v as usize] = Some(i);
+            uses.producer[v as usize] = Some(i);
         }
     }
     uses
@@ -142,17 +88,17 @@ fn value(arg: &Arg) -> Option<usize> {
     }
 }
 
-/// One axis more in front.
-fn later(axes: &Axes) -> Vec<usize> {
+/// The same axes behind one more leading axis.
+fn shifted(axes: &Axes) -> Vec<usize> {
     axes.iter().map(|a| a + 1).collect()
 }
 
-/// The operands of a product that is added to this carry and nothing else.
-fn sum_of_products<'a>(p: &'a Scan, uses: &Uses, carry: usize) -> Option<(&'a Dot, [usize; 2])> {
+/// The dot that is added to this carry, with its operands, if the carry is used for nothing else.
+fn accumulated_dot<'a>(p: &'a Scan, uses: &Uses, carry: usize) -> Option<(&'a Dot, [usize; 2])> {
     let body = &p.body.0;
     let own = body.inputs.get(p.consts + carry)?.value.0 as usize;
     let out = value(&body.outputs.get(carry)?.arg)?;
-    let add = &body.nodes[uses.maker[out]?];
+    let add = &body.nodes[uses.producer[out]?];
     if add.op != Op::Binary(Binary::Add) || uses.count[own] != 1 || uses.count[out] != 1 {
         return None;
     }
@@ -161,61 +107,65 @@ fn sum_of_products<'a>(p: &'a Scan, uses: &Uses, carry: usize) -> Option<(&'a Do
         (a, b) if b == own => a,
         _ => return None,
     };
-    let dot = &body.nodes[uses.maker[part]?];
+    let dot = &body.nodes[uses.producer[part]?];
     let Op::Dot(d) = &dot.op else { return None };
     let fits = uses.count[part] == 1
         && body.values[part].dtype == DType::F32
         && body.values[part].shape == body.values[own].shape;
     let sides = [value(&dot.args[0])?, value(&dot.args[1])?];
-    let moves = |v: usize| uses.input[v].is_none_or(|i| i >= p.consts);
-    (fits && sides.iter().all(|&v| moves(v))).then_some((d, sides))
+    let varies = |v: usize| uses.input[v].is_none_or(|i| i >= p.consts);
+    (fits && sides.iter().all(|&v| varies(v))).then_some((d, sides))
 }
 
-/// Whether a matrix is read by nothing but products that sum over its last axis, those before the loop aside.
-fn read_across(body: &Graph, matrix: ValueId, before: &HashMap<usize, (Spec, Arg)>) -> bool {
-    let is_it = |arg: &Arg| matches!(arg, Arg::Value(id) if *id == matrix);
-    let across = |node: &Node| match (&node.op, &node.args[..]) {
+/// Whether a matrix is read only by dots that contract its last axis, except for hoisted dots.
+fn only_read_transposed(
+    body: &Graph,
+    matrix: ValueId,
+    hoisted: &HashMap<usize, (Spec, Arg)>,
+) -> bool {
+    let is_matrix = |arg: &Arg| matches!(arg, Arg::Value(id) if *id == matrix);
+    let transposed = |node: &Node| match (&node.op, &node.args[..]) {
         (Op::Dot(d), [x, y]) => {
-            is_it(y) && !is_it(x) && d.rhs_batch.is_empty() && d.rhs_contract[..] == [1]
+            is_matrix(y) && !is_matrix(x) && d.rhs_batch.is_empty() && d.rhs_contract[..] == [1]
         }
         _ => false,
     };
-    let inside = |n: &&Node| !before.contains_key(&(n.outs.start as usize));
+    let inside = |n: &&Node| !hoisted.contains_key(&(n.outs.start as usize));
     let mut readers = body
         .nodes
         .iter()
         .filter(inside)
-        .filter(|n| n.args.iter().any(is_it));
-    let comes_out = body.outputs.iter().any(|o| is_it(&o.arg));
-    let any = body.nodes.iter().any(across);
-    any && !comes_out && body.spec(matrix).rank() == 2 && readers.all(across)
+        .filter(|n| n.args.iter().any(is_matrix));
+    let is_output = body.outputs.iter().any(|o| is_matrix(&o.arg));
+    let any = body.nodes.iter().any(transposed);
+    any && !is_output && body.spec(matrix).rank() == 2 && readers.all(transposed)
 }
 
-/// Copies a loop without what need not be in it.
-fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
+/// Copies a scan without the work that can be hoisted.
+fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Result<()> {
     let Op::Scan(p) = &node.op else {
-        bail!(Internal, "compile: {} is no loop", node.op.name());
+        bail!(Internal, "compile: expected a scan, got {}", node.op.name());
     };
     let p = &Scan {
-        body: Body::new(turn::run(&run(&p.body.0)?).prune()),
+        body: Body::new(fold_transpose::run(&run(&p.body.0)?).prune()),
         ..(**p).clone()
     };
-    let args = node.args.iter().map(|a| new.follow(a));
+    let args = node.args.iter().map(|a| rewriter.lookup(a));
     let mut args = args.collect::<Result<Vec<Arg>>>()?;
     let (body, uses) = (&p.body.0, uses(&p.body.0));
     let fixed = p.consts + p.carries;
-    let long = |spec: &Spec| spec.with_shape(spec.shape.insert(0, p.length));
+    let stacked = |spec: &Spec| spec.with_shape(spec.shape.insert(0, p.length));
 
-    // Products of whole sequences come before the loop.
-    let mut before: HashMap<usize, (Spec, Arg)> = HashMap::new();
+    // Dots of whole sequences move before the scan.
+    let mut hoisted: HashMap<usize, (Spec, Arg)> = HashMap::new();
     for inner in &body.nodes {
         let (Op::Dot(d), [x, y]) = (&inner.op, &inner.args[..]) else {
             continue;
         };
-        let places = value(x)
+        let inputs = value(x)
             .zip(value(y))
             .map(|(x, y)| (uses.input[x], uses.input[y]));
-        let Some((Some(x), Some(y))) = places else {
+        let Some((Some(x), Some(y))) = inputs else {
             continue;
         };
         if x < fixed || y >= p.consts || !d.lhs_batch.is_empty() {
@@ -223,87 +173,88 @@ fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
         }
         let spec = body.values[inner.outs.start as usize].clone();
         let whole = Dot {
-            lhs_contract: Axes::new(&later(&d.lhs_contract)),
+            lhs_contract: Axes::new(&shifted(&d.lhs_contract)),
             ..(**d).clone()
         };
-        let made = new.add(
+        let made = rewriter.add_node(
             whole.into(),
             &[args[x].clone(), args[y].clone()],
-            &[long(&spec)],
+            &[stacked(&spec)],
             node,
         );
-        before.insert(inner.outs.start as usize, (spec, made[0].clone()));
+        hoisted.insert(inner.outs.start as usize, (spec, made[0].clone()));
     }
     let sums: Vec<Option<(&Dot, [usize; 2])>> = (0..p.carries)
-        .map(|i| sum_of_products(p, &uses, i))
+        .map(|i| accumulated_dot(p, &uses, i))
         .collect();
 
-    // Matrices that are read across at each step are turned once.
-    let across: Vec<usize> = (0..p.consts)
-        .filter(|&i| read_across(body, body.inputs[i].value, &before))
+    // Matrices that every step reads transposed are transposed once.
+    let transposed: Vec<usize> = (0..p.consts)
+        .filter(|&i| only_read_transposed(body, body.inputs[i].value, &hoisted))
         .collect();
-    for &i in &across {
+    for &i in &transposed {
         let spec = graph.arg_spec(&node.args[i]);
-        let turned = Axes::new(&[1, 0]);
+        let swapped = Axes::new(&[1, 0]);
         let [rows, columns] = [spec.shape.dims()[0], spec.shape.dims()[1]];
         let spec = spec.with_shape(Shape::from_dims([columns, rows]));
-        args[i] = new.add(Op::Transpose(turned), &[args[i].clone()], &[spec], node)[0].clone();
+        args[i] =
+            rewriter.add_node(Op::Transpose(swapped), &[args[i].clone()], &[spec], node)[0].clone();
     }
 
-    // The body: its inputs without those sums, and with the products as sequences.
-    let gone = |i: usize| i >= p.consts && i < fixed && sums[i - p.consts].is_some();
-    let mut inside = start(body, |i| !gone(i));
+    // The new body: its inputs without the hoisted sums, plus the hoisted dots as sequences.
+    let removed = |i: usize| i >= p.consts && i < fixed && sums[i - p.consts].is_some();
+    let mut inside = GraphRewriter::new(body, |i| !removed(i));
     let mut sequences: Vec<Arg> = Vec::new();
     for inner in &body.nodes {
         let out = inner.outs.start as usize;
-        if let Some((spec, whole)) = before.get(&out) {
+        if let Some((spec, whole)) = hoisted.get(&out) {
             let id = inside.graph.input(spec.clone(), Role::Input, "");
-            inside.known[out] = Some(Arg::Value(id));
+            inside.map[out] = Some(Arg::Value(id));
             sequences.push(whole.clone());
         }
     }
-    for &i in &across {
+    for &i in &transposed {
         let value = body.inputs[i].value;
         let spec = body.spec(value);
         let [rows, columns] = [spec.shape.dims()[0], spec.shape.dims()[1]];
-        let turned = spec.with_shape(Shape::from_dims([columns, rows]));
-        if let Some(Arg::Value(id)) = &inside.known[value.0 as usize] {
-            inside.graph.values[id.0 as usize] = turned;
+        let swapped = spec.with_shape(Shape::from_dims([columns, rows]));
+        if let Some(Arg::Value(id)) = &inside.map[value.0 as usize] {
+            inside.graph.values[id.0 as usize] = swapped;
         }
     }
     for inner in &body.nodes {
         let outs = inner.outs.start as usize..inner.outs.end as usize;
-        if before.contains_key(&outs.start) {
+        if hoisted.contains_key(&outs.start) {
             continue;
         }
-        // What adds to a sum that is not carried any more is left out.
-        let known: Option<Vec<Arg>> = inner.args.iter().map(|a| inside.follow(a).ok()).collect();
+        // Skips the additions to a sum that is no longer carried.
+        let known: Option<Vec<Arg>> = inner.args.iter().map(|a| inside.lookup(a).ok()).collect();
         let Some(known) = known else { continue };
         let mut op = inner.op.clone();
         if let (Op::Dot(d), Some(y)) = (&mut op, inner.args.get(1).and_then(value))
-            && uses.input[y].is_some_and(|i| across.contains(&i))
+            && uses.input[y].is_some_and(|i| transposed.contains(&i))
         {
             d.rhs_contract = Axes::new(&[0]);
         }
-        let made = inside.add(op, &known, &body.values[outs.clone()], inner);
+        let made = inside.add_node(op, &known, &body.values[outs.clone()], inner);
         for (old, arg) in outs.zip(made) {
-            inside.known[old] = Some(arg);
+            inside.map[old] = Some(arg);
         }
     }
-    let kept: Vec<usize> = (0..p.carries).filter(|&i| sums[i].is_none()).collect();
+    let carried: Vec<usize> = (0..p.carries).filter(|&i| sums[i].is_none()).collect();
     let rows = p.carries..body.outputs.len();
     let mut outputs: Vec<Arg> = Vec::new();
-    for i in kept.iter().copied().chain(rows.clone()) {
-        outputs.push(inside.follow(&body.outputs[i].arg)?);
+    for i in carried.iter().copied().chain(rows.clone()) {
+        outputs.push(inside.lookup(&body.outputs[i].arg)?);
     }
-    // What the sums are made of comes out of the loop, unless it went in as it is or comes out already.
-    let mut wanted: Vec<usize> = Vec::new();
+    // The operands of hoisted sums become outputs of the scan, unless they are sequences or outputs already.
+    let mut extra_outputs: Vec<usize> = Vec::new();
     for v in sums.iter().flatten().flat_map(|(_, sides)| *sides) {
-        let went_in = uses.input[v].is_some_and(|i| i >= fixed);
-        let comes_out = rows.clone().any(|i| value(&body.outputs[i].arg) == Some(v));
-        if !went_in && !comes_out && !wanted.contains(&v) {
-            wanted.push(v);
-            outputs.push(inside.follow(&Arg::Value(ValueId(v as u32)))?);
+        let is_input = uses.input[v].is_some_and(|i| i >= fixed);
+        let is_output = rows.clone().any(|i| value(&body.outputs[i].arg) == Some(v));
+        if !is_input && !is_output && !extra_outputs.contains(&v) {
+            extra_outputs.push(v);
+            outputs.push(inside.lookup(&Arg::Value(ValueId(v as u32)))?);
         }
     }
     inside.graph.outputs = outputs
@@ -311,76 +262,76 @@ fn lighter(graph: &Graph, node: &Node, new: &mut New) -> Result<()> {
         .map(|arg| Output { arg, updates: None })
         .collect();
 
-    let mut given: Vec<Arg> = Vec::new();
+    let mut operands: Vec<Arg> = Vec::new();
     for (at, arg) in args.into_iter().enumerate() {
-        if gone(at) {
-            new.known[node.outs.start as usize + at - p.consts] = Some(arg);
+        if removed(at) {
+            rewriter.map[node.outs.start as usize + at - p.consts] = Some(arg);
         } else {
-            given.push(arg);
+            operands.push(arg);
         }
     }
-    given.extend(sequences);
+    operands.extend(sequences);
     let mut specs: Vec<Spec> = Vec::new();
-    for i in kept.iter().copied() {
+    for i in carried.iter().copied() {
         specs.push(graph.values[node.outs.start as usize + i].clone());
     }
     for i in rows.clone() {
         specs.push(graph.values[node.outs.start as usize + i].clone());
     }
-    specs.extend(wanted.iter().map(|&v| long(&body.values[v])));
+    specs.extend(extra_outputs.iter().map(|&v| stacked(&body.values[v])));
     let scan = Scan {
         body: Body::new(inside.graph.prune()),
         consts: p.consts,
-        carries: kept.len(),
+        carries: carried.len(),
         length: p.length,
         reverse: p.reverse,
     };
-    let made = new.add(scan.into(), &given, &specs, node);
-    for (at, i) in kept.iter().copied().chain(rows.clone()).enumerate() {
-        new.known[node.outs.start as usize + i] = Some(made[at].clone());
+    let made = rewriter.add_node(scan.into(), &operands, &specs, node);
+    for (at, i) in carried.iter().copied().chain(rows.clone()).enumerate() {
+        rewriter.map[node.outs.start as usize + i] = Some(made[at].clone());
     }
 
-    // The sums, after the loop.
-    let first = kept.len() + rows.len();
+    // The hoisted sums, after the scan.
+    let first = carried.len() + rows.len();
     for (i, sum) in sums.iter().enumerate() {
         let Some((d, sides)) = sum else { continue };
         let side = |v: usize| -> Result<Arg> {
             if let Some(at) = uses.input[v].filter(|&i| i >= fixed) {
-                return Ok(given[p.consts + kept.len() + at - fixed].clone());
+                return Ok(operands[p.consts + carried.len() + at - fixed].clone());
             }
             let out = rows
                 .clone()
                 .position(|i| value(&body.outputs[i].arg) == Some(v));
-            let at = match (out, wanted.iter().position(|&w| w == v)) {
-                (Some(at), _) => kept.len() + at,
+            let at = match (out, extra_outputs.iter().position(|&w| w == v)) {
+                (Some(at), _) => carried.len() + at,
                 (None, Some(at)) => first + at,
-                _ => bail!(Internal, "compile: %{v} did not come out of its loop"),
+                _ => bail!(Internal, "compile: %{v} is not an output of its scan"),
             };
             Ok(made[at].clone())
         };
-        let with_steps = |axes: &Axes| -> Axes {
+        let with_step_axis = |axes: &Axes| -> Axes {
             let mut all = vec![0];
-            all.extend(later(axes));
+            all.extend(shifted(axes));
             Axes::new(&all)
         };
         let whole = Dot {
-            lhs_batch: Axes::new(&later(&d.lhs_batch)),
-            rhs_batch: Axes::new(&later(&d.rhs_batch)),
-            lhs_contract: with_steps(&d.lhs_contract),
-            rhs_contract: with_steps(&d.rhs_contract),
+            lhs_batch: Axes::new(&shifted(&d.lhs_batch)),
+            rhs_batch: Axes::new(&shifted(&d.rhs_batch)),
+            lhs_contract: with_step_axis(&d.lhs_contract),
+            rhs_contract: with_step_axis(&d.rhs_contract),
         };
         let out = node.outs.start as usize + i;
         let spec = [graph.values[out].clone()];
-        let sum = new.add(
+        let sum = rewriter.add_node(
             whole.into(),
             &[side(sides[0])?, side(sides[1])?],
             &spec,
             node,
         );
-        let begin = new.follow(&Arg::Value(ValueId(out as u32)))?;
+        let initial = rewriter.lookup(&Arg::Value(ValueId(out as u32)))?;
         let add = Op::Binary(Binary::Add);
-        let made = new.add(add, &[begin, sum[0].clone()], &spec, node);
-        new.known[out] = Some(made[0].clone());
+        let made = rewriter.add_node(add, &[initial, sum[0].clone()], &spec, node);
+        rewriter.map[out] = Some(made[0].clone());
     }
     Ok(())
 }

@@ -1,46 +1,49 @@
-//! Whole graphs on the CPU engine: fused, planned, in place.
+//! Compiles whole graphs for the CPU engine: operator fusion, memory planning and in-place updates.
 //!
-//! Owns what stands behind the engine's `compile`: which ops run together (`group`), what they become (`code`), how
-//! that runs (`tile`, `room`), the plan of a whole graph (`plan`) and of its loops (`scan`, `rows`). The kernels are the engine's own, so a compiled graph
-//! gives the bits that its ops give one by one wherever each element is computed by itself.
+//! Owns what the engine's `compile` calls: graph passes (`hoist`, `scan_residuals`, `scan_cse`, `fold_transpose`,
+//! `pad_add_to_concat`, `rematerialize`), operator fusion (`fusion`), lowering of a fusion group to a program (`program`,
+//! `fuse_pairs`, `register_allocation`), its tile-by-tile execution (`tile`, `tile_interpreter`), and the plan of a whole graph
+//! (`plan`, `run`) and of its scans (`scan`, `scan_blocks`). The kernels are the engine's own. A compiled graph is bit-identical
+//! to op-by-op execution wherever each element is computed independently.
 
-mod again;
-mod batch;
-mod code;
+mod batched_chain;
+mod column_reduction;
 mod describe;
-mod down;
-mod group;
+mod fold_transpose;
+mod fuse_pairs;
+mod fusion;
+mod graph_rewriter;
 mod hoist;
-mod join;
-mod keep;
-mod narrow;
-mod pair;
+mod iteration_domain;
+mod matmul;
+mod pad_add_to_concat;
 mod plan;
-mod product;
-mod register;
-mod room;
-mod rows;
+mod program;
+mod register_allocation;
+mod rematerialize;
 mod run;
 mod scan;
-mod space;
+mod scan_blocks;
+mod scan_cse;
+mod scan_residuals;
+mod skinny_gemm;
 mod tile;
-mod turn;
-mod twin;
+mod tile_interpreter;
 
 pub use plan::Plan;
 
 use clematis_core::{Graph, Result};
 use clematis_native::{COMPILERS, Compiler};
 
-/// The same graph with less in its loops and products that come out as they are used, for whatever runs it. A graph whose sizes
-/// are not all known stays as it is.
-pub fn lighter(graph: &Graph) -> Result<Graph> {
+/// Optimizes a graph for any backend: hoists work out of scans, saves residuals of forward scans for their backward scans, and
+/// folds transposes into dots and concats. A graph with symbolic dimensions is returned unchanged.
+pub fn optimize(graph: &Graph) -> Result<Graph> {
     if graph.values.iter().any(|s| s.shape.is_symbolic()) {
         return Ok(graph.clone());
     }
-    let graph = hoist::run(&keep::run(graph)?)?;
-    let joined = join::run(&turn::run(&graph)).prune();
-    Ok(join::turn_parts(&joined)?.prune())
+    let graph = hoist::run(&scan_residuals::run(graph)?)?;
+    let concatenated = pad_add_to_concat::run(&fold_transpose::run(&graph)).prune();
+    Ok(pad_add_to_concat::sink_transpose_into_concat(&concatenated)?.prune())
 }
 
 #[linkme::distributed_slice(COMPILERS)]

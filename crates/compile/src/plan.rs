@@ -1,30 +1,30 @@
-//! A graph as steps over slots: what is run together, what is freed when, what is written over.
+//! Execution plans: a graph as steps over slots, with liveness, in-place updates and escape analysis.
 
-use crate::again;
-use crate::batch::Batch;
-use crate::code::{self, Program};
+use crate::batched_chain::BatchedChain;
 use crate::describe::is_view;
-use crate::group::{Unit, group};
-use crate::lighter;
-use crate::narrow;
-use crate::scan::Loop;
-use crate::space::value;
+use crate::fusion::{FusionGroup, fuse};
+use crate::iteration_domain::value;
+use crate::optimize;
+use crate::program::{self, Program};
+use crate::rematerialize;
+use crate::scan::PlannedScan;
+use crate::skinny_gemm;
 use clematis_core::backend::with;
 use clematis_core::graph::{self, Arg, Graph};
 use clematis_core::pass::Options;
 use clematis_core::{DType, Executable, Op, Result, Spec, Support, Tensor};
 use clematis_native::{backend, memory};
 
-/// What is done at once.
+/// One step of a plan.
 pub(crate) enum Step {
-    /// An op by the engine's own kernel.
+    /// An op, run by the engine's own kernel.
     Op(Node),
-    /// Ops that run tile by tile.
+    /// A fusion group, run tile by tile.
     Fused(Program),
     /// A loop over the leading axis.
-    Scan(Box<Loop>, Vec<Arg>, Vec<usize>),
-    /// Steps for one matrix of a batch after the other.
-    Batch(Box<Batch>, Vec<Arg>, Vec<usize>),
+    Scan(Box<PlannedScan>, Vec<Arg>, Vec<usize>),
+    /// A chain of ops, run one matrix of a batch at a time.
+    BatchedChain(Box<BatchedChain>, Vec<Arg>, Vec<usize>),
 }
 
 /// An op with its operands.
@@ -33,30 +33,31 @@ pub(crate) struct Node {
     pub args: Vec<Arg>,
     pub outs: Vec<usize>,
     pub specs: Vec<Spec>,
-    /// Whether it is a product with few rows whose right operand is packed before it is run.
+    /// Whether this is a skinny GEMM whose right operand is packed in advance.
     pub packed: bool,
 }
 
-/// A graph made ready.
+/// A planned graph.
 pub struct Plan {
     pub(crate) steps: Vec<(Step, Vec<usize>)>,
-    /// The first of the last steps, which cannot fail and may write over what was given away.
-    pub(crate) last: usize,
+    /// The index of the first step of the tail: fused programs that run together, cannot fail, and may overwrite
+    /// donated inputs.
+    pub(crate) tail: usize,
     pub(crate) values: Vec<Spec>,
-    /// The input that each value is, if it is one.
+    /// The input index of each value that is an input.
     pub(crate) inputs: Vec<Option<usize>>,
     pub(crate) input_specs: Vec<Spec>,
-    /// The values of the last inputs, which came to light when composites were opened.
-    pub(crate) more: Vec<Tensor>,
+    /// Values of the last inputs: constants that were captured when composites were expanded.
+    pub(crate) captured: Vec<Tensor>,
     pub(crate) outputs: Vec<Arg>,
-    /// The most bytes that its results hold at once.
-    pub(crate) most: usize,
+    /// Peak bytes held by results.
+    pub(crate) peak_bytes: usize,
     pub(crate) report: String,
-    /// The values whose memory may outlive a run.
+    /// Values whose memory may outlive a run.
     pub(crate) escapes: Vec<bool>,
 }
 
-/// What makes a whole graph ready; `None` where a size is not known yet.
+/// Compiles a graph for the CPU engine; `None` if it has symbolic dimensions.
 pub fn compile(graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
     if graph.values.iter().any(|s| s.shape.is_symbolic()) {
         return None;
@@ -65,42 +66,42 @@ pub fn compile(graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
 }
 
 impl Plan {
-    /// Plans a graph whose sizes are all known.
+    /// Plans a graph with static shapes.
     pub fn new(graph: &Graph) -> Result<Plan> {
-        let (graph, more) = prepare(graph)?;
-        Plan::of(&graph, more)
+        let (graph, captured) = prepare(graph)?;
+        Plan::from_prepared(&graph, captured)
     }
 
-    /// Plans a graph that was prepared, with the values of its last inputs.
-    pub(crate) fn of(graph: &Graph, more: Vec<Tensor>) -> Result<Plan> {
-        let units = group(graph);
+    /// Plans a prepared graph; `captured` holds the values of its last inputs.
+    pub(crate) fn from_prepared(graph: &Graph, captured: Vec<Tensor>) -> Result<Plan> {
+        let groups = fuse(graph);
         let mut inputs = vec![None; graph.values.len()];
         for (i, input) in graph.inputs.iter().enumerate() {
             inputs[input.value.0 as usize] = Some(i);
         }
-        let comes_out = |v: usize| graph.outputs.iter().any(|o| value(&o.arg) == Some(v));
+        let is_output = |v: usize| graph.outputs.iter().any(|o| value(&o.arg) == Some(v));
         let mut last_use = vec![None; graph.values.len()];
-        for (u, unit) in units.iter().enumerate() {
-            for n in unit.all() {
+        for (u, group) in groups.iter().enumerate() {
+            for n in group.all() {
                 for v in graph.nodes[n].args.iter().filter_map(value) {
                     last_use[v] = Some(u);
                 }
             }
         }
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); graph.values.len()];
-        for (u, unit) in units.iter().enumerate() {
-            for n in unit.all() {
+        for (u, group) in groups.iter().enumerate() {
+            for n in group.all() {
                 for v in graph.nodes[n].args.iter().filter_map(value) {
                     users[v].push(u);
                 }
             }
         }
-        let mut steps = Vec::with_capacity(units.len());
-        for (u, unit) in units.iter().enumerate() {
-            let needed = |v: usize| comes_out(v) || users[v].iter().any(|&x| x != u);
-            let dies = |v: usize| last_use[v] == Some(u) && !comes_out(v);
-            let step = make(graph, unit, &needed, &dies, &inputs)?;
-            let mut dead: Vec<usize> = unit
+        let mut steps = Vec::with_capacity(groups.len());
+        for (u, group) in groups.iter().enumerate() {
+            let needed = |v: usize| is_output(v) || users[v].iter().any(|&x| x != u);
+            let dies = |v: usize| last_use[v] == Some(u) && !is_output(v);
+            let step = plan_group(graph, group, &needed, &dies, &inputs)?;
+            let mut dead: Vec<usize> = group
                 .all()
                 .flat_map(|n| graph.nodes[n].args.iter().filter_map(value))
                 .filter(|&v| inputs[v].is_none() && dies(v))
@@ -110,30 +111,30 @@ impl Plan {
             steps.push((step, dead));
         }
         let is_fused = |(step, _): &(Step, Vec<usize>)| matches!(step, Step::Fused(_));
-        let ends = steps.iter().rev().take_while(|s| is_fused(s)).count();
+        let tail_len = steps.iter().rev().take_while(|s| is_fused(s)).count();
         let mut plan = Plan {
-            last: steps.len() - ends,
+            tail: steps.len() - tail_len,
             steps,
             values: graph.values.clone(),
             inputs,
             input_specs: graph.input_specs(),
-            more,
+            captured,
             outputs: graph.outputs.iter().map(|o| o.arg.clone()).collect(),
-            most: 0,
+            peak_bytes: 0,
             report: String::new(),
             escapes: Vec::new(),
         };
-        // The last ones run side by side, so none may need another's result.
-        plan.last = plan.independent_end();
-        plan.keep_shared();
-        plan.escapes = plan.escaping();
-        plan.most = plan.most_at_once();
+        // The tail runs in parallel, so none of its programs may need another's result.
+        plan.tail = plan.independent_tail();
+        plan.keep_shared_inputs();
+        plan.escapes = plan.escape_analysis();
+        plan.peak_bytes = plan.peak_bytes();
         plan.report = plan.describe_steps();
         Ok(plan)
     }
 
-    /// Has products with few rows take their right operand packed, where that is one of the first `fixed` inputs and read
-    /// by nothing else. Gives those inputs and the axis that is summed.
+    /// Lets skinny GEMMs take a packed right operand, if that is one of the first `fixed` inputs and nothing else reads
+    /// it. Returns those inputs with their contracted axes.
     pub(crate) fn pack(&mut self, fixed: usize) -> Vec<(usize, usize)> {
         let mut packed: Vec<(usize, usize)> = Vec::new();
         for input in 0..fixed {
@@ -148,17 +149,17 @@ impl Plan {
                             Arg::Const(t) => t.spec(),
                         });
                         let sum = p.rhs_contract.first().copied();
-                        let alike = axis.is_none() || axis == sum;
+                        let same_spec = axis.is_none() || axis == sum;
                         axis = sum;
-                        alike && narrow::is_narrow(p, specs[0], specs[1])
+                        same_spec && skinny_gemm::is_skinny(p, specs[0], specs[1])
                     }
                     (_, args) => !args.iter().any(reads),
                 },
                 Step::Fused(p) => !p.sources.iter().any(|s| reads(&s.arg)),
-                Step::Scan(_, args, _) | Step::Batch(_, args, _) => !args.iter().any(reads),
+                Step::Scan(_, args, _) | Step::BatchedChain(_, args, _) => !args.iter().any(reads),
             });
-            let comes_out = self.outputs.iter().any(reads);
-            if let (true, false, Some(axis)) = (fits, comes_out, axis) {
+            let is_output = self.outputs.iter().any(reads);
+            if let (true, false, Some(axis)) = (fits, is_output, axis) {
                 packed.push((input, axis));
             }
         }
@@ -172,57 +173,57 @@ impl Plan {
         packed
     }
 
-    /// Outputs, what those look at, and what they are written over.
-    fn escaping(&self) -> Vec<bool> {
+    /// Escape analysis: outputs, the storage they view, and the sources whose memory they reuse.
+    fn escape_analysis(&self) -> Vec<bool> {
         let mut escapes = vec![false; self.values.len()];
         let outputs = self.outputs.iter().filter_map(value);
         outputs.for_each(|v| escapes[v] = true);
         for (step, _) in self.steps.iter().rev() {
             match step {
                 Step::Op(node) if is_view(&node.op) && node.outs.iter().any(|&v| escapes[v]) => {
-                    let seen = node.args.first().and_then(value);
-                    seen.into_iter().for_each(|v| escapes[v] = true);
+                    let viewed = node.args.first().and_then(value);
+                    viewed.into_iter().for_each(|v| escapes[v] = true);
                 }
                 Step::Fused(program) => {
                     for target in &program.targets {
-                        let over = target.over.and_then(|at| value(&program.sources[at].arg));
-                        if let (true, Some(v)) = (escapes[target.id], over) {
+                        let reused = target.reuses.and_then(|at| value(&program.sources[at].arg));
+                        if let (true, Some(v)) = (escapes[target.id], reused) {
                             escapes[v] = true;
                         }
                     }
                 }
-                Step::Op(_) | Step::Scan(..) | Step::Batch(..) => {}
+                Step::Op(_) | Step::Scan(..) | Step::BatchedChain(..) => {}
             }
         }
         escapes
     }
 
-    fn independent_end(&self) -> usize {
+    fn independent_tail(&self) -> usize {
         let mut made: Vec<usize> = Vec::new();
-        let mut last = self.last;
-        for (at, (step, _)) in self.steps.iter().enumerate().skip(self.last) {
+        let mut tail = self.tail;
+        for (at, (step, _)) in self.steps.iter().enumerate().skip(self.tail) {
             if let Step::Fused(program) = step {
                 let mut reads = program.sources.iter().filter_map(|s| value(&s.arg));
                 if reads.any(|v| made.contains(&v)) {
                     made.clear();
-                    last = at;
+                    tail = at;
                 }
                 made.extend(program.targets.iter().map(|t| t.id));
-                made.extend(program.downs.iter().map(|d| d.id));
+                made.extend(program.column_sums.iter().map(|d| d.id));
             }
         }
-        last
+        tail
     }
 
-    /// What two of the last programs read is not written over: they run at the same time.
-    fn keep_shared(&mut self) {
+    /// An input that two programs of the tail read is not overwritten: they run at the same time.
+    fn keep_shared_inputs(&mut self) {
         let mut reads: Vec<usize> = Vec::new();
-        for (step, _) in &self.steps[self.last..] {
+        for (step, _) in &self.steps[self.tail..] {
             if let Step::Fused(program) = step {
                 reads.extend(program.sources.iter().filter_map(|s| value(&s.arg)));
             }
         }
-        for (step, _) in &mut self.steps[self.last..] {
+        for (step, _) in &mut self.steps[self.tail..] {
             if let Step::Fused(program) = step {
                 let sources = &program.sources;
                 let shared = |at: usize| {
@@ -230,46 +231,47 @@ impl Plan {
                         .is_some_and(|v| reads.iter().filter(|r| **r == v).count() > 1)
                 };
                 for target in &mut program.targets {
-                    target.over = target.over.filter(|&at| !shared(at));
+                    target.reuses = target.reuses.filter(|&at| !shared(at));
                 }
             }
         }
     }
 }
 
-/// The graph that is planned: composites without a kernel are opened, loops made lighter, results turned in place.
+/// Prepares a graph for planning: expands composites without a kernel, then runs the optimization passes.
 pub(crate) fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
-    let opens = |node: &graph::Node| {
+    let expands = |node: &graph::Node| {
         let is_call = matches!(node.op, Op::Call(_));
         Ok(is_call && backend().support(&node.op) == Support::Expands)
     };
-    let (mut graph, mut more) = (graph.clone(), Vec::new());
-    // What comes out of a composite may be one again.
-    while graph.nodes.iter().any(|n| opens(n).is_ok_and(|o| o)) {
-        let (opened, found) = with(backend(), || graph.inlined(opens))?;
+    let (mut graph, mut captured) = (graph.clone(), Vec::new());
+    // An expanded composite may contain another composite.
+    while graph.nodes.iter().any(|n| expands(n).is_ok_and(|o| o)) {
+        let (opened, found) = with(backend(), || graph.inlined(expands))?;
         graph = opened;
-        more.extend(found);
+        captured.extend(found);
     }
-    let graph = lighter(&graph.optimise(Options::default())?)?;
-    Ok((again::run(&graph)?, more))
+    let graph = optimize(&graph.optimise(Options::default())?)?;
+    Ok((rematerialize::run(&graph)?, captured))
 }
 
-/// A single operation on more than the caches hold: the engine's own kernel writes past them, a tile would not.
-fn streamed(
+/// A single binary op on data larger than the last-level cache: the engine's kernel uses streaming stores, a tile would
+/// not.
+fn streaming_op(
     graph: &Graph,
-    unit: &Unit,
+    group: &FusionGroup,
     dies: &dyn Fn(usize) -> bool,
     inputs: &[Option<usize>],
 ) -> Option<Node> {
-    let ([n], []) = (&unit.nodes[..], &unit.downs[..]) else {
+    let ([n], []) = (&group.nodes[..], &group.column_sums[..]) else {
         return None;
     };
     let node = &graph.nodes[*n];
     let spec = &graph.values[node.outs.start as usize];
-    let alike = |arg: &Arg| graph.arg_spec(arg) == spec;
-    // What can be written over is in a cache already: a value's last use, or an input that the result updates.
+    let same_spec = |arg: &Arg| graph.arg_spec(arg) == spec;
+    // Memory that can be overwritten is already in cache: a value at its last use, or an input that the result updates.
     let updated = |i: usize| graph.outputs.iter().any(|o| o.updates == Some(i));
-    let stays = |arg: &Arg| {
+    let stays_live = |arg: &Arg| {
         value(arg).is_some_and(|v| match inputs[v] {
             Some(input) => !updated(input),
             None => !dies(v),
@@ -277,13 +279,16 @@ fn streamed(
     };
     let fits = matches!(node.op, Op::Binary(_))
         && spec.dtype == DType::F32
-        && 3 * spec.bytes() > memory::cache()
-        && node.args.iter().all(|arg| alike(arg) && stays(arg));
-    fits.then(|| single(graph, node))
+        && 3 * spec.bytes() > memory::last_level_cache()
+        && node
+            .args
+            .iter()
+            .all(|arg| same_spec(arg) && stays_live(arg));
+    fits.then(|| single_op(graph, node))
 }
 
-/// A node by itself.
-fn single(graph: &Graph, node: &graph::Node) -> Node {
+/// A node as a step of its own.
+fn single_op(graph: &Graph, node: &graph::Node) -> Node {
     let outs: Vec<usize> = node.outs.clone().map(|v| v as usize).collect();
     Node {
         op: node.op.clone(),
@@ -294,30 +299,30 @@ fn single(graph: &Graph, node: &graph::Node) -> Node {
     }
 }
 
-fn make(
+fn plan_group(
     graph: &Graph,
-    unit: &Unit,
+    group: &FusionGroup,
     needed: &dyn Fn(usize) -> bool,
     dies: &dyn Fn(usize) -> bool,
     inputs: &[Option<usize>],
 ) -> Result<Step> {
-    if let Some(lead) = &unit.lead {
-        let (batch, args, outs) = Batch::new(graph, unit, lead, needed)?;
-        return Ok(Step::Batch(Box::new(batch), args, outs));
+    if let Some(lead) = &group.lead {
+        let (batched_chain, args, outs) = BatchedChain::new(graph, group, lead, needed)?;
+        return Ok(Step::BatchedChain(Box::new(batched_chain), args, outs));
     }
-    if let ([n], None) = (&unit.nodes[..], &unit.space) {
-        let node = single(graph, &graph.nodes[*n]);
+    if let ([n], None) = (&group.nodes[..], &group.domain) {
+        let node = single_op(graph, &graph.nodes[*n]);
         if let Op::Scan(scan) = &node.op {
-            let made = Loop::new(scan)?;
+            let made = PlannedScan::new(scan)?;
             return Ok(Step::Scan(Box::new(made), node.args, node.outs));
         }
         return Ok(Step::Op(node));
     }
-    if let Some(node) = streamed(graph, unit, dies, inputs) {
+    if let Some(node) = streaming_op(graph, group, dies, inputs) {
         return Ok(Step::Op(node));
     }
-    let mut program = code::lower(graph, unit, needed)?;
-    // A target takes the place of a source of its own kind that nobody needs any more, each source once.
+    let mut program = program::lower(graph, group, needed)?;
+    // A target reuses the memory of a source of the same shape and dtype that dies here; each source at most once.
     let mut taken: Vec<usize> = Vec::new();
     let sources: Vec<Option<usize>> = program.sources.iter().map(|s| value(&s.arg)).collect();
     let shapes: Vec<_> = program.sources.iter().map(|s| s.shape.clone()).collect();
@@ -326,12 +331,12 @@ fn make(
             Some(v) => {
                 let once = sources.iter().filter(|o| **o == Some(*v)).count() == 1;
                 let free = once && !taken.contains(at) && dies(*v);
-                // A value that is repeated is read at other places than its own.
+                // A broadcast source is read at other positions than it would be written.
                 free && graph.values[*v] == target.spec && shapes[*at] == target.spec.shape
             }
             None => false,
         };
-        // Rather what was given away: its new value is to be there.
+        // Prefer donated inputs: the caller expects the new value in their memory.
         let mut found: Vec<usize> = sources
             .iter()
             .enumerate()
@@ -340,7 +345,7 @@ fn make(
             .collect();
         found.sort_by_key(|&at| sources[at].is_none_or(|v| inputs[v].is_none()));
         if let Some(&at) = found.first() {
-            target.over = Some(at);
+            target.reuses = Some(at);
             taken.push(at);
         }
     }

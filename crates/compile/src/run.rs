@@ -1,26 +1,27 @@
-//! Runs a plan: values in slots, freed as soon as nobody needs them, written over where nobody else holds them.
+//! Runs a plan: values live in slots, are freed after their last use, and are updated in place where nobody else holds
+//! them.
 
-use crate::code::{Program, Target};
-use crate::down;
-use crate::narrow;
+use crate::column_reduction;
+use crate::iteration_domain::value;
+use crate::matmul;
 use crate::plan::{Node, Plan, Step};
-use crate::product;
-use crate::space::value;
-use crate::tile::{self, Feed, Ready, Sink};
+use crate::program::{Program, Target};
+use crate::skinny_gemm;
+use crate::tile::{self, BoundProgram, Feed, Sink};
 use clematis_core::graph::{Arg, ValueId};
 use clematis_core::op::Dot;
 use clematis_core::{
     Executable, Op, Result, Spec, Support, Tensor, bail, dispatch, ensure, interrupt,
 };
 use clematis_native::parallel::{self, Columns};
-use clematis_native::{Buffer, backend, memory, region};
+use clematis_native::{Buffer, arena, backend, memory};
 
-/// Bytes at once beyond which a plan asks beforehand whether there is room.
-const LARGE: usize = 1 << 24;
-/// Bytes at once beyond which results lie in a region of their own.
-const OWN_REGION: usize = 1 << 20;
+/// Peak bytes from which a plan checks the available memory before it starts.
+const CHECKED_BYTES: usize = 1 << 24;
+/// Peak bytes from which results are allocated in an arena of their own.
+const ARENA_BYTES: usize = 1 << 20;
 
-/// The values at hand while a plan runs.
+/// The live values of a running plan.
 struct Slots<'a> {
     plan: &'a Plan,
     inputs: &'a mut Vec<Tensor>,
@@ -28,7 +29,7 @@ struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    fn look_up<'b>(&'b self, arg: &'b Arg) -> Result<&'b Tensor> {
+    fn lookup<'b>(&'b self, arg: &'b Arg) -> Result<&'b Tensor> {
         let v = match arg {
             Arg::Const(x) => return Ok(x),
             Arg::Value(ValueId(v)) => *v as usize,
@@ -38,43 +39,43 @@ impl Slots<'_> {
         }
         match &self.values[v] {
             Some(x) => Ok(x),
-            None => bail!(Internal, "compile: %{v} is used before it is made"),
+            None => bail!(Internal, "compile: %{v} is used before it is defined"),
         }
     }
 
-    /// Takes a value out, to write over it; inputs only where they may be given away.
-    fn take(&mut self, v: usize, gives: bool) -> Option<Tensor> {
+    /// Takes a value out to overwrite its memory; inputs only if they may be donated.
+    fn take(&mut self, v: usize, donates: bool) -> Option<Tensor> {
         match self.plan.inputs[v] {
-            Some(i) if gives => Some(std::mem::replace(&mut self.inputs[i], Tensor::number(0.0))),
+            Some(i) if donates => Some(std::mem::replace(&mut self.inputs[i], Tensor::number(0.0))),
             Some(_) => None,
             None => self.values[v].take(),
         }
     }
 
     fn run_op(&mut self, node: &Node) -> Result<()> {
-        let args = node.args.iter().map(|a| self.look_up(a));
+        let args = node.args.iter().map(|a| self.lookup(a));
         let args = args.collect::<Result<Vec<&Tensor>>>()?;
-        let home = backend();
+        let engine = backend();
         if node.packed
             && let ([x, y], [out]) = (&args[..], &node.specs[..])
         {
-            let made = narrow::run_packed(x, y, out)?;
-            self.values[node.outs[0]] = Some(Tensor::concrete(out.clone(), home, made.boxed()));
+            let made = skinny_gemm::run_packed(x, y, out)?;
+            self.values[node.outs[0]] = Some(Tensor::concrete(out.clone(), engine, made.boxed()));
             return Ok(());
         }
         if let (Op::Dot(p), [x, y], [out]) = (&node.op, &args[..], &node.specs[..])
-            && let Some(made) = multiply(p, x, y, out)?
+            && let Some(made) = specialized_matmul(p, x, y, out)?
         {
-            self.values[node.outs[0]] = Some(Tensor::concrete(out.clone(), home, made.boxed()));
+            self.values[node.outs[0]] = Some(Tensor::concrete(out.clone(), engine, made.boxed()));
             return Ok(());
         }
-        let outs: Vec<Tensor> = match home.support(&node.op) {
+        let outs: Vec<Tensor> = match engine.support(&node.op) {
             Support::Runs => {
-                let data = home.execute(&node.op, &args, &node.specs)?.into_vec();
+                let data = engine.execute(&node.op, &args, &node.specs)?.into_vec();
                 let specs = node.specs.iter().cloned();
                 specs
                     .zip(data)
-                    .map(|(spec, data)| Tensor::concrete(spec, home, data))
+                    .map(|(spec, data)| Tensor::concrete(spec, engine, data))
                     .collect()
             }
             _ => dispatch::apply(&node.op, &args)?.into_vec(),
@@ -85,14 +86,14 @@ impl Slots<'_> {
         Ok(())
     }
 
-    /// Runs steps that stand for one.
-    fn run_all(
+    /// Runs a compound step (a scan or a batched chain).
+    fn run_compound(
         &mut self,
         args: &[Arg],
         outs: &[usize],
         run: impl FnOnce(&[&Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<()> {
-        let args = args.iter().map(|a| self.look_up(a));
+        let args = args.iter().map(|a| self.lookup(a));
         let made = run(&args.collect::<Result<Vec<&Tensor>>>()?)?;
         for (&v, x) in outs.iter().zip(made) {
             self.values[v] = Some(x);
@@ -100,123 +101,143 @@ impl Slots<'_> {
         Ok(())
     }
 
-    /// One step but for those at the end, which run together.
+    /// Runs one step that is not part of the tail.
     fn run_step(&mut self, step: &Step) -> Result<()> {
         match step {
             Step::Op(node) => self.run_op(node),
             Step::Fused(program) => self.run_fused(&[program], false),
-            Step::Scan(scan, args, outs) => self.run_all(args, outs, |x| scan.run(x)),
-            Step::Batch(batch, args, outs) => self.run_all(args, outs, |x| batch.run(x)),
+            Step::Scan(scan, args, outs) => self.run_compound(args, outs, |x| scan.run(x)),
+            Step::BatchedChain(chain, args, outs) => {
+                self.run_compound(args, outs, |x| chain.run(x))
+            }
         }
     }
 
-    /// Runs programs side by side. `gives`: inputs may be written over.
-    fn run_fused(&mut self, programs: &[&Program], gives: bool) -> Result<()> {
-        let mut sums = self.sums(programs)?;
-        let mut memory = self.rooms(programs, gives)?;
+    /// Runs independent programs in one parallel region. With `donates`, inputs may be overwritten.
+    fn run_fused(&mut self, programs: &[&Program], donates: bool) -> Result<()> {
+        let mut sums = self.column_sum_buffers(programs)?;
+        let mut memory = self.target_buffers(programs, donates)?;
         let mut all = Vec::with_capacity(programs.len());
-        for ((program, rooms), sums) in programs.iter().zip(&mut memory).zip(&mut sums) {
+        for ((program, buffers), sums) in programs.iter().zip(&mut memory).zip(&mut sums) {
             let mut feeds = Vec::with_capacity(program.sources.len());
             for (at, source) in program.sources.iter().enumerate() {
-                let over = program.targets.iter().position(|t| t.over == Some(at));
-                feeds.push(match over {
-                    Some(sink) if rooms[sink].1 => Feed::Over(sink),
-                    _ => Feed::new(self.look_up(&source.arg)?, program, at)?,
+                let reused = program.targets.iter().position(|t| t.reuses == Some(at));
+                feeds.push(match reused {
+                    Some(sink) if buffers[sink].1 => Feed::InPlace(sink),
+                    _ => Feed::new(self.lookup(&source.arg)?, program, at)?,
                 });
             }
-            let mut sinks = Vec::with_capacity(rooms.len());
-            for (target, (room, _)) in program.targets.iter().zip(rooms) {
-                let Some(bytes) = room.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
-                    bail!(Internal, "compile: memory of %{} is shared", target.id);
+            let mut sinks = Vec::with_capacity(buffers.len());
+            for (target, (buffer, _)) in program.targets.iter().zip(buffers) {
+                let Some(bytes) = buffer.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
+                    bail!(Internal, "compile: the memory of %{} is shared", target.id);
                 };
                 let value = program.values[target.value as usize];
-                let share = tile::share(program, value.class);
-                sinks.push(match value.truth {
-                    false => Sink::Floats(Columns::chunks(bytes.as_mut_slice(), share)),
-                    true => Sink::Truths(Columns::chunks(bytes.as_mut_slice(), share)),
+                let elements = tile::task_elements(program, value.extent);
+                sinks.push(match value.is_bool {
+                    false => Sink::Floats(Columns::chunks(bytes.as_mut_slice(), elements)),
+                    true => Sink::Bools(Columns::chunks(bytes.as_mut_slice(), elements)),
                 });
             }
-            let downs = sums
-                .iter_mut()
-                .zip(&program.downs)
-                .map(|((_, parts), down)| {
-                    Columns::chunks(parts, down::room(down.spec.shape.count()))
-                });
-            all.push(Ready {
+            let column_sums =
+                sums.iter_mut()
+                    .zip(&program.column_sums)
+                    .map(|((_, parts), column_sum)| {
+                        Columns::chunks(
+                            parts,
+                            column_reduction::scratch_len(column_sum.spec.shape.count()),
+                        )
+                    });
+            all.push(BoundProgram {
                 program,
                 feeds,
                 sinks,
-                downs: downs.collect(),
+                column_sums: column_sums.collect(),
             });
         }
         tile::run(&all);
         drop(all);
-        for (program, rooms) in programs.iter().zip(memory) {
-            for (target, (room, _)) in program.targets.iter().zip(rooms) {
-                self.values[target.id] = Some(room);
+        for (program, buffers) in programs.iter().zip(memory) {
+            for (target, (buffer, _)) in program.targets.iter().zip(buffers) {
+                self.values[target.id] = Some(buffer);
             }
         }
         for (program, sums) in programs.iter().zip(sums) {
-            for (down, (mut sum, mut parts)) in program.downs.iter().zip(sums) {
+            for (column_sum, (mut sum, mut parts)) in program.column_sums.iter().zip(sums) {
                 let Some(bytes) = sum.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
-                    bail!(Internal, "compile: memory of %{} is shared", down.id);
+                    bail!(
+                        Internal,
+                        "compile: the memory of %{} is shared",
+                        column_sum.id
+                    );
                 };
-                down::collect(bytes.as_mut_slice(), &mut parts);
-                self.values[down.id] = Some(sum);
+                column_reduction::collect(bytes.as_mut_slice(), &mut parts);
+                self.values[column_sum.id] = Some(sum);
             }
         }
         Ok(())
     }
 
-    /// Memory for all targets, and whether it is that of a source. Nothing can fail once something is written.
-    fn rooms(&mut self, programs: &[&Program], gives: bool) -> Result<Vec<Vec<(Tensor, bool)>>> {
+    /// Memory for all targets, each with whether it is a reused source. After this, nothing can fail once a write has
+    /// begun.
+    fn target_buffers(
+        &mut self,
+        programs: &[&Program],
+        donates: bool,
+    ) -> Result<Vec<Vec<(Tensor, bool)>>> {
         let mut memory: Vec<Vec<(Tensor, bool)>> = Vec::with_capacity(programs.len());
         for program in programs {
-            let mut rooms = Vec::with_capacity(program.targets.len());
+            let mut buffers = Vec::with_capacity(program.targets.len());
             for target in &program.targets {
-                let room = match self.over(program, target, gives) {
+                let buffer = match self.reuse_source(program, target, donates) {
                     Some(x) => Ok((x, true)),
-                    None => self.room(target.id, &target.spec).map(|x| (x, false)),
+                    None => self
+                        .allocate_value(target.id, &target.spec)
+                        .map(|x| (x, false)),
                 };
-                match room {
-                    Ok(room) => rooms.push(room),
+                match buffer {
+                    Ok(buffer) => buffers.push(buffer),
                     Err(e) => {
-                        memory.push(rooms);
+                        memory.push(buffers);
                         self.put_back(programs, memory);
                         return Err(e);
                     }
                 }
             }
-            memory.push(rooms);
+            memory.push(buffers);
         }
         Ok(memory)
     }
 
-    /// Memory for the sums of programs.
-    fn sums(&self, programs: &[&Program]) -> Result<Vec<Vec<Sum>>> {
+    /// Memory for the column sums of programs.
+    fn column_sum_buffers(&self, programs: &[&Program]) -> Result<Vec<Vec<ColumnSumBuffers>>> {
         let of = |program: &&Program| {
-            let downs = program.downs.iter().map(|down| {
-                let parts = tile::tasks(program) * down::room(down.spec.shape.count());
-                Ok((self.room(down.id, &down.spec)?, vec![0.0; parts]))
+            let column_sums = program.column_sums.iter().map(|column_sum| {
+                let parts = tile::tasks(program)
+                    * column_reduction::scratch_len(column_sum.spec.shape.count());
+                Ok((
+                    self.allocate_value(column_sum.id, &column_sum.spec)?,
+                    vec![0.0; parts],
+                ))
             });
-            downs.collect()
+            column_sums.collect()
         };
         programs.iter().map(of).collect()
     }
 
-    /// Memory of its own for a value.
-    fn room(&self, v: usize, spec: &Spec) -> Result<Tensor> {
+    /// Allocates memory for a value.
+    fn allocate_value(&self, v: usize, spec: &Spec) -> Result<Tensor> {
         match self.plan.escapes[v] {
-            true => region::outside(|| fresh(spec)),
-            false => fresh(spec),
+            true => arena::outside(|| allocate(spec)),
+            false => allocate(spec),
         }
     }
 
     fn put_back(&mut self, programs: &[&Program], memory: Vec<Vec<(Tensor, bool)>>) {
-        for (program, rooms) in programs.iter().zip(memory) {
-            for (target, (x, is_over)) in program.targets.iter().zip(rooms) {
-                let over = target.over.and_then(|at| value(&program.sources[at].arg));
-                if let (true, Some(v)) = (is_over, over) {
+        for (program, buffers) in programs.iter().zip(memory) {
+            for (target, (x, is_reused)) in program.targets.iter().zip(buffers) {
+                let reused = target.reuses.and_then(|at| value(&program.sources[at].arg));
+                if let (true, Some(v)) = (is_reused, reused) {
                     self.put(v, x);
                 }
             }
@@ -230,10 +251,15 @@ impl Slots<'_> {
         }
     }
 
-    /// The memory of a source that nobody needs or holds any more.
-    fn over(&mut self, program: &Program, target: &Target, gives: bool) -> Option<Tensor> {
-        let v = value(&program.sources[target.over?].arg)?;
-        let mut x = self.take(v, gives)?;
+    /// The memory of a source that nobody else needs or holds.
+    fn reuse_source(
+        &mut self,
+        program: &Program,
+        target: &Target,
+        donates: bool,
+    ) -> Option<Tensor> {
+        let v = value(&program.sources[target.reuses?].arg)?;
+        let mut x = self.take(v, donates)?;
         let whole = x.spec() == &target.spec;
         let own = x.data_mut::<Buffer>().is_some_and(|b| {
             b.layout().strides.is_none()
@@ -249,24 +275,24 @@ impl Slots<'_> {
     }
 }
 
-/// A sum over rows, and room for those of the tasks.
-type Sum = (Tensor, Vec<f32>);
+/// The result of a column sum, and the partial sums of the tasks.
+type ColumnSumBuffers = (Tensor, Vec<f32>);
 
-/// A product by a way of our own, if there is a better one.
-fn multiply(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>> {
-    if narrow::is_narrow(p, x.spec(), y.spec())
-        && let Some(made) = narrow::run(p, x, y, out)?
+/// Runs a matmul by one of this crate's kernels, if one applies.
+fn specialized_matmul(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Option<Buffer>> {
+    if skinny_gemm::is_skinny(p, x.spec(), y.spec())
+        && let Some(made) = skinny_gemm::run(p, x, y, out)?
     {
         return Ok(Some(made));
     }
-    match product::is_divided(p, out, x.spec()) {
-        true => product::run(p, x, y, out),
+    match matmul::is_partitioned(p, out, x.spec()) {
+        true => matmul::run(p, x, y, out),
         false => Ok(None),
     }
 }
 
-/// Memory of our own for a value.
-pub(crate) fn fresh(spec: &Spec) -> Result<Tensor> {
+/// Allocates memory for a value.
+pub(crate) fn allocate(spec: &Spec) -> Result<Tensor> {
     let bytes = memory::alloc("compiled", spec)?;
     Ok(Tensor::concrete(
         spec.clone(),
@@ -276,28 +302,28 @@ pub(crate) fn fresh(spec: &Spec) -> Result<Tensor> {
 }
 
 impl Plan {
-    /// Whether any of these outlives a run.
-    fn escape(&self, values: &[usize]) -> bool {
+    /// Whether any of these values outlives the run.
+    fn any_escapes(&self, values: &[usize]) -> bool {
         values.iter().any(|&v| self.escapes[v])
     }
 }
 
 impl Executable for Plan {
     fn run(&self, inputs: &mut Vec<Tensor>) -> Result<Vec<Tensor>> {
-        let given = self.input_specs.len() - self.more.len();
+        let given = self.input_specs.len() - self.captured.len();
         ensure!(
             inputs.len() == given,
             Value,
-            "compiled graph: takes {given} inputs, not {}",
+            "compiled graph: expected {given} inputs, got {}",
             inputs.len()
         );
-        // Small ones are not worth the question, and steps of loops are asked for with the loop.
-        if self.most > LARGE {
-            memory::check_room("compiled graph", self.most)?;
+        // Small plans skip the check; a scan's memory is checked with the whole plan.
+        if self.peak_bytes > CHECKED_BYTES {
+            memory::check_available("compiled graph", self.peak_bytes)?;
         }
-        inputs.extend(self.more.iter().cloned());
-        let within = self.most > OWN_REGION;
-        let _within = within.then(|| region::Within::new(self.most));
+        inputs.extend(self.captured.iter().cloned());
+        let in_arena = self.peak_bytes > ARENA_BYTES;
+        let _arena = in_arena.then(|| arena::ArenaScope::new(self.peak_bytes));
         let mut slots = Slots {
             plan: self,
             values: vec![None; self.values.len()],
@@ -305,19 +331,19 @@ impl Executable for Plan {
         };
         let step = |slots: &mut Slots<'_>, step: &Step| {
             interrupt::check()?;
-            // What outlives the run lies outside of its region; groups see to it themselves.
+            // Values that outlive the run are allocated outside of its arena; fused programs handle this themselves.
             let escapes = match step {
-                Step::Op(node) => self.escape(&node.outs),
-                Step::Scan(_, _, outs) | Step::Batch(_, _, outs) => self.escape(outs),
+                Step::Op(node) => self.any_escapes(&node.outs),
+                Step::Scan(_, _, outs) | Step::BatchedChain(_, _, outs) => self.any_escapes(outs),
                 Step::Fused(_) => false,
             };
             match escapes {
-                true => region::outside(|| slots.run_step(step)),
+                true => arena::outside(|| slots.run_step(step)),
                 false => slots.run_step(step),
             }
         };
         parallel::interruptible(|| {
-            for (next, dead) in &self.steps[..self.last] {
+            for (next, dead) in &self.steps[..self.tail] {
                 step(&mut slots, next)?;
                 for &v in dead {
                     slots.values[v] = None;
@@ -325,16 +351,16 @@ impl Executable for Plan {
             }
             Ok(())
         })?;
-        let ends: Vec<&Program> = self.steps[self.last..]
+        let tail: Vec<&Program> = self.steps[self.tail..]
             .iter()
             .filter_map(|(step, _)| match step {
                 Step::Fused(program) => Some(program),
-                Step::Op(_) | Step::Scan(..) | Step::Batch(..) => None,
+                Step::Op(_) | Step::Scan(..) | Step::BatchedChain(..) => None,
             })
             .collect();
-        // Inputs are written over.
-        parallel::uninterruptible(|| slots.run_fused(&ends, true))?;
-        let outputs = self.outputs.iter().map(|o| slots.look_up(o).cloned());
+        // The tail may overwrite donated inputs, so it cannot be interrupted.
+        parallel::uninterruptible(|| slots.run_fused(&tail, true))?;
+        let outputs = self.outputs.iter().map(|o| slots.lookup(o).cloned());
         outputs.collect()
     }
 

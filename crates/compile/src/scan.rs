@@ -1,9 +1,10 @@
-//! Loops over the leading axis: the body is planned once, and what its steps give is written where it belongs.
+//! Scans (loops over the leading axis): the body is planned once, and each step writes its outputs straight into the
+//! stacked results.
 
-use crate::narrow;
 use crate::plan::{Plan, prepare};
-use crate::rows::{self, Rows};
-use crate::run::fresh;
+use crate::run::allocate;
+use crate::scan_blocks::{self, RowBlocks};
+use crate::skinny_gemm;
 use clematis_core::op::Scan;
 use clematis_core::{Error, Executable, Result, Shape, Spec, Tensor, bail, ensure};
 use clematis_native::buffer::{concrete, contiguous, of};
@@ -12,25 +13,25 @@ use clematis_native::{Buffer, backend};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A loop made ready.
-pub struct Loop {
-    /// What each step does.
+/// A planned scan.
+pub struct PlannedScan {
+    /// The plan of one step.
     pub body: Plan,
-    /// How many steps.
+    /// The number of steps.
     pub length: usize,
     consts: usize,
     carries: usize,
     reverse: bool,
-    /// What comes out: carries, then what each step gives beside them.
+    /// Results: the carries, then the stacked outputs of the steps.
     outs: Vec<Spec>,
-    /// Fixed operands that are packed, and the axis that products sum over.
+    /// Constants that are packed for skinny GEMM, each with its contracted axis.
     packed: Vec<(usize, usize)>,
-    /// Blocks of rows, where steps treat rows alike.
-    pub rows: Option<Rows>,
+    /// Row blocks, if the steps treat all rows of the batch independently.
+    pub blocks: Option<RowBlocks>,
 }
 
-/// A block of a tensor, where it lies.
-pub(crate) fn part(x: &Tensor, start: &[usize], to: &[usize]) -> Result<Tensor> {
+/// A view of a block of a tensor.
+pub(crate) fn block_view(x: &Tensor, start: &[usize], to: &[usize]) -> Result<Tensor> {
     let sizes = x.shape().sizes();
     let buffer = concrete(x)?;
     let ones = vec![1; sizes.len()];
@@ -40,31 +41,31 @@ pub(crate) fn part(x: &Tensor, start: &[usize], to: &[usize]) -> Result<Tensor> 
     Ok(Tensor::concrete(spec, backend(), data))
 }
 
-/// One element of a sequence, where it lies; some of its rows.
-fn item(x: &Tensor, at: usize, rows: Option<(usize, usize)>) -> Result<Tensor> {
+/// A view of one step of a sequence, or of some of its rows.
+fn step_view(x: &Tensor, at: usize, rows: Option<(usize, usize)>) -> Result<Tensor> {
     let (mut start, mut to) = (vec![0; x.rank()], x.shape().sizes().to_vec());
     (start[0], to[0]) = (at, 1);
     if let Some((first, count)) = rows {
         (start[1], to[1]) = (first, count);
     }
-    let row = part(x, &start, &to)?;
+    let row = block_view(x, &start, &to)?;
     let buffer = concrete(&row)?;
     let Some(layout) = buffer.layout().reshape(&to, &to[1..]) else {
-        bail!(Internal, "scan: a step of {} takes a copy", x.spec());
+        bail!(Internal, "scan: a step of {} is not a view", x.spec());
     };
     let spec = x.spec().with_shape(Shape::from_sizes(&to[1..]));
     let data = buffer.with_layout(layout).boxed();
     Ok(Tensor::concrete(spec, backend(), data))
 }
 
-/// Some rows of a tensor, where they lie.
-fn block(x: &Tensor, first: usize, count: usize) -> Result<Tensor> {
+/// A view of some rows of a tensor.
+fn row_block(x: &Tensor, first: usize, count: usize) -> Result<Tensor> {
     let (mut start, mut to) = (vec![0; x.rank()], x.shape().sizes().to_vec());
     (start[0], to[0]) = (first, count);
-    part(x, &start, &to)
+    block_view(x, &start, &to)
 }
 
-/// The same in row-major order.
+/// The tensor in row-major order, copied if needed.
 fn dense(x: &Tensor) -> Result<Tensor> {
     let buffer = of(x)?;
     if buffer.layout().strides.is_none() {
@@ -74,32 +75,32 @@ fn dense(x: &Tensor) -> Result<Tensor> {
     Ok(Tensor::concrete(x.spec().clone(), backend(), copy.boxed()))
 }
 
-/// What goes in, in order.
-struct Given<'a> {
+/// Operands of a scan, in order.
+struct ScanOperands<'a> {
     consts: Vec<Tensor>,
     start: &'a [&'a Tensor],
     sequences: &'a [&'a Tensor],
 }
 
-impl Loop {
-    /// Plans a loop whose sizes are all known.
+impl PlannedScan {
+    /// Plans a scan with static shapes.
     pub fn new(scan: &Scan) -> Result<Self> {
         let Some(length) = scan.length.value() else {
-            bail!(Trace, "scan: length {} is not known yet", scan.length);
+            bail!(Trace, "scan: expected a static length, got {}", scan.length);
         };
         let mut outs = scan.body.output_specs();
         for spec in &mut outs[scan.carries..] {
             *spec = spec.with_shape(spec.shape.insert(0, length as usize));
         }
-        let given = scan.body.inputs.len();
-        let (body, more) = prepare(&scan.body)?;
-        let rows = rows::split(&body, scan.consts, scan.carries, given);
-        let mut body = Plan::of(rows.as_ref().map_or(&body, |r| &r.body), more)?;
+        let inputs = scan.body.inputs.len();
+        let (body, captured) = prepare(&scan.body)?;
+        let rows = scan_blocks::split(&body, scan.consts, scan.carries, inputs);
+        let mut body = Plan::from_prepared(rows.as_ref().map_or(&body, |r| &r.body), captured)?;
         let packed = match &rows {
             Some(_) => body.pack(scan.consts),
             None => Vec::new(),
         };
-        Ok(Loop {
+        Ok(PlannedScan {
             body,
             length: length as usize,
             consts: scan.consts,
@@ -107,76 +108,81 @@ impl Loop {
             reverse: scan.reverse,
             outs,
             packed,
-            rows,
+            blocks: rows,
         })
     }
 
-    /// The last carries, then what the steps gave, one after the other.
+    /// Returns the final carries, then the stacked outputs of the steps.
     pub fn run(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
         let fixed = self.consts + self.carries;
-        ensure!(inputs.len() >= fixed, Value, "scan: operands are missing");
+        ensure!(
+            inputs.len() >= fixed,
+            Value,
+            "scan: expected at least {fixed} operands, got {}",
+            inputs.len()
+        );
         let (consts, rest) = inputs.split_at(self.consts);
         let (start, sequences) = rest.split_at(self.carries);
-        // Read at every step: once in order is soon worth it.
+        // Constants are read at every step: one copy to row-major order soon pays.
         let consts = consts.iter().enumerate().map(|(i, x)| {
             let packed = self.packed.iter().find(|(at, _)| *at == i);
-            packed.map_or_else(|| dense(x), |&(_, axis)| narrow::pack(x, axis))
+            packed.map_or_else(|| dense(x), |&(_, axis)| skinny_gemm::pack(x, axis))
         });
-        let given = Given {
+        let operands = ScanOperands {
             consts: consts.collect::<Result<_>>()?,
             start,
             sequences,
         };
-        // Carries come out whole where all rows go together.
-        let apart = match self.rows {
+        // Without row blocks, carries are returned as whole tensors and need no output buffer.
+        let skipped = match self.blocks {
             Some(_) => 0,
             None => self.carries,
         };
-        let mut outs = Vec::with_capacity(self.outs.len() - apart);
-        for spec in &self.outs[apart..] {
-            outs.push(fresh(spec)?);
+        let mut outs = Vec::with_capacity(self.outs.len() - skipped);
+        for spec in &self.outs[skipped..] {
+            outs.push(allocate(spec)?);
         }
         let mut parts = Vec::with_capacity(outs.len());
-        let blocks = self.rows.as_ref().map_or(1, |rows| rows.blocks);
+        let blocks = self.blocks.as_ref().map_or(1, |rows| rows.blocks);
         for (i, out) in outs.iter_mut().enumerate() {
             let Some(bytes) = out.data_mut::<Buffer>().and_then(Buffer::bytes_mut) else {
-                bail!(Internal, "scan: its memory is shared");
+                bail!(Internal, "scan: the memory of an output is shared");
             };
-            // Carries are written once, all else at each step.
-            let times = match i + apart < self.carries {
+            // Carries are written once, all other outputs at each step.
+            let writes = match i + skipped < self.carries {
                 true => 1,
                 false => self.length.max(1),
             };
-            let row = bytes.len() / times;
+            let row = bytes.len() / writes;
             parts.push(Columns::new(bytes.as_mut_slice::<u8>(), row, row / blocks));
         }
-        let Some(rows) = &self.rows else {
+        let Some(rows) = &self.blocks else {
             let mut own: Vec<_> = parts.iter().map(|all| all.take(0)).collect();
-            let mut carry = self.steps(&given, None, &mut own, &AtomicBool::new(false))?;
+            let mut carry = self.steps(&operands, None, &mut own, &AtomicBool::new(false))?;
             drop(own);
             drop(parts);
             carry.append(&mut outs);
             return Ok(carry);
         };
         let failed: Mutex<Option<Error>> = Mutex::new(None);
-        // Set by the first block that fails, or that sees that the user wants an end: all others end, too.
-        let stopped = AtomicBool::new(false);
+        // Set by the first block that fails or is interrupted; all other blocks then stop.
+        let cancelled = AtomicBool::new(false);
         parallel::for_tasks(rows.blocks, |task| {
             let run = || {
                 let first = (task * rows.rows, rows.rows);
                 let mut own: Vec<_> = parts.iter().map(|all| all.take(task)).collect();
                 let (carries, rest) = own.split_at_mut(self.carries);
-                let last = self.steps(&given, Some((rows, first)), rest, &stopped)?;
+                let last = self.steps(&operands, Some((rows, first)), rest, &cancelled)?;
                 for (own, x) in carries.iter_mut().zip(&last) {
-                    write(own, 0, x)?;
+                    write_row(own, 0, x)?;
                 }
                 Ok(())
             };
             if let Err(e) = run() {
-                // Before the others are told to end: what they end with is no reason.
+                // Store the error before cancelling: errors of cancelled blocks are not the cause.
                 let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
                 failed.get_or_insert(e);
-                stopped.store(true, Ordering::Relaxed);
+                cancelled.store(true, Ordering::Relaxed);
             }
         });
         drop(parts);
@@ -186,29 +192,29 @@ impl Loop {
         }
     }
 
-    /// All steps, of all rows or of a block of them; gives the last carries.
+    /// Runs all steps, for all rows or for one block of rows; returns the final carries.
     fn steps(
         &self,
-        given: &Given<'_>,
-        rows: Option<(&Rows, (usize, usize))>,
+        operands: &ScanOperands<'_>,
+        rows: Option<(&RowBlocks, (usize, usize))>,
         all: &mut [Column<'_, u8>],
-        stopped: &AtomicBool,
+        cancelled: &AtomicBool,
     ) -> Result<Vec<Tensor>> {
         let has_rows = |i: usize| rows.and_then(|(r, first)| r.inputs[i].then_some(first));
         let mut carry = Vec::with_capacity(self.carries);
-        for (i, &x) in given.start.iter().enumerate() {
+        for (i, &x) in operands.start.iter().enumerate() {
             carry.push(match has_rows(self.consts + i) {
-                Some((first, count)) => block(x, first, count)?,
+                Some((first, count)) => row_block(x, first, count)?,
                 None => x.clone(),
             });
         }
         let fixed = self.consts + self.carries;
-        let mut inputs = Vec::with_capacity(fixed + given.sequences.len());
+        let mut inputs = Vec::with_capacity(fixed + operands.sequences.len());
         for step in 0..self.length {
             ensure!(
-                !stopped.load(Ordering::Relaxed),
+                !cancelled.load(Ordering::Relaxed),
                 Internal,
-                "scan: another block of rows has failed"
+                "scan: cancelled, because another row block failed"
             );
             let at = if self.reverse {
                 self.length - 1 - step
@@ -216,14 +222,14 @@ impl Loop {
                 step
             };
             inputs.clear();
-            inputs.extend(given.consts.iter().cloned());
+            inputs.extend(operands.consts.iter().cloned());
             inputs.append(&mut carry);
-            for (i, x) in given.sequences.iter().enumerate() {
-                inputs.push(item(x, at, has_rows(fixed + i))?);
+            for (i, x) in operands.sequences.iter().enumerate() {
+                inputs.push(step_view(x, at, has_rows(fixed + i))?);
             }
             let mut out = self.body.run(&mut inputs)?;
             for (row, own) in out.drain(self.carries..).zip(&mut *all) {
-                write(own, at, &row)?;
+                write_row(own, at, &row)?;
             }
             carry = out;
         }
@@ -231,8 +237,8 @@ impl Loop {
     }
 }
 
-/// Puts the value of a step, or its block of rows, where it belongs: in row `at` of what the task owns.
-pub(crate) fn write(own: &mut Column<'_, u8>, at: usize, row: &Tensor) -> Result<()> {
+/// Writes the output of a step, or of its block of rows, to row `at` of the task's part of the stacked result.
+pub(crate) fn write_row(own: &mut Column<'_, u8>, at: usize, row: &Tensor) -> Result<()> {
     let from = contiguous("scan", &*of(row)?, row.spec())?;
     let size = row.spec().bytes();
     let start = from.layout().offset * row.dtype().size();
@@ -242,7 +248,7 @@ pub(crate) fn write(own: &mut Column<'_, u8>, at: usize, row: &Tensor) -> Result
     ensure!(
         own.width() == size,
         Internal,
-        "scan: a step gives {size} bytes where there are {}",
+        "scan: expected {} bytes per step, got {size}",
         own.width()
     );
     let bytes = &from.bytes().as_slice::<u8>()[start..start + size];

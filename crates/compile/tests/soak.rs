@@ -1,4 +1,4 @@
-//! `cargo xtask soak` for a moment. Alone in its process: the limit holds for all.
+//! A short `cargo xtask soak`. A process of its own, because the memory limit is global.
 
 #[path = "../examples/bench_train/soak.rs"]
 mod soak;

@@ -1,7 +1,7 @@
-//! How long the engine takes, op by op: `cargo run --release --example bench_engine -p clematis-native`.
+//! Benchmarks of single ops: `cargo run --release --example bench_engine -p clematis-native`.
 //!
-//! Large operands are 4096 x 1024 f32; times are the best of many runs, in milliseconds. The last lines are the cost
-//! of one small op, in nanoseconds. Peers are measured by their own scripts, in the same sitting.
+//! Large operands are 4096 x 1024 f32; times are the minimum of many runs, in milliseconds. The last lines are the cost
+//! of one small op, in nanoseconds. Baselines are measured by their own scripts, in the same session.
 
 use clematis_core::dispatch::apply;
 use clematis_core::op::{
@@ -21,7 +21,7 @@ fn tensor(values: &[f32], sizes: &[usize]) -> Option<Tensor> {
     ))
 }
 
-/// The best time of one call, in seconds.
+/// The minimum time of one call, in seconds.
 fn best(rounds: usize, mut f: impl FnMut()) -> f64 {
     (0..rounds)
         .map(|_| {
@@ -175,7 +175,7 @@ fn run() -> Option<()> {
         clematis_native::threads(),
         clematis_native::simd::level()
     );
-    // Words on the command line choose: `bench_engine sum softmax`.
+    // Arguments filter by name: `bench_engine sum softmax`.
     let asked: Vec<String> = std::env::args().skip(1).collect();
     for (name, op, inputs) in &cases {
         if !(asked.is_empty() || asked.iter().any(|a| a == name)) {

@@ -1,6 +1,6 @@
-//! What the engine keeps in a tensor: shared bytes and a layout.
+//! The engine's data of a tensor: shared bytes and a layout.
 //!
-//! Also the door to the system for pages larger than usual, which needs a pointer.
+//! Also requests huge pages from the system, which needs a pointer.
 #![allow(unsafe_code)]
 
 use crate::element::constant;
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Bytes, shared by every view of them, and where in them a tensor's elements lie.
+/// Bytes, shared by every view of them, and the layout of a tensor's elements.
 #[derive(Clone)]
 pub struct Buffer {
     bytes: Arc<Bytes>,
@@ -31,7 +31,7 @@ impl Buffer {
         }
     }
 
-    /// The same bytes seen in another way.
+    /// The same bytes with another layout.
     #[must_use]
     pub fn with_layout(&self, layout: Layout) -> Self {
         Buffer {
@@ -40,7 +40,7 @@ impl Buffer {
         }
     }
 
-    /// Where the elements lie.
+    /// The layout of the elements.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -50,12 +50,12 @@ impl Buffer {
         &self.bytes
     }
 
-    /// The bytes to write to, if no other view of them is alive.
+    /// The bytes for writing, if no other view of them is alive.
     pub fn bytes_mut(&mut self) -> Option<&mut Bytes> {
         Arc::get_mut(&mut self.bytes)
     }
 
-    /// Where the first element lies, for elements of this many bytes.
+    /// The address of the first element, for elements of this many bytes.
     pub fn start(&self, size: usize) -> *const u8 {
         self.bytes
             .as_slice::<u8>()
@@ -63,7 +63,7 @@ impl Buffer {
             .wrapping_add(self.layout.offset * size)
     }
 
-    /// The elements, with a way through them.
+    /// A strided view of the elements.
     pub fn view<T: Pod>(&self, shape: &Shape) -> View<'_, T> {
         let sizes = shape.sizes();
         View {
@@ -74,7 +74,7 @@ impl Buffer {
         }
     }
 
-    /// The elements as a slice, if they lie in row-major order.
+    /// The elements as a slice, if they are contiguous in row-major order.
     #[inline]
     pub fn dense<T: Pod>(&self, count: usize) -> Option<&[T]> {
         if self.layout.strides.is_some() {
@@ -88,7 +88,7 @@ impl Buffer {
             .get(self.layout.offset..self.layout.offset + count)
     }
 
-    /// The bytes with their elements in row-major order, shared where they are the whole of it.
+    /// The elements in row-major order; shares the bytes if they are exactly these.
     pub fn to_host(&self, spec: &Spec) -> Result<Host> {
         let whole = self.layout == Layout::default() && self.bytes.len() == spec.bytes();
         let bytes = if whole {
@@ -106,10 +106,10 @@ impl Buffer {
     }
 }
 
-/// Bytes of a large page.
+/// Bytes of a huge page.
 pub(crate) const LARGE_PAGE: usize = 2 << 20;
 
-/// Asks for large pages under this room; a wish that the system may decline.
+/// Requests huge pages for this memory; the system may decline.
 pub(crate) fn in_large_pages(room: &mut [MaybeUninit<Line>]) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
@@ -125,7 +125,7 @@ pub(crate) fn in_large_pages(room: &mut [MaybeUninit<Line>]) {
     let _ = room;
 }
 
-/// A tensor's buffer; a number without a home gets one.
+/// A tensor's buffer; a scalar constant gets a new one.
 pub fn of(x: &Tensor) -> Result<Cow<'_, Buffer>> {
     match x.repr() {
         Repr::Scalar { value, .. } => {
@@ -141,7 +141,7 @@ pub fn of(x: &Tensor) -> Result<Cow<'_, Buffer>> {
     }
 }
 
-/// The buffer of a tensor that is at home here.
+/// The buffer of a tensor of this backend.
 #[inline]
 pub fn concrete(x: &Tensor) -> Result<&Buffer> {
     match x.data::<Buffer>() {

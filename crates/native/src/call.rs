@@ -1,4 +1,4 @@
-//! From tensors to the kernels that know plain slices only: products, windows, factorisations, transforms.
+//! Adapts tensors to kernels that take plain slices: matmuls, windows, factorizations, transforms.
 
 pub mod conv;
 pub mod dot;
@@ -11,11 +11,11 @@ use bytemuck::{NoUninit, Pod};
 use clematis_core::host::Bytes;
 use clematis_core::{Element, Result, bail};
 
-/// An element type that slices can be read as, bool included.
+/// An element type that slices can be read as, including bool.
 pub trait Plain: Element + CheckedBitPattern + NoUninit {}
 impl<T: Element + CheckedBitPattern + NoUninit> Plain for T {}
 
-/// Stored elements as themselves; free, but for bool, whose bytes are looked at.
+/// Stored elements as themselves; free except for bool, whose bytes are checked.
 fn elements<E: Plain>(stored: &[E::Stored]) -> Result<&[E]> {
     match try_cast_slice(stored) {
         Ok(slice) => Ok(slice),
@@ -23,11 +23,11 @@ fn elements<E: Plain>(stored: &[E::Stored]) -> Result<&[E]> {
     }
 }
 
-/// A result's elements to write to.
+/// A result's elements for writing.
 fn elements_mut<E: Plain>(bytes: &mut Bytes) -> Result<&mut [E]> {
     let stored = bytes.as_mut_slice::<E::Stored>();
     if E::DTYPE == clematis_core::DType::Bool {
-        // Used memory holds bytes that are no bool.
+        // Reused memory may hold bytes that are not valid bools.
         stored.fill(<E::Stored as bytemuck::Zeroable>::zeroed());
     }
     match try_cast_slice_mut(stored) {

@@ -1,7 +1,7 @@
 //! Element types as kernels see them.
 //!
-//! Owns the width in which each stored type is computed, the conversions between both, and the choice of a Rust type
-//! by dtype. Halves are computed as f32 and rounded once; bool is stored as a byte that is 0 or 1.
+//! Owns the type in which each stored type is computed, the conversions between both, and the choice of a Rust type by
+//! dtype. Half-precision types are computed as f32 and rounded once; bool is stored as a byte that is 0 or 1.
 
 use crate::simd::multiversion;
 use bytemuck::Pod;
@@ -9,17 +9,17 @@ use clematis_core::{DType, Element, Scalar, with_element};
 use half::{bf16, f16};
 use num_complex::Complex;
 
-/// A type that lies in memory and the type in which it is computed.
+/// A type in memory and the type in which it is computed.
 pub trait Stored: Pod + Send + Sync {
-    /// What kernels compute in.
+    /// The type kernels compute in.
     type Wide: Pod + Send + Sync;
     /// An unsigned type of the same size.
     type Bits: Stored<Wide = Self::Bits>;
-    /// Whether both are the same.
+    /// Whether both types are the same.
     const DIRECT: bool;
-    /// To the computed type.
+    /// Converts to the computed type.
     fn widen(from: &[Self], to: &mut [Self::Wide]);
-    /// From the computed type, rounded to nearest.
+    /// Converts from the computed type, rounding to nearest.
     fn narrow(from: &[Self::Wide], to: &mut [Self]);
 }
 
@@ -75,15 +75,15 @@ macro_rules! half {
 half! { f16, widen_f16, narrow_f16, f16_to_f32, f32_to_f16 }
 half! { bf16, widen_bf16, narrow_bf16, bf16_to_f32, f32_to_bf16 }
 
-// `half` converts one number at a time after asking for the processor's features; these are plain arithmetic on bits
-// and vectorise.
+// `half` converts one number at a time after a run-time check of CPU features; these are plain arithmetic on bits and
+// vectorize.
 
 /// Exact.
 #[inline(always)]
 pub fn f16_to_f32(h: f16) -> f32 {
     let bits = u32::from(h.to_bits());
     let magnitude = (bits & 0x7fff) << 13;
-    // The exponent stands in place, 112 too low; multiplying mends that for subnormals too.
+    // The exponent is in place but 112 too low; the multiplication fixes that for subnormals too.
     let finite = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
     let special = magnitude | 0x7f80_0000;
     let magnitude = if bits & 0x7c00 == 0x7c00 {
@@ -94,13 +94,13 @@ pub fn f16_to_f32(h: f16) -> f32 {
     f32::from_bits(magnitude | (bits & 0x8000) << 16)
 }
 
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 #[inline(always)]
 pub fn f32_to_f16(x: f32) -> f16 {
     let bits = x.to_bits();
     let magnitude = bits & 0x7fff_ffff;
     let sign = (bits >> 16) & 0x8000;
-    // Below the normal range: adding 1/2 lines the digits up with the last place of a subnormal, and rounds.
+    // Below the normal range: adding 1/2 aligns the digits with the last place of a subnormal, and rounds.
     let subnormal = (f32::from_bits(magnitude) + 0.5)
         .to_bits()
         .wrapping_sub(0x3f00_0000);
@@ -127,7 +127,7 @@ pub fn bf16_to_f32(h: bf16) -> f32 {
     f32::from_bits(u32::from(h.to_bits()) << 16)
 }
 
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 #[inline(always)]
 pub fn f32_to_bf16(x: f32) -> bf16 {
     let bits = x.to_bits();
@@ -187,7 +187,7 @@ macro_rules! by_stored {
 }
 pub(crate) use by_stored;
 
-/// The same for types that have an order; `$otherwise` for complex ones.
+/// The same for ordered types; `$otherwise` for complex ones.
 macro_rules! by_real {
     ($dtype:expr, $T:ident => $body:expr, $otherwise:expr) => {
         crate::element::by_real!(@ $dtype, $T, $body, $otherwise,

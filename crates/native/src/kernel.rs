@@ -1,4 +1,4 @@
-//! Kernels: from operands and a spec to a result.
+//! Kernels: each computes a result from operands and a spec.
 
 pub mod binary;
 pub(crate) mod cast;
@@ -10,10 +10,10 @@ pub(crate) mod gather;
 pub(crate) mod linalg;
 pub mod map;
 pub(crate) mod norm;
-pub(crate) mod norm_grad;
+pub(crate) mod layer_norm_grad;
 pub mod random;
 pub mod reduce;
-pub mod rows;
+pub mod row_kernels;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub mod select;

@@ -1,37 +1,37 @@
-//! Where the elements of a tensor lie in its memory.
+//! Strided layouts: where the elements of a tensor are in memory.
 //!
-//! Owns strides: the views that move no element, the merging of axes, and the reading of a view in row-major order.
-//! Strides and offsets count elements, not bytes.
+//! Owns strides: views that copy no element, merging of axes, and reading a view in row-major order. Strides and
+//! offsets count elements, not bytes.
 
 use smallvec::SmallVec;
 
-/// Sizes as plain numbers.
+/// Static sizes.
 pub type Sizes = SmallVec<[usize; 6]>;
-/// Steps between neighbours along each axis; negative where an axis runs backwards, 0 where it repeats.
+/// Strides per axis; negative for a reversed axis, 0 for a broadcast one.
 pub type Strides = SmallVec<[isize; 6]>;
 
-/// An offset, and strides unless the elements lie row by row without gaps.
+/// An offset, and strides unless the elements are contiguous in row-major order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Where the first element lies.
+    /// The position of the first element.
     pub offset: usize,
-    /// `None`: row-major without gaps.
+    /// `None`: contiguous in row-major order.
     pub strides: Option<Strides>,
 }
 
-/// The strides of rows without gaps.
+/// The strides of a contiguous row-major layout.
 pub fn dense_strides(sizes: &[usize]) -> Strides {
     let mut strides: Strides = smallvec::smallvec![0; sizes.len()];
     let mut step = 1isize;
     for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
         *stride = step;
-        // Beside an axis without elements others may be of any size; no stride is then used.
+        // Next to an empty axis other sizes may be arbitrarily large; no stride is then used.
         step = step.saturating_mul(size.max(1) as isize);
     }
     strides
 }
 
-/// Whether these strides are rows without gaps; axes of size 1 may have any stride.
+/// Whether these strides are contiguous in row-major order; axes of size 1 may have any stride.
 pub fn is_dense(sizes: &[usize], strides: &[isize]) -> bool {
     if sizes.contains(&0) {
         return true;
@@ -49,7 +49,7 @@ pub fn is_dense(sizes: &[usize], strides: &[isize]) -> bool {
 }
 
 impl Layout {
-    /// Strided, or plain where the strides turn out to be.
+    /// A strided layout; contiguous if the strides are.
     pub fn new(offset: usize, sizes: &[usize], strides: Strides) -> Self {
         let strides = if is_dense(sizes, &strides) {
             None
@@ -74,7 +74,7 @@ impl Layout {
         Layout::new(self.offset, &sizes, axes.iter().map(|&a| old[a]).collect())
     }
 
-    /// Axis `i` becomes axis `axes[i]`; sizes of 1 are repeated, and so are new axes.
+    /// Axis `i` becomes axis `axes[i]`; axes of size 1 and new axes are broadcast.
     pub fn broadcast(&self, sizes: &[usize], to: &[usize], axes: &[usize]) -> Layout {
         let old = self.strides(sizes);
         let mut strides: Strides = smallvec::smallvec![0; to.len()];
@@ -86,7 +86,7 @@ impl Layout {
         Layout::new(self.offset, to, strides)
     }
 
-    /// From `start` on with a step per axis; `to` are the sizes that are left.
+    /// From `start` on with a step per axis; `to` are the resulting sizes.
     pub fn slice(&self, sizes: &[usize], start: &[usize], step: &[usize], to: &[usize]) -> Layout {
         let old = self.strides(sizes);
         let empty = to.contains(&0);
@@ -97,14 +97,14 @@ impl Layout {
             if !empty {
                 offset += start[axis] as isize * stride;
             }
-            // One element has no neighbour, however far off it would be.
+            // An axis with one element has no stride, however large.
             let apart = if to[axis] > 1 { step[axis] as isize } else { 1 };
             strides.push(stride * apart);
         }
         Layout::new(offset as usize, to, strides)
     }
 
-    /// Back to front along axes.
+    /// Reverses axes.
     pub fn reverse(&self, sizes: &[usize], axes: &[usize]) -> Layout {
         let mut strides = self.strides(sizes);
         let mut offset = self.offset as isize;
@@ -115,7 +115,7 @@ impl Layout {
         Layout::new(offset as usize, sizes, strides)
     }
 
-    /// Another shape over the same elements; `None` where that takes a copy.
+    /// Another shape over the same elements; `None` if that needs a copy.
     pub fn reshape(&self, from: &[usize], to: &[usize]) -> Option<Layout> {
         let Some(strides) = &self.strides else {
             return Some(self.clone());
@@ -123,7 +123,7 @@ impl Layout {
         let (sizes, old) = merge(from, [strides]);
         let old = &old[0];
         let mut new: Strides = smallvec::smallvec![0; to.len()];
-        // Each merged run of the old shape must be cut into whole axes of the new one.
+        // Each merged run of the old shape must be split into whole axes of the new one.
         let mut axis = to.len();
         for (&size, &stride) in sizes.iter().zip(old).rev() {
             let (mut left, mut step) = (size, stride);
@@ -141,7 +141,7 @@ impl Layout {
     }
 }
 
-/// Drops axes of size 1 and merges neighbours that every operand crosses in one step.
+/// Drops axes of size 1 and merges neighbouring axes that one stride spans in every operand.
 pub fn merge<const N: usize>(sizes: &[usize], strides: [&[isize]; N]) -> (Sizes, [Strides; N]) {
     let mut out = Sizes::new();
     let mut kept: [Strides; N] = std::array::from_fn(|_| Strides::new());
@@ -171,17 +171,17 @@ pub fn merge<const N: usize>(sizes: &[usize], strides: [&[isize]; N]) -> (Sizes,
     (out, kept)
 }
 
-/// Steps through all indices of some sizes in row-major order and keeps `N` places in step.
+/// Iterates over all indices of some sizes in row-major order, with `N` offsets.
 pub struct Walk<'a, const N: usize> {
     sizes: &'a [usize],
     strides: [&'a [isize]; N],
     index: Sizes,
-    /// The places of the current index.
+    /// The offsets of the current index.
     pub at: [isize; N],
 }
 
 impl<'a, const N: usize> Walk<'a, N> {
-    /// Stands at the `start`-th index; offsets are the places of the first.
+    /// Starts at the `start`-th index; `offsets` are those of the first index.
     pub fn new(
         sizes: &'a [usize],
         strides: [&'a [isize]; N],
@@ -212,7 +212,7 @@ impl<'a, const N: usize> Walk<'a, N> {
         &self.index
     }
 
-    /// Goes on to the next index; after the last one comes the first.
+    /// Advances to the next index; wraps around after the last one.
     #[inline]
     pub fn step(&mut self) {
         for axis in (0..self.sizes.len()).rev() {
@@ -232,29 +232,29 @@ impl<'a, const N: usize> Walk<'a, N> {
     }
 }
 
-/// A tensor's elements as a slice with a way through it.
+/// A tensor's elements as a slice with sizes and strides.
 #[derive(Clone)]
 pub struct View<'a, T> {
     /// All elements of the memory.
     pub data: &'a [T],
-    /// Where the first one of the tensor lies.
+    /// The position of the tensor's first element.
     pub offset: usize,
     /// Sizes per axis.
     pub sizes: Sizes,
-    /// Steps per axis.
+    /// Strides per axis.
     pub strides: Strides,
 }
 
-/// Rows that are taken together when a view is read across its memory.
+/// Rows that are read together when a view is read across its memory order.
 const STRIP: usize = 16;
 
 impl<'a, T: Copy> View<'a, T> {
-    /// How many elements.
+    /// The number of elements.
     pub fn count(&self) -> usize {
         self.sizes.iter().product()
     }
 
-    /// The elements as a plain slice, if they lie in row-major order.
+    /// The elements as a slice, if they are contiguous in row-major order.
     pub fn dense(&self) -> Option<&'a [T]> {
         if !is_dense(&self.sizes, &self.strides) {
             return None;
@@ -287,7 +287,7 @@ impl<'a, T: Copy> View<'a, T> {
         }
     }
 
-    /// Whether memory runs along the last axis but one, so that reading row by row would waste cache lines.
+    /// Whether memory runs along the second-to-last axis, so that reading row by row would waste cache lines.
     pub fn crosses(&self) -> bool {
         let rank = self.sizes.len();
         rank >= 2
@@ -295,7 +295,7 @@ impl<'a, T: Copy> View<'a, T> {
             && self.strides[rank - 2].unsigned_abs() < self.strides[rank - 1].unsigned_abs()
     }
 
-    /// Copies elements in row-major order from the `start`-th on; best on a merged view.
+    /// Copies elements in row-major order from the `start`-th on; fastest on a merged view.
     pub fn read(&self, start: usize, out: &mut [T]) {
         let rank = self.sizes.len();
         if out.is_empty() {
@@ -318,7 +318,7 @@ impl<'a, T: Copy> View<'a, T> {
         let crosses = self.crosses();
         while done < out.len() {
             if crosses && column == 0 {
-                // As many whole rows as lie side by side here, at most a strip.
+                // As many whole rows as are adjacent here, at most a strip.
                 let here = outer[rank - 2] - walk.index()[rank - 2];
                 let rows = ((out.len() - done) / row).min(here).min(STRIP);
                 if rows > 1 {
@@ -349,7 +349,7 @@ impl<'a, T: Copy> View<'a, T> {
     ) {
         let mut column = 0;
         if rows == STRIP && across == 1 {
-            // Squares that fit in the first-level cache: sixteen runs in, sixteen runs out.
+            // Square blocks that fit in L1: sixteen runs in, sixteen runs out.
             let mut square = [[self.data[at as usize]; STRIP]; STRIP];
             while column + STRIP <= row {
                 for (i, line) in square.iter_mut().enumerate() {
@@ -373,7 +373,7 @@ impl<'a, T: Copy> View<'a, T> {
     }
 }
 
-/// Copies one run of evenly spaced elements.
+/// Copies one strided run of elements.
 #[inline]
 pub fn read_run<T: Copy>(data: &[T], from: isize, step: isize, out: &mut [T]) {
     let at = from as usize;

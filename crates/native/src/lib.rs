@@ -1,4 +1,4 @@
-//! The CPU engine: every op in pure Rust, on any processor.
+//! The CPU engine: every op in pure Rust, for any CPU.
 //!
 //! Owns kernels, memory, strides and threads. Knows nothing of derivatives, traces or other backends.
 
@@ -11,7 +11,7 @@ pub mod math;
 pub mod memory;
 pub mod parallel;
 mod pool;
-pub mod region;
+pub mod arena;
 pub mod simd;
 
 pub use buffer::Buffer;
@@ -33,14 +33,14 @@ static NATIVE: Native = Native;
 #[linkme::distributed_slice(LINKED)]
 static LINK: fn() -> &'static dyn Backend = backend;
 
-/// Makes a whole graph ready to run, or leaves it to be run op by op.
+/// Compiles a whole graph; `None` leaves it to op-by-op execution.
 pub type Compiler = fn(&Graph) -> Option<Result<Box<dyn Executable>>>;
 
-/// Compilers that are linked in; the first one that takes a graph gets it.
+/// Linked compilers; the first one that accepts a graph compiles it.
 #[linkme::distributed_slice]
 pub static COMPILERS: [Compiler];
 
-/// The engine, as tensors know it.
+/// The engine as a backend of tensors.
 pub fn backend() -> &'static dyn Backend {
     &NATIVE
 }
@@ -87,7 +87,7 @@ impl Backend for Native {
     }
 }
 
-/// Composites that have a kernel of their own.
+/// Composites with a kernel of their own.
 fn composite_support(c: &Composite) -> Support {
     match c {
         Composite::Relu {}
@@ -105,7 +105,7 @@ fn composite_support(c: &Composite) -> Support {
     }
 }
 
-/// Every op to its kernel; what takes long lets the caller's other threads go on.
+/// Runs an op. Long ops release the caller's interpreter lock, so that its other threads can run.
 fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
     match takes_long(op, x, out) {
         true => interrupt::released(|| run(op, x, out)),
@@ -113,7 +113,7 @@ fn execute(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
     }
 }
 
-/// Elements of an operand or a result from which on an op counts as long: by what is done for each of them.
+/// Whether an op counts as long: estimated from the number of elements of its operands and results, by cost class.
 fn takes_long(op: &Op, x: &[&Tensor], out: &[Spec]) -> bool {
     let least: usize = match op {
         Op::Reshape(_) | Op::Transpose(_) | Op::Broadcast(_) | Op::Slice(_) | Op::StopGradient => {
@@ -133,7 +133,7 @@ fn takes_long(op: &Op, x: &[&Tensor], out: &[Spec]) -> bool {
     out.iter().any(is_large) || x.iter().any(|x| is_large(x.spec()))
 }
 
-/// Every op to its kernel. `infer` has checked number, dtypes and shapes of the operands.
+/// Dispatches an op to its kernel. `infer` has checked number, dtypes and shapes of the operands.
 fn run(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
     use call::linalg;
     use kernel::{binary, cast, create, gather, reduce, scan, scatter, select, shape, sort, unary};
@@ -183,7 +183,7 @@ fn run(op: &Op, x: &[&Tensor], out: &[Spec]) -> Result<Outs<Data>> {
         Op::Fft(p) => call::fft::run(op.name(), p, x[0], &out[0])?,
         Op::Call(c) => match &**c {
             Composite::LayerNormGrad { axis, epsilon } => {
-                return Ok(many(kernel::norm_grad::run(
+                return Ok(many(kernel::layer_norm_grad::run(
                     c.name(),
                     x,
                     *axis,

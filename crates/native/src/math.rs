@@ -1,15 +1,12 @@
 //! Scalar mathematics of the CPU engine.
 //!
-//! Owns every function of one or two numbers that a kernel maps over a slice.
-//! Knows nothing of tensors, strides or threads.
+//! Owns every function of one or two numbers that a kernel maps over a slice. Knows nothing of tensors, strides or
+//! threads.
 //!
-//! The functions marked *vectorises* are straight-line code: a plain loop over
-//! them, compiled under AVX2 or AVX-512, becomes vector instructions. They use
-//! separate multiplications and additions on purpose. A fused multiply-add
-//! would be faster on machines that have one and would give other bits than
-//! machines that do not; the same input has to give the same output everywhere.
-//! For the same reason the scalar remainder goes to the `libm` crate and not to
-//! the system's library.
+//! The functions marked *vectorizes* are straight-line code: a plain loop over them, compiled for AVX2 or AVX-512,
+//! becomes vector instructions. They use separate multiplications and additions on purpose. A fused multiply-add would
+//! be faster where the CPU has one, but its results would differ from those of other CPUs; the same input must give the
+//! same output everywhere. For the same reason the scalar remainder uses the `libm` crate and not the system's library.
 
 pub mod complex;
 pub mod double;

@@ -1,12 +1,13 @@
-//! Memory: how much there may be, and blocks that are used again.
+//! Memory: the limit, free lists of blocks, and scratch buffers.
 //!
-//! A fresh large block costs a page fault per 4 KiB, more than most kernels that fill it, so freed blocks are kept.
-//! Small ones stay with their thread and cost a few nanoseconds; large ones go to one shelf, bounded, least recently
-//! used out first. While a compiled graph runs, its results lie in one range of addresses instead (`region`). What a block held stays in it: kernels write every element of their result.
+//! A newly mapped large block costs one page fault per 4 KiB, more than most kernels that fill it, so freed blocks are
+//! reused. Small blocks are cached per thread and cost a few nanoseconds; large ones go to one global free list of
+//! bounded size, which evicts the least recently used block. A running compiled graph allocates its results in an arena
+//! instead (`arena`). Reused blocks are not cleared: kernels write every element of their result.
 
 mod budget;
 
-use crate::region;
+use crate::arena;
 use budget::Budget;
 use clematis_core::host::{Bytes, Line};
 use clematis_core::{DType, Result, Shape, Spec, bail};
@@ -15,39 +16,39 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the budget is made of.
+/// Synchronization primitives of the budget.
 mod sync {
     pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
 }
 
 const LINE: usize = size_of::<Line>();
-/// Blocks up to this many lines (8 KiB) stay with their thread.
+/// Blocks of up to this many lines (8 KiB) are cached per thread.
 const SMALL: usize = 128;
-/// Powers of two up to `SMALL`.
+/// Size classes: powers of two up to `SMALL`.
 const SMALL_CLASSES: usize = SMALL.trailing_zeros() as usize + 1;
-/// How many blocks of each small class a thread keeps.
-const SMALL_KEPT: usize = 32;
-/// The shelf holds at most this share of the limit, and at most this many bytes.
-const SHELF_SHARE: usize = 8;
-const SHELF_MOST: usize = 1 << 30;
-/// The size of the largest cache where the system does not tell.
-const USUAL_CACHE: usize = 32 << 20;
+/// The number of blocks per small size class that a thread keeps.
+const SMALL_BLOCKS_PER_CLASS: usize = 32;
+/// The free list holds at most this share of the limit, and at most `FREE_LIST_MAX` bytes.
+const FREE_LIST_SHARE: usize = 8;
+const FREE_LIST_MAX: usize = 1 << 30;
+/// The size of the last-level cache if the system does not report it.
+const DEFAULT_CACHE: usize = 32 << 20;
 
-/// Bytes taken from the system, kept ones included.
-static TAKEN: Budget = Budget(AtomicUsize::new(0));
-/// 0 until asked for.
+/// Bytes allocated from the system, including cached blocks.
+static ALLOCATED: Budget = Budget(AtomicUsize::new(0));
+/// 0 until first read.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
-/// The variable of the environment that says the limit.
+/// The environment variable that sets the limit.
 const VARIABLE: &str = "CLEMATIS_MEMORY_LIMIT";
-/// What the environment says, if that is no number of bytes, and nobody has set the limit since.
+/// The value of the environment variable if it is not a number of bytes and no limit was set since.
 static MALFORMED: Mutex<Option<String>> = Mutex::new(None);
 
 thread_local! {
     static SMALL_BLOCKS: RefCell<[Vec<Vec<Line>>; SMALL_CLASSES]> = const { RefCell::new([const { Vec::new() }; SMALL_CLASSES]) };
 }
 
-/// The most bytes that tensors may take together; the machine's memory where `CLEMATIS_MEMORY_LIMIT` is no number, which
-/// allocations report.
+/// The most bytes that tensors may hold together. This is the machine's memory if `CLEMATIS_MEMORY_LIMIT` is not a
+/// number; allocations then report the malformed value.
 pub fn memory_limit() -> usize {
     match LIMIT.load(Ordering::Relaxed) {
         0 => find_limit(),
@@ -57,20 +58,20 @@ pub fn memory_limit() -> usize {
 
 #[cold]
 fn find_limit() -> usize {
-    let asked = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
-    // Set to nothing is not set.
-    let asked = asked.filter(|text| !text.is_empty());
-    let (limit, malformed) = match asked.as_deref().map(parse_limit) {
+    let configured = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
+    // An empty variable counts as unset.
+    let configured = configured.filter(|text| !text.is_empty());
+    let (limit, malformed) = match configured.as_deref().map(parse_limit) {
         None => (physical(), None),
         Some(Some(bytes)) => (bytes, None),
-        Some(None) => (physical(), asked),
+        Some(None) => (physical(), configured),
     };
     *malformed_limit() = malformed;
     LIMIT.store(limit.max(1), Ordering::Relaxed);
     limit.max(1)
 }
 
-/// The number of bytes that a text says.
+/// Parses a number of bytes.
 fn parse_limit(text: &str) -> Option<usize> {
     text.trim().parse().ok().filter(|&bytes| bytes > 0)
 }
@@ -79,8 +80,8 @@ fn malformed_limit() -> std::sync::MutexGuard<'static, Option<String>> {
     MALFORMED.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The limit; an error where the environment asks for one that is no number of bytes.
-pub fn stated_limit() -> Result<usize> {
+/// The limit; an error if the environment variable is not a number of bytes.
+pub fn configured_limit() -> Result<usize> {
     let limit = memory_limit();
     if let Some(text) = &*malformed_limit() {
         bail!(
@@ -92,33 +93,33 @@ pub fn stated_limit() -> Result<usize> {
 }
 
 #[linkme::distributed_slice(clematis_core::limit::LIMITS)]
-static STATED: clematis_core::limit::Limit = limit_and_used;
+static LIMIT_SOURCE: clematis_core::limit::Limit = limit_and_used;
 
-/// The limit, and how many bytes of it are in use by what is more than kept for later.
+/// The limit, and the bytes in use without cached blocks.
 fn limit_and_used() -> Result<(usize, usize)> {
-    let limit = stated_limit()?;
-    let kept = shelf().bytes + region::idle_bytes();
+    let limit = configured_limit()?;
+    let kept = free_list().bytes + arena::idle_bytes();
     Ok((limit, memory_used().saturating_sub(kept)))
 }
 
-/// Sets the most bytes that tensors may take together; what is there already stays.
+/// Sets the most bytes that tensors may hold together; existing tensors are kept.
 pub fn set_memory_limit(bytes: usize) {
     *malformed_limit() = None;
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }
 
-/// Bytes that tensors and kept blocks hold now.
+/// Bytes held by tensors and cached blocks.
 pub fn memory_used() -> usize {
-    TAKEN.used()
+    ALLOCATED.used()
 }
 
-/// An error where so many bytes more cannot be held at once, for programs that know beforehand what they take.
-pub fn check_room(what: &str, bytes: usize) -> Result<()> {
+/// An error if `bytes` more cannot be allocated, for programs that know their peak in advance.
+pub fn check_available(what: &str, bytes: usize) -> Result<()> {
     clematis_core::limit::check_available(what, bytes)
         .map_err(|e| e.note("take smaller batches, or raise the limit"))
 }
 
-/// The machine's memory, or the container's share of it; no limit where neither is told.
+/// The machine's memory or the container's limit; no limit if neither is known.
 fn physical() -> usize {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let machine = read("/proc/meminfo")
@@ -130,8 +131,8 @@ fn physical() -> usize {
     machine.min(container.unwrap_or(usize::MAX))
 }
 
-/// Bytes that the largest cache holds.
-pub fn cache() -> usize {
+/// The size of the last-level cache in bytes.
+pub fn last_level_cache() -> usize {
     static CACHE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *CACHE.get_or_init(|| {
         let path = "/sys/devices/system/cpu/cpu0/cache/index3/size";
@@ -140,11 +141,11 @@ pub fn cache() -> usize {
             .trim()
             .strip_suffix('K')
             .and_then(|n| n.parse::<usize>().ok());
-        kib.map_or(USUAL_CACHE, |kib| kib.saturating_mul(1024))
+        kib.map_or(DEFAULT_CACHE, |kib| kib.saturating_mul(1024))
     })
 }
 
-/// Memory for a result. It holds anything; write all of it.
+/// Allocates memory for a result. Its contents are arbitrary; write all of it.
 #[inline(always)]
 pub fn alloc(op: &str, spec: &Spec) -> Result<Bytes> {
     let bytes = spec.bytes();
@@ -155,36 +156,38 @@ pub fn alloc(op: &str, spec: &Spec) -> Result<Bytes> {
     }
 }
 
-/// Memory for a kernel while it runs. It stays with its thread, in whose cache it still is when the next kernel wants some.
-pub struct Room<T> {
+/// A scratch buffer of a running kernel. Its block stays with the thread, so it is still in cache when the next kernel
+/// needs one.
+pub struct Scratch<T> {
     bytes: Option<Bytes>,
-    /// Where there is no such memory left.
+    /// Used if the allocation fails.
     plain: Vec<T>,
     len: usize,
 }
 
-/// How many blocks a thread keeps for kernels, and of which size at most.
-const ROOMS: usize = 8;
-const ROOM: usize = 8 << 20;
+/// The number of scratch blocks that a thread keeps, and the largest one it keeps.
+const MAX_SCRATCH_BLOCKS: usize = 8;
+const MAX_SCRATCH_BYTES: usize = 8 << 20;
 
 thread_local! {
-    static ROOM_BLOCKS: RefCell<Vec<Bytes>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH_BLOCKS: RefCell<Vec<Bytes>> = const { RefCell::new(Vec::new()) };
 }
 
-impl<T: bytemuck::Pod> Room<T> {
-    /// So many zeros.
+impl<T: bytemuck::Pod> Scratch<T> {
+    /// A buffer of zeros.
     pub fn new(len: usize) -> Self {
-        let mut room = Room::any(len);
-        room.fill(T::zeroed());
-        room
+        let mut scratch = Scratch::unzeroed(len);
+        scratch.fill(T::zeroed());
+        scratch
     }
 
-    /// So many elements that hold anything.
-    pub fn any(len: usize) -> Self {
+    /// A buffer with arbitrary contents.
+    pub fn unzeroed(len: usize) -> Self {
         let size = len.saturating_mul(size_of::<T>());
-        let kept = ROOM_BLOCKS.try_with(|blocks| {
+        let kept = SCRATCH_BLOCKS.try_with(|blocks| {
             let mut blocks = blocks.borrow_mut();
-            // The one that came last is the nearest; twice as large as needed is large enough for something else.
+            // The most recently freed block is most likely in cache; a block more than twice as large as needed is left
+            // for larger requests.
             let fits = |block: &Bytes| (size..=size.saturating_mul(2)).contains(&block.len());
             let at = blocks.iter().rposition(fits)?;
             Some(blocks.remove(at))
@@ -193,11 +196,11 @@ impl<T: bytemuck::Pod> Room<T> {
             Ok(Some(bytes)) => Some(bytes),
             _ => {
                 let spec = Spec::new(DType::U8, Shape::from_sizes(&[size]));
-                // It stays longer than the results of a graph.
-                region::outside(|| alloc("workspace", &spec).ok())
+                // It outlives the results of a graph.
+                arena::outside(|| alloc("workspace", &spec).ok())
             }
         };
-        Room {
+        Scratch {
             plain: match bytes {
                 Some(_) => Vec::new(),
                 None => vec![T::zeroed(); len],
@@ -208,18 +211,18 @@ impl<T: bytemuck::Pod> Room<T> {
     }
 }
 
-impl<T> Drop for Room<T> {
+impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let Some(bytes) = self.bytes.take() else {
             return;
         };
-        if bytes.len() <= SMALL * LINE || bytes.len() > ROOM {
+        if bytes.len() <= SMALL * LINE || bytes.len() > MAX_SCRATCH_BYTES {
             return;
         }
-        // Fails while a thread ends; the block is freed then.
-        let _ = ROOM_BLOCKS.try_with(|blocks| {
+        // Fails while a thread exits; the block is then freed.
+        let _ = SCRATCH_BLOCKS.try_with(|blocks| {
             let mut blocks = blocks.borrow_mut();
-            if blocks.len() == ROOMS {
+            if blocks.len() == MAX_SCRATCH_BLOCKS {
                 blocks.remove(0);
             }
             blocks.push(bytes);
@@ -227,7 +230,7 @@ impl<T> Drop for Room<T> {
     }
 }
 
-impl<T: bytemuck::Pod> std::ops::Deref for Room<T> {
+impl<T: bytemuck::Pod> std::ops::Deref for Scratch<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         match &self.bytes {
@@ -237,7 +240,7 @@ impl<T: bytemuck::Pod> std::ops::Deref for Room<T> {
     }
 }
 
-impl<T: bytemuck::Pod> std::ops::DerefMut for Room<T> {
+impl<T: bytemuck::Pod> std::ops::DerefMut for Scratch<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.bytes {
             Some(bytes) => &mut bytes.as_mut_slice::<T>()[..self.len],
@@ -261,23 +264,23 @@ fn alloc_more(op: &str, spec: &Spec) -> Result<Bytes> {
     let bytes = spec.bytes();
     let lines = bytes.div_ceil(LINE);
     if lines <= SMALL {
-        return fresh(op, spec, 1 << small_class(lines));
+        return alloc_from_system(op, spec, 1 << small_class(lines));
     }
-    if let Some(bytes) = region::lend(bytes) {
+    if let Some(bytes) = arena::allocate(bytes) {
         return Ok(bytes);
     }
     let size = large_class(lines);
-    // Let go of the shelf before `fresh`, which may want to clear it.
-    let kept = shelf().take(size);
+    // Release the lock on the free list before `alloc_from_system`, which may clear the list.
+    let kept = free_list().take(size);
     match kept {
         Some(block) => Ok(Bytes::from_lines(block, bytes).with_recycler(recycle)),
-        None => fresh(op, spec, size),
+        None => alloc_from_system(op, spec, size),
     }
 }
 
-/// An error where a result of this kind could never be held, for ops that put memory off.
+/// An error if a result of this spec can never be allocated, for ops that defer the allocation.
 pub fn check(op: &str, spec: &Spec) -> Result<()> {
-    let limit = stated_limit()?;
+    let limit = configured_limit()?;
     if spec.bytes() > limit {
         bail!(
             Value,
@@ -288,30 +291,30 @@ pub fn check(op: &str, spec: &Spec) -> Result<()> {
     Ok(())
 }
 
-/// Counts memory that a region takes, if the limit allows.
-pub(crate) fn count_more(bytes: usize) -> bool {
-    TAKEN.take(bytes, memory_limit())
+/// Counts memory that an arena takes, if the limit allows.
+pub(crate) fn count_allocated(bytes: usize) -> bool {
+    ALLOCATED.take(bytes, memory_limit())
 }
 
-pub(crate) fn count_less(bytes: usize) {
-    TAKEN.give_back(bytes);
+pub(crate) fn count_freed(bytes: usize) {
+    ALLOCATED.give_back(bytes);
 }
 
-/// The most bytes that are kept for later.
-pub(crate) fn most_kept() -> usize {
-    (memory_limit() / SHELF_SHARE).min(SHELF_MOST)
+/// The most bytes that are cached for reuse.
+pub(crate) fn max_free_bytes() -> usize {
+    (memory_limit() / FREE_LIST_SHARE).min(FREE_LIST_MAX)
 }
 
 #[cold]
 #[inline(never)]
-fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
+fn alloc_from_system(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
     let bytes = lines.saturating_mul(LINE);
-    let limit = stated_limit()?;
-    if !count_more(bytes) {
-        // What is merely kept must not stand in the way of what is needed.
-        shelf().clear();
-        region::clear_idle();
-        if !count_more(bytes) {
+    let limit = configured_limit()?;
+    if !count_allocated(bytes) {
+        // Cached blocks must not make an allocation fail.
+        free_list().clear();
+        arena::clear_idle();
+        if !count_allocated(bytes) {
             let used = memory_used();
             bail!(
                 Value,
@@ -323,7 +326,7 @@ fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
     match zeroed(lines) {
         Ok(block) => Ok(Bytes::from_lines(block, spec.bytes()).with_recycler(recycle)),
         Err(()) => {
-            TAKEN.give_back(bytes);
+            ALLOCATED.give_back(bytes);
             bail!(
                 Value,
                 "{op}: the system has no {} bytes for {spec}; the limit is {limit}",
@@ -333,8 +336,8 @@ fn fresh(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
     }
 }
 
-/// Zeros. Large blocks are asked for in large pages, which must be said before anything is written: walking through
-/// 16 MiB then takes 8 page translations instead of 4096.
+/// Zeroed memory. Large blocks use huge pages, which must be requested before the first write: walking through 16 MiB
+/// then takes 8 page translations instead of 4096.
 fn zeroed(lines: usize) -> std::result::Result<Vec<Line>, ()> {
     if lines * LINE < 2 * crate::buffer::LARGE_PAGE {
         return bytemuck::allocation::try_zeroed_vec(lines);
@@ -350,27 +353,27 @@ fn small_class(lines: usize) -> usize {
     lines.max(1).next_power_of_two().trailing_zeros() as usize
 }
 
-/// Eight classes between powers of two: at most an eighth is lost.
+/// Eight size classes per power of two: at most an eighth is wasted.
 fn large_class(lines: usize) -> usize {
     let step = (lines.next_power_of_two() / 16).max(1);
     lines.div_ceil(step).saturating_mul(step)
 }
 
 fn release(block: Vec<Line>) {
-    count_less(block.len() * LINE);
+    count_freed(block.len() * LINE);
 }
 
 fn recycle(block: Vec<Line>) {
     let lines = block.len();
     if lines > SMALL {
-        return shelf().keep(block);
+        return free_list().insert(block);
     }
     let class = small_class(lines);
     let mut block = Some(block);
-    // Fails while a thread ends; the block is freed then.
+    // Fails while a thread exits; the block is then freed.
     let _ = SMALL_BLOCKS.try_with(|blocks| {
         let kept = &mut blocks.borrow_mut()[class];
-        if kept.len() < SMALL_KEPT {
+        if kept.len() < SMALL_BLOCKS_PER_CLASS {
             kept.extend(block.take());
         }
     });
@@ -379,28 +382,28 @@ fn recycle(block: Vec<Line>) {
     }
 }
 
-/// Blocks of one size, the oldest first, with the time each came.
+/// Free blocks of one size, the oldest first, each with the time it was freed.
 type Class = VecDeque<(u64, Vec<Line>)>;
 
-/// Large blocks that wait to be used again.
-struct Shelf {
+/// The free list of large blocks.
+struct FreeList {
     /// By number of lines.
     classes: Vec<(usize, Class)>,
     bytes: usize,
     time: u64,
 }
 
-static SHELF: Mutex<Shelf> = Mutex::new(Shelf {
+static FREE_LIST: Mutex<FreeList> = Mutex::new(FreeList {
     classes: Vec::new(),
     bytes: 0,
     time: 0,
 });
 
-fn shelf() -> std::sync::MutexGuard<'static, Shelf> {
-    SHELF.lock().unwrap_or_else(|e| e.into_inner())
+fn free_list() -> std::sync::MutexGuard<'static, FreeList> {
+    FREE_LIST.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-impl Shelf {
+impl FreeList {
     fn take(&mut self, lines: usize) -> Option<Vec<Line>> {
         let at = self
             .classes
@@ -411,8 +414,8 @@ impl Shelf {
         Some(block)
     }
 
-    fn keep(&mut self, block: Vec<Line>) {
-        let most = most_kept();
+    fn insert(&mut self, block: Vec<Line>) {
+        let most = max_free_bytes();
         let lines = block.len();
         if lines * LINE > most {
             return release(block);
@@ -465,7 +468,7 @@ mod tests {
         let first = alloc("test", &spec).unwrap();
         let at = first.as_slice::<f32>().as_ptr();
         drop(first);
-        // Another test may take it in between; then nothing is shown.
+        // Another test may take the block in between; then this test shows nothing.
         let again = alloc("test", &spec).unwrap();
         assert!(again.as_slice::<f32>().as_ptr() == at || again.len() == 20000);
         assert_eq!(again.len(), 20000);

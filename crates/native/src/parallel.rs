@@ -1,13 +1,13 @@
-//! Threads: how a kernel divides its work.
+//! Parallel loops: how a kernel divides its work among threads.
 //!
-//! Owns the thread count and the few ways of splitting a loop. All of them cut the work into tasks
-//! whose number and bounds depend on the sizes alone, never on the thread count, and no helper here
-//! combines the results of tasks. A kernel built on them gives the same bits on any number of threads.
+//! Owns the thread limit and the few ways of splitting a loop. All of them cut the work into tasks whose number and
+//! bounds depend on sizes alone, never on the number of threads, and none of them combines the results of tasks. A
+//! kernel built on them is bit-identical for any number of threads.
 //!
-//! One task runs on the calling thread without touching the pool, so choose a task size below which
-//! a hand-over (several microseconds) does not pay. With more tasks the caller works as well. Each thread begins with its
-//! own stretch of the tasks, the same one from kernel to kernel, so that what it wrote is still in its cache; when that is
-//! done, it takes what others have not begun, so a busy neighbour does not hold up the rest.
+//! One task runs on the calling thread without touching the pool, so choose a task size below which handing over
+//! (several microseconds) does not pay. With more tasks the caller works as well. Each thread begins with its own range
+//! of tasks, the same one from kernel to kernel, so that what it wrote is still in its cache; then it steals tasks that
+//! other threads have not begun, so that a busy core does not delay the rest.
 #![allow(unsafe_code)]
 
 use crate::pool;
@@ -24,9 +24,9 @@ use std::thread::LocalKey;
 /// 0 means no limit.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Elements of a result that debug builds watch.
+/// The number of output elements that debug builds check.
 #[cfg(debug_assertions)]
-const WATCHED: usize = if cfg!(miri) { 1 << 8 } else { 1 << 20 };
+const MAX_WATCHED: usize = if cfg!(miri) { 1 << 8 } else { 1 << 20 };
 
 /// Limits kernels to so many threads; `None` lifts the limit.
 pub fn set_thread_limit(limit: Option<usize>) {
@@ -34,13 +34,13 @@ pub fn set_thread_limit(limit: Option<usize>) {
 }
 
 thread_local! {
-    /// Whether this thread works on a task that others work beside.
-    static BESIDE: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread runs a task of a parallel job.
+    static IN_TASK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How many threads a kernel may use: one inside of a task, since the others have tasks of their own.
+/// The number of threads a kernel may use: one within a task, since the other threads have tasks of their own.
 pub fn threads() -> usize {
-    if BESIDE.get() {
+    if IN_TASK.get() {
         return 1;
     }
     match LIMIT.load(Ordering::Relaxed) {
@@ -55,7 +55,7 @@ pub fn for_tasks(count: usize, f: impl Fn(usize) + Sync) {
     for_tasks_with(count, || (), |(), task| f(task));
 }
 
-/// Like [`for_tasks`], with a workspace that each thread makes once and hands to all its tasks.
+/// Like [`for_tasks`], with a workspace that each thread creates once and passes to all its tasks.
 pub fn for_tasks_with<W>(
     count: usize,
     make: impl Fn() -> W + Sync,
@@ -64,19 +64,19 @@ pub fn for_tasks_with<W>(
     tasks_with(count, &make, &f);
 }
 
-/// What a kernel unwinds with when it is interrupted. The error waits in `PENDING` of the thread that asked.
+/// The panic payload of an interrupted kernel. The error waits in `PENDING` of the thread that polled.
 struct Interrupted;
 
 thread_local! {
-    /// Whether kernels of this thread ask for an end, since [`interruptible`] takes them back.
-    static ASKS: Cell<bool> = const { Cell::new(false) };
-    /// Why the kernel of this thread is interrupted.
+    /// Whether kernels of this thread poll for interrupts: set within [`interruptible`], which catches the unwinding.
+    static INTERRUPTIBLE: Cell<bool> = const { Cell::new(false) };
+    /// The error that interrupts the kernel of this thread.
     static PENDING: Cell<Option<Error>> = const { Cell::new(None) };
     /// On a worker: whether the job that it works for is interrupted.
     static CANCELLED: Cell<Option<NonNull<AtomicBool>>> = const { Cell::new(None) };
 }
 
-/// Sets a thread's value while it lives, and whatever it was before when that ends, by a panic, too.
+/// Sets a thread-local value while it lives and restores the old one when dropped, also on a panic.
 struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
 
 impl<T: Copy> Restore<T> {
@@ -91,16 +91,16 @@ impl<T: Copy> Drop for Restore<T> {
     }
 }
 
-/// Runs an op that ends early when the user asks for it (see [`clematis_core::interrupt`]): between two tasks of a kernel it
-/// unwinds up to here, so what is half written is dropped, and the error is returned.
+/// Runs an op that can be interrupted (see [`clematis_core::interrupt`]): between two tasks a kernel unwinds to here,
+/// partial results are dropped, and the error is returned.
 pub fn interruptible<R>(op: impl FnOnce() -> Result<R>) -> Result<R> {
-    // Without unwinding nothing could be taken back.
-    if ASKS.get() || !interrupt::is_listening() || cfg!(panic = "abort") {
+    // Without unwinding an interrupt could not be caught.
+    if INTERRUPTIBLE.get() || !interrupt::is_listening() || cfg!(panic = "abort") {
         return op();
     }
-    let asks = Restore::set(&ASKS, true);
+    let interruptible = Restore::set(&INTERRUPTIBLE, true);
     let done = catch_unwind(AssertUnwindSafe(op));
-    drop(asks);
+    drop(interruptible);
     match done {
         Ok(done) => done,
         Err(payload) if payload.is::<Interrupted>() => match PENDING.take() {
@@ -111,16 +111,16 @@ pub fn interruptible<R>(op: impl FnOnce() -> Result<R>) -> Result<R> {
     }
 }
 
-/// Runs what cannot be taken back, as when it writes over its inputs: nothing in it is interrupted.
+/// Runs code that must not be interrupted, because it overwrites its inputs.
 pub fn uninterruptible<R>(f: impl FnOnce() -> R) -> R {
-    let _asks = Restore::set(&ASKS, false);
+    let _asks = Restore::set(&INTERRUPTIBLE, false);
     f()
 }
 
-/// Whether the user asks for an end; notes why. Always `false` outside of [`interruptible`] and on workers.
+/// Whether an interrupt is pending; stores its error. Always `false` outside of [`interruptible`] and on workers.
 #[inline]
-fn is_asked_to_end() -> bool {
-    ASKS.get()
+fn interrupt_requested() -> bool {
+    INTERRUPTIBLE.get()
         && match interrupt::check() {
             Ok(()) => false,
             Err(e) => {
@@ -130,24 +130,25 @@ fn is_asked_to_end() -> bool {
         }
 }
 
-/// Ends the kernel if it is interrupted; for loops that are long within one task. Takes some 20 nanoseconds.
+/// Unwinds if the kernel is interrupted; for long loops within one task. Takes some 20 nanoseconds.
 #[inline]
 pub(crate) fn poll() {
     let is_cancelled = |flag: NonNull<AtomicBool>| {
-        // SAFETY: it lies on the stack of `tasks_with`, which waits for this worker; the pointer goes before that ends.
+        // SAFETY: it is on the stack of `tasks_with`, which waits for this worker; the pointer is cleared before that
+        // returns.
         unsafe { flag.as_ref() }.load(Ordering::Relaxed)
     };
-    if is_asked_to_end() || CANCELLED.get().is_some_and(is_cancelled) {
+    if interrupt_requested() || CANCELLED.get().is_some_and(is_cancelled) {
         resume_unwind(Box::new(Interrupted));
     }
 }
 
-/// What ends a job before all its tasks are done.
+/// Ends a job before all its tasks are done.
 #[derive(Default)]
 struct Stop {
-    /// No more tasks are begun: one of them has panicked, or the job is interrupted.
+    /// No more tasks are started: one of them has panicked, or the job is interrupted.
     stopped: AtomicBool,
-    /// Tasks end as soon as they can: nobody waits for what they give.
+    /// Running tasks end as soon as they can: their results are discarded.
     cancelled: AtomicBool,
 }
 
@@ -158,14 +159,14 @@ impl Stop {
     }
 }
 
-/// Stops the others when a thread unwinds.
+/// Stops the other threads when a thread unwinds.
 struct StopOnUnwind<'a>(&'a Stop);
 
 impl Drop for StopOnUnwind<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The one who asks is the one who waits.
-            match ASKS.get() {
+            // Only the calling thread polls for interrupts, and it is the one that waits.
+            match INTERRUPTIBLE.get() {
                 true => self.0.cancel(),
                 false => self.0.stopped.store(true, Ordering::Relaxed),
             }
@@ -173,11 +174,11 @@ impl Drop for StopOnUnwind<'_> {
     }
 }
 
-/// The next task of a stretch, on lines of its own: threads that count side by side would wait for each other.
+/// The next task of a range, on cache lines of its own to avoid false sharing.
 #[repr(align(128))]
 struct Next(AtomicUsize);
 
-/// Behind pointers, so that a kernel is compiled once and not once per way of running it.
+/// Takes trait objects, so that a kernel is compiled once and not once per way of running it.
 fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W, usize) + Sync)) {
     let workers = threads().min(count);
     if workers <= 1 {
@@ -199,10 +200,10 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
     let arrived = AtomicUsize::new(0);
     let stop = Stop::default();
     let work = || {
-        let _beside = Restore::set(&BESIDE, true);
+        let _beside = Restore::set(&IN_TASK, true);
         let _stop = StopOnUnwind(&stop);
-        // The caller asks itself.
-        let cancelled = (!ASKS.get()).then_some(NonNull::from(&stop.cancelled));
+        // The caller polls by itself.
+        let cancelled = (!INTERRUPTIBLE.get()).then_some(NonNull::from(&stop.cancelled));
         let _cancelled = Restore::set(&CANCELLED, cancelled);
         let mut workspace = None;
         let own = arrived.fetch_add(1, Ordering::Relaxed);
@@ -216,18 +217,18 @@ fn tasks_with<W>(count: usize, make: &(dyn Fn() -> W + Sync), f: &(dyn Fn(&mut W
                     return;
                 }
                 f(workspace.get_or_insert_with(make), task);
-                if is_asked_to_end() {
+                if interrupt_requested() {
                     resume_unwind(Box::new(Interrupted));
                 }
             }
         }
     };
     let waiting = || {
-        if is_asked_to_end() {
+        if interrupt_requested() {
             stop.cancel();
         }
     };
-    // The caller takes tasks at once instead of waiting for others to wake up.
+    // The caller takes tasks at once instead of waiting for workers to wake up.
     pool::run(workers - 1, &work, &waiting);
     if stop.cancelled.load(Ordering::Relaxed) {
         resume_unwind(Box::new(Interrupted));
@@ -256,11 +257,11 @@ fn chunks_mut<T: Send>(out: &mut [T], grain: usize, f: &(dyn Fn(usize, &mut [T])
         }
         return;
     }
-    let parts = Parts::new(out);
+    let parts = SharedSlice::new(out);
     for_chunks(n, grain, |range| {
         let start = range.start;
         let task = start / grain.max(1);
-        // SAFETY: the ranges of `for_chunks` are disjoint, and each comes once.
+        // SAFETY: the ranges of `for_chunks` are disjoint, and each is passed once.
         let mut part = unsafe { parts.task(task) };
         f(start, part.slice(start, range.len()));
     });
@@ -270,10 +271,10 @@ fn chunks_mut<T: Send>(out: &mut [T], grain: usize, f: &(dyn Fn(usize, &mut [T])
 pub(crate) struct Disjoint(());
 
 impl Disjoint {
-    /// Promises it.
+    /// Makes the promise.
     ///
     /// # Safety
-    /// In the call of [`for_disjoint`] that this is given to, no two tasks may ask for the same element.
+    /// In the call of [`for_disjoint`] that takes this value, no two tasks may access the same element.
     pub unsafe fn promise() -> Self {
         Disjoint(())
     }
@@ -281,37 +282,37 @@ impl Disjoint {
 
 /// Runs `f(task, out)` where every task writes its own, possibly scattered, elements of `out`.
 ///
-/// Debug builds check the contract on results of up to a million elements, so a kernel's tests exercise it.
+/// Debug builds check this on results of up to a million elements, so a kernel's tests exercise it.
 ///
-/// What tasks may ask for is what was promised for `_disjoint`.
+/// `_disjoint` is the promise that no two tasks access the same element.
 pub(crate) fn for_disjoint<T: Send, W>(
     _disjoint: Disjoint,
     out: &mut [T],
     count: usize,
     make: impl Fn() -> W + Sync,
-    f: impl Fn(&mut W, usize, &mut Part<'_, T>) + Sync,
+    f: impl Fn(&mut W, usize, &mut TaskSlice<'_, T>) + Sync,
 ) {
-    let parts = Parts::new(out).watched();
+    let parts = SharedSlice::new(out).watched();
     for_tasks_with(count, make, |workspace, task| {
-        // SAFETY: each task runs once, and tasks ask for different elements by the promise.
+        // SAFETY: each task runs once, and tasks access different elements by the promise.
         f(workspace, task, &mut unsafe { parts.task(task) });
     });
 }
 
-/// A matrix whose columns are divided among tasks: task `t` owns the columns from `t * width` on, `width` of them (fewer
-/// at the right edge), of every row. With one row these are consecutive chunks.
+/// A matrix whose columns are divided among tasks: task `t` owns `width` columns of every row, from column `t * width` on (fewer
+/// at the right edge). With one row these are consecutive chunks.
 ///
-/// Disjoint by construction: [`Columns::take`] hands out each task's columns once at a time. What is disjoint by promise alone
-/// stays inside of this crate:
+/// Disjoint by construction: [`Columns::take`] gives out each task's columns to one owner at a time. Types that are disjoint only
+/// by promise are private to this crate:
 ///
 /// ```compile_fail,E0603
-/// use clematis_native::parallel::Parts;
+/// use clematis_native::parallel::SharedSlice;
 /// ```
 pub struct Columns<'a, T> {
-    all: Parts<'a, T>,
+    all: SharedSlice<'a, T>,
     row: usize,
     width: usize,
-    /// One bit for each task whose columns are taken.
+    /// One bit per task whose columns are taken.
     taken: SmallVec<[AtomicU64; 2]>,
 }
 
@@ -321,23 +322,23 @@ impl<'a, T> Columns<'a, T> {
         let (row, width) = (row.max(1), width.max(1));
         let words = row.div_ceil(width).div_ceil(64);
         Columns {
-            all: Parts::new(slice),
+            all: SharedSlice::new(slice),
             row,
             width,
             taken: (0..words).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    /// A slice as consecutive chunks of `len` elements, one for each task.
+    /// A slice as consecutive chunks of `len` elements, one per task.
     pub fn chunks(slice: &'a mut [T], len: usize) -> Self {
         let row = slice.len();
         Columns::new(slice, row, len)
     }
 
-    /// The columns of a task, which nobody else gets until they are dropped.
+    /// The columns of a task, until they are dropped exclusively.
     ///
     /// # Panics
-    /// Where there is no such task, or its columns are taken.
+    /// If there is no such task, or its columns are taken.
     pub fn take(&self, task: usize) -> Column<'_, T> {
         if self.all.len == 0 {
             // Nothing to own, however many tasks there are.
@@ -362,10 +363,10 @@ impl<'a, T> Columns<'a, T> {
         }
     }
 
-    /// Prefetches elements that will be written, whoever owns them.
+    /// Prefetches elements that will be written, by whichever task.
     pub fn prefetch(&self, start: usize, len: usize) {
         let end = start.saturating_add(len).min(self.all.len);
-        crate::simd::prefetch_range_written(self.all.start, start.min(end)..end);
+        crate::simd::prefetch_range_write(self.all.start, start.min(end)..end);
     }
 }
 
@@ -378,28 +379,28 @@ pub struct Column<'a, T> {
 }
 
 impl<T> Column<'_, T> {
-    /// Where the columns begin in each row.
+    /// The first column.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// How many there are.
+    /// The number of columns.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The own elements of a row.
+    /// The owned elements of a row.
     #[inline]
     pub fn row(&mut self, row: usize) -> &mut [T] {
         self.slice(row, 0, self.width)
     }
 
-    /// `len` elements of a row, counted from the first column that is owned.
+    /// `len` elements of a row, from `start` on, counted from the first owned column.
     #[inline]
     pub fn slice(&mut self, row: usize, start: usize, len: usize) -> &mut [T] {
         let inside = start.checked_add(len).is_some_and(|end| end <= self.width);
         assert!(inside, "elements {start}..+{len} are not the task's");
-        let Parts {
+        let SharedSlice {
             start: all,
             len: most,
             ..
@@ -411,7 +412,7 @@ impl<T> Column<'_, T> {
             end.is_some_and(|end| end <= *most),
             "row {row} is not there"
         );
-        // SAFETY: in bounds, and inside of the columns of this task in a row, which are disjoint from those of every other
+        // SAFETY: in bounds, and within the columns of this task in a row, which are disjoint from those of every other
         // task; the bit in `taken` is set, so there is no other `Column` of this task, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(all.add(at.unwrap_or(0)), len) }
     }
@@ -427,8 +428,8 @@ impl<T> Drop for Column<'_, T> {
     }
 }
 
-/// A slice under distribution to tasks, each of which writes its own elements; no two may touch the same one.
-pub(crate) struct Parts<'a, T> {
+/// A slice shared by tasks, each of which writes its own elements; no two may touch the same one.
+pub(crate) struct SharedSlice<'a, T> {
     start: *mut T,
     len: usize,
     #[cfg(debug_assertions)]
@@ -436,16 +437,16 @@ pub(crate) struct Parts<'a, T> {
     slice: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: tasks on other threads reach elements of the slice only through `Part` and `Column`, each its own, so
+// SAFETY: tasks on other threads reach elements of the slice only through `TaskSlice` and `Column`, each its own, so
 // sharing amounts to sending the elements.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
+unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 // SAFETY: it stands for a `&mut [T]`.
-unsafe impl<T: Send> Send for Parts<'_, T> {}
+unsafe impl<T: Send> Send for SharedSlice<'_, T> {}
 
-impl<'a, T> Parts<'a, T> {
-    /// All of a slice.
+impl<'a, T> SharedSlice<'a, T> {
+    /// A whole slice.
     pub fn new(slice: &'a mut [T]) -> Self {
-        Parts {
+        SharedSlice {
             start: slice.as_mut_ptr(),
             len: slice.len(),
             #[cfg(debug_assertions)]
@@ -454,24 +455,24 @@ impl<'a, T> Parts<'a, T> {
         }
     }
 
-    /// Has debug builds note which task writes what, of the first elements at least: notes are eight times the size
-    /// of a byte, and no limit counts them. Not needed where the split is plainly disjoint.
+    /// Lets debug builds record which task writes which element, up to a fixed number of elements: a record takes eight
+    /// bytes per element, and no limit counts it. Not needed where the split is obviously disjoint.
     #[must_use]
     pub fn watched(mut self) -> Self {
         #[cfg(debug_assertions)]
         self.owners
-            .resize_with(self.len.min(WATCHED), AtomicUsize::default);
+            .resize_with(self.len.min(MAX_WATCHED), AtomicUsize::default);
         #[cfg(not(debug_assertions))]
         let _ = &mut self;
         self
     }
 
-    /// What one task sees of it.
+    /// One task's access to the slice.
     ///
     /// # Safety
-    /// Parts that live at the same time may not be asked for the same element.
-    pub unsafe fn task(&self, task: usize) -> Part<'_, T> {
-        Part {
+    /// Task slices that live at the same time may not access the same element.
+    pub unsafe fn task(&self, task: usize) -> TaskSlice<'_, T> {
+        TaskSlice {
             start: self.start,
             len: self.len,
             #[cfg(debug_assertions)]
@@ -482,8 +483,8 @@ impl<'a, T> Parts<'a, T> {
     }
 }
 
-/// What one task sees of the shared output: elements by their index in the whole.
-pub(crate) struct Part<'a, T> {
+/// One task's access to a shared output: elements by their index in the whole.
+pub(crate) struct TaskSlice<'a, T> {
     start: *mut T,
     len: usize,
     #[cfg(debug_assertions)]
@@ -494,10 +495,10 @@ pub(crate) struct Part<'a, T> {
     slice: PhantomData<&'a mut [T]>,
 }
 
-impl<'a, T> Part<'a, T> {
-    /// All of a slice for one task.
+impl<'a, T> TaskSlice<'a, T> {
+    /// A whole slice for one task.
     pub fn whole(slice: &'a mut [T]) -> Self {
-        Part {
+        TaskSlice {
             start: slice.as_mut_ptr(),
             len: slice.len(),
             #[cfg(debug_assertions)]
@@ -508,7 +509,7 @@ impl<'a, T> Part<'a, T> {
     }
 }
 
-impl<T> Part<'_, T> {
+impl<T> TaskSlice<'_, T> {
     /// The elements `start..start + len`, which must belong to this task.
     #[inline]
     pub fn slice(&mut self, start: usize, len: usize) -> &mut [T] {
@@ -525,17 +526,18 @@ impl<T> Part<'_, T> {
                 "two tasks write one element"
             );
         }
-        // SAFETY: in bounds by the assertion; borrowed from a live `&mut [T]`; no other task asks for these elements by
-        // the contract of `Parts::task`, and this task holds no other borrow of them since `self` is borrowed mutably.
+        // SAFETY: in bounds by the assertion; borrowed from a live `&mut [T]`; no other task accesses these elements by
+        // the contract of `SharedSlice::task`, and this task holds no other borrow of them since `self` is borrowed
+        // mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
-    /// Rows of so many elements, evenly spaced, which must belong to this task.
+    /// `rows` rows of `width` elements with stride `step`, which must belong to this task.
     pub fn grid(&mut self, start: usize, rows: usize, width: usize, step: usize) -> Grid<'_, T> {
         assert!(step >= width || rows < 2, "rows of a grid overlap");
         let last = rows.saturating_sub(1).checked_mul(step);
         let last = last.and_then(|last| last.checked_add(start));
-        // Beyond any output where the product or the sum is too large.
+        // Beyond any output if the product or the sum overflows.
         self.slice(last.unwrap_or(usize::MAX), width);
         #[cfg(debug_assertions)]
         for row in 0..rows {
@@ -554,13 +556,13 @@ impl<T> Part<'_, T> {
     /// Sets one element, which must belong to this task.
     #[inline]
     pub fn set(&mut self, index: usize, value: T) {
-        if let [place] = self.slice(index, 1) {
-            *place = value;
+        if let [element] = self.slice(index, 1) {
+            *element = value;
         }
     }
 }
 
-/// Evenly spaced rows of a shared output that one task alone writes, for kernels that take pointers.
+/// Strided rows of a shared output that one task writes, for kernels that take pointers.
 pub(crate) struct Grid<'a, T> {
     start: *mut T,
     rows: usize,
@@ -570,22 +572,22 @@ pub(crate) struct Grid<'a, T> {
 }
 
 impl<T> Grid<'_, T> {
-    /// Where the first row begins; each of [`Grid::rows`] has [`Grid::width`] elements that may be written.
+    /// The start of the first row; each of [`Grid::rows`] has [`Grid::width`] elements that may be written.
     pub fn start(&mut self) -> *mut T {
         self.start
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Elements of a row.
+    /// Elements per row.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// How far the beginnings of rows are apart.
+    /// The stride between rows.
     pub fn step(&self) -> usize {
         self.step
     }
@@ -616,7 +618,7 @@ mod tests {
     fn scattered_writes_arrive() {
         let mut out = vec![0; 100];
         let make = || 5;
-        let write = |five: &mut usize, task: usize, out: &mut Part<'_, usize>| {
+        let write = |five: &mut usize, task: usize, out: &mut TaskSlice<'_, usize>| {
             (0..10).for_each(|i| out.set(i * 10 + task, task + *five));
         };
         // SAFETY: each task has a column of its own.
@@ -629,7 +631,7 @@ mod tests {
     #[should_panic(expected = "two tasks write one element")]
     #[cfg(debug_assertions)]
     fn overlapping_tasks_are_caught_in_debug_builds() {
-        // SAFETY: the second of two tasks is refused before it gets the element.
+        // SAFETY: the second of two tasks fails before it gets the element.
         let disjoint = unsafe { Disjoint::promise() };
         for_disjoint(disjoint, &mut [0; 4], 2, || (), |(), _, out| out.set(3, 1));
     }
@@ -637,12 +639,15 @@ mod tests {
     #[test]
     #[cfg(debug_assertions)]
     fn the_watch_has_a_bound() {
-        let mut out = vec![0u8; WATCHED + 10];
-        assert_eq!(Parts::new(&mut out).watched().owners.len(), WATCHED);
-        let write = |(): &mut (), task: usize, out: &mut Part<'_, u8>| {
-            out.slice(task * (WATCHED + 5), 5).fill(7);
+        let mut out = vec![0u8; MAX_WATCHED + 10];
+        assert_eq!(
+            SharedSlice::new(&mut out).watched().owners.len(),
+            MAX_WATCHED
+        );
+        let write = |(): &mut (), task: usize, out: &mut TaskSlice<'_, u8>| {
+            out.slice(task * (MAX_WATCHED + 5), 5).fill(7);
         };
-        // SAFETY: the tasks' elements are far apart.
+        // SAFETY: the tasks' elements do not overlap.
         let disjoint = unsafe { Disjoint::promise() };
         for_disjoint(disjoint, &mut out, 2, || (), write);
         assert_eq!(out.iter().filter(|&&x| x == 7).count(), 10);
@@ -651,13 +656,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "outside its output")]
     fn a_write_beyond_the_end_is_caught() {
-        Part::whole(&mut [0; 4]).set(4, 1);
+        TaskSlice::whole(&mut [0; 4]).set(4, 1);
     }
 
     #[test]
     #[should_panic(expected = "outside its output")]
     fn a_grid_whose_size_overflows_is_refused() {
-        Part::whole(&mut [0u8; 4]).grid(0, usize::MAX, 1, usize::MAX / 2);
+        TaskSlice::whole(&mut [0u8; 4]).grid(0, usize::MAX, 1, usize::MAX / 2);
     }
 
     #[test]

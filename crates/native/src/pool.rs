@@ -1,12 +1,12 @@
-//! Threads that wait for work: awake for a moment, then asleep.
+//! The thread pool: workers spin briefly for work, then sleep.
 //!
-//! Steps of a program follow each other within microseconds, and waking a thread takes longer than most of them. So threads
-//! stay awake for about as long as that takes. One job runs at a time; whoever comes while the pool is busy, from another
-//! thread or from inside a job, works alone. `rayon` is not used for this because its scopes hand jobs over through
+//! Steps of a program follow each other within microseconds, and waking a thread takes longer than most of them, so
+//! workers spin for about as long as a wake-up takes. One job runs at a time; a caller that finds the pool busy, from
+//! another thread or from within a job, runs its job alone. `rayon` is not used because its scopes pass jobs through
 //! queues, which took several times as long.
 #![allow(unsafe_code)]
 
-// By its path, since this file is a module of `clematis-models` as well.
+// Given by path, because `clematis-models` includes this file as well.
 #[path = "pool/gate.rs"]
 mod gate;
 
@@ -17,51 +17,51 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-/// What the gate is made of.
+/// Synchronization primitives of the gate.
 mod sync {
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
     pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
 }
 
-/// Looks for work before a thread falls asleep: some 30 microseconds.
-const LOOKS: usize = if cfg!(miri) { 10 } else { 1500 };
-/// Looks for the end of a job before the caller lets others run.
-const PATIENCE: usize = if cfg!(miri) { 10 } else { 20_000 };
+/// Checks for work before a worker sleeps: some 30 microseconds.
+const SPINS_BEFORE_SLEEP: usize = if cfg!(miri) { 10 } else { 1500 };
+/// Checks for the end of a job before the caller yields.
+const SPINS_BEFORE_YIELD: usize = if cfg!(miri) { 10 } else { 20_000 };
 
-/// A job's work. The caller waits until nobody is inside, so it may borrow from its stack.
+/// A job's closure. The caller waits until no worker runs it, so it may borrow from the caller's stack.
 type Work = *const (dyn Fn() + Sync);
 
 struct Pool {
     gate: Gate,
     work: UnsafeCell<Option<Work>>,
-    /// What a thread's work panicked with.
+    /// The payload of a worker's panic.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// Threads beside the caller.
+    /// Workers beside the caller.
     threads: usize,
 }
 
-// SAFETY: `work` is written by the owner of the gate alone, before it is opened and after everybody has left; it is read by those
-// alone who are inside.
+// SAFETY: only the owner of the gate writes `work`, before it opens the gate and after all workers have left; only
+// workers inside read it.
 unsafe impl Sync for Pool {}
-// SAFETY: as above; the pointer in it is followed by nobody but those inside.
+// SAFETY: as above; only workers inside follow the pointer.
 unsafe impl Send for Pool {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// How many threads work at once by default: the machine's, or what the environment says. One in a process that was forked off:
-/// none of its parent's threads are there.
+/// The default number of threads: the machine's, or the value of the environment variable. One in a forked process,
+/// which has none of its parent's threads.
 pub fn default_threads() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     let count = *COUNT.get_or_init(|| {
         watch_for_forks();
-        let asked = ["CLEMATIS_THREADS", "RAYON_NUM_THREADS"]
+        let configured = ["CLEMATIS_THREADS", "RAYON_NUM_THREADS"]
             .iter()
             .filter_map(|name| std::env::var(name).ok()?.trim().parse().ok())
             .find(|&count: &usize| count > 0);
         let there = || std::thread::available_parallelism().map_or(1, usize::from);
-        asked.unwrap_or_else(there)
+        configured.unwrap_or_else(there)
     });
     if FORKED.load(Ordering::Relaxed) {
         1
@@ -70,8 +70,8 @@ pub fn default_threads() -> usize {
     }
 }
 
-/// Whether this process was forked off one that had counted its threads. To ask the system each time who we are takes longer than
-/// a small product.
+/// Whether this process was forked after the threads were counted. Asking the system for the process id on every call
+/// would take longer than a small matmul.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 fn watch_for_forks() {
@@ -80,7 +80,7 @@ fn watch_for_forks() {
         unsafe extern "C" fn in_child() {
             FORKED.store(true, Ordering::Relaxed);
         }
-        // SAFETY: the function does nothing but store to an atomic, which is allowed in a child.
+        // SAFETY: the handler only stores to an atomic, which is allowed in a forked child.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
 }
@@ -97,17 +97,17 @@ fn pool() -> &'static Pool {
         let pool = &*pool;
         for i in 0..pool.threads {
             let named = std::thread::Builder::new().name(format!("clematis-{i}"));
-            // A machine that has no more threads to give: the others do the work.
+            // If the machine cannot start more threads, the existing ones do the work.
             let _ = named.spawn(|| pool.serve());
         }
         pool
     })
 }
 
-/// Runs `work` on this thread and on up to `others` more; returns when all are done. Calls `waiting` again and again while it waits
-/// for the others.
-pub fn run(others: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
-    if others == 0 {
+/// Runs `work` on this thread and on up to `helpers` more; returns when all are done. Calls `waiting` repeatedly while
+/// it waits for the helpers.
+pub fn run(helpers: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
+    if helpers == 0 {
         return work();
     }
     let pool = pool();
@@ -115,19 +115,19 @@ pub fn run(others: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
     if alone || !pool.gate.claim() {
         return work();
     }
-    // SAFETY: only the lifetime changes; `close` below waits for everybody before this function returns or unwinds.
+    // SAFETY: only the lifetime changes; `close` below waits for all helpers before this function returns or unwinds.
     let erased = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), Work>(work) };
-    // SAFETY: the gate is ours and nobody is inside.
+    // SAFETY: the gate is ours and no worker is inside.
     unsafe { *pool.work.get() = Some(erased) };
-    pool.gate.open(others.min(pool.threads));
+    pool.gate.open(helpers.min(pool.threads));
     let mut own = catch_unwind(AssertUnwindSafe(work));
-    let mut looks = 0;
+    let mut spins = 0;
     pool.gate.close(|| {
-        looks += 1;
-        if looks < PATIENCE {
+        spins += 1;
+        if spins < SPINS_BEFORE_YIELD {
             std::hint::spin_loop();
         } else {
-            // Others are still inside, whatever happens here.
+            // Helpers are still inside, whatever happens here.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(waiting))
                 && own.is_ok()
             {
@@ -144,12 +144,12 @@ pub fn run(others: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
 }
 
 impl Pool {
-    /// What a thread does all its life.
+    /// The main loop of a worker.
     fn serve(&self) {
         clematis_core::interrupt::set_worker();
         loop {
             if self.gate.enter() {
-                // SAFETY: a place was taken, so the job's owner waits until this thread has left.
+                // SAFETY: a slot was taken, so the job's owner waits until this thread has left.
                 let work = unsafe { (*self.work.get()).map(|work| &*work) };
                 if let Some(work) = work
                     && let Err(panic) = catch_unwind(AssertUnwindSafe(work))
@@ -159,7 +159,7 @@ impl Pool {
                 self.gate.leave();
                 continue;
             }
-            let comes = (0..LOOKS).any(|_| {
+            let comes = (0..SPINS_BEFORE_SLEEP).any(|_| {
                 std::hint::spin_loop();
                 self.gate.is_open()
             });

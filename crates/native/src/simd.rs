@@ -1,36 +1,41 @@
-//! Vector instructions, chosen at run time.
+//! SIMD: vector instructions, chosen at run time.
 //!
-//! Owns the detection of what the processor can do and the macro that compiles one plain loop
-//! several times, once per instruction set. Nothing else in the crate names a processor.
-//! Also holds the door to the crate `gemm`, which needs pointers; sums of products in registers are in `tile`.
+//! Owns the detection of CPU features and the macro that compiles one plain loop several times, once per instruction
+//! set. Nothing else in the crate names a CPU. Also wraps the crate `gemm`, which needs pointers; micro-kernels are in
+//! `gemm_kernel` and `conv_kernel`.
 //!
-//! The level is found once and kept. `CLEMATIS_SIMD=base|avx2|avx512` lowers it, which lets a test
-//! on a new machine run the code of an old one; it never raises it beyond what is there.
+//! The level is detected once and kept. `CLEMATIS_SIMD=base|avx2|avx512` lowers it, which lets a test on a new machine
+//! run the code of an old one; it never raises it beyond what the CPU has.
 #![allow(unsafe_code)]
 
-mod brain;
-mod panel;
-mod slide;
-mod tile;
+mod bf16;
+mod gemm_kernel;
+mod depthwise_3x3;
+mod conv_kernel;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 #[cfg(test)]
-pub(crate) use brain::has_brain;
-pub(crate) use brain::{BRAIN, Pair, PairRows, brain_tile, prefers_brain};
-pub(crate) use panel::{PanelShape, Rows, TURNED, hint, panel_shape, panel_tile, turn, turn_pairs};
-pub(crate) use slide::{
-    ChannelRows, PlaneRows, SIDE, SLIDE, can_slide, slide_channels, slide_plane,
-    slide_plane_products, slide_products,
+pub(crate) use bf16::has_bf16_dot;
+pub(crate) use bf16::{BF16_TILE, Bf16Pair, PairRows, bf16_tile, prefers_bf16_dot};
+pub use conv_kernel::{SKINNY_TILE, skinny_tile};
+pub(crate) use conv_kernel::{
+    Segment, TileJob, TileRows, TileShape, Tiled, fitting_shape, uniform_step,
 };
-pub use tile::{NARROW, narrow_tile};
-pub(crate) use tile::{Segment, TileJob, TileRows, TileShape, Tiled, even_step, fitting_shape};
+pub(crate) use depthwise_3x3::{
+    ChannelRows, PlaneRows, SIDE, VECTOR, depthwise_rows_nchw, depthwise_rows_nhwc,
+    depthwise_wgrad_nchw, depthwise_wgrad_nhwc, has_depthwise_3x3,
+};
+pub(crate) use gemm_kernel::{
+    PanelShape, Rows, TRANSPOSE_SIZE, panel_shape, panel_tile, prefetch_line, transpose16,
+    transpose16_pairs,
+};
 
 /// An instruction set that loops are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Level {
-    /// What every processor of the target has: SSE2 on x86-64, NEON on aarch64.
+    /// What every CPU of the target has: SSE2 on x86-64, NEON on aarch64.
     Base = 1,
     /// 256-bit vectors with fused multiply-add.
     Avx2 = 2,
@@ -54,13 +59,13 @@ impl Level {
             .find(|level| level.name() == text)
     }
 
-    /// What this processor has, whatever the environment asks for.
+    /// What this CPU has, whatever the environment asks for.
     pub fn detected() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
-            // The same lists as in the `target_feature` attributes below: a feature enabled there
-            // and not tested here would be undefined behaviour on some processor.
+            // The same lists as in the `target_feature` attributes below: a feature enabled there and not tested here
+            // would be undefined behaviour on some CPU.
             let avx2 = has!("avx2") && has!("fma") && has!("f16c") && has!("bmi2");
             let avx512 = has!("avx512f")
                 && has!("avx512bw")
@@ -106,9 +111,9 @@ fn find_level() -> Level {
 
 /// Compiles a loop for each [`Level`] and calls the best one at run time.
 ///
-/// The function is written as usual, but its generic parameters stand in brackets and a `where`
-/// clause in `where [..]`. The body is plain safe Rust that the compiler vectorises by itself, so
-/// write it as it likes it: slices cut to one common length, no early exit, closures passed as
+/// The function is written as usual, but its generic parameters are in brackets and its `where`
+/// clause in `where [..]`. The body is plain safe Rust that the compiler vectorizes by itself, so
+/// write it in the form that vectorizes: slices cut to one common length, no early exit, closures passed as
 /// generic parameters. Everything the body calls must be small or `#[inline(always)]`, since only
 /// inlined code is compiled with the wider instructions. Arguments are plain names (no patterns,
 /// no `mut`, no `self`), and generic parameters must follow from the arguments.
@@ -117,7 +122,7 @@ fn find_level() -> Level {
 /// around the work on one element. `a * b + c` stays two roundings at every level; `mul_add` is one
 /// instruction from [`Level::Avx2`] on but a slow library call below it.
 ///
-/// The expansion contains `unsafe`, so the macro stays in this crate; other crates call `kernel::rows`.
+/// The expansion contains `unsafe`, so the macro is private to this crate; other crates call `kernel::row_kernels`.
 ///
 /// ```text
 /// multiversion! {
@@ -157,7 +162,7 @@ macro_rules! multiversion {
             }
 
             match $crate::simd::level() {
-                // SAFETY: `level` returns `Avx512` only where the processor has these features.
+                // SAFETY: `level` returns `Avx512` only if the CPU has these features.
                 #[cfg(target_arch = "x86_64")]
                 $crate::simd::Level::Avx512 => unsafe { avx512($($arg),*) },
                 // SAFETY: as above, for `Avx2`.
@@ -170,18 +175,18 @@ macro_rules! multiversion {
 }
 pub(crate) use multiversion;
 
-/// Copies past the caches, where the processor has a way to: what is written is not read first, and pushes nothing
-/// out. Call [`stream_done`] before another thread may read.
+/// Copies with streaming (non-temporal) stores where the CPU has them: the destination is not read first, and evicts
+/// nothing from the caches. Call [`stream_done`] before another thread may read.
 pub(crate) fn stream<T: bytemuck::Pod>(to: &mut [T], from: &[T]) {
     let (to, from): (&mut [u8], &[u8]) = (bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from));
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if to.len() == from.len() {
         if level() >= Level::Avx2 && to.as_ptr().align_offset(32) == 0 {
-            // SAFETY: the slices are equally long, `to` begins on a multiple of 32, and this level has the feature.
+            // SAFETY: the slices are equally long, `to` is 32-byte aligned, and this level has the feature.
             return unsafe { stream_wide(to, from) };
         }
         if to.as_ptr().align_offset(16) == 0 {
-            // SAFETY: the slices are equally long and `to` begins on a multiple of 16.
+            // SAFETY: the slices are equally long and `to` is 16-byte aligned.
             return unsafe { stream_narrow(to, from) };
         }
     }
@@ -192,14 +197,14 @@ pub(crate) fn stream<T: bytemuck::Pod>(to: &mut [T], from: &[T]) {
 macro_rules! stream_by {
     ($(#[$feature:meta])? $name:ident, $vector:ident, $load:ident, $store:ident) => {
         /// # Safety
-        /// The slices are equally long, and `to` begins on a whole vector.
+        /// The slices are equally long, and `to` is aligned to a whole vector.
         $(#[$feature])?
         unsafe fn $name(to: &mut [u8], from: &[u8]) {
             use std::arch::x86_64::{$load, $store, $vector};
             let whole = to.len() / size_of::<$vector>();
             for i in 0..whole {
-                // SAFETY: both slices have `whole` vectors, and the caller has promised the alignment; the
-                // instructions belong to the base set or to the feature of this function.
+                // SAFETY: both slices have `whole` vectors, and the caller has promised the alignment; the instructions
+                // belong to the base set or to the feature of this function.
                 unsafe {
                     let vector = $load(from.as_ptr().cast::<$vector>().add(i));
                     $store(to.as_mut_ptr().cast::<$vector>().add(i), vector);
@@ -221,27 +226,28 @@ stream_by!(
     _mm256_stream_si256
 );
 
-/// Elements that are computed before they are written past the caches: a whole line or more of the usual floats.
-const TOGETHER: usize = 16;
+/// Elements that are computed before one streaming store: at least a cache line of f32.
+const STREAM_LINE: usize = 16;
 
 multiversion! {
-    /// `out[i] = f(x[i], y[i])`, written past the caches straight from the registers. See [`stream`].
+    /// `out[i] = f(x[i], y[i])`, with streaming stores from registers. See [`stream`].
     pub(crate) fn zip_streamed[T: bytemuck::Pod, F: Fn(T, T) -> T](out: &mut [T], x: &[T], y: &[T], f: F) {
-        let whole = out.len() / TOGETHER * TOGETHER;
+        let whole = out.len() / STREAM_LINE * STREAM_LINE;
         let (lines, rest) = out.split_at_mut(whole);
         #[cfg(target_arch = "x86_64")]
         let is_streamed = level() >= Level::Avx2
             && size_of::<T>() >= 4
             && lines.as_ptr().cast::<u8>().align_offset(32) == 0;
-        let parts = lines.chunks_exact_mut(TOGETHER);
-        for ((out, x), y) in parts.zip(x.chunks_exact(TOGETHER)).zip(y.chunks_exact(TOGETHER)) {
-            let mut line = [x[0]; TOGETHER];
+        let parts = lines.chunks_exact_mut(STREAM_LINE);
+        for ((out, x), y) in parts.zip(x.chunks_exact(STREAM_LINE)).zip(y.chunks_exact(STREAM_LINE)) {
+            let mut line = [x[0]; STREAM_LINE];
             for (line, (&x, &y)) in line.iter_mut().zip(x.iter().zip(y)) {
                 *line = f(x, y);
             }
             #[cfg(target_arch = "x86_64")]
             if is_streamed {
-                // SAFETY: level and alignment were looked at above; a chunk is as long as the line, a multiple of 32 bytes.
+                // SAFETY: level and alignment were checked above; a chunk is as long as the line, a multiple of 32
+                // bytes.
                 unsafe { stream_line(out, &line) };
                 continue;
             }
@@ -252,22 +258,23 @@ multiversion! {
         }
     }
 
-    /// `out[i] = f(x[i], y[i], z[i])` of the same kind.
+    /// `out[i] = f(x[i], y[i], z[i])` with streaming stores.
     pub(crate) fn zip3_streamed[T: bytemuck::Pod, F: Fn(T, T, T) -> T](out: &mut [T], x: &[T], y: &[T], z: &[T], f: F) {
-        let ((lines, rest), (xs, x_rest)) = (out.as_chunks_mut::<TOGETHER>(), x.as_chunks::<TOGETHER>());
-        let ((ys, y_rest), (zs, z_rest)) = (y.as_chunks::<TOGETHER>(), z.as_chunks::<TOGETHER>());
+        let ((lines, rest), (xs, x_rest)) = (out.as_chunks_mut::<STREAM_LINE>(), x.as_chunks::<STREAM_LINE>());
+        let ((ys, y_rest), (zs, z_rest)) = (y.as_chunks::<STREAM_LINE>(), z.as_chunks::<STREAM_LINE>());
         #[cfg(target_arch = "x86_64")]
         let is_streamed = level() >= Level::Avx2
             && size_of::<T>() >= 4
             && lines.as_ptr().cast::<u8>().align_offset(32) == 0;
         for (((out, x), y), z) in lines.iter_mut().zip(xs).zip(ys).zip(zs) {
             let mut line = *x;
-            for i in 0..TOGETHER {
+            for i in 0..STREAM_LINE {
                 line[i] = f(x[i], y[i], z[i]);
             }
             #[cfg(target_arch = "x86_64")]
             if is_streamed {
-                // SAFETY: level and alignment were looked at above; a chunk is as long as the line, a multiple of 32 bytes.
+                // SAFETY: level and alignment were checked above; a chunk is as long as the line, a multiple of 32
+                // bytes.
                 unsafe { stream_line(out, &line) };
                 continue;
             }
@@ -279,17 +286,17 @@ multiversion! {
     }
 }
 
-/// One piece past the caches.
+/// Streams one line.
 ///
 /// # Safety
-/// The processor has AVX, and `to` is as long as the line and begins on a multiple of 32 bytes.
+/// The CPU has AVX, and `to` is as long as the line and 32-byte aligned.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]
-unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; TOGETHER]) {
+unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; STREAM_LINE]) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
     for i in 0..size_of_val(line) / size_of::<__m256i>() {
-        // SAFETY: both have so many vectors, by what the caller promises.
+        // SAFETY: both have so many vectors, as the caller promises.
         unsafe {
             let vector = _mm256_loadu_si256(line.as_ptr().cast::<__m256i>().add(i));
             _mm256_stream_si256(to.as_mut_ptr().cast::<__m256i>().add(i), vector);
@@ -297,40 +304,40 @@ unsafe fn stream_line<T: bytemuck::Pod>(to: &mut [T], line: &[T; TOGETHER]) {
     }
 }
 
-/// Lines that are asked for ahead at most: a part of the first-level cache.
-const AHEAD: usize = 128;
+/// The most lines that are prefetched: a part of L1.
+const PREFETCH_LINES: usize = 128;
 
-/// Asks for elements that will be read soon.
-pub(crate) fn prefetch<T>(soon: &[T]) {
+/// Prefetches elements to L1.
+pub(crate) fn prefetch<T>(elements: &[T]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..size_of_val(soon).div_ceil(64).min(AHEAD) {
+    for line in 0..size_of_val(elements).div_ceil(64).min(PREFETCH_LINES) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint, which reads nothing; the address is within the slice.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(soon.as_ptr().cast::<i8>().add(64 * line)) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(elements.as_ptr().cast::<i8>().add(64 * line)) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (soon, AHEAD);
+    let _ = (elements, PREFETCH_LINES);
 }
 
-/// Asks for elements that will be read a while from now: they come as far as the second-level cache.
-pub fn prefetch_far<T>(later: &[T]) {
+/// Prefetches elements to L2, for reads further ahead.
+pub fn prefetch_l2<T>(elements: &[T]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..size_of_val(later).div_ceil(64) {
+    for line in 0..size_of_val(elements).div_ceil(64) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a hint, which reads nothing; the address is within the slice.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(later.as_ptr().cast::<i8>().add(64 * line)) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(elements.as_ptr().cast::<i8>().add(64 * line)) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = later;
+    let _ = elements;
 }
 
 /// Prefetches elements that will be written.
-pub(crate) fn prefetch_written<T>(later: &mut [T]) {
-    prefetch_range_written(later.as_ptr(), 0..later.len());
+pub(crate) fn prefetch_write<T>(elements: &mut [T]) {
+    prefetch_range_write(elements.as_ptr(), 0..elements.len());
 }
 
 /// Prefetches the elements `range` behind `start`, which will be written. A hint: the addresses need not be valid.
-pub(crate) fn prefetch_range_written<T>(start: *const T, range: std::ops::Range<usize>) {
+pub(crate) fn prefetch_range_write<T>(start: *const T, range: std::ops::Range<usize>) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     for line in 0..(range.len() * size_of::<T>()).div_ceil(64) {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
@@ -342,7 +349,7 @@ pub(crate) fn prefetch_range_written<T>(start: *const T, range: std::ops::Range<
     let _ = (start, range);
 }
 
-/// Makes what was streamed visible to other threads.
+/// Makes streamed stores visible to other threads.
 pub(crate) fn stream_done() {
     // SAFETY: a fence touches no memory, and the base set of the target has it.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -351,19 +358,19 @@ pub(crate) fn stream_done() {
     }
 }
 
-/// A matrix inside a slice: element `(i, j)` is at `offset + i·row_stride + j·col_stride`.
+/// A strided matrix in a slice: element `(i, j)` is at `offset + i·row_stride + j·col_stride`.
 #[derive(Clone, Copy, Debug)]
 pub struct Strides {
-    /// Where element `(0, 0)` is.
+    /// The position of element `(0, 0)`.
     pub offset: usize,
-    /// Distance between rows; may be zero or negative.
+    /// Row stride; may be zero or negative.
     pub row: isize,
-    /// Distance between columns.
+    /// Column stride.
     pub col: isize,
 }
 
 impl Strides {
-    /// Whether all elements of an `m` by `n` matrix lie inside a slice of length `len`.
+    /// Whether all elements of an `m` by `n` matrix lie within a slice of length `len`.
     pub(crate) fn fit(self, m: usize, n: usize, len: usize) -> bool {
         if m == 0 || n == 0 {
             return true;
@@ -375,8 +382,8 @@ impl Strides {
         first >= 0 && last < len as i128
     }
 
-    /// Whether no two elements of an `m` by `n` matrix lie at one place, for matrices whose rows, or whose columns, do not
-    /// interlock; those that do are taken for overlapping.
+    /// Whether no two elements of an `m` by `n` matrix have the same address, for matrices whose rows, or whose
+    /// columns, do not interleave; those that do are reported as overlapping.
     pub(crate) fn is_injective(self, m: usize, n: usize) -> bool {
         let reach =
             |count: usize, stride: isize| stride.unsigned_abs() as u128 * (count as u128 - 1);
@@ -399,14 +406,14 @@ impl Gemm for f64 {}
 impl Gemm for num_complex::Complex<f32> {}
 impl Gemm for num_complex::Complex<f64> {}
 
-/// Products from which on a matrix product looks whether it is interrupted, and beyond which it is divided so that it looks often
-/// enough: some tenths of a second on one thread.
-const POLLED: usize = 1 << 22;
-const LONG: usize = 1 << 28;
+/// MACs from which a GEMM polls for interrupts, and beyond which it is split so that it polls often enough: some tenths
+/// of a second on one thread.
+const POLLED_MACS: usize = 1 << 22;
+const MAX_MACS: usize = 1 << 28;
 /// Rows or columns of a part are a multiple of this.
-const HALF: usize = 128;
+const MIN_PART: usize = 128;
 
-/// `dst (+)= lhs · rhs`, `m` by `k` times `k` by `n`, on so many threads.
+/// `dst (+)= lhs · rhs`, `m` by `k` times `k` by `n`, on `threads` threads.
 #[allow(clippy::too_many_arguments)]
 pub fn gemm<T: Gemm>(
     [m, n, k]: [usize; 3],
@@ -421,12 +428,12 @@ pub fn gemm<T: Gemm>(
     if m == 0 || n == 0 {
         return;
     }
-    let products = m.saturating_mul(n).saturating_mul(k);
-    if products > POLLED {
+    let macs = m.saturating_mul(n).saturating_mul(k);
+    if macs > POLLED_MACS {
         crate::parallel::poll();
     }
     // The sums of an element run in one order whatever rows or columns are computed with it.
-    if products > LONG && m.max(n) >= 2 * HALF {
+    if macs > MAX_MACS && m.max(n) >= 2 * MIN_PART {
         let mut part = |first: [usize; 2], [m, n]: [usize; 2]| {
             let from = |strides: Strides, i: usize, j: usize| {
                 let at = i as isize * strides.row + j as isize * strides.col;
@@ -439,11 +446,11 @@ pub fn gemm<T: Gemm>(
             gemm([m, n, k], dst, lhs, rhs, accumulate, threads);
         };
         if m >= n {
-            let half = (m / 2).next_multiple_of(HALF);
+            let half = (m / 2).next_multiple_of(MIN_PART);
             part([0, 0], [half, n]);
             part([half, 0], [m - half, n]);
         } else {
-            let half = (n / 2).next_multiple_of(HALF);
+            let half = (n / 2).next_multiple_of(MIN_PART);
             part([0, 0], [m, half]);
             part([0, half], [m, n - half]);
         }
@@ -453,9 +460,9 @@ pub fn gemm<T: Gemm>(
         0 | 1 => gemm::Parallelism::None,
         threads => gemm::Parallelism::Rayon(threads),
     };
-    // SAFETY: every element that the three descriptions reach lies in its slice (asserted above; the
-    // pointers are offset with `wrapping_add`, so an empty operand may have any offset), `dst` is
-    // borrowed mutably and so overlaps neither operand, and no two of its elements lie at one place.
+    // SAFETY: every element that the three descriptions reach lies in its slice (asserted above; the pointers are
+    // offset with `wrapping_add`, so an empty operand may have any offset), `dst` is borrowed mutably and so overlaps
+    // neither operand, and no two of its elements have the same address.
     unsafe {
         gemm::gemm(
             m,
@@ -587,14 +594,14 @@ mod tests {
                     let mut expected = out.clone();
                     for i in 0..shape.rows {
                         for j in 0..shape.columns {
-                            let place = &mut expected[i * step + j];
+                            let sum = &mut expected[i * step + j];
                             if !accumulate {
-                                *place = T::default();
+                                *sum = T::default();
                             }
                             for s in &segments {
                                 for k in 0..s.len {
-                                    *place = add(
-                                        *place,
+                                    *sum = add(
+                                        *sum,
                                         a[rows[i] + s.a + k * a_step],
                                         b[s.b + k * 67 + j],
                                     );
@@ -611,7 +618,7 @@ mod tests {
 
     #[test]
     fn a_tile_holds_the_sums_of_products() {
-        // Small whole numbers: exact in any order, fused or not.
+        // Small integers: exact in any order, fused or not.
         check_against_plain_sums::<f32>(|i| i as f32, |s, a, b| s + a * b);
         check_against_plain_sums::<f64>(|i| i as f64, |s, a, b| s + a * b);
     }

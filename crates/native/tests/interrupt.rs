@@ -1,4 +1,4 @@
-//! Ctrl-C in the middle of an op: it ends soon, with the listener's error, and the next op runs as ever.
+//! Ctrl-C in the middle of an op: the op ends soon, with the listener's error, and the next op runs normally.
 
 use clematis_core::ops::ConvOptions;
 use clematis_core::random::Key;
@@ -7,7 +7,7 @@ use clematis_native as _;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// From when on the user wants an end.
+/// When the interrupt becomes pending.
 static ASKED: Mutex<Option<Instant>> = Mutex::new(None);
 
 fn listener() -> Result<()> {
@@ -21,7 +21,7 @@ fn listener() -> Result<()> {
     }
 }
 
-/// How long an op goes on after it was asked to end, which is asked for while it runs.
+/// Measures how long an op continues after an interrupt that arrives while it runs.
 fn check(name: &str, op: impl Fn() -> Result<Tensor>) {
     interrupt::listen(listener);
     let at = Instant::now() + Duration::from_millis(100);
@@ -37,9 +37,9 @@ fn check(name: &str, op: impl Fn() -> Result<Tensor>) {
         "{name}: ended {} ms after it was asked to",
         late.as_millis()
     );
-    // Alone on a machine and optimised it is 0.3 s; the op itself takes several times what is allowed here.
+    // Alone on a machine and optimized it is 0.3 s; the op itself takes several times what is allowed here.
     assert!(late < Duration::from_secs(2), "{name}: {late:?} too late");
-    // Nothing of it is left: a small op gives what it always gives.
+    // No state is left behind: a small op gives its usual result.
     let x = ops::iota([1000usize], 0, DType::F32).done().expect("runs");
     let sum = ops::sum(&x, ..).done().expect("runs");
     assert_eq!(sum.to_vec::<f32>().expect("runs"), [499_500.0]);

@@ -1,4 +1,4 @@
-//! Convolutions: what each axis is for, and where it lies.
+//! Convolutions: maps the axes of tensors to batch, features and spatial axes.
 
 use super::{Plain, elements, elements_mut};
 use crate::buffer::{self, Buffer};
@@ -24,7 +24,7 @@ fn view(offset: usize, sizes: &[usize], strides: &[isize], layout: &[usize]) -> 
 
 /// Runs a convolution.
 pub fn run(p: &Conv, x: &Tensor, w: &Tensor, out: &Spec) -> Result<Buffer> {
-    // A filter that fits nowhere may be stretched beyond any size.
+    // A filter that fits nowhere may have an arbitrarily large dilation.
     if out.shape.count() == 0 {
         return Ok(Buffer::new(memory::alloc("conv_general", out)?));
     }
@@ -36,7 +36,7 @@ fn typed<E: Plain + Convolved>(p: &Conv, x: &Tensor, w: &Tensor, out: &Spec) -> 
     let window = Window {
         steps: (0..p.strides.len())
             .map(|i| {
-                // One element has no neighbour, however far off it would be; nor has one tap.
+                // An axis with one element has no stride, however large; nor does a window of one tap.
                 let apart = |t: &Shape, layout: &[usize], by: usize| {
                     if t.size(layout[i + 2]) > 1 { by } else { 1 }
                 };

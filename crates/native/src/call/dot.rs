@@ -1,42 +1,42 @@
-//! Products over any axes, brought to batched matrices by strides; an operand is copied only where they do not suffice,
-//! and then piece by piece.
+//! `dot_general` over any axes, reduced to batched matmul by strides. An operand is copied only where strides do not
+//! suffice, and then piece by piece.
 
 use super::{Plain, elements, elements_mut};
 use crate::buffer::{self, Buffer};
-use crate::kernel::dot::{self, Dot as Product, Operand, Sizes};
+use crate::kernel::dot::{self, Dot as Matmul, Operand, Sizes};
 use crate::layout::{Strides, View, dense_strides, merge};
 use crate::memory;
 use crate::simd;
 use clematis_core::op::Dot;
 use clematis_core::{Result, Spec, Tensor, with_element};
 
-/// Several axes as one: its size and step, or `None` where there is no such step.
-fn as_one(sizes: &[usize], strides: &[isize]) -> Option<(usize, isize)> {
+/// Merges several axes into one: its size and stride, or `None` if no single stride spans them.
+fn collapse_axes(sizes: &[usize], strides: &[isize]) -> Option<(usize, isize)> {
     let (merged, [steps]) = merge(sizes, [strides]);
     match (&merged[..], &steps[..]) {
         ([], []) => Some((1, 1)),
         ([size], [step]) => Some((*size, *step)),
-        // A product of nothing needs no step.
+        // An empty axis needs no stride.
         _ if sizes.contains(&0) => Some((0, 1)),
         _ => None,
     }
 }
 
-/// Elements of copied operands that are held at once, a single row of the contraction aside.
-const HELD: usize = 1 << 20;
+/// Elements of copied operands that are held at a time; a single row of the contraction may exceed it.
+const MAX_COPIED: usize = 1 << 20;
 
-/// An operand with its axes sorted by what becomes of them.
+/// An operand with its axes sorted by role: batch, free, contracted.
 #[derive(Clone)]
-struct Side<'a, S> {
+struct DotOperand<'a, S> {
     view: View<'a, S>,
     batch: &'a [usize],
     free: Vec<usize>,
     contract: Vec<usize>,
 }
 
-impl<S: Copy> Side<'_, S> {
-    /// Part of one axis.
-    fn narrowed(&self, axis: usize, start: usize, count: usize) -> Self {
+impl<S: Copy> DotOperand<'_, S> {
+    /// A part of one axis.
+    fn sliced(&self, axis: usize, start: usize, count: usize) -> Self {
         let mut side = self.clone();
         let offset = side.view.offset as isize + start as isize * side.view.strides[axis];
         side.view.offset = offset as usize;
@@ -44,7 +44,7 @@ impl<S: Copy> Side<'_, S> {
         side
     }
 
-    /// Elements that must be copied.
+    /// The number of elements that must be copied.
     fn to_copy(&self) -> usize {
         match self.matrix() {
             Some(_) => 0,
@@ -55,10 +55,10 @@ impl<S: Copy> Side<'_, S> {
     fn group(&self, axes: &[usize]) -> Option<(usize, isize)> {
         let sizes: Vec<usize> = axes.iter().map(|&a| self.view.sizes[a]).collect();
         let strides: Vec<isize> = axes.iter().map(|&a| self.view.strides[a]).collect();
-        as_one(&sizes, &strides)
+        collapse_axes(&sizes, &strides)
     }
 
-    /// Steps of the free and the contracted axes, if each group is one axis.
+    /// Strides of the free and the contracted axes, if each group is one axis.
     fn matrix(&self) -> Option<(isize, isize)> {
         Some((self.group(&self.free)?.1, self.group(&self.contract)?.1))
     }
@@ -68,10 +68,10 @@ impl<S: Copy> Side<'_, S> {
     }
 }
 
-/// Orders of the contracted axes worth trying: as given, and as either operand lies in memory.
-fn orders<S: Copy>(x: &Side<'_, S>, y: &Side<'_, S>) -> [Vec<usize>; 3] {
+/// Orders of the contracted axes worth trying: as given, and the memory order of either operand.
+fn contraction_orders<S: Copy>(x: &DotOperand<'_, S>, y: &DotOperand<'_, S>) -> [Vec<usize>; 3] {
     let given: Vec<usize> = (0..x.contract.len()).collect();
-    let by = |side: &Side<'_, S>| {
+    let by = |side: &DotOperand<'_, S>| {
         let mut order = given.clone();
         order.sort_by_key(|&i| {
             std::cmp::Reverse(side.view.strides[side.contract[i]].unsigned_abs())
@@ -82,12 +82,12 @@ fn orders<S: Copy>(x: &Side<'_, S>, y: &Side<'_, S>) -> [Vec<usize>; 3] {
     [given, left, right]
 }
 
-/// Runs a product.
+/// Runs a `dot_general`.
 pub fn run(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
     with_element!(out.dtype, E => typed::<E>(p, x, y, out))
 }
 
-fn typed<E: Plain + Product>(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer>
+fn typed<E: Plain + Matmul>(p: &Dot, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer>
 where
     E::Stored: crate::element::Stored,
 {
@@ -100,19 +100,19 @@ where
             .filter(|i| !batch.contains(i) && !contract.contains(i))
             .collect()
     };
-    let mut left = Side {
+    let mut left = DotOperand {
         view: a.view::<E::Stored>(x.shape()),
         batch: &p.lhs_batch,
         free: free(x.rank(), &p.lhs_batch, &p.lhs_contract),
         contract: p.lhs_contract.to_vec(),
     };
-    let mut right = Side {
+    let mut right = DotOperand {
         view: b.view::<E::Stored>(y.shape()),
         batch: &p.rhs_batch,
         free: free(y.rank(), &p.rhs_batch, &p.rhs_contract),
         contract: p.rhs_contract.to_vec(),
     };
-    let found = orders(&left, &right).into_iter().find(|order| {
+    let found = contraction_orders(&left, &right).into_iter().find(|order| {
         let pick = |axes: &[usize]| order.iter().map(|&i| axes[i]).collect::<Vec<_>>();
         left.group(&pick(&left.contract)).is_some() && right.group(&pick(&right.contract)).is_some()
     });
@@ -126,8 +126,8 @@ where
     Ok(Buffer::new(bytes))
 }
 
-/// A product of two matrices or vectors over one axis, which needs no search for a way through them.
-fn matrices<E: Plain + Product>(
+/// A product of two matrices or vectors over one axis: the fast path, which needs no analysis of strides.
+fn matrices<E: Plain + Matmul>(
     p: &Dot,
     (x, a): (&Tensor, &Buffer),
     (y, b): (&Tensor, &Buffer),
@@ -146,7 +146,7 @@ where
         a.view::<E::Stored>(x.shape()),
         b.view::<E::Stored>(y.shape()),
     );
-    // The axis that is not summed: a vector has none.
+    // The axis that is not contracted: a vector has none.
     let free = |view: &View<'_, E::Stored>, contract: usize| match view.sizes.len() {
         2 => (view.sizes[1 - contract], view.strides[1 - contract]),
         _ => (1, 1),
@@ -184,34 +184,34 @@ where
     Some(run())
 }
 
-/// The first of some axes that can be divided, by its place among them.
-fn divisible<S: Copy>(side: &Side<'_, S>, axes: &[usize]) -> Option<usize> {
+/// The first of some axes that can be split, by its position among them.
+fn divisible<S: Copy>(side: &DotOperand<'_, S>, axes: &[usize]) -> Option<usize> {
     axes.iter().position(|&axis| side.view.sizes[axis] > 1)
 }
 
-/// Calls `f(start, count)` for pieces of an axis such that a piece takes about `HELD` of the `whole` elements.
+/// Calls `f(start, count)` for parts of an axis such that a part takes about `MAX_COPIED` of the `whole` elements.
 fn pieces(size: usize, whole: usize, mut f: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
-    let each = (HELD / (whole / size).max(1)).max(1);
+    let each = (MAX_COPIED / (whole / size).max(1)).max(1);
     (0..size)
         .step_by(each)
         .try_for_each(|start| f(start, each.min(size - start)))
 }
 
-/// Multiplies into rows of `dst` that are `pitch` apart; more than the result's columns for a single product only.
-fn solve<E: Plain + Product>(
+/// Computes into rows of `dst` with stride `pitch`, which exceeds the number of columns only for a single matmul.
+fn solve<E: Plain + Matmul>(
     dst: &mut [E],
     pitch: usize,
-    left: &Side<'_, E::Stored>,
-    right: &Side<'_, E::Stored>,
+    left: &DotOperand<'_, E::Stored>,
+    right: &DotOperand<'_, E::Stored>,
 ) -> Result<()>
 where
     E::Stored: crate::element::Stored,
 {
     let (m, n) = (left.count(&left.free), right.count(&right.free));
     let (lhs, rhs) = (left.to_copy(), right.to_copy());
-    // A part of the result's columns is computed apart and copied.
+    // A range of the result's columns is computed in scratch and copied.
     let result = if pitch == n { 0 } else { m * n };
-    if dst.is_empty() || lhs.max(rhs).max(result) <= HELD {
+    if dst.is_empty() || lhs.max(rhs).max(result) <= MAX_COPIED {
         return multiply(dst, pitch, left, right);
     }
     if let Some(at) = divisible(left, left.batch) {
@@ -220,37 +220,37 @@ where
         let step = dst.len() / size;
         return pieces(size, lhs.max(rhs), |start, count| {
             let dst = &mut dst[start * step..(start + count) * step];
-            let left = left.narrowed(axis, start, count);
-            solve(dst, pitch, &left, &right.narrowed(other, start, count))
+            let left = left.sliced(axis, start, count);
+            solve(dst, pitch, &left, &right.sliced(other, start, count))
         });
     }
     match (divisible(left, &left.free), divisible(right, &right.free)) {
-        (_, Some(at)) if rhs > HELD => {
+        (_, Some(at)) if rhs > MAX_COPIED => {
             let axis = right.free[at];
             let size = right.view.sizes[axis];
             pieces(size, rhs, |start, count| {
-                let right = right.narrowed(axis, start, count);
+                let right = right.sliced(axis, start, count);
                 solve(&mut dst[start * (n / size)..], pitch, left, &right)
             })
         }
-        (Some(at), _) if lhs.max(result) > HELD => {
+        (Some(at), _) if lhs.max(result) > MAX_COPIED => {
             let axis = left.free[at];
             let size = left.view.sizes[axis];
             pieces(size, lhs.max(result), |start, count| {
                 let dst = &mut dst[start * (m / size) * pitch..];
-                solve(dst, pitch, &left.narrowed(axis, start, count), right)
+                solve(dst, pitch, &left.sliced(axis, start, count), right)
             })
         }
         _ => multiply(dst, pitch, left, right),
     }
 }
 
-/// The same at once.
-fn multiply<E: Plain + Product>(
+/// The same without splitting.
+fn multiply<E: Plain + Matmul>(
     dst: &mut [E],
     pitch: usize,
-    left: &Side<'_, E::Stored>,
-    right: &Side<'_, E::Stored>,
+    left: &DotOperand<'_, E::Stored>,
+    right: &DotOperand<'_, E::Stored>,
 ) -> Result<()>
 where
     E::Stored: crate::element::Stored,
@@ -264,9 +264,9 @@ where
         n,
         k,
     };
-    // Rows of the left operand and of the right one are its free and its contracted axes.
-    let lhs_room = packed(left)?;
-    let (lhs, lhs_batch, (row, col)) = place(left, lhs_room.as_ref(), (m, k));
+    // Rows of the left and of the right operand are its free axes, columns its contracted axes.
+    let lhs_copy = packed(left)?;
+    let (lhs, lhs_batch, (row, col)) = locate(left, lhs_copy.as_ref(), (m, k));
     let lhs = Operand {
         data: elements::<E>(lhs.0)?,
         matrix: simd::Strides {
@@ -276,8 +276,8 @@ where
         },
         batch: &lhs_batch,
     };
-    let rhs_room = packed(right)?;
-    let (rhs, rhs_batch, (col, row)) = place(right, rhs_room.as_ref(), (n, k));
+    let rhs_copy = packed(right)?;
+    let (rhs, rhs_batch, (col, row)) = locate(right, rhs_copy.as_ref(), (n, k));
     let rhs = Operand {
         data: elements::<E>(rhs.0)?,
         matrix: simd::Strides {
@@ -300,25 +300,25 @@ where
     Ok(())
 }
 
-type Placed<'a, S> = ((&'a [S], usize), Vec<isize>, (isize, isize));
+type Located<'a, S> = ((&'a [S], usize), Vec<isize>, (isize, isize));
 
-/// Where an operand's matrices lie: in its own memory or in its copy, which is `[batch, free, contracted]`.
-fn place<'a, S: crate::element::Stored>(
-    side: &Side<'a, S>,
-    room: Option<&'a clematis_core::host::Bytes>,
+/// Where the matrices of an operand are: in its own memory or in its copy `[batch, free, contracted]`.
+fn locate<'a, S: crate::element::Stored>(
+    side: &DotOperand<'a, S>,
+    copy: Option<&'a clematis_core::host::Bytes>,
     (free, contract): (usize, usize),
-) -> Placed<'a, S> {
-    match (room, side.matrix()) {
+) -> Located<'a, S> {
+    match (copy, side.matrix()) {
         (None, Some(steps)) => {
             let batch = side.batch.iter().map(|&i| side.view.strides[i]).collect();
             ((side.view.data, side.view.offset), batch, steps)
         }
-        (room, _) => {
+        (copy, _) => {
             let mut sizes: Vec<usize> = side.batch.iter().map(|&i| side.view.sizes[i]).collect();
             sizes.extend([free, contract]);
             let mut strides: Strides = dense_strides(&sizes);
             strides.truncate(side.batch.len());
-            let data = room.map_or(&[][..], |bytes| bytes.as_slice());
+            let data = copy.map_or(&[][..], |bytes| bytes.as_slice());
             ((data, 0), strides.to_vec(), (contract.max(1) as isize, 1))
         }
     }
@@ -326,7 +326,7 @@ fn place<'a, S: crate::element::Stored>(
 
 /// A copy in the order `[batch, free, contracted]`, where strides do not suffice.
 fn packed<S: crate::element::Stored>(
-    side: &Side<'_, S>,
+    side: &DotOperand<'_, S>,
 ) -> Result<Option<clematis_core::host::Bytes>> {
     if side.matrix().is_some() {
         return Ok(None);
@@ -339,7 +339,7 @@ fn packed<S: crate::element::Stored>(
         .copied()
         .collect();
     let view = side.view.transposed(&axes);
-    // By its size in bytes: the workspace has no dtype of its own.
+    // By its size in bytes: the scratch buffer has no dtype of its own.
     let spec = Spec::of(clematis_core::DType::U8, [view.count() * size_of::<S>()])?;
     let mut bytes = memory::alloc("dot_general", &spec)?;
     crate::kernel::map::copy(&view, bytes.as_mut_slice::<S>());

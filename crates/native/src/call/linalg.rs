@@ -1,6 +1,6 @@
-//! Factorisations and triangular solves, batched over leading axes.
+//! Matrix factorizations and triangular solves, batched over leading axes.
 //!
-//! Matrices that do not lie row by row are copied some at a time, never a whole batch.
+//! Matrices that are not contiguous are copied some at a time, never a whole batch.
 
 use crate::buffer::{self, Buffer};
 use crate::kernel::linalg::{self as la, LinalgError, Scalar};
@@ -37,7 +37,7 @@ macro_rules! by_matrix {
     };
 }
 
-/// An error in the matrices from `first` on.
+/// Converts an error in the matrices from `first` on.
 fn fail(first: usize) -> impl Fn(LinalgError) -> Error {
     move |mut e| {
         if let LinalgError::NotPositiveDefinite { batch, .. }
@@ -53,7 +53,7 @@ fn fail(first: usize) -> impl Fn(LinalgError) -> Error {
     }
 }
 
-/// How many matrices, and their rows and columns.
+/// The number of matrices, and their rows and columns.
 fn shape(x: &Tensor) -> (usize, (usize, usize)) {
     let sizes = x.shape().sizes();
     let rank = sizes.len();
@@ -63,19 +63,19 @@ fn shape(x: &Tensor) -> (usize, (usize, usize)) {
     )
 }
 
-/// Elements of copied matrices that are held at once, one matrix for each thread aside.
-const HELD: usize = 1 << 20;
+/// Elements of copied matrices that are held at a time; at least one matrix per thread.
+const MAX_COPIED: usize = 1 << 20;
 
 /// The matrices of an operand, in row-major order.
 struct Matrices<'a, T> {
     op: &'static str,
     view: View<'a, T>,
-    /// All of them where they lie so already.
+    /// All of them, if they are contiguous already.
     dense: Option<&'a [T]>,
     size: usize,
-    /// How many are wanted at once.
+    /// The number of matrices wanted at a time.
     each: usize,
-    room: Option<Bytes>,
+    copied: Option<Bytes>,
 }
 
 impl<'a, T: bytemuck::Pod + Send + Sync> Matrices<'a, T> {
@@ -87,23 +87,23 @@ impl<'a, T: bytemuck::Pod + Send + Sync> Matrices<'a, T> {
             dense: buffer.dense(x.shape().count()),
             size: rows * columns,
             each: 0,
-            room: None,
+            copied: None,
         }
     }
 
-    /// How many are worked on at once: all, unless they are copied.
+    /// The number of matrices per round: all, unless they are copied.
     fn rounds(
         &mut self,
         batch: usize,
         copies: bool,
     ) -> impl Iterator<Item = Range<usize>> + use<T> {
-        let most = (HELD / self.size.max(1)).max(parallel::threads());
+        let most = (MAX_COPIED / self.size.max(1)).max(parallel::threads());
         let each = match copies || self.dense.is_none() {
             true => most.min(batch).max(1),
             false => batch.max(1),
         };
         self.each = each;
-        // No matrices are one round, in which sizes are still looked at.
+        // An empty batch is one round, which still checks sizes.
         (0..batch.max(1))
             .step_by(each)
             .map(move |start| start..batch.min(start + each))
@@ -117,20 +117,20 @@ impl<'a, T: bytemuck::Pod + Send + Sync> Matrices<'a, T> {
     }
 
     fn copy(&mut self, range: &Range<usize>) -> Result<&mut [T]> {
-        let room = match self.room.take() {
-            Some(room) => room,
+        let copied = match self.copied.take() {
+            Some(copied) => copied,
             None => {
                 let bytes = self.each.max(range.len()) * self.size * size_of::<T>();
                 memory::alloc(self.op, &Spec::of(DType::U8, [bytes])?)?
             }
         };
-        let room = self.room.insert(room).as_mut_slice::<T>();
-        let room = &mut room[..range.len() * self.size];
+        let copied = self.copied.insert(copied).as_mut_slice::<T>();
+        let copied = &mut copied[..range.len() * self.size];
         let first = range.start * self.size;
         let view = &self.view;
         let grain = crate::kernel::map::Cost::Light.grain();
-        parallel::for_chunks_mut(room, grain, |start, out| view.read(first + start, out));
-        Ok(room)
+        parallel::for_chunks_mut(copied, grain, |start, out| view.read(first + start, out));
+        Ok(copied)
     }
 }
 
@@ -165,8 +165,8 @@ pub fn cholesky(p: &Cholesky, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
         for range in matrices.rounds(batch, p.upper) {
             let to = part(bytes[0].as_mut_slice::<T>(), &range, batch);
             let a = match p.upper {
-                // The kernel reads the triangle that it writes: what it gets is the lower one, mirrored.
-                true => mirrored(matrices.copy(&range)?, n),
+                // The kernel reads the triangle that it writes, so it gets the adjoint of the lower one.
+                true => adjoints(matrices.copy(&range)?, n),
                 false => matrices.get(&range)?,
             };
             la::cholesky(a, range.len(), n, p.upper, to).map_err(fail(range.start))?;
@@ -175,8 +175,8 @@ pub fn cholesky(p: &Cholesky, x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     Ok(finish(bytes))
 }
 
-/// Each matrix of `n` by `n` replaced by its adjoint.
-fn mirrored<T: Scalar>(all: &mut [T], n: usize) -> &[T] {
+/// Replaces each `n × n` matrix by its adjoint.
+fn adjoints<T: Scalar>(all: &mut [T], n: usize) -> &[T] {
     for a in all.chunks_mut((n * n).max(1)) {
         for i in 0..n {
             a[i * n + i] = a[i * n + i].conjugate();
@@ -333,7 +333,7 @@ pub fn triangular_solve(
         let mut left = Matrices::<T>::new(op, &left, a);
         let mut right = Matrices::<T>::new(op, &right, b);
         let copies = left.dense.is_none() || right.dense.is_none();
-        // In step with each other: by the larger of the two.
+        // Both operands use the same rounds: sized by the larger of the two.
         let larger = if left.size > right.size { &mut left } else { &mut right };
         for range in larger.rounds(batch, copies) {
             la::triangular_solve(

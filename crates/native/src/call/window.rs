@@ -1,4 +1,4 @@
-//! Reductions over moving windows and the selections of their gradients.
+//! Reductions over sliding windows, and the selections of their gradients.
 
 use super::{Plain, elements, elements_mut};
 use crate::buffer::{self, Buffer};
@@ -33,7 +33,7 @@ fn reduction(kind: WindowKind) -> Reduction {
     }
 }
 
-/// What the window does on each axis, from an array that lies so to windows that lie row by row.
+/// The window along each axis, from a strided array to contiguous windows.
 fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &[usize]) -> Vec<WindowAxis> {
     let number = |d: clematis_core::Dim| d.value().unwrap_or(0) as isize;
     let out = dense_strides(windows);
@@ -52,7 +52,7 @@ fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &[usize]) -> Ve
                 stride: p.strides[i],
                 lo: number(p.padding[i].0),
                 hi: number(p.padding[i].1),
-                // One element has no neighbour, however far off it would be; nor has one tap.
+                // An axis with one element has no stride, however large; nor does a window of one tap.
                 lhs_dilation: if sizes[i] > 1 { p.base_dilation[i] } else { 1 },
                 rhs_dilation: if p.size[i] > 1 {
                     p.window_dilation[i]
@@ -64,7 +64,7 @@ fn axes(p: &Window, sizes: &[usize], strides: &[isize], windows: &[usize]) -> Ve
         .collect()
 }
 
-/// An error where the elements of a window, which are listed, take more memory than there may be.
+/// An error if the list of a window's elements exceeds the memory limit.
 fn check_window(op: &str, p: &Window) -> Result<()> {
     let count = limit::count::<(isize, usize)>(op, "elements of a window", &p.size)?;
     ensure!(
@@ -78,7 +78,7 @@ fn check_window(op: &str, p: &Window) -> Result<()> {
 
 /// Runs a reduction over windows.
 pub fn reduce(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
-    // A window that fits nowhere may be larger than any plan for it.
+    // A window that fits nowhere may be too large to plan for.
     if out.shape.count() == 0 {
         return Ok(Buffer::new(memory::alloc(op, out)?));
     }
@@ -96,21 +96,21 @@ pub fn reduce(op: &str, p: &Window, x: &Tensor, out: &Spec) -> Result<Buffer> {
     by_number!(op, out.dtype, E => typed::<E>(op, p, x, out), C64 C64, C128 C128)
 }
 
-/// Adds each element of `y` to the place that its window selects in `x`.
+/// Adds each element of `y` to the element of `x` that its window selects.
 pub fn scatter(op: &str, p: &WindowScatter, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
     let p = Window::from(p.clone());
     let windows = y.shape().sizes();
     by_number!(op, out.dtype, E => select::<E>(op, &p, [x, y], &windows, out, true),)
 }
 
-/// Takes from `y` the place that each window selects in `x`.
+/// Reads from `y` the element that each window selects in `x`.
 pub fn gather(op: &str, p: &WindowGather, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
     let p = Window::from(WindowScatter::from(p.clone()));
     let windows = out.shape.sizes();
     by_number!(op, out.dtype, E => select::<E>(op, &p, [x, y], &windows, out, false),)
 }
 
-/// Both go through the selected places of `x`, and read their operands as they lie.
+/// Both visit the selected elements of `x`, and read their operands in place.
 fn select<E: Plain + Pooled>(
     op: &str,
     p: &Window,
@@ -132,7 +132,7 @@ fn select<E: Plain + Pooled>(
     let to = elements_mut::<E>(&mut bytes)?;
     let from = (elements::<E>(input.data)?, input.offset);
     let values = elements::<E>(other.data)?;
-    // A result like the input lies row by row, so where the input does not, its places are found apart.
+    // A result like the input is contiguous; where the input is not, its offsets are computed separately.
     let as_input = input.strides == rows && input.offset == 0;
     let kind = reduction(p.kind);
     if scatters && as_input && other.strides == window_rows {

@@ -1,4 +1,4 @@
-//! Ops of two operands, and comparisons.
+//! Binary ops and comparisons.
 
 use super::map::{self, Cost, Row2};
 use crate::buffer::Buffer;
@@ -19,7 +19,7 @@ multiversion! {
     }
 }
 
-/// The same without vector code, for functions that have none.
+/// The same without SIMD, for functions that have no vector code.
 fn each_plain<A: Copy, B: Copy, O>(out: &mut [O], x: &[A], y: &[B], f: impl Fn(A, B) -> O) {
     for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
         *out = f(x, y);
@@ -44,7 +44,7 @@ macro_rules! heavy {
 
 type Chosen<A, O> = Option<(Cost, Row2<A, A, O>)>;
 
-/// What maximum and minimum mean: NaN wins, and of equal numbers the first.
+/// Maximum and minimum: NaN propagates, and of equal numbers the first is taken.
 pub trait Ordered: Copy {
     /// The larger.
     fn larger(self, other: Self) -> Self;
@@ -63,7 +63,7 @@ macro_rules! ordered {
             #[inline(always)]
             #[allow(clippy::neg_cmp_op_on_partial_ord)] // unlike `<`, the negation counts NaN in
             fn larger(self, other: Self) -> Self {
-                // One comparison and one test, both always made: this vectorises.
+                // One comparison and one test, both always made: this vectorizes.
                 let keep = (self >= other) | self.is_nan();
                 if keep { self } else { other }
             }
@@ -79,7 +79,7 @@ macro_rules! ordered {
 ordered! { u8 u16 u32 u64 i8 i16 i32 i64; f32 f64 }
 
 macro_rules! float_functions {
-    ($name:ident, $streamed:ident, $truth:ident, $t:ty, $math:ident, $real:path) => {
+    ($name:ident, $streamed:ident, $predicate:ident, $t:ty, $math:ident, $real:path) => {
         fn $name(b: Binary) -> Chosen<$t, $t> {
             use $math as m;
             use $real as r;
@@ -98,7 +98,7 @@ macro_rules! float_functions {
                 Binary::Nextafter => heavy!(real::nextafter),
                 Binary::Logaddexp => medium!(m::logaddexp),
                 Binary::Polygamma => heavy!(|n: $t, x: $t| {
-                    // Orders that are not whole have no derivative of that name.
+                    // Non-integer orders have no polygamma function.
                     let order = n as u32;
                     if order as $t == n {
                         m::polygamma(order, x)
@@ -130,7 +130,7 @@ macro_rules! float_functions {
             })
         }
 
-        fn $truth(b: Binary) -> Chosen<$t, u8> {
+        fn $predicate(b: Binary) -> Chosen<$t, u8> {
             Some(match b {
                 Binary::LogicalAnd => light!(|x: $t, y: $t| u8::from((x != 0.0) & (y != 0.0))),
                 Binary::LogicalOr => light!(|x: $t, y: $t| u8::from((x != 0.0) | (y != 0.0))),
@@ -140,8 +140,8 @@ macro_rules! float_functions {
         }
     };
 }
-float_functions! { single_row, single_streamed, single_truth, f32, single, real::single }
-float_functions! { double_row, double_streamed, double_truth, f64, double, real::double }
+float_functions! { single_row, single_streamed, single_predicate, f32, single, real::single }
+float_functions! { double_row, double_streamed, double_predicate, f64, double, real::double }
 
 fn complex_row<T>(b: Binary) -> Chosen<Complex<T>, Complex<T>>
 where
@@ -158,18 +158,18 @@ where
     })
 }
 
-fn complex_truth<T>(b: Binary) -> Chosen<Complex<T>, u8>
+fn complex_predicate<T>(b: Binary) -> Chosen<Complex<T>, u8>
 where
     T: complex::Part + num_traits::Float,
     Complex<T>: Stored<Wide = Complex<T>>,
 {
-    fn truth<T: num_traits::Float>(x: Complex<T>) -> bool {
+    fn is_nonzero<T: num_traits::Float>(x: Complex<T>) -> bool {
         !(x.re.is_zero() && x.im.is_zero())
     }
     Some(match b {
-        Binary::LogicalAnd => light!(|x: Complex<T>, y| u8::from(truth(x) & truth(y))),
-        Binary::LogicalOr => light!(|x: Complex<T>, y| u8::from(truth(x) | truth(y))),
-        Binary::LogicalXor => light!(|x: Complex<T>, y| u8::from(truth(x) ^ truth(y))),
+        Binary::LogicalAnd => light!(|x: Complex<T>, y| u8::from(is_nonzero(x) & is_nonzero(y))),
+        Binary::LogicalOr => light!(|x: Complex<T>, y| u8::from(is_nonzero(x) | is_nonzero(y))),
+        Binary::LogicalXor => light!(|x: Complex<T>, y| u8::from(is_nonzero(x) ^ is_nonzero(y))),
         _ => return None,
     })
 }
@@ -198,7 +198,7 @@ where
     })
 }
 
-fn integer_truth<T>(b: Binary) -> Chosen<T, u8>
+fn integer_predicate<T>(b: Binary) -> Chosen<T, u8>
 where
     T: num_traits::PrimInt + Stored<Wide = T>,
 {
@@ -224,7 +224,8 @@ fn bool_row(b: Binary) -> Chosen<u8, u8> {
     })
 }
 
-/// Runs an op whose operands and result together are more than the caches hold; None where it is to go the usual way.
+/// Runs an op whose operands and result exceed the last-level cache with streaming stores; `None` where it does not
+/// apply.
 #[inline]
 fn streamed<T: Stored<Wide = T>>(
     b: Binary,
@@ -238,13 +239,13 @@ fn streamed<T: Stored<Wide = T>>(
     }
 }
 
-/// Bytes of a result below which nobody has to ask for the size of the caches.
+/// Bytes of a result below which the cache size need not be looked up.
 const STREAMED: usize = 1 << 20;
 
 /// Computes a row of results from two rows.
 pub type Row<O> = fn(&mut [O], &[f32], &[f32]);
 
-/// The kernel of a row of floats, for those who walk over their operands themselves.
+/// The kernel for a row of floats, for callers that iterate over operands themselves.
 pub fn row(b: Binary) -> Option<Row<f32>> {
     single_row(b).map(|(_, row)| row)
 }
@@ -260,9 +261,9 @@ pub fn run(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
         }};
     }
     macro_rules! integers {
-        ($t:ty) => { among!($t: $t = integer_row::<$t>(b), u8 = integer_truth::<$t>(b)) };
+        ($t:ty) => { among!($t: $t = integer_row::<$t>(b), u8 = integer_predicate::<$t>(b)) };
     }
-    let halves = Binary::Nextafter == b;
+    let is_nextafter = Binary::Nextafter == b;
     match x.dtype() {
         DType::Bool => among!(u8: u8 = bool_row(b)),
         DType::U8 => integers!(u8),
@@ -273,28 +274,28 @@ pub fn run(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
         DType::I16 => integers!(i16),
         DType::I32 => integers!(i32),
         DType::I64 => integers!(i64),
-        // The neighbour of a half is a step in its own bits, not in those of an f32.
-        DType::F16 if halves => return half_neighbours::<f16>(b, x, y, out),
-        DType::BF16 if halves => return half_neighbours::<bf16>(b, x, y, out),
-        DType::F16 => among!(f16: f16 = single_row(b), u8 = single_truth(b)),
-        DType::BF16 => among!(bf16: bf16 = single_row(b), u8 = single_truth(b)),
+        // The neighbour of a half-precision number is one step in its own bits, not in those of an f32.
+        DType::F16 if is_nextafter => return half_nextafter::<f16>(b, x, y, out),
+        DType::BF16 if is_nextafter => return half_nextafter::<bf16>(b, x, y, out),
+        DType::F16 => among!(f16: f16 = single_row(b), u8 = single_predicate(b)),
+        DType::BF16 => among!(bf16: bf16 = single_row(b), u8 = single_predicate(b)),
         DType::F32 => {
             if let Some(done) = streamed::<f32>(b, single_streamed(b), [x, y], out)? {
                 return Ok(done);
             }
-            among!(f32: f32 = single_row(b), u8 = single_truth(b), Complex<f32> = join::<f32>(b))
+            among!(f32: f32 = single_row(b), u8 = single_predicate(b), Complex<f32> = join::<f32>(b))
         }
         DType::F64 => {
             if let Some(done) = streamed::<f64>(b, double_streamed(b), [x, y], out)? {
                 return Ok(done);
             }
-            among!(f64: f64 = double_row(b), u8 = double_truth(b), Complex<f64> = join::<f64>(b))
+            among!(f64: f64 = double_row(b), u8 = double_predicate(b), Complex<f64> = join::<f64>(b))
         }
         DType::C64 => {
-            among!(Complex<f32>: Complex<f32> = complex_row::<f32>(b), u8 = complex_truth::<f32>(b))
+            among!(Complex<f32>: Complex<f32> = complex_row::<f32>(b), u8 = complex_predicate::<f32>(b))
         }
         DType::C128 => {
-            among!(Complex<f64>: Complex<f64> = complex_row::<f64>(b), u8 = complex_truth::<f64>(b))
+            among!(Complex<f64>: Complex<f64> = complex_row::<f64>(b), u8 = complex_predicate::<f64>(b))
         }
     }
     bail!(
@@ -313,11 +314,11 @@ where
     (b == Binary::Complex).then_some(light!(Complex::new))
 }
 
-fn half_neighbours<T>(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer>
+fn half_nextafter<T>(b: Binary, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer>
 where
     T: Stored<Wide = f32> + real::NextAfter,
 {
-    // Read as bits so that nothing is widened on the way.
+    // Read as bits so that nothing is widened.
     map::binary::<u16, u16, u16>(b.name(), [x, y], out, Cost::Heavy, |out, x, y| {
         each_plain(out, x, y, |x, y| {
             bytemuck::cast(real::nextafter(
@@ -343,7 +344,7 @@ where
     }
 }
 
-/// The kernel of a row of comparisons of floats.
+/// The kernel for a row of float comparisons.
 pub fn compare_row(c: Compare) -> Row<u8> {
     ordered::<f32>(c).1
 }

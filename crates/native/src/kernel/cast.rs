@@ -1,8 +1,8 @@
-//! The same values as another element type.
+//! Casts between dtypes.
 //!
-//! Floats to integers are cut and saturate, NaN gives 0; integers wrap; anything but zero is true; a complex number
-//! gives its real part. To a half from something wider there is one rounding: what an f32 cannot hold is kept in its
-//! last bit (rounding to odd), which the second rounding then sees.
+//! Floats to integers truncate and saturate, NaN gives 0; integers wrap; anything but zero is true; a complex number
+//! gives its real part. A cast from a wider type to half precision rounds once: the bits that an f32 cannot hold are
+//! kept in its last bit (rounding to odd), which the second rounding then sees.
 
 use super::map::{self, Cost};
 use super::unary::each;
@@ -14,22 +14,22 @@ use num_complex::Complex;
 
 /// A stored type as a number of any kind.
 trait Number: Stored {
-    /// What is converted from: halves go by f32.
+    /// The type that is converted from: f32 for half precision.
     type Base: Base;
     fn base(self) -> Self::Base;
 }
 
-/// A type that Rust converts from by itself.
+/// A type that Rust converts from directly.
 trait Base: Copy {
-    fn truth(self) -> bool;
+    fn is_nonzero(self) -> bool;
     fn imaginary(self) -> f64 {
         0.0
     }
-    /// Rounded to an f32 so that rounding on to a half is right.
+    /// Rounded to an f32 so that rounding on to half precision is correct.
     fn odd(self) -> f32;
 }
 
-/// Cut to an f32 with the last bit set where something was cut.
+/// Truncated to an f32, with the last bit set if bits were lost.
 #[inline(always)]
 fn odd(x: f64) -> f32 {
     let near = x as f32;
@@ -39,7 +39,7 @@ fn odd(x: f64) -> f32 {
     if exact { near } else { f32::from_bits(cut) }
 }
 
-/// An f64 whose last bit tells of what it cannot hold.
+/// An f64 whose last bit records lost bits.
 #[inline(always)]
 fn sticky(x: u64) -> f64 {
     let cut = (x >> 11 | u64::from(x & 0x7ff != 0)) as f64 * 2048.0;
@@ -47,10 +47,10 @@ fn sticky(x: u64) -> f64 {
 }
 
 macro_rules! bases {
-    ($($t:ty, |$x:ident| $truth:expr, $odd:expr;)*) => {$(
+    ($($t:ty, |$x:ident| $predicate:expr, $odd:expr;)*) => {$(
         impl Base for $t {
             #[inline(always)]
-            fn truth(self) -> bool { let $x = self; $truth }
+            fn is_nonzero(self) -> bool { let $x = self; $predicate }
             #[inline(always)]
             fn odd(self) -> f32 { let $x = self; $odd }
         }
@@ -68,7 +68,7 @@ macro_rules! complex_bases {
     ($($t:ty)*) => {$(
         impl Base for Complex<$t> {
             #[inline(always)]
-            fn truth(self) -> bool { self.re != 0.0 || self.im != 0.0 }
+            fn is_nonzero(self) -> bool { self.re != 0.0 || self.im != 0.0 }
             #[inline(always)]
             fn imaginary(self) -> f64 { self.im.into() }
             #[inline(always)]
@@ -98,7 +98,7 @@ numbers! {
 trait To<B>: Copy {
     fn to(self) -> B;
 }
-/// Each of these to each of those; the part after the colon is what is converted.
+/// Conversions from each of these to each of those; the part after the colon is what is converted.
 macro_rules! to {
     ($($a:ty: |$x:ident| $real:expr;)*) => {$(
         to!(@ $a, |$x| $real, u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
@@ -116,7 +116,8 @@ to! {
 }
 
 /// A row from elements of `A`, read as bits of their size, to elements of `B` as bytes. Reading and writing by size
-/// keeps the walk over operands to one copy per size; memory is the limit here, so the loop has one too.
+/// limits the loop over operands to one copy per size. The cast is bound by memory, so one version of the loop
+/// suffices.
 fn row<A: Number, B: Stored>(out: &mut [u8], x: &[A::Bits], f: impl Fn(A::Base) -> B) {
     let (out, x) = (
         bytemuck::cast_slice_mut::<u8, B>(out),
@@ -143,7 +144,7 @@ where
         + To<f64>,
 {
     match to {
-        DType::Bool => |out, x| row::<A, u8>(out, x, |x| u8::from(x.truth())),
+        DType::Bool => |out, x| row::<A, u8>(out, x, |x| u8::from(x.is_nonzero())),
         DType::U8 => |out, x| row::<A, u8>(out, x, To::to),
         DType::U16 => |out, x| row::<A, u16>(out, x, To::to),
         DType::U32 => |out, x| row::<A, u32>(out, x, To::to),
@@ -173,7 +174,7 @@ pub fn cast(x: &Tensor, out: &Spec) -> Result<Buffer> {
         return Ok(buffer::of(x)?.into_owned());
     }
     match (from, to) {
-        // The ones that networks live on, with vectors.
+        // The casts that networks use most, with SIMD.
         (DType::F16, DType::F32) => {
             return vectors::<f16, f32>(x, out, |out, x| each(out, x, |x| x));
         }
@@ -197,7 +198,7 @@ fn vectors<A: Stored, B: Stored>(x: &Tensor, out: &Spec, f: map::Row1<A, B>) -> 
     map::unary::<A, B>("cast", x, out, Cost::Light, f)
 }
 
-/// The same bits as another type; only bool has bits that it may not hold.
+/// The same bits as another type; only bool has invalid bit patterns.
 pub fn bitcast(x: &Tensor, out: &Spec) -> Result<Buffer> {
     if out.dtype == DType::Bool && x.dtype() != DType::Bool {
         return map::unary::<u8, u8>("bitcast", x, out, Cost::Light, |out, x| {

@@ -1,14 +1,15 @@
-//! Convolution in any number of dimensions, with strides, padding, dilation of either operand,
-//! feature and batch groups, in any layout; and its two backward passes.
+//! Convolution in any number of dimensions, with strides, padding, dilation of either operand, feature and batch
+//! groups, in any layout; and its input and weight gradients.
 //!
-//! All three are one sum (`Problem`) with the roles of the axes exchanged, so they share their
-//! strategies: matrix products where a window has one element (`pointwise`), register tiles over input
-//! that is unfolded as it is read (`tiled`), the same with the window as the long axis (`wide`, which is
-//! what a filter gradient looks like), Winograd's way for windows of three by three, of volumes too
-//! (`winograd`), channel by channel (`slide` for windows of three by three, `depthwise`, `planes`), and a plain loop for what is left. None unfolds the whole input: workspaces are bounded by `SLAB` and `PACKED`.
+//! All three are one sum (`Problem`) with the roles of the axes exchanged, so they share their algorithms: GEMM for
+//! windows of one element (`pointwise`), implicit GEMM (`implicit_gemm`), the same with the window as the long axis of
+//! the contraction (`weight_gradient`), Winograd F(2×2, 3×3) for windows of 3×3, also in volumes (`winograd`), Winograd
+//! for 4×4 windows with stride 2 (`winograd_strided`), depthwise kernels (`depthwise_3x3`, `depthwise`,
+//! `depthwise_nchw`, `depthwise_weight_gradient`), and direct convolution for all else. None of them unfolds the whole
+//! input (im2col): workspaces are bounded by `SLAB` and `PACKED`.
 //!
-//! Padding is read as zeros by the fast strategies or not at all, so an infinite filter element may give NaN at a
-//! padded border, as it does in XLA.
+//! The fast algorithms read padding as zeros or not at all, so an infinite filter element may give NaN at a padded
+//! border, as it does in XLA.
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -17,52 +18,52 @@ use smallvec::SmallVec;
 use crate::kernel::dot;
 use crate::simd::{self, Gemm, Tiled};
 
-pub(crate) mod cut;
+pub(crate) mod phases;
 mod depthwise;
-mod depthwise_filter;
-mod places;
-mod phased;
-mod plain;
-mod planes;
+mod depthwise_weight_gradient;
+mod tile_positions;
+mod winograd_strided;
+mod direct;
+mod depthwise_nchw;
 mod pointwise;
 pub(crate) mod problem;
-mod slab;
-mod slide;
-mod stage;
-mod sum;
-mod tiled;
-mod wide;
+mod blocking;
+mod depthwise_3x3;
+mod staging_buffer;
+mod reduce_tasks;
+mod implicit_gemm;
+mod weight_gradient;
 mod winograd;
 
 #[cfg(test)]
-pub use plain::conv_naive;
+pub use direct::conv_naive;
 use problem::Problem;
 
-/// Elements of the input that one task copies at a time: they stay in the second-level cache.
+/// Elements of the input that one task copies at a time: they stay in L2.
 const SLAB: usize = 1 << 18;
 
-/// Elements of the filter or of prepared input that are held at once.
+/// Elements of the packed filter or input that are held at a time.
 const PACKED: usize = 1 << 22;
 
-/// Products below which a second thread costs more than it brings.
+/// MACs below which a second thread does not pay.
 const PARALLEL: usize = 1 << 20;
 
 /// A small list, on the stack for up to three spatial axes.
 pub(crate) type List<T> = SmallVec<[T; 4]>;
 
-/// One axis of an array: how many elements, and how far apart.
+/// One axis of an array: its size and stride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// Number of elements.
     pub size: usize,
-    /// Distance between neighbours, in elements.
+    /// Stride in elements.
     pub stride: isize,
 }
 
-/// Where an operand's elements are, by what its axes mean.
+/// A strided operand, by the roles of its axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// The first element.
+    /// The position of the first element.
     pub offset: usize,
     /// Batch of the input and the output; output features of the filter.
     pub outer: Axis,
@@ -72,18 +73,18 @@ pub struct View {
     pub spatial: SmallVec<[Axis; 4]>,
 }
 
-/// How the window moves along one spatial axis.
+/// Window parameters of one spatial axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Distance between windows.
+    /// Stride of the window.
     pub stride: usize,
-    /// Elements added before the first; negative cuts some off.
+    /// Padding before the first element; negative crops.
     pub lo: isize,
-    /// Elements added after the last.
+    /// Padding after the last element; negative crops.
     pub hi: isize,
-    /// Distance between input elements, zeros in between.
+    /// Dilation of the input: the distance between its elements, with zeros in between.
     pub lhs_dilation: usize,
-    /// Distance between filter elements.
+    /// Dilation of the filter.
     pub rhs_dilation: usize,
 }
 
@@ -100,7 +101,7 @@ impl Default for Step {
 }
 
 impl Step {
-    /// How many windows of `window` elements fit in `input` elements.
+    /// The number of windows of `window` elements in `input` elements.
     pub fn output_size(&self, input: usize, window: usize) -> usize {
         let spread = |size: usize, dilation: usize| match size {
             0 => 0,
@@ -109,32 +110,32 @@ impl Step {
         let padded = spread(input, self.lhs_dilation) + self.lo + self.hi;
         let window = spread(window, self.rhs_dilation);
         match padded - window {
-            room if room < 0 || padded < 0 => 0,
-            room => room as usize / self.stride + 1,
+            space if space < 0 || padded < 0 => 0,
+            space => space as usize / self.stride + 1,
         }
     }
 }
 
-/// How the window moves, and which features meet.
+/// Window parameters and groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// One step per spatial axis.
     pub steps: SmallVec<[Step; 4]>,
-    /// Into how many independent groups the features fall.
+    /// The number of feature groups.
     pub feature_groups: usize,
-    /// Into how many groups the batch falls, each met by its part of the filter.
+    /// The number of batch groups, each with its own part of the filter.
     pub batch_groups: usize,
 }
 
 /// Types that can be convolved.
 pub trait Convolved: Copy + Send + Sync + 'static {
-    /// Solves `problem` by the best strategy there is for the type.
+    /// Solves `problem` by the best algorithm for the type.
     #[doc(hidden)]
     fn run(out: &mut [Self], lhs: &[Self], rhs: &[Self], problem: &Problem);
 }
 
-/// `out[b, o, p] = Σ_{f, t} lhs[b, f, p·stride + t·rhs_dilation - lo] · rhs[o, f, t]`, with zeros
-/// between the elements of a dilated `lhs` and outside of it. `out` must not repeat elements.
+/// `out[b, o, p] = Σ_{f, t} lhs[b, f, p·stride + t·rhs_dilation - lo] · rhs[o, f, t]`, with zeros between the elements
+/// of a dilated `lhs` and outside of it. `out` must not have broadcast axes.
 pub fn conv<T: Convolved>(
     out: (&mut [T], &View),
     lhs: (&[T], &View),
@@ -145,44 +146,44 @@ pub fn conv<T: Convolved>(
     T::run(out.0, lhs.0, rhs.0, &problem);
 }
 
-/// The gradient of [`conv`] by `lhs`, written to `out` (a view shaped like `lhs`), from `grad` (a
-/// view shaped like the forward result) and the forward's filter and window.
+/// Input gradient of [`conv`], written to `out` (a view shaped like `lhs`), from `grad` (a view shaped like the forward
+/// result) and the forward's filter and window.
 #[cfg(test)]
-pub fn conv_backward_input<T: Convolved>(
+pub fn conv_input_gradient<T: Convolved>(
     out: (&mut [T], &View),
     grad: (&[T], &View),
     rhs: (&[T], &View),
     window: &Window,
 ) {
-    let problem = Problem::backward_input(out.1, grad.1, rhs.1, window);
+    let problem = Problem::input_gradient(out.1, grad.1, rhs.1, window);
     T::run(out.0, grad.0, rhs.0, &problem);
 }
 
-/// The gradient of [`conv`] by `rhs`, written to `out` (a view shaped like `rhs`), from the forward's
-/// input, `grad` (a view shaped like the forward result) and the forward's window.
+/// Weight gradient of [`conv`], written to `out` (a view shaped like `rhs`), from the forward's input, `grad` (a view
+/// shaped like the forward result) and the forward's window.
 #[cfg(test)]
-pub fn conv_backward_filter<T: Convolved>(
+pub fn conv_weight_gradient<T: Convolved>(
     out: (&mut [T], &View),
     lhs: (&[T], &View),
     grad: (&[T], &View),
     window: &Window,
 ) {
-    let problem = Problem::backward_filter(out.1, lhs.1, grad.1, window);
+    let problem = Problem::weight_gradient(out.1, lhs.1, grad.1, window);
     T::run(out.0, lhs.0, grad.0, &problem);
 }
 
-/// Real types: stored as themselves, summed in f32 or f64.
+/// Real types: stored as themselves, accumulated in f32 or f64.
 pub(crate) trait Real: Copy + Send + Sync + 'static {
-    /// What sums are held in.
+    /// The accumulator type.
     type Sum: Tiled + num_traits::Float + num_traits::NumAssign;
     fn widen(self) -> Self::Sum;
     fn narrow(sum: Self::Sum) -> Self;
-    /// The slice itself where no conversion is needed.
+    /// The slice itself if no conversion is needed.
     fn as_sums(slice: &[Self]) -> Option<&[Self::Sum]>;
-    /// The same, to be written.
+    /// The same for writing.
     fn as_sums_mut(slice: &mut [Self]) -> Option<&mut [Self::Sum]>;
-    /// Runs a problem that is a plain matrix product, or one that only this type has loops for. Tells whether it did.
-    fn multiply(out: &mut [Self], lhs: &[Self], rhs: &[Self], problem: &Problem) -> bool;
+    /// Runs a problem that is a plain GEMM, or for which only this type has kernels. Returns whether it did.
+    fn run_specialized(out: &mut [Self], lhs: &[Self], rhs: &[Self], problem: &Problem) -> bool;
 }
 
 macro_rules! real {
@@ -205,7 +206,7 @@ macro_rules! real {
             fn as_sums_mut(slice: &mut [$t]) -> Option<&mut [$sum]> {
                 $same_mut(slice)
             }
-            fn multiply(out: &mut [$t], lhs: &[$t], rhs: &[$t], problem: &Problem) -> bool {
+            fn run_specialized(out: &mut [$t], lhs: &[$t], rhs: &[$t], problem: &Problem) -> bool {
                 $multiply(out, lhs, rhs, problem)
             }
         }
@@ -217,43 +218,62 @@ macro_rules! real {
     )*};
 }
 real! {
-    f32, f32, |x| x, |x| x, Some, Some, float_multiply;
-    f64, f64, |x| x, |x| x, Some, Some, double_multiply;
+    f32, f32, |x| x, |x| x, Some, Some, specialized_f32;
+    f64, f64, |x| x, |x| x, Some, Some, specialized_f64;
     f16, f32, f16::to_f32, f16::from_f32, |_| None, |_| None, |_, _, _, _| false;
     bf16, f32, bf16::to_f32, bf16::from_f32, |_| None, |_| None, |_, _, _, _| false;
 }
 
-fn float_multiply(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) -> bool {
-    slide::run(out, lhs, rhs, problem)
+fn specialized_f32(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) -> bool {
+    depthwise_3x3::run(out, lhs, rhs, problem)
         || pointwise::run_rows(out, lhs, rhs, problem)
-        || multiply(out, lhs, rhs, problem, |shape, out, lhs, rhs, more| {
-            dot::float_product(shape, out, lhs, rhs, more, 1);
-        })
+        || run_pointwise(
+            out,
+            lhs,
+            rhs,
+            problem,
+            |shape, out, lhs, rhs, accumulate| {
+                dot::gemm_f32(shape, out, lhs, rhs, accumulate, 1);
+            },
+        )
 }
 
-fn double_multiply(out: &mut [f64], lhs: &[f64], rhs: &[f64], problem: &Problem) -> bool {
-    multiply(out, lhs, rhs, problem, |shape, out, lhs, rhs, more| {
-        simd::gemm(shape, (out, dot::contiguous(shape[1])), lhs, rhs, more, 1);
-    })
+fn specialized_f64(out: &mut [f64], lhs: &[f64], rhs: &[f64], problem: &Problem) -> bool {
+    run_pointwise(
+        out,
+        lhs,
+        rhs,
+        problem,
+        |shape, out, lhs, rhs, accumulate| {
+            simd::gemm(
+                shape,
+                (out, dot::contiguous(shape[1])),
+                lhs,
+                rhs,
+                accumulate,
+                1,
+            );
+        },
+    )
 }
 
-fn multiply<T: Gemm>(
+fn run_pointwise<T: Gemm>(
     out: &mut [T],
     lhs: &[T],
     rhs: &[T],
     problem: &Problem,
-    product: pointwise::Product<T>,
+    gemm: pointwise::GemmFn<T>,
 ) -> bool {
     let plan = pointwise::plan(problem);
     if let Some(plan) = plan {
-        pointwise::run(out, lhs, rhs, problem, plan, product);
+        pointwise::run(out, lhs, rhs, problem, plan, gemm);
     }
     plan.is_some()
 }
 
 fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
     if problem.is_empty() {
-        plain::run(
+        direct::run(
             out,
             lhs,
             rhs,
@@ -262,60 +282,60 @@ fn run_real<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem) {
             |s, _, _| s,
             T::narrow,
         );
-    } else if T::multiply(out, lhs, rhs, problem) {
+    } else if T::run_specialized(out, lhs, rhs, problem) {
         // Done.
     } else if let Some(plan) = problem
-        .is_depthwise_filter()
-        .then(|| depthwise_filter::plan(problem))
+        .is_depthwise_weight_gradient()
+        .then(|| depthwise_weight_gradient::plan(problem))
         .flatten()
     {
-        depthwise_filter::run(out, lhs, rhs, problem, &plan);
-    } else if problem.is_depthwise() && !problem.is_wide() {
+        depthwise_weight_gradient::run(out, lhs, rhs, problem, &plan);
+    } else if problem.is_depthwise() && !problem.has_long_window() {
         depthwise::run(out, lhs, rhs, problem);
     } else if let Some(axes) = problem
-        .is_wide()
-        .then(|| winograd::fits_filter::<T>(problem))
+        .has_long_window()
+        .then(|| winograd::fits_weight_gradient::<T>(problem))
         .flatten()
     {
-        winograd::run_filter(out, lhs, rhs, problem, axes);
-    } else if problem.is_wide() && phased::fits_filter::<T>(problem) {
-        phased::run_filter(out, lhs, rhs, problem);
-    } else if problem.is_wide() {
-        wide::run(out, lhs, rhs, problem);
+        winograd::run_weight_gradient(out, lhs, rhs, problem, axes);
+    } else if problem.has_long_window() && winograd_strided::fits_weight_gradient::<T>(problem) {
+        winograd_strided::run_weight_gradient(out, lhs, rhs, problem);
+    } else if problem.has_long_window() {
+        weight_gradient::run(out, lhs, rhs, problem);
     } else if let Some(axes) = winograd::fits::<T>(problem) {
         winograd::run(out, lhs, rhs, problem, axes);
-    } else if phased::fits::<T>(problem) {
-        phased::run(out, lhs, rhs, problem);
-    } else if problem.has_holes() && problem.exchanged().is_wide() {
-        // The filter gradient of a transposed convolution: its input is dilated, its window is not. Without holes it would be
-        // the whole image that every place is multiplied with.
-        let exchanged = problem.exchanged();
-        match phased::fits_filter::<T>(&exchanged) {
-            true => phased::run_filter(out, rhs, lhs, &exchanged),
-            false => wide::run(out, rhs, lhs, &exchanged),
+    } else if winograd_strided::fits::<T>(problem) {
+        winograd_strided::run(out, lhs, rhs, problem);
+    } else if problem.is_input_dilated() && problem.with_swapped_operands().has_long_window() {
+        // The weight gradient of a transposed convolution: its input is dilated, its window is not. If the input were
+        // not dilated, the window would cover the whole image.
+        let with_swapped_operands = problem.with_swapped_operands();
+        match winograd_strided::fits_weight_gradient::<T>(&with_swapped_operands) {
+            true => winograd_strided::run_weight_gradient(out, rhs, lhs, &with_swapped_operands),
+            false => weight_gradient::run(out, rhs, lhs, &with_swapped_operands),
         }
-    } else if tiled::fits(problem) {
-        tiled::run(out, lhs, rhs, problem);
+    } else if implicit_gemm::fits(problem) {
+        implicit_gemm::run(out, lhs, rhs, problem);
     } else {
         let add = |sum: T::Sum, a: T, b: T| sum + a.widen() * b.widen();
-        plain::run(out, lhs, rhs, problem, T::Sum::default(), add, T::narrow);
+        direct::run(out, lhs, rhs, problem, T::Sum::default(), add, T::narrow);
     }
 }
 
-macro_rules! convolved_plainly {
+macro_rules! direct_conv {
     ($($t:ty: $zero:expr, $add_product:expr;)*) => {$(
         impl Convolved for $t {
             fn run(out: &mut [$t], lhs: &[$t], rhs: &[$t], problem: &Problem) {
-                plain::run(out, lhs, rhs, problem, $zero, $add_product, |sum| sum);
+                direct::run(out, lhs, rhs, problem, $zero, $add_product, |sum| sum);
             }
         }
     )*};
     ($($t:ty),*) => {
-        convolved_plainly! { $($t: 0, |s: $t, a: $t, b: $t| s.wrapping_add(a.wrapping_mul(b));)* }
+        direct_conv! { $($t: 0, |s: $t, a: $t, b: $t| s.wrapping_add(a.wrapping_mul(b));)* }
     };
 }
-convolved_plainly!(i8, i16, i32, i64, u8, u16, u32, u64);
-convolved_plainly! {
+direct_conv!(i8, i16, i32, i64, u8, u16, u32, u64);
+direct_conv! {
     bool: false, |s, a, b| s | (a & b);
     Complex<f32>: Complex::new(0.0, 0.0), |s, a, b| s + a * b;
     Complex<f64>: Complex::new(0.0, 0.0), |s, a, b| s + a * b;

@@ -1,4 +1,4 @@
-//! Tensors out of nothing.
+//! Tensor creation.
 
 use super::map::Cost;
 use crate::buffer::Buffer;
@@ -8,10 +8,10 @@ use crate::{memory, parallel};
 use clematis_core::op::Iota;
 use clematis_core::{Element, Result, Scalar, Spec, with_element};
 
-/// Bytes up to which a value is written out: kernels are fastest on elements that lie row by row.
+/// Bytes up to which a fill value is materialized: kernels are fastest on contiguous elements.
 const WRITTEN_OUT: usize = 4096;
 
-/// One value everywhere: stored once, however large the shape.
+/// One value everywhere: stored once and broadcast, however large the shape.
 pub fn fill(op: &str, value: Scalar, out: &Spec) -> Result<Buffer> {
     if out.bytes() <= WRITTEN_OUT {
         let mut bytes = memory::alloc(op, out)?;
@@ -22,7 +22,7 @@ pub fn fill(op: &str, value: Scalar, out: &Spec) -> Result<Buffer> {
         });
         return Ok(Buffer::new(bytes));
     }
-    // Refused where it could not be held, so that the first kernel to read it does not have to.
+    // Fails here if the result could not be held, so that the first kernel to read it does not have to.
     memory::check(op, out)?;
     let mut bytes = memory::alloc(op, &Spec::scalar(out.dtype))?;
     by_stored!(out.dtype, T => {
@@ -44,7 +44,7 @@ pub fn iota(p: &Iota, out: &Spec) -> Result<Buffer> {
     let mut bytes = memory::alloc("iota", &line)?;
     with_element!(out.dtype, E => {
         type T = <E as Element>::Stored;
-        // Counts beyond what a half holds round like any other number.
+        // Counts beyond the range of half precision round like any other number.
         parallel::for_chunks_mut(bytes.as_mut_slice::<T>(), Cost::Medium.grain(), |start, out| {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = E::from_scalar(Scalar::from(start + i)).store();
@@ -58,7 +58,7 @@ pub fn iota(p: &Iota, out: &Spec) -> Result<Buffer> {
     Ok(Buffer::new(bytes).with_layout(Layout::new(0, &sizes, strides)))
 }
 
-/// Fills a slice, on several threads where that pays.
+/// Fills a slice, on several threads if that pays.
 pub fn fill_slice<T: Stored>(out: &mut [T], value: T) {
     parallel::for_chunks_mut(out, Cost::Light.grain(), |_, out| out.fill(value));
 }

@@ -1,37 +1,37 @@
-//! Matrix products: batched, over operands with any strides, for every dtype.
+//! Matmul: batched, over operands with any strides, for every dtype.
 //!
-//! f32 runs on register tiles of our own (`panel`: the crate `gemm` packs more, and knows no tasks of ours); f64, complex pairs and what is too
-//! small for tiles run on that crate; halves are widened panel by panel, summed
-//! in f32 and rounded once (bf16 without widening where the processor can: `brain`); integers wrap and booleans are an `or` of `and`s, by a blocked loop.
-//! The result is contiguous. What a contraction over several axes means is the caller's affair: here
-//! an operand has a batch, one row axis and one column axis.
+//! f32 runs on our own packed GEMM (`gemm_f32`), because the crate `gemm` packs more and cannot use our tasks. f64,
+//! complex pairs and matmuls too small for tiles run on that crate. Half-precision operands are widened panel by panel,
+//! accumulated in f32 and rounded once (bf16 without widening if the CPU has an instruction for it: `gemm_bf16`).
+//! Integers wrap and booleans are an `or` of `and`s, by a blocked loop. The result is contiguous. Contractions over
+//! several axes are reduced by the caller: here an operand has a batch, one row axis and one column axis.
 //!
-//! Work is divided by sizes alone, and `gemm` sums each element in one order on any number of
-//! threads, so the thread count never shows in the result.
+//! Work is divided by sizes alone, and `gemm` sums each element in one order on any number of threads, so results are
+//! bit-identical for any number of threads.
 
 use half::{bf16, f16};
 use num_complex::Complex;
 
 use crate::element::Stored;
-use crate::memory::Room;
+use crate::memory::Scratch;
 use crate::parallel;
 use crate::simd::{self, Strides, multiversion};
 
-mod brain;
-mod panel;
+mod gemm_bf16;
+mod gemm_f32;
 
-pub use panel::fits as fits_panels;
+pub use gemm_f32::fits as uses_packed_panels;
 
-/// Products below which a second thread costs more than it brings.
+/// MACs below which a second thread does not pay.
 const PARALLEL: usize = 1 << 20;
 
-/// Products per task when a batch is divided.
-const TASK: usize = 1 << 18;
+/// MACs per task when a batch is divided.
+const TASK_MACS: usize = 1 << 18;
 
-/// The sizes of a batched product: each of `batch` an `m` by `k` matrix times a `k` by `n` one.
+/// The sizes of a batched matmul: each of `batch` an `m` by `k` matrix times a `k` by `n` one.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes<'a> {
-    /// Batch axes, outermost first; empty for one product.
+    /// Batch axes, outermost first; empty for a single matmul.
     pub batch: &'a [usize],
     /// Rows of the left operand and the result.
     pub m: usize,
@@ -41,7 +41,7 @@ pub struct Sizes<'a> {
     pub k: usize,
 }
 
-/// Where the elements of an operand are.
+/// A strided operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a, T> {
     /// All of its storage.
@@ -60,7 +60,7 @@ impl<'a, T> Operand<'a, T> {
             offset += (index % size) as isize * stride;
             index /= size;
         }
-        // A negative sum cannot be right; the bounds check of the kernel refuses this value.
+        // A negative sum is invalid; the bounds check of the kernel refuses this value.
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         (
             self.data,
@@ -74,9 +74,9 @@ impl<'a, T> Operand<'a, T> {
 
 /// Types that can be multiplied as matrices.
 pub trait Dot: Copy + Send + Sync + 'static {
-    /// `dst = lhs · rhs` for one matrix of shape `m, n, k`, contiguous `dst`, on so many threads.
+    /// `dst = lhs · rhs` for one matrix of shape `m, n, k`, contiguous `dst`, on `threads` threads.
     #[doc(hidden)]
-    fn product(
+    fn gemm(
         shape: [usize; 3],
         dst: &mut [Self],
         lhs: (&[Self], Strides),
@@ -94,11 +94,11 @@ pub fn matmul<T: Dot>(dst: &mut [T], sizes: Sizes<'_>, lhs: Operand<'_, T>, rhs:
         "matmul: the result has another size"
     );
     assert!(lhs.batch.len() == batch.len() && rhs.batch.len() == batch.len());
-    let (size, products) = (m * n, m.saturating_mul(n).saturating_mul(k.max(1)));
+    let (size, macs) = (m * n, m.saturating_mul(n).saturating_mul(k.max(1)));
     if count == 0 || size == 0 {
         return;
     }
-    if products >= PARALLEL {
+    if macs >= PARALLEL {
         let threads = parallel::threads();
         for (index, dst) in dst.chunks_mut(size).enumerate() {
             large(
@@ -111,15 +111,15 @@ pub fn matmul<T: Dot>(dst: &mut [T], sizes: Sizes<'_>, lhs: Operand<'_, T>, rhs:
         }
         return;
     }
-    let step = if products.saturating_mul(count) < PARALLEL {
+    let step = if macs.saturating_mul(count) < PARALLEL {
         count
     } else {
-        TASK.div_ceil(products)
+        TASK_MACS.div_ceil(macs)
     };
     parallel::for_chunks_mut(dst, step * size, |start, dst| {
         for (i, dst) in dst.chunks_mut(size).enumerate() {
             let index = start / size + i;
-            T::product(
+            T::gemm(
                 [m, n, k],
                 dst,
                 lhs.at(batch, index),
@@ -130,7 +130,7 @@ pub fn matmul<T: Dot>(dst: &mut [T], sizes: Sizes<'_>, lhs: Operand<'_, T>, rhs:
     });
 }
 
-/// One product that is worth several threads.
+/// One matmul that is worth several threads.
 fn large<T: Dot>(
     [m, n, k]: [usize; 3],
     dst: &mut [T],
@@ -138,25 +138,25 @@ fn large<T: Dot>(
     rhs: (&[T], Strides),
     threads: usize,
 ) {
-    // Nearly a vector: reading the matrix is the work, and `gemm` does not divide that.
+    // Nearly a GEMV: reading the matrix dominates, and `gemm` does not divide that.
     if n <= 4 {
-        let rows = (TASK / (n * k.max(1))).max(1);
+        let rows = (TASK_MACS / (n * k.max(1))).max(1);
         return parallel::for_chunks_mut(dst, rows * n, |start, dst| {
             let lhs = (lhs.0, shifted(lhs.1, start / n, 0));
-            T::product([dst.len() / n, n, k], dst, lhs, rhs, 1);
+            T::gemm([dst.len() / n, n, k], dst, lhs, rhs, 1);
         });
     }
     if m == 1 {
-        let columns = (TASK / k.max(1)).max(16);
+        let columns = (TASK_MACS / k.max(1)).max(16);
         return parallel::for_chunks_mut(dst, columns, |start, dst| {
             let rhs = (rhs.0, shifted(rhs.1, 0, start));
-            T::product([1, dst.len(), k], dst, lhs, rhs, 1);
+            T::gemm([1, dst.len(), k], dst, lhs, rhs, 1);
         });
     }
-    T::product([m, n, k], dst, lhs, rhs, threads);
+    T::gemm([m, n, k], dst, lhs, rhs, threads);
 }
 
-/// The same matrix seen from element `(i, j)` on.
+/// The same matrix from element `(i, j)` on.
 fn shifted(strides: Strides, i: usize, j: usize) -> Strides {
     let offset = strides.offset as isize + i as isize * strides.row + j as isize * strides.col;
     Strides {
@@ -177,7 +177,7 @@ pub(crate) fn contiguous(n: usize) -> Strides {
 macro_rules! dot_by_gemm {
     ($($t:ty),*) => {$(
         impl Dot for $t {
-            fn product(
+            fn gemm(
                 shape: [usize; 3],
                 dst: &mut [Self],
                 lhs: (&[Self], Strides),
@@ -192,39 +192,46 @@ macro_rules! dot_by_gemm {
 dot_by_gemm!(f64, Complex<f32>, Complex<f64>);
 
 impl Dot for f32 {
-    fn product(
+    fn gemm(
         shape: [usize; 3],
         dst: &mut [Self],
         lhs: (&[Self], Strides),
         rhs: (&[Self], Strides),
         threads: usize,
     ) {
-        float_product(shape, dst, lhs, rhs, false, threads);
+        gemm_f32(shape, dst, lhs, rhs, false, threads);
     }
 }
 
-/// `dst (+)= lhs · rhs`, contiguous `dst`: by tiles of our own where they fit.
-pub fn float_product(
+/// `dst (+)= lhs · rhs`, contiguous `dst`: by our own packed GEMM if it applies.
+pub fn gemm_f32(
     shape: [usize; 3],
     dst: &mut [f32],
     lhs: (&[f32], Strides),
     rhs: (&[f32], Strides),
-    begun: bool,
+    accumulate: bool,
     threads: usize,
 ) {
-    if let Some(tiles) = panel::fitting(shape) {
-        return panel::product(tiles, shape, dst, lhs, rhs, begun, threads);
+    if let Some(tiles) = gemm_f32::tile_shape(shape) {
+        return gemm_f32::run(tiles, shape, dst, lhs, rhs, accumulate, threads);
     }
-    simd::gemm(shape, (dst, contiguous(shape[1])), lhs, rhs, begun, threads);
+    simd::gemm(
+        shape,
+        (dst, contiguous(shape[1])),
+        lhs,
+        rhs,
+        accumulate,
+        threads,
+    );
 }
 
-/// Rows, columns and depth of the f32 panels that halves are widened to: 4 + 4 + 4 MiB.
+/// Rows, columns and depth of the f32 panels that half-precision operands are widened to: 4 + 4 + 4 MiB.
 const PANEL: [usize; 3] = [512, 2048, 512];
 
 macro_rules! dot_by_widening {
     ($($t:ty, $own:expr;)*) => {$(
         impl Dot for $t {
-            fn product(
+            fn gemm(
                 [m, n, k]: [usize; 3],
                 dst: &mut [Self],
                 lhs: (&[Self], Strides),
@@ -236,8 +243,8 @@ macro_rules! dot_by_widening {
                     return;
                 }
                 let [mb, nb, kb] = [m.min(PANEL[0]), n.min(PANEL[1]), k.min(PANEL[2])];
-                let mut sums = Room::<f32>::any(mb * nb);
-                let (mut left, mut right) = (Room::<f32>::any(mb * kb), Room::<f32>::any(kb * nb));
+                let mut sums = Scratch::<f32>::unzeroed(mb * nb);
+                let (mut left, mut right) = (Scratch::<f32>::unzeroed(mb * kb), Scratch::<f32>::unzeroed(kb * nb));
                 for j in (0..n).step_by(nb) {
                     let nb = nb.min(n - j);
                     for i in (0..m).step_by(mb) {
@@ -249,7 +256,7 @@ macro_rules! dot_by_widening {
                             let kb = kb.min(k - p);
                             widen(&mut left[..mb * kb], kb, lhs.0, shifted(lhs.1, i, p), threads);
                             widen(&mut right[..kb * nb], nb, rhs.0, shifted(rhs.1, p, j), threads);
-                            float_product(
+                            gemm_f32(
                                 [mb, nb, kb],
                                 &mut sums[..mb * nb],
                                 (&left, contiguous(kb)),
@@ -276,9 +283,9 @@ macro_rules! dot_by_widening {
 dot_by_widening! {
     f16, |_, _, _, _, _| false;
     bf16, |shape, dst, lhs, rhs, threads| {
-        let fits = simd::prefers_brain() && brain::fits(shape);
+        let fits = simd::prefers_bf16_dot() && gemm_bf16::fits(shape);
         if fits {
-            brain::product(shape, dst, lhs, rhs, threads);
+            gemm_bf16::run(shape, dst, lhs, rhs, threads);
         }
         fits
     };
@@ -287,7 +294,7 @@ dot_by_widening! {
 /// Rows of a matrix that one task converts.
 const CONVERTED: usize = 32;
 
-/// Copies a matrix of so many columns to contiguous storage in f32, by so many threads.
+/// Copies a matrix of so many columns to contiguous storage in f32, on `threads` threads.
 fn widen<S: Stored<Wide = f32> + Into<f32>>(
     out: &mut [f32],
     columns: usize,
@@ -342,10 +349,10 @@ fn gather<S: Copy, T>(
     }
 }
 
-/// Depth and columns of the panel of the right operand that the exact loop keeps near: up to 256 KiB.
+/// Depth and columns of the panel of the right operand that the exact loop keeps in cache: up to 256 KiB.
 const BLOCK: [usize; 2] = [128, 256];
 
-/// Types whose sums are exact in any order, so that plain blocking is free to choose one.
+/// Types whose sums are exact in any order, so that blocking may choose the order.
 trait Exact: Copy + Default + Send + Sync + 'static {
     fn add_product(self, a: Self, b: Self) -> Self;
 }
@@ -405,14 +412,14 @@ macro_rules! dot_exactly {
             }
         }
         impl Dot for $t {
-            fn product(
+            fn gemm(
                 [m, n, k]: [usize; 3],
                 dst: &mut [Self],
                 lhs: (&[Self], Strides),
                 rhs: (&[Self], Strides),
                 threads: usize,
             ) {
-                let rows = if threads > 1 { TASK.div_ceil(n * k.max(1)) } else { m };
+                let rows = if threads > 1 { TASK_MACS.div_ceil(n * k.max(1)) } else { m };
                 parallel::for_chunks_mut(dst, rows * n, |start, dst| {
                     let lhs = (lhs.0, shifted(lhs.1, start / n, 0));
                     exact([dst.len() / n, n, k], dst, lhs, rhs);
@@ -434,5 +441,4 @@ dot_exactly! {
 }
 
 #[cfg(test)]
-#[path = "dot_tests.rs"]
 mod tests;

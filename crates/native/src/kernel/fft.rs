@@ -1,10 +1,8 @@
 //! Discrete Fourier transforms along axes of a contiguous array.
 //!
-//! Forward transforms are not scaled, inverse ones are divided by the number of
-//! points. Any length works, primes included. The one-dimensional transforms
-//! are those of rustfft and realfft; here they are led along axes. Lines that
-//! do not lie contiguously are gathered a few at a time, so the workspace stays
-//! small beside the array.
+//! Forward transforms are not scaled, inverse ones are divided by the number of points. Any length works, primes
+//! included. The one-dimensional transforms are those of rustfft and realfft; this module applies them along axes.
+//! Lines that are not contiguous are gathered a few at a time, so the workspace stays small compared with the array.
 
 mod lines;
 
@@ -16,17 +14,17 @@ use rustfft::{FftDirection, FftPlanner};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Why a transform cannot be done.
+/// Errors of a transform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FftError {
     /// An axis that the array does not have.
     Axis {
-        /// The axis asked for.
+        /// The requested axis.
         axis: usize,
         /// Number of axes of the array.
         rank: usize,
     },
-    /// An axis named twice.
+    /// An axis that is listed twice.
     RepeatedAxis(usize),
     /// A real transform needs an axis.
     NoAxes,
@@ -35,16 +33,16 @@ pub enum FftError {
         /// The axis without points.
         axis: usize,
     },
-    /// A slice has another length than the sizes given with it.
+    /// The length of a slice does not match its sizes.
     Length {
         /// Which operand.
         operand: &'static str,
-        /// The length that the sizes ask for.
+        /// The length that the sizes require.
         expected: usize,
         /// The length of the slice.
         found: usize,
     },
-    /// The transform refused its input.
+    /// The transform failed.
     Refused(String),
 }
 
@@ -76,7 +74,7 @@ impl fmt::Display for FftError {
 
 impl std::error::Error for FftError {}
 
-/// Plans made so far by one thread, which keep their tables of roots of unity.
+/// One thread's cached plans, with their tables of roots of unity.
 pub struct Plans<T: rustfft::FftNum> {
     complex: FftPlanner<T>,
     real: RealFftPlanner<T>,
@@ -130,8 +128,8 @@ pub fn c2c<T: Real>(
     Ok(())
 }
 
-/// Transform of a real array: along the last of `axes` into its `n / 2 + 1`
-/// non-negative frequencies, then along the others.
+/// Transform of a real array: along the last of `axes` into its `n / 2 + 1` non-negative frequencies, then along the
+/// others.
 pub fn r2c<T: Real>(
     input: &[T],
     shape: &[usize],
@@ -170,9 +168,8 @@ pub fn r2c<T: Real>(
 
 /// Inverse of [`r2c`] with `n` real points along the last of `axes`.
 ///
-/// Along it `n / 2 + 1` frequencies are read; missing ones count as zero. The
-/// imaginary parts of the first and, for even `n`, of the last are ignored:
-/// those of a real signal are zero.
+/// Along it `n / 2 + 1` frequencies are read; missing ones count as zero. The imaginary parts of the first and, for
+/// even `n`, of the last are ignored: those of a real signal are zero.
 pub fn c2r<T: Real>(
     input: &[Complex<T>],
     shape: &[usize],

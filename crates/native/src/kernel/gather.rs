@@ -1,6 +1,7 @@
-//! Slices at index vectors.
+//! Gather: slices at index vectors.
 //!
-//! Owns the reading of gather and scatter parameters: where each slice begins in the operand and in the other one.
+//! Owns the interpretation of gather and scatter parameters: where each slice begins in the operand and in the other
+//! array.
 #![allow(unsafe_code)]
 
 use super::map::Cost;
@@ -11,19 +12,19 @@ use crate::{memory, parallel};
 use clematis_core::op::{Gather, OutOfRange};
 use clematis_core::{Result, Spec, Tensor};
 
-/// Index vectors and what they are for.
+/// Index vectors and their mapping to operand axes.
 pub struct Vectors<'a> {
     /// All components, vector by vector.
     pub values: Vec<i64>,
     /// Sizes of the indices without the last axis.
     pub rows: Sizes,
-    /// Which operand axis each component is for.
+    /// The operand axis of each component.
     pub index_map: &'a [usize],
-    /// Operand axes that go side by side with `index_batch`.
+    /// Operand batch axes, paired with `index_batch`.
     pub operand_batch: &'a [usize],
-    /// Axes of the indices that go side by side with `operand_batch`.
+    /// Batch axes of the indices, paired with `operand_batch`.
     pub index_batch: &'a [usize],
-    /// What to do with a slice that does not lie inside.
+    /// What to do with a slice that is out of range.
     pub mode: OutOfRange,
     /// Sizes of the operand.
     pub sizes: Sizes,
@@ -32,14 +33,14 @@ pub struct Vectors<'a> {
 }
 
 impl Vectors<'_> {
-    /// How many slices.
+    /// The number of slices.
     pub fn count(&self) -> usize {
         self.rows.iter().product()
     }
 
-    /// How far the slice at vector `i`, whose place among the rows is `row`, begins from the operand's first element.
+    /// The offset of the slice at vector `i`, whose index among the rows is `row`, from the operand's first element.
     ///
-    /// `None` where it is to be dropped.
+    /// `None` if it is to be dropped.
     pub fn start(&self, i: usize, row: &[usize], strides: &[isize]) -> Option<isize> {
         let width = self.index_map.len();
         let vector = &self.values[i * width..(i + 1) * width];
@@ -104,27 +105,27 @@ fn take<T: Stored>(
     sizes: &[usize],
     out: &mut [T],
 ) {
-    let places = dense_strides(sizes);
-    let (slice_places, row_places) = split(&places, &p.offset_axes);
+    let out_strides = dense_strides(sizes);
+    let (slice_out_strides, row_out_strides) = split(&out_strides, &p.offset_axes);
     let kept: Vec<usize> = (0..x.sizes.len())
         .filter(|a| !p.collapsed.contains(a) && !p.operand_batch.contains(a))
         .collect();
     let slice: Sizes = kept.iter().map(|&a| vectors.slice[a]).collect();
     let steps: Strides = kept.iter().map(|&a| x.strides[a]).collect();
-    let (slice, [steps, slice_places]) = merge(&slice, [&steps, &slice_places]);
-    // One axis at least, so that there is a last one.
-    let (slice, steps, slice_places) = if slice.is_empty() {
+    let (slice, [steps, slice_out_strides]) = merge(&slice, [&steps, &slice_out_strides]);
+    // At least one axis, so that there is a last one.
+    let (slice, steps, slice_out_strides) = if slice.is_empty() {
         (
             smallvec::smallvec![1],
             smallvec::smallvec![1],
             smallvec::smallvec![1],
         )
     } else {
-        (slice, steps, slice_places)
+        (slice, steps, slice_out_strides)
     };
     let last = slice.len() - 1;
     let outer: usize = slice[..last].iter().product();
-    let (run, step, place_step) = (slice[last], steps[last], slice_places[last]);
+    let (run, step, out_step) = (slice[last], steps[last], slice_out_strides[last]);
     let count = vectors.count();
     let per_task = (Cost::Medium.grain() / (outer * run)).max(1);
     let tasks = count.div_ceil(per_task);
@@ -135,34 +136,34 @@ fn take<T: Stored>(
         out,
         tasks,
         Vec::new,
-        |room: &mut Vec<T>, task, out| {
+        |buffer: &mut Vec<T>, task, out| {
             let first = task * per_task;
-            let mut rows = Walk::new(&vectors.rows, [&row_places], [0], first);
+            let mut rows = Walk::new(&vectors.rows, [&row_out_strides], [0], first);
             for i in first..count.min(first + per_task) {
                 let start = vectors.start(i, rows.index(), &x.strides);
                 let from = x.offset as isize + start.unwrap_or(0);
                 let mut walk = Walk::new(
                     &slice[..last],
-                    [&steps[..last], &slice_places[..last]],
+                    [&steps[..last], &slice_out_strides[..last]],
                     [from, rows.at[0]],
                     0,
                 );
                 for _ in 0..outer {
                     let [from, to] = walk.at;
-                    if place_step == 1 {
+                    if out_step == 1 {
                         let to = out.slice(to as usize, run);
                         match start {
                             Some(_) => read_run(x.data, from, step, to),
                             None => to.fill(T::zeroed()),
                         }
                     } else {
-                        room.clear();
-                        room.resize(run, T::zeroed());
+                        buffer.clear();
+                        buffer.resize(run, T::zeroed());
                         if start.is_some() {
-                            read_run(x.data, from, step, room);
+                            read_run(x.data, from, step, buffer);
                         }
-                        for (j, &value) in room.iter().enumerate() {
-                            out.set((to + j as isize * place_step) as usize, value);
+                        for (j, &value) in buffer.iter().enumerate() {
+                            out.set((to + j as isize * out_step) as usize, value);
                         }
                     }
                     walk.step();

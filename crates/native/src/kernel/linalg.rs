@@ -1,15 +1,12 @@
-//! Matrix factorisations and triangular solves.
+//! Matrix factorizations and triangular solves.
 //!
-//! Matrices are contiguous row-major slices; a batch is one after the other.
-//! The arithmetic is faer's, except for LU, where faer divides by a zero pivot.
-//! Owns the choice of threads: a batch is divided among them. A lone large
-//! matrix is worked on by several in `cholesky`, `lu` and `triangular_solve`
-//! only; the other algorithms of faer round differently with every number of
-//! threads, and results must not depend on it.
+//! Matrices are contiguous row-major slices; the matrices of a batch are consecutive. The arithmetic is faer's, except
+//! for LU, where faer divides by a zero pivot. Owns the choice of threads: a batch is divided among them. A single
+//! large matrix runs on several threads in `cholesky`, `lu` and `triangular_solve` only; the other algorithms of faer
+//! round differently for every number of threads, and results must not depend on it.
 //!
-//! A matrix with NaN or infinite entries yields NaN results, not an error, so
-//! that one bad matrix does not hide the rest of a batch. The exception is
-//! `cholesky`, for which it is one more way of not being positive definite.
+//! A matrix with NaN or infinite entries yields NaN results, not an error, so that one bad matrix does not hide the
+//! rest of a batch. The exception is `cholesky`, for which it is one more way of not being positive definite.
 
 mod cholesky;
 mod eigen;
@@ -33,30 +30,30 @@ use num_complex::Complex;
 use num_traits::Float;
 use std::fmt;
 
-/// Why a matrix could not be worked on.
+/// Errors of a factorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinalgError {
     /// The leading block up to and including `pivot` is not positive definite.
     NotPositiveDefinite {
-        /// Which matrix of the batch.
+        /// The matrix within the batch.
         batch: usize,
         /// Row of the first pivot that is not positive, from 0.
         pivot: usize,
     },
     /// An iteration did not converge.
     NoConvergence {
-        /// The factorisation.
+        /// The factorization.
         op: &'static str,
-        /// Which matrix of the batch.
+        /// The matrix within the batch.
         batch: usize,
     },
-    /// A slice has another length than the sizes given with it.
+    /// The length of a slice does not match its sizes.
     Length {
         /// The operation.
         op: &'static str,
         /// Which of its operands.
         operand: &'static str,
-        /// The length that the sizes ask for.
+        /// The length that the sizes require.
         expected: usize,
         /// The length of the slice.
         found: usize,
@@ -65,7 +62,7 @@ pub enum LinalgError {
     Memory {
         /// The operation.
         op: &'static str,
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: usize,
     },
 }
@@ -73,7 +70,7 @@ pub enum LinalgError {
 impl fmt::Display for LinalgError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // In the words of every backend; which matrix and pivot it was, others do not know.
+            // The same text in every backend; others do not know the matrix and the pivot.
             Self::NotPositiveDefinite { .. } => {
                 f.write_str("cholesky: the matrix is not positive definite")
             }
@@ -100,12 +97,12 @@ impl fmt::Display for LinalgError {
 
 impl std::error::Error for LinalgError {}
 
-/// The real type under a [`Scalar`].
+/// The real type of a [`Scalar`].
 pub trait Part: RealField + Float + Send + Sync + 'static {}
 impl Part for f32 {}
 impl Part for f64 {}
 
-/// What matrices are made of: `f32`, `f64`, `Complex<f32>`, `Complex<f64>`.
+/// Matrix element types: `f32`, `f64`, `Complex<f32>`, `Complex<f64>`.
 pub trait Scalar:
     ComplexField<Real = Self::Part> + num_traits::Num + Copy + Send + Sync + 'static + eigen::Eigen
 {
@@ -121,7 +118,7 @@ pub trait Scalar:
     fn pivot_size(self) -> Self::Part;
     /// Product with a real number.
     fn scaled(self, factor: Self::Part) -> Self;
-    /// Quotient without overflow on the way.
+    /// Quotient without intermediate overflow.
     fn over(self, divisor: Self) -> Self;
     /// Neither NaN nor infinite.
     fn finite(self) -> bool;
@@ -208,15 +205,15 @@ macro_rules! real_scalar {
 real_scalar!(f32);
 real_scalar!(f64);
 
-/// Entries from which a lone matrix is worth several threads: below, faer's
-/// threads cost more than they bring, on a busy machine by far.
+/// Entries from which a single matrix is worth several threads: below, faer's threads cost more than they gain, on a
+/// busy machine by far.
 const LARGE: usize = 512 * 512;
 
-/// Multiplications from which a batch is worth dividing.
+/// Multiplications from which dividing a batch pays.
 const WORTH_DIVIDING: usize = 1 << 18;
 
-/// Runs `f` on every item of a batch, each a matrix of `rows` by `columns`.
-/// Reports the failure of the first matrix that has one.
+/// Runs `f` on every item of a batch, each a matrix of `rows` by `columns`. Reports the failure of the first matrix
+/// that has one.
 fn over_batch<I: Send>(
     items: Vec<I>,
     (rows, columns): (usize, usize),
@@ -255,7 +252,7 @@ fn pieces<T>(data: &[T], count: usize, size: usize) -> impl Iterator<Item = &[T]
     (0..count).map(move |i| data.get(i * size..(i + 1) * size).unwrap_or(&[]))
 }
 
-/// [`pieces`] to write to.
+/// [`pieces`] for writing.
 fn pieces_mut<T>(data: &mut [T], count: usize, size: usize) -> impl Iterator<Item = &mut [T]> {
     let mut rest = data;
     (0..count).map(move |_| {
@@ -288,7 +285,7 @@ fn check(
     }
 }
 
-/// A workspace of the size that faer asks for.
+/// A workspace of the size that faer requires.
 fn workspace(
     op: &'static str,
     need: faer::dyn_stack::StackReq,
@@ -297,7 +294,7 @@ fn workspace(
     faer::dyn_stack::MemBuffer::try_new(need).map_err(|_| LinalgError::Memory { op, bytes })
 }
 
-/// A row-major matrix as a column-major copy, which faer works on fastest.
+/// A row-major matrix as a column-major copy, which is the fastest layout for faer.
 fn load<T: Scalar>(a: &[T], rows: usize, columns: usize) -> Mat<T> {
     Mat::from_fn(rows, columns, |i, j| a[i * columns + j])
 }
@@ -320,8 +317,8 @@ fn store_identity<T: Scalar>(to: &mut [T], columns: usize) {
     }
 }
 
-/// A power of two that brings the entries near 1, if they are so large or small
-/// that squares of them leave the range; 1 if not, `None` if some are not finite.
+/// A power of two that brings the entries near 1, if they are so large or small that their squares overflow or
+/// underflow; 1 if not, `None` if some are not finite.
 fn safe_scale<T: Scalar>(entries: impl Iterator<Item = T>) -> Option<T::Part> {
     let mut largest = <T::Part as num_traits::Zero>::zero();
     let mut finite = true;
@@ -343,7 +340,7 @@ fn safe_scale<T: Scalar>(entries: impl Iterator<Item = T>) -> Option<T::Part> {
     }
     // A sum of two parts may overflow where each does not.
     let largest = Float::min(largest, <T::Part as Float>::max_value());
-    // Entries below the smallest normal number would ask for a power beyond the largest one.
+    // Entries below the smallest normal number would require a power beyond the largest one.
     let most = Float::recip(<T::Part as Float>::min_positive_value());
     let scale = Float::exp2(-Float::floor(Float::log2(largest)));
     Some(Float::min(scale, most))

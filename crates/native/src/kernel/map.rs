@@ -1,7 +1,8 @@
-//! How elementwise kernels walk over their operands.
+//! Elementwise kernels: iteration over operands of any layout.
 //!
-//! A kernel is a function on equally long rows. Here operands are brought into that form: dense ones as they lie,
-//! numbers as a row of copies, views and halves through a small workspace. Rows and tasks are cut by sizes alone.
+//! A kernel is a function of equally long rows. This module brings operands into that form: contiguous ones in place,
+//! scalars as a row of copies, views and half-precision values through a small buffer. Rows and tasks depend on sizes
+//! alone.
 
 use crate::buffer::{Buffer, concrete};
 use crate::element::{Stored, constant};
@@ -10,28 +11,28 @@ use crate::{memory, parallel, simd};
 use clematis_core::{Repr, Result, Shape, Spec, Tensor, bail};
 use smallvec::SmallVec;
 
-/// Elements per row where operands pass through a workspace.
+/// Elements per row if operands pass through a buffer.
 const BLOCK: usize = 1024;
-/// The longest row for views that lie across; some fit in the second-level cache.
+/// The longest row for views that are read across their memory order; some of these fit in L2.
 const LONG_BLOCK: usize = 32 * 1024;
-/// Rows of a view shorter than this are not worth a call each.
+/// Rows of a view shorter than this are not worth one call each.
 const SHORT_ROW: usize = 64;
 
-/// Bytes of a row that is written past the caches. With longer ones reading would wait for writing.
+/// Bytes of a row that is written with streaming stores. With longer rows, reads would wait for writes.
 const STREAM_BLOCK: usize = 1024;
 
-/// Tasks from which on they grow with the work, up to `GROWTH` times: long runs keep prefetching going.
+/// The number of tasks from which tasks grow with the work, up to `GROWTH` times: long runs keep the prefetcher busy.
 const TASKS: usize = 16;
 const GROWTH: usize = 4;
 
-/// How long a kernel takes per element, which decides from which size on threads pay.
+/// The time of a kernel per element, which determines the size from which threads pay.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// As long as memory takes.
+    /// Bound by memory.
     Light,
     /// About a nanosecond.
     Medium,
-    /// Ten nanoseconds and more.
+    /// Ten nanoseconds or more.
     Heavy,
 }
 
@@ -45,7 +46,7 @@ impl Cost {
         }
     }
 
-    /// Elements per task for so many in all.
+    /// Elements per task, for so many elements in total.
     pub const fn share(self, count: usize) -> usize {
         let growth = count / (TASKS * self.grain());
         if growth > GROWTH {
@@ -58,7 +59,7 @@ impl Cost {
     }
 }
 
-/// A row of results from rows of one, two or three operands, in the types they are computed in.
+/// A row of results from rows of one, two or three operands, in their computed types.
 pub type Row1<A, O> = fn(&mut [<O as Stored>::Wide], &[<A as Stored>::Wide]);
 /// See [`Row1`].
 pub type Row2<A, B, O> =
@@ -71,13 +72,13 @@ pub type Row3<A, B, C, O> = fn(
     &[<C as Stored>::Wide],
 );
 
-/// Where an operand's elements come from.
+/// Where the elements of an operand come from.
 pub enum Source<'a, T> {
     /// The same everywhere.
     Constant(T),
-    /// As many as the result has, in its order.
+    /// Contiguous, in the order of the result.
     Dense(&'a [T]),
-    /// Anything else, with as few axes as possible; boxed, so that the others stay small.
+    /// Any other layout, with as few axes as possible; boxed, so that the other variants stay small.
     Strided(Box<View<'a, T>>),
 }
 
@@ -126,20 +127,20 @@ fn strided<'a, T: Stored>(buffer: &'a Buffer, shape: &Shape, out: &Shape) -> Sou
     }
 }
 
-/// Numbers that are copied out instead of going through a workspace.
+/// The number of elements up to which a scalar is copied out instead of passing through a buffer.
 const FEW: usize = 16;
 
-/// An operand that lies as the result does, or a number beside a few elements: found out at the least cost.
+/// The fast path for an operand laid out like the result, or for a scalar with a few elements.
 #[inline(always)]
-fn alike<'a, T: Stored>(
+fn dense_or_small<'a, T: Stored>(
     x: &'a Tensor,
     out: &Shape,
     count: usize,
-    room: &'a mut Option<[T; FEW]>,
+    buffer: &'a mut Option<[T; FEW]>,
 ) -> Option<&'a [T]> {
     match x.repr() {
         Repr::Scalar { value, .. } if count <= FEW => {
-            let row = room.insert([constant(*value, x.dtype())?; FEW]);
+            let row = buffer.insert([constant(*value, x.dtype())?; FEW]);
             Some(&row[..count])
         }
         _ if x.shape() == out => x.data::<Buffer>()?.dense(count),
@@ -147,15 +148,15 @@ fn alike<'a, T: Stored>(
     }
 }
 
-/// One task's way of reading an operand.
-enum Feed<'a, T: Stored> {
+/// Reads an operand for one task.
+enum OperandReader<'a, T: Stored> {
     Constant(SmallVec<[T::Wide; 16]>),
     Slice(&'a [T], SmallVec<[T::Wide; 4]>),
     View(&'a View<'a, T>, Vec<T>, SmallVec<[T::Wide; 4]>),
 }
 
 impl<T> Source<'_, T> {
-    /// Bytes that reading it takes from memory, views aside.
+    /// Bytes that reading it takes from memory, without views.
     fn bytes(&self) -> usize {
         match self {
             Source::Dense(slice) => size_of_val(*slice),
@@ -165,8 +166,8 @@ impl<T> Source<'_, T> {
 }
 
 impl<T: Copy> Source<'_, T> {
-    /// Whether it can be had in short rows at no loss.
-    fn in_short_rows(&self) -> bool {
+    /// Whether it can be read in short rows at no extra cost.
+    fn allows_short_rows(&self) -> bool {
         match self {
             Source::Constant(_) | Source::Dense(_) => true,
             Source::Strided(view) => view.strides.last() == Some(&1),
@@ -174,27 +175,29 @@ impl<T: Copy> Source<'_, T> {
     }
 }
 
-impl<'a, T: Stored> Feed<'a, T> {
+impl<'a, T: Stored> OperandReader<'a, T> {
     /// For a task on `start..start + len`.
     fn new(source: &'a Source<'a, T>, start: usize, len: usize) -> Self {
         match source {
             Source::Constant(value) => {
                 let mut wide = [bytemuck::Zeroable::zeroed()];
                 T::widen(&[*value], &mut wide);
-                Feed::Constant(SmallVec::from_elem(wide[0], len.min(BLOCK)))
+                OperandReader::Constant(SmallVec::from_elem(wide[0], len.min(BLOCK)))
             }
-            Source::Dense(slice) => Feed::Slice(&slice[start..start + len], SmallVec::new()),
-            Source::Strided(view) => Feed::View(view, Vec::new(), SmallVec::new()),
+            Source::Dense(slice) => {
+                OperandReader::Slice(&slice[start..start + len], SmallVec::new())
+            }
+            Source::Strided(view) => OperandReader::View(view, Vec::new(), SmallVec::new()),
         }
     }
 
-    /// How many elements from `at` on can be had at once.
+    /// The number of elements from `at` on that can be read at once.
     fn reach(&self, at: usize) -> usize {
         match self {
-            Feed::Constant(_) => BLOCK,
-            Feed::Slice(..) if T::DIRECT => usize::MAX,
-            Feed::Slice(..) => BLOCK,
-            Feed::View(view, ..) => {
+            OperandReader::Constant(_) => BLOCK,
+            OperandReader::Slice(..) if T::DIRECT => usize::MAX,
+            OperandReader::Slice(..) => BLOCK,
+            OperandReader::View(view, ..) => {
                 let rank = view.sizes.len();
                 let row = view.sizes[rank - 1];
                 if view.crosses() && row * 16 <= LONG_BLOCK {
@@ -212,17 +215,19 @@ impl<'a, T: Stored> Feed<'a, T> {
     #[inline]
     fn get(&mut self, start: usize, at: usize, len: usize) -> &[T::Wide] {
         match self {
-            Feed::Constant(row) => &row[..len],
-            Feed::Slice(slice, wide) => widened(&slice[at - start..at - start + len], wide),
-            Feed::View(view, room, wide) => {
+            OperandReader::Constant(row) => &row[..len],
+            OperandReader::Slice(slice, wide) => {
+                widened(&slice[at - start..at - start + len], wide)
+            }
+            OperandReader::View(view, buffer, wide) => {
                 let rank = view.sizes.len();
                 let row = view.sizes[rank - 1];
                 if view.strides[rank - 1] == 1 && at % row + len <= row {
                     return widened(run(view, at, len), wide);
                 }
-                room.resize(room.len().max(len), T::zeroed());
-                view.read(at, &mut room[..len]);
-                widened(&room[..len], wide)
+                buffer.resize(buffer.len().max(len), T::zeroed());
+                view.read(at, &mut buffer[..len]);
+                widened(&buffer[..len], wide)
             }
         }
     }
@@ -243,33 +248,34 @@ fn run<'a, T: Copy>(view: &View<'a, T>, at: usize, len: usize) -> &'a [T] {
 }
 
 #[inline]
-fn widened<'b, T: Stored>(slice: &'b [T], room: &'b mut SmallVec<[T::Wide; 4]>) -> &'b [T::Wide] {
+fn widened<'b, T: Stored>(slice: &'b [T], buffer: &'b mut SmallVec<[T::Wide; 4]>) -> &'b [T::Wide] {
     if T::DIRECT {
         return bytemuck::cast_slice(slice);
     }
-    room.resize(room.len().max(slice.len()), bytemuck::Zeroable::zeroed());
-    T::widen(slice, &mut room[..slice.len()]);
-    &room[..slice.len()]
+    buffer.resize(buffer.len().max(slice.len()), bytemuck::Zeroable::zeroed());
+    T::widen(slice, &mut buffer[..slice.len()]);
+    &buffer[..slice.len()]
 }
 
-/// Runs `f` on `out` in the computed type, by way of `room` where that differs or `out` is to be streamed to.
+/// Runs `f` on `out` in the computed type, through a buffer if that type differs or `out` is written with streaming
+/// stores.
 #[inline]
 fn into<O: Stored>(
     out: &mut [O],
-    room: &mut SmallVec<[O::Wide; 4]>,
+    buffer: &mut SmallVec<[O::Wide; 4]>,
     streams: bool,
     f: impl FnOnce(&mut [O::Wide]),
 ) {
     if O::DIRECT && !streams {
         return f(bytemuck::cast_slice_mut(out));
     }
-    room.resize(room.len().max(out.len()), bytemuck::Zeroable::zeroed());
-    let room = &mut room[..out.len()];
-    f(room);
+    buffer.resize(buffer.len().max(out.len()), bytemuck::Zeroable::zeroed());
+    let buffer = &mut buffer[..out.len()];
+    f(buffer);
     if O::DIRECT {
-        simd::stream(bytemuck::cast_slice_mut(out), room);
+        simd::stream(bytemuck::cast_slice_mut(out), buffer);
     } else {
-        O::narrow(room, out);
+        O::narrow(buffer, out);
     }
 }
 
@@ -282,24 +288,24 @@ macro_rules! zip {
             cost: Cost,
             f: $kernel<$($X,)+ O>,
         ) {
-            // What the last cache cannot hold would only push itself out of it.
+            // A result larger than the last-level cache would only evict itself.
             let streams = O::DIRECT
-                && size_of_val(out) $(+ $x.bytes())+ > memory::cache()
-                $(&& $x.in_short_rows())+;
+                && size_of_val(out) $(+ $x.bytes())+ > memory::last_level_cache()
+                $(&& $x.allows_short_rows())+;
             let longest = match (O::DIRECT, streams) {
                 (true, false) => usize::MAX,
                 (true, true) => (STREAM_BLOCK / size_of::<O>()).max(1),
                 _ => BLOCK,
             };
             parallel::for_chunks_mut(out, cost.share(out.len()), |start, out| {
-                $(let mut $x = Feed::new($x, start, out.len());)+
-                let mut room = SmallVec::new();
+                $(let mut $x = OperandReader::new($x, start, out.len());)+
+                let mut buffer = SmallVec::new();
                 let mut at = start;
                 let end = start + out.len();
                 while at < end {
                     let len = (end - at)$(.min($x.reach(at)))+.min(longest);
                     let row = &mut out[at - start..at - start + len];
-                    into(row, &mut room, streams, |row| f(row, $($x.get(start, at, len)),+));
+                    into(row, &mut buffer, streams, |row| f(row, $($x.get(start, at, len)),+));
                     at += len;
                 }
                 if streams {
@@ -325,8 +331,8 @@ pub fn unary<A: Stored, O: Stored>(
     if O::DIRECT && A::DIRECT {
         let out = bytes.as_mut_slice::<O>();
         let count = out.len();
-        let mut room = None;
-        let x = alike::<A>(x, &spec.shape, count, &mut room);
+        let mut buffer = None;
+        let x = dense_or_small::<A>(x, &spec.shape, count, &mut buffer);
         if let (true, Some(x)) = (count <= cost.grain(), x) {
             f(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(x));
             return Ok(Buffer::new(bytes));
@@ -354,7 +360,7 @@ pub fn by_bytes<S: Stored<Wide = S>>(
     let grain = Cost::Light.grain() * size;
     parallel::for_chunks_mut(bytes.as_mut_slice::<u8>(), grain, |start, out| {
         let (start, end) = (start / size, (start + out.len()) / size);
-        let mut x = Feed::new(&source, start, end - start);
+        let mut x = OperandReader::new(&source, start, end - start);
         let mut at = start;
         while at < end {
             let len = (end - at).min(x.reach(at));
@@ -380,8 +386,8 @@ pub fn binary<A: Stored, B: Stored, O: Stored>(
         let count = out.len();
         let (mut one, mut two) = (None, None);
         let operands = (
-            alike::<A>(x, &spec.shape, count, &mut one),
-            alike::<B>(y, &spec.shape, count, &mut two),
+            dense_or_small::<A>(x, &spec.shape, count, &mut one),
+            dense_or_small::<B>(y, &spec.shape, count, &mut two),
         );
         if let (true, (Some(x), Some(y))) = (count <= cost.grain(), operands) {
             f(
@@ -402,7 +408,8 @@ pub fn binary<A: Stored, B: Stored, O: Stored>(
     Ok(Buffer::new(bytes))
 }
 
-/// Two operands that lie as the result does, and are with it more than the caches hold: `f` writes past them itself.
+/// Two operands laid out like the result that exceed the last-level cache together with it: `f` uses streaming stores
+/// itself.
 pub fn binary_streamed<T: Stored<Wide = T>>(
     op: &str,
     [x, y]: [&Tensor; 2],
@@ -412,12 +419,12 @@ pub fn binary_streamed<T: Stored<Wide = T>>(
     let count = spec.shape.count();
     let (mut one, mut two) = (None, None);
     let (Some(x), Some(y)) = (
-        alike::<T>(x, &spec.shape, count, &mut one),
-        alike::<T>(y, &spec.shape, count, &mut two),
+        dense_or_small::<T>(x, &spec.shape, count, &mut one),
+        dense_or_small::<T>(y, &spec.shape, count, &mut two),
     ) else {
         return Ok(None);
     };
-    if 3 * size_of_val(x) <= memory::cache() {
+    if 3 * size_of_val(x) <= memory::last_level_cache() {
         return Ok(None);
     }
     let mut bytes = memory::alloc(op, spec)?;
@@ -438,7 +445,7 @@ pub fn copy<T: Stored>(view: &View<'_, T>, out: &mut [T]) {
         });
     }
     let view = view.merged();
-    // Whole strips of rows per task, so that a view that lies across is read along its memory.
+    // Whole strips of rows per task, so that a transposed view is read along its memory.
     let mut grain = Cost::Light.grain();
     if let (true, Some(row)) = (view.crosses(), view.sizes.last()) {
         grain = grain.div_ceil(row * 16) * row * 16;

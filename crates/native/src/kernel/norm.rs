@@ -1,10 +1,10 @@
-//! Softmax and the norms, each in one visit to memory.
+//! Softmax and normalization, each in one pass over memory.
 //!
-//! A row fits in a cache, so it is read as often as its formula likes. Sums inside a row take the same fixed lanes as
-//! reductions. Halves are computed as f32. Rows that do not lie in one run are copied into the result first.
+//! A row fits in a cache, so it may be read several times. Sums within a row use the same fixed lanes as reductions.
+//! Half-precision values are computed as f32. Rows that are not contiguous are copied into the result first.
 
 use super::map::{self, Cost};
-use super::reduce::{Sum, fold_mapped, fold_slice, fold_vector, halved};
+use super::reduce::{Sum, fold_halves, fold_mapped, fold_slice, fold_vector};
 use super::unary::each;
 use crate::buffer::{self, Buffer};
 use crate::element::Stored;
@@ -17,12 +17,12 @@ use clematis_core::{DType, Result, Shape, Spec, Tensor, bail, limit};
 use half::{bf16, f16};
 use num_traits::Zero;
 
-/// Rows that are read at once.
+/// Rows that are read at a time.
 const STRIP: usize = 16;
 
-/// What rows are computed in.
+/// The type rows are computed in.
 pub trait Float: Stored<Wide = Self> + num_traits::Float {
-    /// The natural logarithm, the same on every machine.
+    /// The natural logarithm, bit-identical on every machine.
     fn logarithm(self) -> Self;
     /// The sum of a row.
     fn total(row: &[Self]) -> Self;
@@ -102,7 +102,7 @@ multiversion! {
 }
 
 multiversion! {
-    /// The largest number of a row; NaN is passed over, since it comes back with the sum.
+    /// The largest number of a row; NaN is skipped, since it reappears in the sum.
     fn top[W: Float](row: &[W]) -> W {
         let parts = row.chunks_exact(LANES);
         let rest = parts.remainder();
@@ -116,17 +116,17 @@ multiversion! {
                 *top = if x > *top { x } else { *top };
             }
         }
-        // In halves: one after the other they would wait for each other.
+        // Pairwise: a sequential loop would be one long dependency chain.
         let both = |a, b| larger(a, &b);
-        let tops: [W; 32] = halved(&tops, both);
-        rest.iter().fold(fold_vector(halved(&tops, both), both), larger)
+        let tops: [W; 32] = fold_halves(&tops, both);
+        rest.iter().fold(fold_vector(fold_halves(&tops, both), both), larger)
     }
 }
 
-/// Numbers that are compared side by side.
+/// Independent maxima per row.
 const LANES: usize = 64;
 
-/// The largest, or 0 where that would turn differences into NaN.
+/// The largest, or 0 if it would turn differences into NaN.
 fn pivot<W: Float>(row: &[W]) -> W {
     let largest = top(row);
     if largest.is_infinite() {
@@ -137,7 +137,7 @@ fn pivot<W: Float>(row: &[W]) -> W {
 }
 
 fn softmax_row<W: Float>(out: &mut [W], x: &[W]) {
-    // An infinite largest makes the row NaN, as the expansion does.
+    // An infinite largest element makes the row NaN, as the expansion does.
     W::shifted_exponentials(out, x, top(x));
     let total = W::total(out);
     scale(out, W::one() / total);
@@ -147,15 +147,15 @@ fn log_softmax_row<W: Float>(out: &mut [W], x: &[W]) {
     let largest = top(x);
     W::shifted_exponentials(out, x, largest);
     let total = W::total(out);
-    // Their sum would round the logarithm away beside a large number.
+    // Their sum would round the logarithm away next to a large number.
     shift_twice(out, x, largest, total.logarithm());
 }
 
-/// Elements of a row that hardly fill a vector.
+/// Rows with fewer elements hardly fill a vector.
 const SHORT: usize = 32;
 
-/// Rows of `length` elements. Short ones side by side, so that exponentials and logarithms come in whole vectors; each row
-/// gives the same bits as by itself.
+/// Rows of `length` elements. Short ones are processed together, so that exponentials and logarithms run on whole
+/// vectors; each row is bit-identical to the same row alone.
 fn softmax_rows<W: Float>(out: &mut [W], x: &[W], length: usize, log: bool) {
     if length > SHORT {
         let row = if log { log_softmax_row } else { softmax_row };
@@ -192,7 +192,7 @@ fn softmax_rows<W: Float>(out: &mut [W], x: &[W], length: usize, log: bool) {
     }
 }
 
-/// The statistic by which a row is normalised.
+/// The statistic by which a row is normalized.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Centre {
     /// Mean and variance.
@@ -201,7 +201,7 @@ pub enum Centre {
     Zero,
 }
 
-/// One row; whether its results are written past the caches. `affine`: a scale, and a bias.
+/// Normalizes one row; `streams` says whether its results use streaming stores. `affine`: a scale, and a bias.
 fn norm_row<W: Float>(
     past: bool,
     centre: Centre,
@@ -240,7 +240,7 @@ fn rows<T: Stored>(
     let dense = x.dense();
     let x = x.merged();
     let grain = (Cost::Medium.grain() / length).max(1) * length;
-    // Whole strips, unless a row is a task already.
+    // Whole strips, unless a row is a task by itself.
     let grain = if dense.is_some() {
         grain
     } else {
@@ -255,7 +255,7 @@ fn rows<T: Stored>(
         let mut stored = Vec::new();
         let mut wide_in = vec![bytemuck::Zeroable::zeroed(); if T::DIRECT { 0 } else { step }];
         let mut wide_out = wide_in.clone();
-        // Some rows at a time: a view that lies across is read along its memory then.
+        // Some rows at a time, so that a transposed view is read along its memory.
         for (i, out) in out.chunks_mut(STRIP * length).enumerate() {
             let at = start + i * STRIP * length;
             let some = match dense {
@@ -270,7 +270,7 @@ fn rows<T: Stored>(
             for (out, some) in out.chunks_mut(step).zip(some.chunks(step)) {
                 next += some.len();
                 if let Some(all) = dense {
-                    // The processor looks ahead within a page, and a row may be as long.
+                    // The hardware prefetcher stops at a page boundary, and a row may be as long as a page.
                     simd::prefetch(&all[next..all.len().min(next + step)]);
                 }
                 if T::DIRECT {
@@ -290,7 +290,7 @@ fn rows<T: Stored>(
 
 /// `softmax` along an axis, or its logarithm.
 pub fn softmax(op: &str, x: &Tensor, axis: usize, log: bool, out: &Spec) -> Result<Buffer> {
-    // The result keeps the axis last in memory; its layout says where it belongs.
+    // The result has the axis last in memory; its layout restores the order.
     let rank = out.rank();
     let mut axes: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();
     axes.push(axis);
@@ -319,23 +319,23 @@ pub fn softmax(op: &str, x: &Tensor, axis: usize, log: bool, out: &Spec) -> Resu
     }
     let moved: crate::layout::Sizes = axes.iter().map(|&a| sizes[a]).collect();
     let strides = dense_strides(&moved);
-    let mut places = strides.clone();
+    let mut out_strides = strides.clone();
     for (i, &axis) in axes.iter().enumerate() {
-        places[axis] = strides[i];
+        out_strides[axis] = strides[i];
     }
-    Ok(Buffer::new(bytes).with_layout(Layout::new(0, &sizes, places)))
+    Ok(Buffer::new(bytes).with_layout(Layout::new(0, &sizes, out_strides)))
 }
 
-/// `log(sum(exp(x)))` over axes, which vanish.
-pub fn log_sum_exp(op: &str, x: &Tensor, gone: &[usize], out: &Spec) -> Result<Buffer> {
+/// `log(sum(exp(x)))` over axes, which are removed.
+pub fn log_sum_exp(op: &str, x: &Tensor, reduced: &[usize], out: &Spec) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
-    let mut axes: Vec<usize> = (0..x.rank()).filter(|a| !gone.contains(a)).collect();
-    let mut folded = gone.to_vec();
+    let mut axes: Vec<usize> = (0..x.rank()).filter(|a| !reduced.contains(a)).collect();
+    let mut folded = reduced.to_vec();
     folded.sort_unstable();
     axes.extend(&folded);
     let sizes = x.shape().sizes();
     let lengths: Vec<usize> = folded.iter().map(|&a| sizes[a]).collect();
-    // A row may be longer than any memory: elements that are repeated take none.
+    // A row may be longer than memory: broadcast elements take none.
     let length = limit::count::<[f64; 3]>(op, "elements of a row", &lengths)?;
     let mut bytes = memory::alloc(op, out)?;
     fn run<T: Stored<Wide: Float>>(x: &View<'_, T>, out: &mut [T], length: usize) {
@@ -381,7 +381,7 @@ pub fn log_sum_exp(op: &str, x: &Tensor, gone: &[usize], out: &Spec) -> Result<B
     Ok(Buffer::new(bytes))
 }
 
-/// Normalises over the last axes from `axis` on, then scales and shifts.
+/// Normalizes over the last axes from `axis` on, then scales and shifts.
 pub fn norm(
     op: &str,
     inputs: &[&Tensor],
@@ -401,7 +401,7 @@ pub fn norm(
     if x.shape() == &out.shape && parameters.iter().all(|p| p.rank() <= inner.rank()) {
         return fused(op, x, &parameters, &inner, epsilon, centre, out);
     }
-    // Parameters that vary from row to row: one step after the other.
+    // Parameters that vary from row to row: separate passes.
     let mut spec = x.spec().clone();
     let mut y = fused(op, x, &[], &inner, epsilon, centre, &spec)?;
     for (p, step) in parameters.iter().zip([Binary::Mul, Binary::Add]) {
@@ -433,8 +433,8 @@ fn fused(
             let affine = scale.as_deref().map(|scale| (scale, bias.as_deref()));
             let epsilon = <$t as Stored>::Wide::rounded(epsilon);
             let view = buffer.view::<$t>(x.shape());
-            // Operand and result are more than stays in the caches.
-            let past = <$t as Stored>::DIRECT && 2 * out.bytes() >= memory::cache();
+            // Operand and result exceed the last-level cache.
+            let past = <$t as Stored>::DIRECT && 2 * out.bytes() >= memory::last_level_cache();
             rows(
                 &view,
                 bytes.as_mut_slice::<$t>(),
@@ -458,7 +458,7 @@ fn fused(
     Ok(Buffer::new(bytes))
 }
 
-/// A scale or bias, broadcast to the normalised shape, in the type of computation.
+/// A scale or bias, broadcast to the normalized shape, in the computed type.
 pub fn parameter<T: Stored>(x: &Tensor, shape: &Shape) -> Result<Vec<T::Wide>> {
     let count = shape.count();
     let mut stored = vec![T::zeroed(); count];

@@ -1,16 +1,16 @@
 //! Random bits: Threefry-2x32 with 20 rounds.
 //!
-//! Word `i` of a stream is one half of the block with counter `i / 2`, so any part of a stream can be made by itself.
-//! Types of up to 32 bits take the low bits of a word each, u64 takes two words, the first of them high.
+//! Word `i` of a stream is one half of the block with counter `i / 2`, so any part of a stream can be computed
+//! independently. Types of up to 32 bits take the low bits of a word each, u64 takes two words, the first of them high.
 
 use crate::buffer::Buffer;
 use crate::simd::multiversion;
 use crate::{memory, parallel};
 use clematis_core::{DType, Result, Spec, Tensor, bail};
 
-/// Blocks that are made at once.
+/// Blocks that are computed at a time.
 const BATCH: usize = 32;
-/// What the words of a key schedule give together.
+/// The xor of the words of a key schedule.
 const PARITY: u32 = 0x1BD1_1BDA;
 const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 

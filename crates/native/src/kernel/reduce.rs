@@ -1,8 +1,8 @@
 //! Reductions over any axes of any layout.
 //!
-//! The order in which elements are combined is fixed by sizes and strides, never by threads or vector width: a row is
-//! cut into pieces and those into chunks, a chunk is folded in a fixed number of lanes, and lanes, chunks and pieces
-//! are combined in pairs. Where memory runs along the axes that stay, whole rows are combined instead.
+//! The order in which elements are combined depends on sizes and strides, never on threads or vector width: a row is
+//! divided into pieces and those into chunks, a chunk is folded in a fixed number of lanes, and lanes, chunks and
+//! pieces are combined pairwise. If memory runs along the kept axes, whole rows are combined instead.
 #![allow(unsafe_code)]
 
 use super::binary::Ordered;
@@ -16,34 +16,34 @@ use clematis_core::op::{Reduce, ReduceKind};
 use clematis_core::{DType, Result, Scalar, Spec, Tensor};
 use num_complex::Complex;
 
-/// Elements that are folded at once.
+/// Elements per chunk.
 const CHUNK: usize = 4096;
-/// Elements of one row that are one task.
+/// Elements of one row per task.
 const PIECE: usize = 16 * CHUNK;
-/// Tasks from which on they take more than one piece, and the most they take.
+/// The number of tasks from which a task takes more than one piece, and the most pieces it takes.
 const TASKS: usize = 64;
-const MOST_PIECES_A_TASK: usize = 4;
-/// Columns that are combined at once.
+const MAX_PIECES_PER_TASK: usize = 4;
+/// Columns that are combined at a time.
 const COLUMNS: usize = 512;
-/// Rows that are added up before their sum is added to the others': keeps rounding small.
-pub const BUNCH: usize = 64;
-/// The most pieces that rows are cut into.
-const MOST_PIECES: usize = 64;
+/// Rows that are added up before their sum is added to the total: keeps rounding errors small.
+pub const ROW_BLOCK: usize = 64;
+/// The most pieces that rows are divided into.
+const MAX_PIECES: usize = 64;
 /// Lanes of a fold: four vectors of sixteen.
 const LANES: usize = 64;
 
-/// How two elements are combined.
+/// The combination of two elements.
 pub trait Fold<W>: Copy + Default + Send + Sync {
-    /// What changes nothing.
+    /// The neutral element.
     fn identity() -> W;
-    /// Both in one.
+    /// Combines two elements.
     fn combine(a: W, b: W) -> W;
 }
 
-/// Sums, wrapping for integers.
+/// Sum, wrapping for integers.
 #[derive(Clone, Copy, Default)]
 pub struct Sum;
-/// Products, wrapping for integers.
+/// Product, wrapping for integers.
 #[derive(Clone, Copy, Default)]
 pub struct Prod;
 /// The largest.
@@ -104,7 +104,7 @@ extremes! {
 }
 
 multiversion! {
-    /// Folds what `map` makes of up to a chunk of pairs.
+    /// Folds `map` of up to a chunk of pairs.
     fn fold_chunk[W: Copy, F: Fold<W>, M: Fn(W, W) -> W](x: &[W], y: &[W], fold: F, map: M) -> W {
         let _ = fold;
         if x.len() <= 8 {
@@ -122,7 +122,7 @@ multiversion! {
             }
         }
         if !rest.is_empty() {
-            // Through an array of its own: lanes that are reached by a loop of any length would not stay in registers.
+            // Through an array of its own: lanes that a loop of variable length indexes would not stay in registers.
             let mut tail = [F::identity(); LANES];
             for (tail, (&x, &y)) in tail.iter_mut().zip(rest.iter().zip(others_rest)) {
                 *tail = map(x, y);
@@ -148,9 +148,9 @@ multiversion! {
     }
 }
 
-/// The first half of some elements with the second.
+/// Combines the first half of some elements with the second.
 #[inline(always)]
-pub fn halved<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W; N] {
+pub fn fold_halves<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W; N] {
     // `from_fn` is not always inlined.
     let mut halves = [x[0]; N];
     for i in 0..N {
@@ -159,16 +159,16 @@ pub fn halved<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W;
     halves
 }
 
-/// All of a vector in one, in halves of known sizes: a loop over sizes would go by way of memory, element by element.
+/// Folds a vector, in halves of known sizes: a loop over sizes would go through memory, element by element.
 #[inline(always)]
 pub fn fold_vector<W: Copy>(x: [W; 16], both: impl Fn(W, W) -> W) -> W {
-    let x: [W; 8] = halved(&x, &both);
-    let x: [W; 4] = halved(&x, &both);
-    let x: [W; 2] = halved(&x, &both);
+    let x: [W; 8] = fold_halves(&x, &both);
+    let x: [W; 4] = fold_halves(&x, &both);
+    let x: [W; 2] = fold_halves(&x, &both);
     both(x[0], x[1])
 }
 
-/// A way of combining as functions: the walks below are compiled once per element type, not once per way.
+/// A fold as function pointers: the loops below are compiled once per element type, not once per fold.
 #[derive(Clone, Copy)]
 struct Folding<W: Copy> {
     identity: W,
@@ -186,7 +186,7 @@ fn folding<W: Copy, F: Fold<W>>(_: F) -> Folding<W> {
     }
 }
 
-/// Bool is stored as a byte: any is the largest, all the smallest.
+/// Bool is stored as a byte: `any` is the largest, `all` the smallest.
 fn choose<W: Copy>(kind: ReduceKind) -> Folding<W>
 where
     Sum: Fold<W>,
@@ -213,8 +213,8 @@ where
     }
 }
 
-/// Combines in pairs: the first half with the second.
-fn in_pairs<W>(count: usize, each: &mut impl FnMut(usize) -> W, both: fn(W, W) -> W) -> W {
+/// Combines pairwise: the first half with the second.
+fn fold_pairwise<W>(count: usize, each: &mut impl FnMut(usize) -> W, both: fn(W, W) -> W) -> W {
     fn go<W>(
         first: usize,
         count: usize,
@@ -236,12 +236,12 @@ pub fn fold_slice<W: Copy, F: Fold<W>>(x: &[W], fold: F) -> W {
     fold_mapped(x, fold, |x| x)
 }
 
-/// Folds what `map` makes of a row.
+/// Folds `map` of a row.
 pub fn fold_mapped<W: Copy, F: Fold<W>>(x: &[W], fold: F, map: impl Fn(W) -> W) -> W {
     fold_pairs(x, x, fold, |x, _| map(x))
 }
 
-/// The sum of products of two rows that are equally long, each rounded before it is added.
+/// The dot product of two equally long rows, each product rounded before it is added.
 pub fn sum_of_products(x: &[f32], y: &[f32]) -> f32 {
     fold_pairs(x, y, Sum, |x, y| x * y)
 }
@@ -252,41 +252,41 @@ fn fold_pairs<W: Copy, F: Fold<W>>(x: &[W], y: &[W], fold: F, map: impl Fn(W, W)
         return fold_chunk(x, y, fold, map);
     }
     let chunk = |i: usize| i * CHUNK..x.len().min((i + 1) * CHUNK);
-    in_pairs(
+    fold_pairwise(
         x.len().div_ceil(CHUNK),
         &mut |i| fold_chunk(&x[chunk(i)], &y[chunk(i)], fold, &map),
         F::combine,
     )
 }
 
-/// A row of elements in one run, or through a workspace.
+/// Folds a part of a row, in place if it is contiguous, or through a buffer.
 fn fold_piece<T: Stored>(
     row: &View<'_, T>,
     start: usize,
     len: usize,
-    room: &mut (Vec<T>, Vec<T::Wide>),
+    buffer: &mut (Vec<T>, Vec<T::Wide>),
     fold: Folding<T::Wide>,
 ) -> T::Wide {
     let run = row.sizes.len() == 1 && row.strides[0] == 1;
     if run && T::DIRECT {
         let from = row.offset + start;
         let x: &[T::Wide] = bytemuck::cast_slice(&row.data[from..from + len]);
-        return in_pairs(
+        return fold_pairwise(
             len.div_ceil(CHUNK).max(1),
             &mut |i| (fold.chunk)(&x[i * CHUNK..len.min((i + 1) * CHUNK)]),
             fold.combine,
         );
     }
-    in_pairs(
+    fold_pairwise(
         len.div_ceil(CHUNK).max(1),
         &mut |i| {
             let at = start + i * CHUNK;
             let count = CHUNK.min(start + len - at);
-            room.0.resize(count, T::zeroed());
-            room.1.resize(count, fold.identity);
-            row.read(at, &mut room.0);
-            T::widen(&room.0, &mut room.1);
-            (fold.chunk)(&room.1)
+            buffer.0.resize(count, T::zeroed());
+            buffer.1.resize(count, fold.identity);
+            row.read(at, &mut buffer.0);
+            T::widen(&buffer.0, &mut buffer.1);
+            (fold.chunk)(&buffer.1)
         },
         fold.combine,
     )
@@ -298,48 +298,53 @@ fn narrow<T: Stored>(value: T::Wide) -> T {
     out[0]
 }
 
-/// Each result from its own row; `kept` and `gone` are what stays and what is folded.
-fn rows<T: Stored>(kept: &View<'_, T>, gone: &View<'_, T>, out: &mut [T], fold: Folding<T::Wide>) {
-    let count = gone.count();
+/// Folds each result from its own row; `kept` and `reduced` are the axes that stay and those that are folded.
+fn rows<T: Stored>(
+    kept: &View<'_, T>,
+    reduced: &View<'_, T>,
+    out: &mut [T],
+    fold: Folding<T::Wide>,
+) {
+    let count = reduced.count();
     let row_at = |walk: &Walk<'_, 1>| View {
         offset: walk.at[0] as usize,
-        ..gone.clone()
+        ..reduced.clone()
     };
     let walk_to = |o| Walk::new(&kept.sizes, [&kept.strides], [kept.offset as isize], o);
     if count <= PIECE {
         let per_task = (PIECE / count.max(16)).max(1);
         return parallel::for_chunks_mut(out, per_task, |first, out| {
-            let mut room = (Vec::new(), Vec::new());
+            let mut buffer = (Vec::new(), Vec::new());
             let mut walk = walk_to(first);
             let mut row = row_at(&walk);
             for out in out {
                 row.offset = walk.at[0] as usize;
-                *out = narrow(fold_piece(&row, 0, count, &mut room, fold));
+                *out = narrow(fold_piece(&row, 0, count, &mut buffer, fold));
                 walk.step();
             }
         });
     }
     let pieces = count.div_ceil(PIECE);
     let mut parts = vec![fold.identity; out.len() * pieces];
-    // With many pieces some are one task: long runs keep prefetching going.
-    let some = (parts.len() / TASKS).clamp(1, MOST_PIECES_A_TASK);
+    // With many pieces a task takes several: long runs keep the prefetcher busy.
+    let some = (parts.len() / TASKS).clamp(1, MAX_PIECES_PER_TASK);
     parallel::for_chunks_mut(&mut parts, some, |first, parts| {
-        let mut room = (Vec::new(), Vec::new());
+        let mut buffer = (Vec::new(), Vec::new());
         for (at, part) in (first..).zip(parts) {
             let row = row_at(&walk_to(at / pieces));
             let start = at % pieces * PIECE;
-            *part = fold_piece(&row, start, PIECE.min(count - start), &mut room, fold);
+            *part = fold_piece(&row, start, PIECE.min(count - start), &mut buffer, fold);
         }
     });
     for (out, parts) in out.iter_mut().zip(parts.chunks(pieces)) {
-        *out = narrow(in_pairs(pieces, &mut |i| parts[i], fold.combine));
+        *out = narrow(fold_pairwise(pieces, &mut |i| parts[i], fold.combine));
     }
 }
 
-/// Where the folded elements of some columns lie.
+/// The reduced elements of some columns.
 struct Columns<'a, T> {
-    gone: View<'a, T>,
-    /// Step between columns.
+    reduced: View<'a, T>,
+    /// The stride of columns.
     step: isize,
 }
 
@@ -354,51 +359,51 @@ impl<T: Stored> Columns<'_, T> {
     ) {
         let width = all.len();
         let direct = T::DIRECT && self.step == 1;
-        let mut room = vec![T::zeroed(); if direct { 0 } else { width }];
+        let mut buffer = vec![T::zeroed(); if direct { 0 } else { width }];
         let mut wide = vec![fold.identity; if direct { 0 } else { width }];
-        let mut bunch = vec![fold.identity; width];
-        let mut walk = Walk::new(&self.gone.sizes, [&self.gone.strides], [at], first);
+        let mut block = vec![fold.identity; width];
+        let mut walk = Walk::new(&self.reduced.sizes, [&self.reduced.strides], [at], first);
         let mut row = first;
         all.fill(fold.identity);
         while row < last {
-            let end = last.min(row + BUNCH);
-            bunch.fill(fold.identity);
+            let end = last.min(row + ROW_BLOCK);
+            block.fill(fold.identity);
             for _ in row..end {
                 if direct {
                     let from = walk.at[0] as usize;
-                    let run = &self.gone.data[from..from + width];
-                    (fold.into)(&mut bunch, bytemuck::cast_slice(run));
+                    let run = &self.reduced.data[from..from + width];
+                    (fold.into)(&mut block, bytemuck::cast_slice(run));
                 } else {
-                    crate::layout::read_run(self.gone.data, walk.at[0], self.step, &mut room);
-                    T::widen(&room, &mut wide);
-                    (fold.into)(&mut bunch, &wide);
+                    crate::layout::read_run(self.reduced.data, walk.at[0], self.step, &mut buffer);
+                    T::widen(&buffer, &mut wide);
+                    (fold.into)(&mut block, &wide);
                 }
                 walk.step();
             }
-            (fold.into)(all, &bunch);
+            (fold.into)(all, &block);
             row = end;
         }
     }
 }
 
-/// How many of `count` rows of `width` columns are folded one after the other, in bunches of [`BUNCH`]; what comes of these
-/// pieces is folded in their order.
-pub fn rows_of_piece(count: usize, width: usize) -> usize {
-    let least = (PIECE / width.clamp(1, COLUMNS)).max(2 * BUNCH);
-    count.div_ceil(MOST_PIECES).max(least)
+/// The number of rows, of `count` rows of `width` columns, that form one partial result, in blocks of [`ROW_BLOCK`];
+/// the partial results are folded in order.
+pub fn rows_per_partial(count: usize, width: usize) -> usize {
+    let least = (PIECE / width.clamp(1, COLUMNS)).max(2 * ROW_BLOCK);
+    count.div_ceil(MAX_PIECES).max(least)
 }
 
-/// Many results at once, along the axis `column` of `kept` on which memory runs.
+/// Folds many results at once, along the axis `column` of `kept` on which memory runs.
 fn columns<T: Stored>(
     kept: &View<'_, T>,
-    gone: &View<'_, T>,
+    reduced: &View<'_, T>,
     column: usize,
     out: &mut [T],
     fold: Folding<T::Wide>,
 ) {
-    let count = gone.count();
+    let count = reduced.count();
     let width = kept.sizes[column];
-    let places = crate::layout::dense_strides(&kept.sizes);
+    let out_strides = crate::layout::dense_strides(&kept.sizes);
     let without = |all: &[isize]| -> Strides {
         let mut all: Strides = all.into();
         all.remove(column);
@@ -406,35 +411,35 @@ fn columns<T: Stored>(
     };
     let mut sizes = kept.sizes.clone();
     sizes.remove(column);
-    let (strides, targets) = (without(&kept.strides), without(&places));
+    let (strides, targets) = (without(&kept.strides), without(&out_strides));
     let outer: usize = sizes.iter().product();
     let blocks = width.div_ceil(COLUMNS);
-    let per_piece = rows_of_piece(count, width);
+    let per_piece = rows_per_partial(count, width);
     let pieces = count.div_ceil(per_piece);
     let rows = Columns {
-        gone: gone.clone(),
+        reduced: reduced.clone(),
         step: kept.strides[column],
     };
-    // The place of a block's first element and of its first result.
+    // The offset of a block's first element and of its first result.
     let locate = |block: usize| {
         let start = block % blocks * COLUMNS;
         let offsets = [kept.offset as isize, 0];
         let [from, to] = Walk::new(&sizes, [&strides, &targets], offsets, block / blocks).at;
         let from = from + start as isize * kept.strides[column];
-        let to = to + start as isize * places[column];
+        let to = to + start as isize * out_strides[column];
         (from, to as usize, COLUMNS.min(width - start))
     };
-    let write = |out: &mut parallel::Part<'_, T>, to: usize, all: &[T::Wide]| {
-        if places[column] == 1 {
+    let write = |out: &mut parallel::TaskSlice<'_, T>, to: usize, all: &[T::Wide]| {
+        if out_strides[column] == 1 {
             T::narrow(all, out.slice(to, all.len()));
         } else {
             for (i, &value) in all.iter().enumerate() {
-                out.set(to + i * places[column] as usize, narrow(value));
+                out.set(to + i * out_strides[column] as usize, narrow(value));
             }
         }
     };
     if pieces == 1 {
-        // Several small blocks make one task.
+        // Several small blocks form one task.
         let per_task = (PIECE / (count * width.min(COLUMNS)).max(1)).max(1);
         let tasks = (outer * blocks).div_ceil(per_task);
         // SAFETY: a block is some columns of one outer index, whose results no other block has, and one task has it.
@@ -454,47 +459,51 @@ fn columns<T: Stored>(
             },
         );
     }
-    let room = width.min(COLUMNS);
+    let buffer = width.min(COLUMNS);
     for block in 0..outer * blocks {
         let (from, to, width) = locate(block);
-        let mut parts = vec![fold.identity; pieces * room];
-        parallel::for_chunks_mut(&mut parts, room, |at, part| {
-            let first = at / room * per_piece;
+        let mut parts = vec![fold.identity; pieces * buffer];
+        parallel::for_chunks_mut(&mut parts, buffer, |at, part| {
+            let first = at / buffer * per_piece;
             let last = count.min(first + per_piece);
             rows.fold(from, (first, last), &mut part[..width], fold);
         });
-        let (all, others) = parts.split_at_mut(room);
-        for part in others.chunks(room) {
+        let (all, others) = parts.split_at_mut(buffer);
+        for part in others.chunks(buffer) {
             (fold.into)(all, part);
         }
         let all = &all[..width];
-        write(&mut parallel::Part::whole(out), to, all);
+        write(&mut parallel::TaskSlice::whole(out), to, all);
     }
 }
 
-/// Folds the axes `gone` of a view.
-fn fold_axes<T: Stored>(x: &View<'_, T>, gone: &[usize], out: &mut [T], fold: Folding<T::Wide>) {
+/// Folds the axes `reduced` of a view.
+fn fold_axes<T: Stored>(x: &View<'_, T>, reduced: &[usize], out: &mut [T], fold: Folding<T::Wide>) {
     let pick = |axes: &[usize]| View {
         data: x.data,
         offset: x.offset,
         sizes: axes.iter().map(|&a| x.sizes[a]).collect::<Sizes>(),
         strides: axes.iter().map(|&a| x.strides[a]).collect::<Strides>(),
     };
-    let mut folded: Vec<usize> = gone.to_vec();
+    let mut folded: Vec<usize> = reduced.to_vec();
     folded.sort_unstable();
-    let stays: Vec<usize> = (0..x.sizes.len()).filter(|a| !gone.contains(a)).collect();
-    let (kept, gone) = (pick(&stays).merged(), pick(&folded).merged());
-    // Memory runs along a kept axis where its step is smaller than every folded one's.
+    let stays: Vec<usize> = (0..x.sizes.len())
+        .filter(|a| !reduced.contains(a))
+        .collect();
+    let (kept, reduced) = (pick(&stays).merged(), pick(&folded).merged());
+    // Memory runs along a kept axis if its stride is smaller than every reduced one's.
     let finest = |v: &View<'_, T>| {
         (0..v.sizes.len())
             .filter(|&a| v.strides[a] != 0)
             .min_by_key(|&a| v.strides[a].unsigned_abs())
     };
-    match (finest(&kept), finest(&gone)) {
-        (Some(a), Some(b)) if kept.strides[a].unsigned_abs() < gone.strides[b].unsigned_abs() => {
-            columns(&kept, &gone, a, out, fold);
+    match (finest(&kept), finest(&reduced)) {
+        (Some(a), Some(b))
+            if kept.strides[a].unsigned_abs() < reduced.strides[b].unsigned_abs() =>
+        {
+            columns(&kept, &reduced, a, out, fold);
         }
-        _ => rows(&kept, &gone, out, fold),
+        _ => rows(&kept, &reduced, out, fold),
     }
 }
 
@@ -511,7 +520,7 @@ pub fn run(op: &str, p: &Reduce, x: &Tensor, out: &Spec) -> Result<Buffer> {
     }
     let sizes = x.shape().sizes();
     if p.axes.iter().all(|&a| sizes[a] == 1) {
-        // Nothing to combine: the axes vanish from a view.
+        // Nothing to combine: the axes are removed from a view.
         let to = out.shape.sizes();
         if let Some(layout) = buffer.layout().reshape(&sizes, &to) {
             return Ok(buffer.with_layout(layout));

@@ -1,7 +1,8 @@
-//! Along one axis: running reductions, and where the extreme stands.
+//! Cumulative reductions along one axis, and argmin and argmax.
 //!
-//! Each lane along the axis is a chain, so lanes are what threads and vectors share out. Sums of f32 run in f64:
-//! a chain has no pairs to keep rounding small. Lanes that lie side by side in memory are taken in strips.
+//! Each lane along the axis is a dependency chain, so threads and vectors divide the lanes. Sums of f32 run in f64,
+//! since a chain cannot sum pairwise to keep rounding errors small. Lanes that are adjacent in memory are processed in
+//! strips.
 #![allow(unsafe_code)]
 
 use super::binary::Ordered;
@@ -18,13 +19,13 @@ use clematis_core::{DType, Result, Spec, Tensor, bail, limit};
 use half::{bf16, f16};
 use num_complex::Complex;
 
-/// Lanes that are taken together.
+/// Lanes that are processed together.
 const STRIP: usize = 16;
 
-/// Lanes along `axis`: their places in the view and in a dense result, and the steps along them.
+/// Lanes along `axis`: their offsets in the view and in a contiguous result, and the strides along them.
 struct Lanes<'a, T> {
     view: View<'a, T>,
-    places: crate::layout::Strides,
+    out_strides: crate::layout::Strides,
     count: usize,
     length: usize,
     step_in: isize,
@@ -32,33 +33,33 @@ struct Lanes<'a, T> {
 }
 
 impl<'a, T: Stored> Lanes<'a, T> {
-    /// `keeps`: the axis is there in the result too.
+    /// `keeps`: whether the result has the axis too.
     fn new(view: View<'a, T>, axis: usize, keeps: bool) -> Self {
         let mut view = view;
-        let mut places = dense_strides(&view.sizes);
-        let step_out = places[axis];
+        let mut out_strides = dense_strides(&view.sizes);
+        let step_out = out_strides[axis];
         let length = view.sizes.remove(axis);
         let step_in = view.strides.remove(axis);
         if keeps {
-            places.remove(axis);
+            out_strides.remove(axis);
         } else {
-            places = dense_strides(&view.sizes);
+            out_strides = dense_strides(&view.sizes);
         }
         Lanes {
             count: view.count(),
             view,
-            places,
+            out_strides,
             length,
             step_in,
             step_out,
         }
     }
 
-    /// Runs `f(workspace, lane values, place)` on each lane; strips keep cache lines in use.
+    /// Runs `f(workspace, lane values, offset)` on each lane; strips make use of whole cache lines.
     fn each<O: Send>(
         &self,
         out: &mut [O],
-        f: impl Fn(&mut Vec<T>, &mut parallel::Part<'_, O>, isize) + Sync,
+        f: impl Fn(&mut Vec<T>, &mut parallel::TaskSlice<'_, O>, isize) + Sync,
     ) {
         if self.count == 0 || self.length == 0 {
             return;
@@ -68,13 +69,13 @@ impl<'a, T: Stored> Lanes<'a, T> {
             .next_multiple_of(STRIP);
         let tasks = self.count.div_ceil(per_task);
         let make = || (Vec::new(), Vec::new());
-        // SAFETY: a task has some lanes, and lanes do not meet.
+        // SAFETY: a task has some lanes, and lanes do not overlap.
         let disjoint = unsafe { parallel::Disjoint::promise() };
         parallel::for_disjoint(disjoint, out, tasks, make, |(strip, lane), task, out| {
             let end = self.count.min((task + 1) * per_task);
             let mut first = task * per_task;
             let offsets = [self.view.offset as isize, 0];
-            let strides = [&self.view.strides[..], &self.places[..]];
+            let strides = [&self.view.strides[..], &self.out_strides[..]];
             let mut walk = Walk::new(&self.view.sizes, strides, offsets, first);
             while first < end {
                 let width = STRIP.min(end - first);
@@ -106,7 +107,7 @@ impl<'a, T: Stored> Lanes<'a, T> {
         });
     }
 
-    /// Copies lanes that lie side by side, element by element of all.
+    /// Copies adjacent lanes, element by element of all.
     fn read_strip(&self, at: isize, width: usize, strip: &mut Vec<T>) {
         strip.resize(self.length * width, T::zeroed());
         for (i, row) in strip.chunks_exact_mut(width).enumerate() {
@@ -116,10 +117,10 @@ impl<'a, T: Stored> Lanes<'a, T> {
     }
 }
 
-/// Elements of a lane after which it looks whether it is interrupted.
+/// Elements of a lane after which it polls for interrupts.
 const POLLED: usize = 1 << 20;
 
-/// A chain over a lane.
+/// Runs a chain over a lane.
 fn chain<T: Stored, S: Copy>(
     lane: &mut [T],
     mut state: S,
@@ -127,7 +128,7 @@ fn chain<T: Stored, S: Copy>(
     step: impl Fn(S, T) -> (S, T),
 ) {
     let mut advance = |x: &mut T| (state, *x) = step(state, *x);
-    // A long lane looks at times whether it is interrupted.
+    // A long lane polls for interrupts.
     if reverse {
         for lane in lane.rchunks_mut(POLLED) {
             lane.iter_mut().rev().for_each(&mut advance);
@@ -153,21 +154,21 @@ fn run_chain<T: Stored, S: Copy + Sync>(
     let buffer = buffer::of(x)?;
     let mut bytes = memory::alloc("cumulative", out)?;
     let lanes = Lanes::new(buffer.view::<T>(x.shape()), p.axis, true);
-    lanes.each(bytes.as_mut_slice::<T>(), |lane, out, place| {
+    lanes.each(bytes.as_mut_slice::<T>(), |lane, out, out_offset| {
         chain(lane, start, p.reverse, &step);
         if lanes.step_out == 1 {
-            out.slice(place as usize, lanes.length)
+            out.slice(out_offset as usize, lanes.length)
                 .copy_from_slice(lane);
         } else {
             for (i, &value) in lane.iter().enumerate() {
-                out.set((place + i as isize * lanes.step_out) as usize, value);
+                out.set((out_offset + i as isize * lanes.step_out) as usize, value);
             }
         }
     });
     Ok(Buffer::new(bytes))
 }
 
-/// Runs a running reduction.
+/// Runs a cumulative reduction.
 pub fn cumulative(op: &str, p: &Cumulative, x: &Tensor, out: &Spec) -> Result<Buffer> {
     let with = (p, x, out);
     macro_rules! integers {
@@ -248,7 +249,7 @@ pub fn cumulative(op: &str, p: &Cumulative, x: &Tensor, out: &Spec) -> Result<Bu
     macro_rules! extreme {
         ($pick:ident) => {
             by_real!(x.dtype(), T => return run_chain::<T, Option<<T as Stored>::Wide>>(with, None, |best, x: T| {
-                // Back from the computed type without rounding: the extreme is one of the elements.
+                // Back from the computed type without rounding: the extremum is one of the elements.
                 let value = widen(x);
                 let best = best.map_or(value, |best: <T as Stored>::Wide| best.$pick(value));
                 (Some(best), narrow(best))
@@ -286,7 +287,7 @@ fn narrow<T: Stored>(x: T::Wide) -> T {
 }
 
 multiversion! {
-    /// Whether one of some is this, or is NaN as this is; only NaN differs from itself.
+    /// Whether one of some elements equals `best`, or is NaN as `best` is; only NaN differs from itself.
     #[allow(clippy::eq_op)]
     fn has[W: PartialEq + Copy](some: &[W], best: W) -> bool {
         let mut found = false;
@@ -297,7 +298,7 @@ multiversion! {
     }
 }
 
-/// The first place of a value that is there. Where NaN is, it is the value.
+/// The index of the first occurrence of a value that is present. If there is a NaN, NaN is the value.
 #[allow(clippy::eq_op)]
 fn first<W: PartialEq + Copy>(lane: &[W], best: W) -> usize {
     const SOME: usize = 256;
@@ -306,36 +307,36 @@ fn first<W: PartialEq + Copy>(lane: &[W], best: W) -> usize {
         .position(|some| has(some, best))
         .unwrap_or(0)
         * SOME;
-    let place = lane[some..].iter().position(|&x| x == best || x != x);
-    some + place.unwrap_or(0)
+    let out_offset = lane[some..].iter().position(|&x| x == best || x != x);
+    some + out_offset.unwrap_or(0)
 }
 
-/// Where the extreme of each lane stands first; NaN is beyond every number.
+/// The index of the first extremum of each lane; NaN is beyond every number.
 pub fn arg_reduce(p: &ArgReduce, x: &Tensor, out: &Spec) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
-    // A lane may be longer than any memory: elements that are repeated take none.
+    // A lane may be longer than memory: broadcast elements take none.
     limit::count::<Complex<f64>>(
         p.kind.name(),
         "elements of a lane",
         &[x.shape().size(p.axis)],
     )?;
     let mut bytes = memory::alloc(p.kind.name(), out)?;
-    let places = bytes.as_mut_slice::<i64>();
+    let indices = bytes.as_mut_slice::<i64>();
     by_real!(x.dtype(), T => {
         let lanes = Lanes::new(buffer.view::<T>(x.shape()), p.axis, false);
         let larger = p.kind == Extreme::Max;
-        lanes.each(places, |lane, out, place| {
-            let mut room = Vec::new();
+        lanes.each(indices, |lane, out, out_offset| {
+            let mut buffer = Vec::new();
             let lane: &[<T as Stored>::Wide] = if T::DIRECT {
                 bytemuck::cast_slice(lane)
             } else {
-                room.resize(lane.len(), bytemuck::Zeroable::zeroed());
-                T::widen(lane, &mut room);
-                &room
+                buffer.resize(lane.len(), bytemuck::Zeroable::zeroed());
+                T::widen(lane, &mut buffer);
+                &buffer
             };
             let best = if larger { fold_slice(lane, Max) } else { fold_slice(lane, Min) };
             let at = first(lane, best);
-            out.set(place as usize, at as i64);
+            out.set(out_offset as usize, at as i64);
         });
     }, bail!(Internal, "argmax: complex numbers have no order"));
     Ok(Buffer::new(bytes))

@@ -1,6 +1,7 @@
-//! Slices written at index vectors, one after the other.
+//! Scatter: writes slices at index vectors, in order.
 //!
-//! Where two slices meet, the later one acts on what the earlier one left, so threads share out columns, never slices.
+//! If two slices overlap, the later one applies to the result of the earlier one, so threads divide columns, never
+//! slices.
 #![allow(unsafe_code)]
 
 use super::binary::Ordered;
@@ -14,9 +15,9 @@ use clematis_core::op::{Scatter, ScatterKind};
 use clematis_core::{DType, Result, Spec, Tensor};
 use num_complex::Complex;
 
-/// Slices after which a task looks whether it is interrupted.
+/// Slices after which a task polls for interrupts.
 const POLLED: usize = 1 << 12;
-/// Elements from which on threads pay.
+/// The number of elements from which threads pay.
 const LEAST: usize = 1 << 16;
 /// Columns per task.
 const COLUMNS: usize = 64;
@@ -55,7 +56,7 @@ pub fn scatter(
     if updates.shape().count() == 0 || out.shape.count() == 0 {
         return Ok(Buffer::new(bytes));
     }
-    // A row at a time, so that the walk is compiled once per type.
+    // A row at a time, so that the loop is compiled once per type.
     macro_rules! apply {
         ($T:ty, |$a:pat_param, $b:pat_param| $f:expr) => {
             write(
@@ -107,7 +108,7 @@ pub fn scatter(
     Ok(Buffer::new(bytes))
 }
 
-/// The one of two that their order picks.
+/// One of two elements, chosen by their order.
 fn pick<T: Stored>(a: T, b: T, f: fn(T::Wide, T::Wide) -> T::Wide) -> T
 where
     T::Wide: Ordered,
@@ -127,20 +128,20 @@ fn write<T: Stored>(
     out: &mut [T],
     combine: fn(&mut [T], &[T]),
 ) {
-    let places = dense_strides(&vectors.sizes);
+    let out_strides = dense_strides(&vectors.sizes);
     let (steps, row_steps) = split(&updates.strides, &p.window_axes);
     let mut window: Sizes = kept.iter().map(|&a| vectors.slice[a]).collect();
-    let mut slice_places: Strides = kept.iter().map(|&a| places[a]).collect();
+    let mut slice_out_strides: Strides = kept.iter().map(|&a| out_strides[a]).collect();
     let mut steps = steps;
-    // The last axis is what threads share out, so it must be one along which no slice moves.
+    // Threads divide the last axis, so it must be one along which no slice moves.
     let fixed = kept.last().is_some_and(|a| !vectors.index_map.contains(a));
     if !fixed {
         window.push(1);
-        slice_places.push(1);
+        slice_out_strides.push(1);
         steps.push(1);
     }
     let last = window.len() - 1;
-    let (run, step, place_step) = (window[last], steps[last], slice_places[last]);
+    let (run, step, out_step) = (window[last], steps[last], slice_out_strides[last]);
     let outer: usize = window[..last].iter().product();
     let count = vectors.count();
     let columns = if count * outer * run < LEAST {
@@ -164,22 +165,22 @@ fn write<T: Stored>(
                 if i % POLLED == POLLED - 1 {
                     parallel::poll();
                 }
-                let start = vectors.start(i, rows.index(), &places);
+                let start = vectors.start(i, rows.index(), &out_strides);
                 if let Some(start) = start {
                     let offsets = [rows.at[0], start];
-                    let strides = [&steps[..last], &slice_places[..last]];
+                    let strides = [&steps[..last], &slice_out_strides[..last]];
                     let mut walk = Walk::new(&window[..last], strides, offsets, 0);
                     for _ in 0..outer {
                         let from = walk.at[0] + first as isize * step;
-                        let to = walk.at[1] + first as isize * place_step;
-                        if place_step == 1 && step == 1 {
+                        let to = walk.at[1] + first as isize * out_step;
+                        if out_step == 1 && step == 1 {
                             let to = out.slice(to as usize, width);
                             let from = &updates.data[from as usize..from as usize + width];
                             combine(to, from);
                         } else {
                             for j in 0..width as isize {
                                 let from = (from + j * step) as usize;
-                                let to = (to + j * place_step) as usize;
+                                let to = (to + j * out_step) as usize;
                                 combine(out.slice(to, 1), &updates.data[from..=from]);
                             }
                         }

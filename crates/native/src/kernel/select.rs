@@ -1,4 +1,4 @@
-//! Choice between operands, and holding a value between bounds.
+//! `select` and `clamp`.
 
 use super::binary::Ordered;
 use super::map::{self, Cost, source};
@@ -36,7 +36,7 @@ pub fn select(cond: &Tensor, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffe
     Ok(Buffer::new(bytes))
 }
 
-/// `min(max(x, low), high)`; NaN in any of them stays.
+/// `min(max(x, low), high)`; NaN in any of them propagates.
 pub fn clamp(low: &Tensor, x: &Tensor, high: &Tensor, out: &Spec) -> Result<Buffer> {
     fn run<T>(low: &Tensor, x: &Tensor, high: &Tensor, out: &Spec) -> Result<Buffer>
     where

@@ -1,4 +1,4 @@
-//! Ops that move elements without computing. Most move none: they are views.
+//! Ops that move elements without computing. Most of them return views.
 #![allow(unsafe_code)]
 
 use super::create::fill_slice;
@@ -10,14 +10,14 @@ use crate::{memory, parallel};
 use clematis_core::op::{Broadcast, Pad, Slice};
 use clematis_core::{Dim, Result, Shape, Spec, Tensor, bail, interrupt, with_element};
 
-/// A copy of more elements lets the caller's other threads go on.
+/// A copy of more elements releases the caller's interpreter lock.
 const LONG: usize = 1 << 15;
 
 fn number(dim: Dim) -> isize {
     dim.value().unwrap_or(0) as isize
 }
 
-/// The same elements with another shape; a copy only where strides cannot say it.
+/// The same elements with another shape; a copy only if strides cannot express it.
 pub fn reshape(x: &Tensor, to: &Shape) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
     match buffer.layout().reshape(&x.shape().sizes(), &to.sizes()) {
@@ -35,7 +35,7 @@ pub fn transpose(x: &Tensor, axes: &[usize]) -> Result<Buffer> {
     Ok(buffer.with_layout(buffer.layout().transpose(&x.shape().sizes(), axes)))
 }
 
-/// Repeats without copying.
+/// Broadcasts without copying.
 pub fn broadcast(x: &Tensor, p: &Broadcast) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
     let layout = buffer
@@ -44,7 +44,7 @@ pub fn broadcast(x: &Tensor, p: &Broadcast) -> Result<Buffer> {
     Ok(buffer.with_layout(layout))
 }
 
-/// Every stride-th element from start on.
+/// Every `stride`-th element from `start` on.
 pub fn slice(x: &Tensor, p: &Slice, out: &Spec) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
     let start: Sizes = p.start.iter().map(|&d| number(d) as usize).collect();
@@ -54,13 +54,13 @@ pub fn slice(x: &Tensor, p: &Slice, out: &Spec) -> Result<Buffer> {
     Ok(buffer.with_layout(layout))
 }
 
-/// Back to front along axes.
+/// Reverses axes.
 pub fn reverse(x: &Tensor, axes: &[usize]) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
     Ok(buffer.with_layout(buffer.layout().reverse(&x.shape().sizes(), axes)))
 }
 
-/// Integers of any type as i64; what does not fit is as far out as i64 goes.
+/// Integers of any type as i64, saturating.
 pub fn indices(x: &Tensor) -> Result<Vec<i64>> {
     let buffer = buffer::of(x)?;
     let count = x.shape().count();
@@ -69,13 +69,13 @@ pub fn indices(x: &Tensor) -> Result<Vec<i64>> {
             match x.dtype() {
                 $(clematis_core::DType::$d => {
                     let view = buffer.view::<$t>(x.shape());
-                    let mut room = Vec::new();
+                    let mut buffer = Vec::new();
                     let values = match view.dense() {
                         Some(slice) => slice,
                         None => {
-                            room.resize(count, 0);
-                            view.merged().read(0, &mut room);
-                            &room
+                            buffer.resize(count, 0);
+                            view.merged().read(0, &mut buffer);
+                            &buffer
                         }
                     };
                     Ok(values.iter().map(|&v| i64::try_from(v).unwrap_or(i64::MAX)).collect())
@@ -87,7 +87,7 @@ pub fn indices(x: &Tensor) -> Result<Vec<i64>> {
     read!(U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64)
 }
 
-/// Starts of a block, moved so that the block lies inside.
+/// Starts of a block, clamped so that the block is in bounds.
 fn clipped_starts(starts: &Tensor, sizes: &[usize], block: &[usize]) -> Result<Sizes> {
     let starts = indices(starts)?;
     Ok(sizes
@@ -98,7 +98,7 @@ fn clipped_starts(starts: &Tensor, sizes: &[usize], block: &[usize]) -> Result<S
         .collect())
 }
 
-/// A block at a start that is data.
+/// A block at a start given by a tensor.
 pub fn dynamic_slice(x: &Tensor, starts: &Tensor, out: &Spec) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
     let (sizes, block) = (x.shape().sizes(), out.shape.sizes());
@@ -108,7 +108,7 @@ pub fn dynamic_slice(x: &Tensor, starts: &Tensor, out: &Spec) -> Result<Buffer> 
     Ok(buffer.with_layout(layout))
 }
 
-/// A copy with a block written at a start that is data.
+/// A copy with a block written at a start given by a tensor.
 pub fn dynamic_update(x: &Tensor, update: &Tensor, starts: &Tensor, out: &Spec) -> Result<Buffer> {
     let (x, from) = (buffer::of(x)?, buffer::of(update)?);
     let sizes = out.shape.sizes();
@@ -128,7 +128,7 @@ pub fn dynamic_update(x: &Tensor, update: &Tensor, starts: &Tensor, out: &Spec) 
     Ok(Buffer::new(bytes))
 }
 
-/// Writes a view's elements at evenly spaced places.
+/// Writes a view's elements to strided positions.
 pub fn paste<T: Stored>(view: &View<'_, T>, out: &mut [T], offset: isize, strides: &[isize]) {
     if view.count() == 0 {
         return;
@@ -143,14 +143,14 @@ pub fn paste<T: Stored>(view: &View<'_, T>, out: &mut [T], offset: isize, stride
     let rows: usize = outer.iter().product();
     let per_task = (Cost::Light.grain() / row).max(1);
     let tasks = rows.div_ceil(per_task);
-    // SAFETY: the rows of a view are pasted to different places, and one task has each.
+    // SAFETY: the rows of a view are written to different positions, and one task has each.
     let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
         disjoint,
         out,
         tasks,
         Vec::new,
-        |room: &mut Vec<T>, task, out| {
+        |buffer: &mut Vec<T>, task, out| {
             let first = task * per_task;
             let starts = [view.offset as isize, offset];
             let mut walk = Walk::new(outer, [&from[..last], &to[..last]], starts, first);
@@ -164,9 +164,9 @@ pub fn paste<T: Stored>(view: &View<'_, T>, out: &mut [T], offset: isize, stride
                         out.slice(target as usize, row),
                     );
                 } else {
-                    room.resize(row, T::zeroed());
-                    read_run(view.data, source, step_from, room);
-                    for (i, &value) in room.iter().enumerate() {
+                    buffer.resize(row, T::zeroed());
+                    read_run(view.data, source, step_from, buffer);
+                    for (i, &value) in buffer.iter().enumerate() {
                         out.set((target + i as isize * step_to) as usize, value);
                     }
                 }
@@ -176,7 +176,7 @@ pub fn paste<T: Stored>(view: &View<'_, T>, out: &mut [T], offset: isize, stride
     );
 }
 
-/// Puts a value around and between the elements; negative padding crops.
+/// Pads around and between the elements; negative padding crops.
 pub fn pad(x: &Tensor, value: &Tensor, p: &Pad, out: &Spec) -> Result<Buffer> {
     let (buffer, value) = (buffer::of(x)?, buffer::of(value)?);
     let sizes = out.shape.sizes();
@@ -193,10 +193,10 @@ pub fn pad(x: &Tensor, value: &Tensor, p: &Pad, out: &Spec) -> Result<Buffer> {
         for axis in 0..sizes.len() {
             let low = number(p.low[axis]);
             let step = isize::try_from(p.interior[axis]).unwrap_or(isize::MAX).saturating_add(1);
-            // Element i lands on low + i·step; those that land outside are cropped.
+            // Element i goes to low + i·step; elements out of bounds are cropped.
             let first = low.min(0).unsigned_abs().div_ceil(step as usize);
-            let room = (sizes[axis] as isize).saturating_sub(low);
-            let end = if room > 0 { (room as usize).div_ceil(step as usize) } else { 0 };
+            let space = (sizes[axis] as isize).saturating_sub(low);
+            let end = if space > 0 { (space as usize).div_ceil(step as usize) } else { 0 };
             let end = end.min(view.sizes[axis]);
             let kept = end.saturating_sub(first);
             if kept > 0 {
@@ -204,7 +204,7 @@ pub fn pad(x: &Tensor, value: &Tensor, p: &Pad, out: &Spec) -> Result<Buffer> {
                 offset += (low + first as isize * step) * dense[axis];
             }
             view.sizes[axis] = kept;
-            // One element has no neighbour, however far off it would be.
+            // An axis with one element has no stride, however large.
             strides.push(if kept > 1 { dense[axis] * step } else { 0 });
         }
         view.offset = at as usize;
@@ -213,7 +213,7 @@ pub fn pad(x: &Tensor, value: &Tensor, p: &Pad, out: &Spec) -> Result<Buffer> {
     Ok(Buffer::new(bytes))
 }
 
-/// All operands one after the other along an axis.
+/// Concatenates all operands along an axis.
 pub fn concat(inputs: &[&Tensor], axis: usize, out: &Spec) -> Result<Buffer> {
     if let [x] = inputs {
         return Ok(buffer::of(x)?.into_owned());
@@ -231,7 +231,7 @@ pub fn concat(inputs: &[&Tensor], axis: usize, out: &Spec) -> Result<Buffer> {
     Ok(Buffer::new(bytes))
 }
 
-/// The index vectors of the first elements that are not zero, padded with the shape's end.
+/// The index vectors of the first nonzero elements, padded with the shape's end.
 pub fn nonzero(x: &Tensor, out: &Spec) -> Result<Buffer> {
     let buffer = buffer::of(x)?;
     let sizes = x.shape().sizes();

@@ -1,7 +1,7 @@
 //! Sorting and searching.
 //!
-//! Elements are compared as unsigned keys: integers shifted, floats by their bits, -0 as 0 and NaN above everything.
-//! A key and a place sort together, so the order is stable and payloads follow by place.
+//! Elements are compared as unsigned keys: integers shifted, floats by their bits, -0 as 0 and NaN above everything. A
+//! key and an index sort together, so the order is stable and payloads follow by index.
 #![allow(unsafe_code)]
 
 use super::map::Cost;
@@ -13,7 +13,7 @@ use clematis_core::op::Sort;
 use clematis_core::{DType, Result, Spec, Tensor, bail, limit};
 use half::{bf16, f16};
 
-/// NaN, behind every number in both directions.
+/// NaN, after every number in both directions.
 const LAST: u64 = u64::MAX;
 
 #[inline(always)]
@@ -21,7 +21,7 @@ fn float_key(x: f64, descending: bool) -> u64 {
     if x.is_nan() {
         return LAST;
     }
-    // Adding 0 makes -0 a 0. Negative numbers fall with their bits, so all are flipped.
+    // Adding 0 turns -0 into 0. Negative numbers decrease with their bits, so all are flipped.
     let bits = (x + 0.0).to_bits();
     let key = if bits >> 63 == 1 {
         !bits
@@ -67,20 +67,20 @@ macro_rules! keyed {
 /// The lanes of one operand along an axis, by number.
 struct Lanes {
     sizes: crate::layout::Sizes,
-    places: crate::layout::Strides,
+    out_strides: crate::layout::Strides,
     step: isize,
     length: usize,
 }
 
 impl Lanes {
     fn new(sizes: &[usize], axis: usize) -> Self {
-        let mut places = dense_strides(sizes);
+        let mut out_strides = dense_strides(sizes);
         let mut sizes: crate::layout::Sizes = sizes.into();
-        let step = places.remove(axis);
+        let step = out_strides.remove(axis);
         let length = sizes.remove(axis);
         Lanes {
             sizes,
-            places,
+            out_strides,
             step,
             length,
         }
@@ -90,12 +90,12 @@ impl Lanes {
         self.sizes.iter().product()
     }
 
-    /// Place of lane `i` in a dense result.
-    fn place(&self, i: usize) -> usize {
-        Walk::new(&self.sizes, [&self.places], [0], i).at[0] as usize
+    /// The offset of lane `i` in a contiguous result.
+    fn out_offset(&self, i: usize) -> usize {
+        Walk::new(&self.sizes, [&self.out_strides], [0], i).at[0] as usize
     }
 
-    /// Place of lane `i` in a view, and its step.
+    /// The offset of lane `i` in a view, and its stride.
     fn start<T>(&self, view: &View<'_, T>, axis: usize, i: usize) -> (isize, isize) {
         let mut strides = view.strides.clone();
         let step = strides.remove(axis);
@@ -104,10 +104,10 @@ impl Lanes {
     }
 }
 
-/// Lanes up to this long are sorted in a few hundredths of a second.
-const UNPOLLED: usize = 1 << 20;
+/// Lanes up to this long are sorted in a few hundredths of a second, without polling.
+const MAX_UNPOLLED: usize = 1 << 20;
 
-/// Looks at times whether the op is interrupted.
+/// Polls for interrupts from time to time.
 fn polled() -> impl FnMut() {
     let mut calls = 0u32;
     move || {
@@ -118,7 +118,7 @@ fn polled() -> impl FnMut() {
     }
 }
 
-/// The order of lane `i`: keys of the first operands, then place.
+/// The order of lane `i`: by keys of the first operands, then by index.
 fn order(
     inputs: &[(&Tensor, &Buffer)],
     keys: usize,
@@ -141,7 +141,7 @@ fn order(
     let mut order: Vec<u32> = (0..n as u32).collect();
     if let [keys] = &all[..] {
         let mut pairs: Vec<(u64, u32)> = keys.iter().copied().zip(order).collect();
-        if n <= UNPOLLED {
+        if n <= MAX_UNPOLLED {
             pairs.sort_unstable();
         } else {
             let mut polled = polled();
@@ -150,7 +150,7 @@ fn order(
                 a.cmp(b)
             });
         }
-        return Ok(pairs.into_iter().map(|(_, place)| place).collect());
+        return Ok(pairs.into_iter().map(|(_, index)| index).collect());
     }
     let mut polled = polled();
     order.sort_by(|&a, &b| {
@@ -209,16 +209,16 @@ pub fn sort(p: &Sort, inputs: &[&Tensor], out: &[Spec]) -> Result<Vec<Buffer>> {
             by_size!(x.dtype(), T => {
                 let view = buffer.view::<T>(x.shape());
                 let tasks = here.div_ceil(per_task);
-                // SAFETY: a task has some lanes, and lanes do not meet.
+                // SAFETY: a task has some lanes, and lanes do not overlap.
                 let disjoint = unsafe { parallel::Disjoint::promise() };
                 parallel::for_disjoint(disjoint, result.as_mut_slice::<T>(), tasks, || (), |(), task, out| {
                     let own = task * per_task..here.min((task + 1) * per_task);
                     for (lane, order) in own.clone().zip(&orders[own]) {
                         let (at, step) = lanes.start(&view, p.axis, first + lane);
-                        let place = lanes.place(first + lane);
+                        let start = lanes.out_offset(first + lane);
                         for (i, &from) in order.iter().enumerate() {
                             let value = view.data[(at + from as isize * step) as usize];
-                            out.set(place + i * lanes.step as usize, value);
+                            out.set(start + i * lanes.step as usize, value);
                         }
                     }
                 });
@@ -229,7 +229,8 @@ pub fn sort(p: &Sort, inputs: &[&Tensor], out: &[Spec]) -> Result<Vec<Buffer>> {
     Ok(results.into_iter().map(Buffer::new).collect())
 }
 
-/// The largest along the last axis, falling, and where they stood; NaN is the largest, of equals the first comes first.
+/// The largest elements along the last axis in descending order, with their indices; NaN is the largest, of equal
+/// elements the first comes first.
 pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let buffer = buffer::of(x)?;
     let sizes = x.shape().sizes();
@@ -237,16 +238,16 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
     let k = out[0].shape.size(axis);
     let lanes = Lanes::new(&sizes, axis);
     let n = lanes.length;
-    // A lane may be longer than any memory: elements that are repeated take none.
+    // A lane may be longer than memory: broadcast elements take none.
     limit::count::<(u64, i64)>("top_k", "elements of a lane", &[n])?;
     let mut values = memory::alloc("top_k", &out[0])?;
-    let mut places = memory::alloc("top_k", &out[1])?;
+    let mut indices = memory::alloc("top_k", &out[1])?;
     if k == 0 || lanes.count() == 0 {
-        return Ok(vec![Buffer::new(values), Buffer::new(places)]);
+        return Ok(vec![Buffer::new(values), Buffer::new(indices)]);
     }
     let tasks = lanes.count();
     let floats = x.dtype().is_float();
-    let at = places.as_mut_slice::<i64>();
+    let at = indices.as_mut_slice::<i64>();
     keyed!(x.dtype(), true, T, key => {
         let view = buffer.view::<T>(x.shape());
         let grain = k * (Cost::Heavy.grain() * 4 / n.max(1)).max(1);
@@ -265,8 +266,8 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
                     pairs.select_nth_unstable(k - 1);
                 }
                 pairs[..k].sort_unstable();
-                for (at, (_, place)) in at.iter_mut().zip(&pairs) {
-                    *at = *place;
+                for (at, (_, index)) in at.iter_mut().zip(&pairs) {
+                    *at = *index;
                 }
             }
         });
@@ -279,14 +280,14 @@ pub fn top_k(x: &Tensor, out: &[Spec]) -> Result<Vec<Buffer>> {
             }
         }
     }, bail!(Internal, "top_k: complex numbers have no order"));
-    Ok(vec![Buffer::new(values), Buffer::new(places)])
+    Ok(vec![Buffer::new(values), Buffer::new(indices)])
 }
 
-/// Where each value would be put into its sorted row.
+/// The index at which each value would be inserted into its sorted row.
 pub fn search_sorted(sorted: &Tensor, values: &Tensor, right: bool, out: &Spec) -> Result<Buffer> {
-    let (rows, wanted) = (buffer::of(sorted)?, buffer::of(values)?);
+    let (rows, queries) = (buffer::of(sorted)?, buffer::of(values)?);
     let last = sorted.rank() - 1;
-    // One row serves all values; several go side by side.
+    // One row serves all values; several rows are paired with values.
     let m = if last == 0 {
         values.shape().count()
     } else {
@@ -295,17 +296,17 @@ pub fn search_sorted(sorted: &Tensor, values: &Tensor, right: bool, out: &Spec) 
     let mut bytes = memory::alloc("searchsorted", out)?;
     keyed!(sorted.dtype(), false, T, key => {
         let rows = rows.view::<T>(sorted.shape());
-        let wanted = wanted.view::<T>(values.shape());
+        let queries = queries.view::<T>(values.shape());
         let (n, step) = (rows.sizes[last], rows.strides[last]);
         parallel::for_chunks_mut(bytes.as_mut_slice::<i64>(), Cost::Heavy.grain(), |start, out| {
-            let mut room = [<T as bytemuck::Zeroable>::zeroed(); PIECE];
+            let mut buffer = [<T as bytemuck::Zeroable>::zeroed(); PIECE];
             for (piece, out) in out.chunks_mut(PIECE).enumerate() {
                 let first = start + piece * PIECE;
-                let room = &mut room[..out.len()];
-                wanted.read(first, room);
+                let buffer = &mut buffer[..out.len()];
+                queries.read(first, buffer);
                 let mut row = first / m;
                 let mut walk = row_walk(&rows, row);
-                for (i, (out, value)) in out.iter_mut().zip(room.iter()).enumerate() {
+                for (i, (out, value)) in out.iter_mut().zip(buffer.iter()).enumerate() {
                     while (first + i) / m > row {
                         walk.step();
                         row += 1;
@@ -325,7 +326,7 @@ pub fn search_sorted(sorted: &Tensor, values: &Tensor, right: bool, out: &Spec) 
 /// Values that are looked up between two reads.
 const PIECE: usize = 256;
 
-/// Goes through the beginnings of rows from one on.
+/// Iterates over the starts of rows, beginning at `row`.
 fn row_walk<'a, T: Copy>(rows: &'a View<'_, T>, row: usize) -> Walk<'a, 1> {
     let last = rows.sizes.len() - 1;
     Walk::new(
@@ -336,7 +337,7 @@ fn row_walk<'a, T: Copy>(rows: &'a View<'_, T>, row: usize) -> Walk<'a, 1> {
     )
 }
 
-/// How many of the first `n` numbers hold, where those that do come first.
+/// The number of the first `n` indices for which `holds`, which must be true for a prefix.
 fn partition_point(n: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, n);
     while low < high {

@@ -1,4 +1,4 @@
-//! Ops of one operand.
+//! Unary ops.
 
 use super::map::{self, Cost, Row1};
 use crate::buffer::{self, Buffer};
@@ -21,7 +21,7 @@ multiversion! {
     pub(crate) fn exponentials[F: Fn(f32) -> f32](out: &mut [f32], x: &[f32], f: F) {
         single::exp_slice(out, x, f);
     }
-    // Too long to be inlined where it is handed over as a function.
+    // Too long to be inlined when passed as a function.
     fn complements(out: &mut [f32], x: &[f32]) {
         for (out, &x) in out.iter_mut().zip(x) {
             *out = single::erfc(x);
@@ -35,7 +35,7 @@ multiversion! {
     }
 }
 
-/// The same without vector code, for functions that have none.
+/// The same without SIMD, for functions that have no vector code.
 fn each_plain<A: Copy, O>(out: &mut [O], x: &[A], f: impl Fn(A) -> O) {
     for (out, &x) in out.iter_mut().zip(x) {
         *out = f(x);
@@ -61,7 +61,7 @@ macro_rules! heavy {
 type Chosen<A, O> = Option<(Cost, Row1<A, O>)>;
 
 macro_rules! float_functions {
-    ($name:ident, $truth:ident, $t:ty, $math:ident, $real:path, $exp:expr, $sin:expr, $cos:expr, $erfc:expr) => {
+    ($name:ident, $predicate:ident, $t:ty, $math:ident, $real:path, $exp:expr, $sin:expr, $cos:expr, $erfc:expr) => {
         fn $name(u: Unary) -> Chosen<$t, $t> {
             use $math as m;
             use $real as r;
@@ -115,7 +115,7 @@ macro_rules! float_functions {
             })
         }
 
-        fn $truth(u: Unary) -> Chosen<$t, u8> {
+        fn $predicate(u: Unary) -> Chosen<$t, u8> {
             Some(match u {
                 Unary::IsNan => light!(|x: $t| u8::from(x.is_nan())),
                 Unary::IsInf => light!(|x: $t| u8::from(x.is_infinite())),
@@ -127,8 +127,8 @@ macro_rules! float_functions {
         }
     };
 }
-float_functions! { single_row, single_truth, f32, single, real::single, |out, x| exponentials(out, x, |x| x), sines, cosines, (Cost::Medium, complements) }
-float_functions! { double_row, double_truth, f64, double, real::double, |out, x| each(out, x, double::exp), |o, x| each_plain(o, x, double::sin), |o, x| each_plain(o, x, double::cos), heavy!(double::erfc) }
+float_functions! { single_row, single_predicate, f32, single, real::single, |out, x| exponentials(out, x, |x| x), sines, cosines, (Cost::Medium, complements) }
+float_functions! { double_row, double_predicate, f64, double, real::double, |out, x| each(out, x, double::exp), |o, x| each_plain(o, x, double::sin), |o, x| each_plain(o, x, double::cos), heavy!(double::erfc) }
 
 fn complex_row<T>(u: Unary) -> Chosen<Complex<T>, Complex<T>>
 where
@@ -183,7 +183,7 @@ where
     })
 }
 
-fn complex_truth<T>(u: Unary) -> Chosen<Complex<T>, u8>
+fn complex_predicate<T>(u: Unary) -> Chosen<Complex<T>, u8>
 where
     T: complex::Part + num_traits::Float,
     Complex<T>: element::Stored<Wide = Complex<T>>,
@@ -211,7 +211,7 @@ where
     })
 }
 
-fn integer_truth<T>(u: Unary) -> Chosen<T, u8>
+fn integer_predicate<T>(u: Unary) -> Chosen<T, u8>
 where
     T: num_traits::PrimInt + element::Stored<Wide = T>,
 {
@@ -225,14 +225,14 @@ where
 /// Computes a row of results from a row.
 pub type Row<O> = fn(&mut [O], &[f32]);
 
-/// The kernel of a row of floats, for those who walk over their operands themselves.
+/// The kernel for a row of floats, for callers that iterate over operands themselves.
 pub fn row(u: Unary) -> Option<Row<f32>> {
     single_row(u).map(|(_, row)| row)
 }
 
-/// The same for what asks a question of a float.
-pub fn truth_row(u: Unary) -> Option<Row<u8>> {
-    single_truth(u).map(|(_, row)| row)
+/// The same for predicates of a float.
+pub fn predicate_row(u: Unary) -> Option<Row<u8>> {
+    single_predicate(u).map(|(_, row)| row)
 }
 
 /// Runs a unary op.
@@ -265,7 +265,7 @@ pub fn run(u: Unary, x: &Tensor, out: &Spec) -> Result<Buffer> {
         }};
     }
     macro_rules! integers {
-        ($t:ty) => { among!($t: $t = integer_row::<$t>(u), u8 = integer_truth::<$t>(u)) };
+        ($t:ty) => { among!($t: $t = integer_row::<$t>(u), u8 = integer_predicate::<$t>(u)) };
     }
     match dtype {
         DType::Bool => match u {
@@ -285,15 +285,15 @@ pub fn run(u: Unary, x: &Tensor, out: &Spec) -> Result<Buffer> {
         DType::I16 => integers!(i16),
         DType::I32 => integers!(i32),
         DType::I64 => integers!(i64),
-        DType::F16 => among!(f16: f16 = single_row(u), u8 = single_truth(u)),
-        DType::BF16 => among!(bf16: bf16 = single_row(u), u8 = single_truth(u)),
-        DType::F32 => among!(f32: f32 = single_row(u), u8 = single_truth(u)),
-        DType::F64 => among!(f64: f64 = double_row(u), u8 = double_truth(u)),
+        DType::F16 => among!(f16: f16 = single_row(u), u8 = single_predicate(u)),
+        DType::BF16 => among!(bf16: bf16 = single_row(u), u8 = single_predicate(u)),
+        DType::F32 => among!(f32: f32 = single_row(u), u8 = single_predicate(u)),
+        DType::F64 => among!(f64: f64 = double_row(u), u8 = double_predicate(u)),
         DType::C64 => {
-            among!(Complex<f32>: Complex<f32> = complex_row::<f32>(u), f32 = complex_part::<f32>(u), u8 = complex_truth::<f32>(u))
+            among!(Complex<f32>: Complex<f32> = complex_row::<f32>(u), f32 = complex_part::<f32>(u), u8 = complex_predicate::<f32>(u))
         }
         DType::C128 => {
-            among!(Complex<f64>: Complex<f64> = complex_row::<f64>(u), f64 = complex_part::<f64>(u), u8 = complex_truth::<f64>(u))
+            among!(Complex<f64>: Complex<f64> = complex_row::<f64>(u), f64 = complex_part::<f64>(u), u8 = complex_predicate::<f64>(u))
         }
     }
     bail!(
@@ -303,11 +303,11 @@ pub fn run(u: Unary, x: &Tensor, out: &Spec) -> Result<Buffer> {
     )
 }
 
-/// What activations are made of, in each width.
+/// Building blocks of activations, in each precision.
 mod narrow_math {
     pub use crate::math::single::*;
 
-    /// The normal distribution function, right in its tail too: `erfc(-x/√2) / 2`.
+    /// The normal cumulative distribution function, accurate in its tail too: `erfc(-x/√2) / 2`.
     ///
     /// `erfc(z)` is `t exp(p(t) - z²)` with `t = 1 / (1 + z/2)`; the polynomial is a Chebyshev fit to 1.2e-7.
     #[inline(always)]
@@ -336,14 +336,14 @@ mod narrow_math {
 mod wide_math {
     pub use crate::math::double::*;
 
-    /// The normal distribution function.
+    /// The normal cumulative distribution function.
     #[inline(always)]
     pub fn normal(x: f64) -> f64 {
         0.5 * erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
     }
 }
 
-/// A row of an activation that the engine runs whole.
+/// An activation that the engine runs as one kernel.
 macro_rules! activation {
     ($name:ident, $row:ident, $doc:literal, |$x:ident, $m:ident| $body:expr) => {
         #[doc = $doc]

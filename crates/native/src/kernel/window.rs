@@ -1,47 +1,47 @@
-//! Reductions over moving windows: pooling, and what its gradients need.
+//! Reductions over sliding windows: pooling, and the kernels of its gradients.
 //!
-//! [`reduce_window`] folds each window to one element; [`window_scatter`] and [`window_gather`] find the
-//! selected element of each window (the largest or smallest) and add to, or read from, its place in
-//! another array. Any number of axes, any layout, padding (which never takes part), strides and both
-//! dilations. A window that lies in padding alone gives the reduction's identity.
+//! [`reduce_window`] folds each window to one element; [`window_scatter`] and [`window_gather`] find the selected
+//! element of each window (the largest or smallest) and add to, or read from, its position in another array. Any number
+//! of axes, any layout, padding (which never takes part), strides and both dilations. A window that lies entirely in
+//! padding gives the reduction's identity.
 
 use std::marker::PhantomData;
 
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use super::conv::cut::Cut;
+use super::conv::phases::PhasedAxis;
 use super::conv::problem::Dim;
 use super::conv::{Axis, Step};
 use crate::element::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
 pub(crate) mod fold;
-pub(crate) mod nest;
+pub(crate) mod loops;
 mod select;
 
 use fold::{Fold, Work};
-use nest::{Nest, NestAxis};
+use loops::{LoopAxis, WindowLoops};
 pub use select::{
     Elsewhere, window_gather, window_gather_elsewhere, window_scatter, window_scatter_elsewhere,
 };
 
-/// Reads below which a second thread costs more than it brings.
+/// Reads below which a second thread does not pay.
 const PARALLEL: usize = 1 << 18;
 
-/// One axis of a moving window. Axes that are not reduced have a window of 1.
+/// One axis of a sliding window. Axes that are not reduced have a window of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
     /// The axis in the array that is reduced.
     pub input: Axis,
     /// The same axis of the result.
     pub output: Axis,
-    /// How many elements the window takes.
+    /// The size of the window.
     pub window: usize,
-    /// How it moves; `lhs_dilation` spreads the input, `rhs_dilation` the window.
+    /// Stride, padding and dilations; `lhs_dilation` dilates the input, `rhs_dilation` the window.
     pub step: Step,
 }
 
-/// How a window becomes one element.
+/// The reduction of a window to one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
     /// Sum; `or` for booleans.
@@ -56,19 +56,19 @@ pub enum Reduction {
 
 /// Types that windows can reduce.
 pub trait Pooled: Copy + Send + Sync + PartialEq + 'static {
-    /// What a sum is held in: f32 for halves.
+    /// The accumulator type: f32 for half precision.
     type Sum: Copy + Send + Sync + 'static;
-    /// Identity of the sum, and what an empty selection gives.
+    /// Identity of the sum, and the result of an empty selection.
     const ZERO: Self;
     /// Smallest and largest value.
     const LIMITS: (Self, Self);
-    /// Folds by plain loops, unless a type says otherwise.
+    /// Folds by plain loops, unless a type overrides it.
     #[doc(hidden)]
     #[allow(private_bounds, private_interfaces)]
     fn run<F: Fold<Item = Self>>(out: &mut [Self], work: &Work<'_, F>) {
         fold::plain(out, work);
     }
-    /// To the type of sums.
+    /// To the accumulator type.
     fn widen(self) -> Self::Sum;
     /// Back, rounded.
     fn narrow(sum: Self::Sum) -> Self;
@@ -82,7 +82,7 @@ pub trait Pooled: Copy + Send + Sync + PartialEq + 'static {
     fn max(self, other: Self) -> Self;
     /// The smaller, or NaN if either is.
     fn min(self, other: Self) -> Self;
-    /// Whether `self` takes the place of `other` as the larger: it is larger, or NaN and `other` is not.
+    /// Whether `self` replaces `other` as the larger: it is larger, or NaN and `other` is not.
     fn above(self, other: Self) -> bool;
     /// The same for the smaller.
     fn below(self, other: Self) -> bool;
@@ -107,7 +107,7 @@ macro_rules! pooled {
             fn add(a: $sum, b: $sum) -> $sum { a + b }
             #[inline(always)]
             fn mul(a: $sum, b: $sum) -> $sum { a * b }
-            // Without branches, so that loops over them become vectors.
+            // Without branches, so that loops over them vectorize.
             #[inline(always)]
             fn max(self, other: Self) -> Self {
                 let (a, b): ($sum, $sum) = ($widen(self), $widen(other));
@@ -198,7 +198,7 @@ macro_rules! pooled {
     )*};
 }
 
-/// Zero as a constant, under one name for built-in and half floats.
+/// Zero as a constant, under one name for built-in and half-precision floats.
 trait PooledConst {
     const ZERO: Self;
 }
@@ -295,14 +295,14 @@ folds! {
 }
 
 /// The loops over `axes`, whose arrays begin at these offsets.
-fn nest(input: usize, output: usize, axes: &[WindowAxis]) -> Nest {
+fn loops(input: usize, output: usize, axes: &[WindowAxis]) -> WindowLoops {
     let mut stride: usize = axes.iter().map(|axis| axis.window).product();
     let axes = axes.iter().map(|axis| {
         stride /= axis.window.max(1);
         let size = axis.step.output_size(axis.input.size, axis.window);
         assert!(size == axis.output.size, "reduce_window: sizes do not fit");
-        NestAxis {
-            cut: Cut::spatial(&Dim {
+        LoopAxis {
+            cut: PhasedAxis::spatial(&Dim {
                 out: axis.output,
                 lhs: axis.input,
                 rhs: Axis {
@@ -314,28 +314,28 @@ fn nest(input: usize, output: usize, axes: &[WindowAxis]) -> Nest {
                 dilation: axis.step.lhs_dilation,
                 lo: axis.step.lo,
             }),
-            // Numbers the elements of a window in row-major order, for those who care.
+            // Numbers the elements of a window in row-major order, for callers that need it.
             tap: stride,
-            place: 0,
+            position: 0,
         }
     });
-    Nest::new(input as isize, output as isize, axes)
+    WindowLoops::new(input as isize, output as isize, axes)
 }
 
-/// Folds every window of `input` to one element of `out`. Both come with the offset of their first
-/// element; `out` must not repeat elements.
+/// Folds every window of `input` to one element of `out`. Both come with the offset of their first element; `out` must
+/// not have broadcast axes.
 pub fn reduce_window<T: Pooled>(
     out: (&mut [T], usize),
     input: (&[T], usize),
     axes: &[WindowAxis],
     reduction: Reduction,
 ) {
-    let nest = nest(input.1, out.1, axes);
+    let loops = loops(input.1, out.1, axes);
     match reduction {
-        Reduction::Sum => nest.run::<Sum<T>>(out.0, input.0, &[], PARALLEL),
-        Reduction::Prod => nest.run::<Prod<T>>(out.0, input.0, &[], PARALLEL),
-        Reduction::Max => nest.run::<Max<T>>(out.0, input.0, &[], PARALLEL),
-        Reduction::Min => nest.run::<Min<T>>(out.0, input.0, &[], PARALLEL),
+        Reduction::Sum => loops.run::<Sum<T>>(out.0, input.0, &[], PARALLEL),
+        Reduction::Prod => loops.run::<Prod<T>>(out.0, input.0, &[], PARALLEL),
+        Reduction::Max => loops.run::<Max<T>>(out.0, input.0, &[], PARALLEL),
+        Reduction::Min => loops.run::<Min<T>>(out.0, input.0, &[], PARALLEL),
     }
 }
 

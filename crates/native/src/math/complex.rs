@@ -9,44 +9,44 @@ mod inverse;
 
 use num_complex::Complex;
 
-/// A real type that complex numbers are made of.
+/// The real type of complex numbers.
 pub trait Part: Copy {
     /// The value as `f64`, exact.
-    fn wide(self) -> f64;
+    fn to_f64(self) -> f64;
     /// The nearest value to an `f64`.
-    fn narrow(x: f64) -> Self;
+    fn from_f64(x: f64) -> Self;
 }
 
 impl Part for f32 {
     #[inline(always)]
-    fn wide(self) -> f64 {
+    fn to_f64(self) -> f64 {
         self as f64
     }
     #[inline(always)]
-    fn narrow(x: f64) -> Self {
+    fn from_f64(x: f64) -> Self {
         x as f32
     }
 }
 
 impl Part for f64 {
     #[inline(always)]
-    fn wide(self) -> f64 {
+    fn to_f64(self) -> f64 {
         self
     }
     #[inline(always)]
-    fn narrow(x: f64) -> Self {
+    fn from_f64(x: f64) -> Self {
         x
     }
 }
 
 #[inline(always)]
-fn wide<T: Part>(z: Complex<T>) -> Complex<f64> {
-    Complex::new(z.re.wide(), z.im.wide())
+fn to_f64<T: Part>(z: Complex<T>) -> Complex<f64> {
+    Complex::new(z.re.to_f64(), z.im.to_f64())
 }
 
 #[inline(always)]
-fn narrow<T: Part>(z: Complex<f64>) -> Complex<T> {
-    Complex::new(T::narrow(z.re), T::narrow(z.im))
+fn from_f64<T: Part>(z: Complex<f64>) -> Complex<T> {
+    Complex::new(T::from_f64(z.re), T::from_f64(z.im))
 }
 
 macro_rules! functions {
@@ -54,7 +54,7 @@ macro_rules! functions {
         $(#[$doc])*
         #[inline]
         pub fn $name<T: Part>(z: Complex<T>) -> Complex<T> {
-            narrow($f(wide(z)))
+            from_f64($f(to_f64(z)))
         }
     )*};
 }
@@ -100,7 +100,7 @@ functions! {
     atanh = inverse::atanh;
     /// `z / |z|`, and 0 for 0.
     sign = elementary::sign;
-    /// `1 / z`; of 0 an infinite real part, as every quotient by 0 has its parts.
+    /// `1 / z`; of 0 an infinite real part, consistent with division by 0.
     reciprocal = elementary::reciprocal;
     /// `z²`.
     square = elementary::square;
@@ -111,43 +111,43 @@ functions! {
 /// `z` to the power `w`, `z⁰ = 1`.
 #[inline]
 pub fn pow<T: Part>(z: Complex<T>, w: Complex<T>) -> Complex<T> {
-    narrow(elementary::pow(wide(z), wide(w)))
+    from_f64(elementary::pow(to_f64(z), to_f64(w)))
 }
 
-/// `z / w` without overflow on the way.
+/// `z / w` without intermediate overflow.
 #[inline]
 pub fn divide<T: Part>(z: Complex<T>, w: Complex<T>) -> Complex<T> {
-    narrow(elementary::divide(wide(z), wide(w)))
+    from_f64(elementary::divide(to_f64(z), to_f64(w)))
 }
 
-/// Magnitude, without overflow on the way.
+/// Magnitude, without intermediate overflow.
 #[inline]
 pub fn abs<T: Part>(z: Complex<T>) -> T {
-    T::narrow(libm::hypot(z.re.wide(), z.im.wide()))
+    T::from_f64(libm::hypot(z.re.to_f64(), z.im.to_f64()))
 }
 
 /// Argument, between -π and π.
 #[inline]
 pub fn angle<T: Part>(z: Complex<T>) -> T {
-    T::narrow(libm::atan2(z.im.wide(), z.re.wide()))
+    T::from_f64(libm::atan2(z.im.to_f64(), z.re.to_f64()))
 }
 
 /// Whether both parts are finite.
 #[inline(always)]
 pub fn isfinite<T: Part>(z: Complex<T>) -> bool {
-    z.re.wide().is_finite() && z.im.wide().is_finite()
+    z.re.to_f64().is_finite() && z.im.to_f64().is_finite()
 }
 
 /// Whether a part is NaN.
 #[inline(always)]
 pub fn isnan<T: Part>(z: Complex<T>) -> bool {
-    z.re.wide().is_nan() || z.im.wide().is_nan()
+    z.re.to_f64().is_nan() || z.im.to_f64().is_nan()
 }
 
 /// Whether a part is infinite.
 #[inline(always)]
 pub fn isinf<T: Part>(z: Complex<T>) -> bool {
-    z.re.wide().is_infinite() || z.im.wide().is_infinite()
+    z.re.to_f64().is_infinite() || z.im.to_f64().is_infinite()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Functions of `f64`.
 //!
 //! `exp`, `exp2`, `expm1`, `log`, `log1p`, `tanh`, `sigmoid` and `erf` are
-//! written here and vectorise, within 2 units in the last place. The rest is `libm`.
+//! written here and vectorize, within 2 units in the last place. The rest is `libm`.
 
 mod exponential;
 mod logarithm;
@@ -14,7 +14,7 @@ pub use logarithm::{log, log1p, logaddexp};
 
 pub use super::special::{digamma, erfc, erfinv, igamma, igammac, lgamma, polygamma, zeta};
 
-/// `1 / √x`. Vectorises.
+/// `1 / √x`. Vectorizes.
 #[inline(always)]
 pub fn rsqrt(x: f64) -> f64 {
     1.0 / x.sqrt()

@@ -15,10 +15,10 @@ pub trait Integer: Copy {
     fn fmod(self, divisor: Self) -> Self;
     /// Power, wrapping. A negative exponent gives 0, except for bases 1 and -1.
     fn power(self, exponent: Self) -> Self;
-    /// Left shift; 0 for a count that is negative or at least the width. Vectorises.
+    /// Left shift; 0 for a count that is negative or at least the width. Vectorizes.
     fn shift_left(self, count: Self) -> Self;
     /// Right shift, filling with the sign; a count of at least the width leaves
-    /// only the fill, a negative one gives 0. Vectorises.
+    /// only the fill, a negative one gives 0. Vectorizes.
     fn shift_right(self, count: Self) -> Self;
     /// -1, 0 or 1.
     fn sign(self) -> Self;

@@ -1,4 +1,4 @@
-//! Arithmetic of floats whose edge cases are a matter of definition.
+//! Float arithmetic with defined edge cases.
 
 use half::{bf16, f16};
 
@@ -13,7 +13,7 @@ macro_rules! float_arithmetic {
                 if r == 0.0 {
                     (0.0 as $t).copysign(y)
                 } else if (r < 0.0) != (y < 0.0) {
-                    // An infinite y is its own answer for the other sign.
+                    // An infinite y is the result for the other sign.
                     r + y
                 } else {
                     r
@@ -50,7 +50,7 @@ macro_rules! float_arithmetic {
                 x % y
             }
 
-            /// -1, 0 or 1; NaN for NaN. Vectorises.
+            /// -1, 0 or 1; NaN for NaN. Vectorizes.
             #[inline(always)]
             pub fn sign(x: $t) -> $t {
                 let one = (1.0 as $t).copysign(x);
@@ -58,19 +58,19 @@ macro_rules! float_arithmetic {
                 if x.is_nan() { x } else { value }
             }
 
-            /// Nearest integer, ties to even. Vectorises.
+            /// Nearest integer, ties to even. Vectorizes.
             #[inline(always)]
             pub fn round(x: $t) -> $t {
                 x.round_ties_even()
             }
 
-            /// Integer part. Vectorises.
+            /// Integer part. Vectorizes.
             #[inline(always)]
             pub fn trunc(x: $t) -> $t {
                 x.trunc()
             }
 
-            /// Magnitude of `x`, sign of `y`. Vectorises.
+            /// Magnitude of `x`, sign of `y`. Vectorizes.
             #[inline(always)]
             pub fn copysign(x: $t, y: $t) -> $t {
                 x.copysign(y)
@@ -82,7 +82,7 @@ macro_rules! float_arithmetic {
 float_arithmetic!(single, f32);
 float_arithmetic!(double, f64);
 
-/// Floats as far as [`NextAfter::next_after`] needs them.
+/// Float types for which [`NextAfter::next_after`] is defined.
 pub trait NextAfter: Copy {
     /// The neighbour of `self` in the direction of `toward`; `toward` if they
     /// are equal, NaN if either is.
@@ -103,7 +103,7 @@ macro_rules! next_after {
                 let bits = self.to_bits();
                 const SIGN: $bits = 1 << (<$bits>::BITS - 1);
                 if bits & !SIGN == 0 {
-                    // Out of zero, on the side of `toward`.
+                    // Away from zero, on the side of `toward`.
                     return Self::from_bits((toward.to_bits() & SIGN) | 1);
                 }
                 // Same-sign floats are ordered as their bits.

@@ -1,8 +1,7 @@
 //! Functions of `f32`.
 //!
-//! The hot ones are written here and vectorise; the rest go through double
-//! precision, where one rounding at the end makes them right to half a unit
-//! in the last place, or straight to `libm`.
+//! The most used functions are written here and vectorize; the rest go through double precision, where a single
+//! rounding at the end makes them accurate to half a unit in the last place, or directly to `libm`.
 
 mod error_function;
 mod exponential;
@@ -17,18 +16,18 @@ pub use trigonometric::{TRIG_LIMIT, cos, cos_reduced, cos_slice, sin, sin_reduce
 
 use super::{double, special};
 
-/// `1 / √x`. Vectorises.
+/// `1 / √x`. Vectorizes.
 #[inline(always)]
 pub fn rsqrt(x: f32) -> f32 {
     1.0 / x.sqrt()
 }
 
-/// Real cube root. Vectorises.
+/// Real cube root. Vectorizes.
 #[inline(always)]
 pub fn cbrt(x: f32) -> f32 {
     // In f64 every f32, subnormal or not, is a normal number.
     let a = x.abs() as f64;
-    // A third of the exponent, and a constant that restores the bias: 5 % off at most.
+    // A third of the exponent, and a constant that restores the bias: 5 % error at most.
     let high = (a.to_bits() >> 32) as u32 / 3 + 0x2A9F_7893;
     let t = f64::from_bits((high as u64) << 32);
     let cube = t * t * t;
@@ -40,12 +39,12 @@ pub fn cbrt(x: f32) -> f32 {
     if special { x } else { root }
 }
 
-/// `√(x² + y²)` without overflow on the way. Vectorises.
+/// `√(x² + y²)` without intermediate overflow. Vectorizes.
 #[inline(always)]
 pub fn hypot(x: f32, y: f32) -> f32 {
     let (a, b) = (x as f64, y as f64);
     let root = (a * a + b * b).sqrt() as f32;
-    // An infinite leg wins even against NaN.
+    // An infinite operand wins even against NaN.
     let infinite = x.abs() == f32::INFINITY || y.abs() == f32::INFINITY;
     if infinite { f32::INFINITY } else { root }
 }
@@ -89,9 +88,9 @@ through_double! {
     digamma(x) = special::digamma;
     /// Hurwitz zeta function.
     zeta(s, q) = special::zeta;
-    /// Regularised lower incomplete gamma function.
+    /// Regularized lower incomplete gamma function.
     igamma(a, x) = special::igamma;
-    /// Regularised upper incomplete gamma function.
+    /// Regularized upper incomplete gamma function.
     igammac(a, x) = special::igammac;
 }
 

@@ -1,4 +1,4 @@
-//! How many bytes are taken. `super::sync` names the primitives, so that a model checker can put its own in their place.
+//! Accounting of allocated bytes. `super::sync` names the primitives, so that a model checker can substitute its own.
 
 use super::sync::{AtomicUsize, Ordering};
 
@@ -7,12 +7,12 @@ use super::sync::{AtomicUsize, Ordering};
 pub(crate) struct Budget(pub(crate) AtomicUsize);
 
 impl Budget {
-    /// The bytes that are taken now.
+    /// The bytes that are allocated now.
     pub(crate) fn used(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Takes so many more; `false`, and nothing taken, where there would be more than the limit.
+    /// Reserves bytes; `false`, with nothing reserved, if that would exceed the limit.
     pub(crate) fn take(&self, bytes: usize, limit: usize) -> bool {
         let mut used = self.used();
         loop {
@@ -29,7 +29,7 @@ impl Budget {
         }
     }
 
-    /// Gives so many back.
+    /// Releases bytes.
     pub(crate) fn give_back(&self, bytes: usize) {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
     }

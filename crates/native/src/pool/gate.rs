@@ -1,20 +1,22 @@
-//! Who may work on a job: the part of the pool that threads share, without the job itself.
+//! The gate of the thread pool: which threads may work on the current job. It holds the shared state of the pool
+//! without the job itself.
 //!
-//! The owner claims the gate, opens it for some others, works, closes it and waits until nobody is inside, then releases it.
-//! `super::sync` names the primitives, so that a model checker can put its own in their place.
+//! The owner claims the gate, opens it for some workers, works, closes it and waits until nobody is inside, then
+//! releases it. `super::sync` names the primitives, so that a model checker can substitute its own.
 
 use super::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, fence,
 };
 
-/// Threads that may still join the job, and those inside: two halves of one word, so that both change together.
-const PLACE: u64 = 1 << 32;
-const INSIDE: u64 = PLACE - 1;
+/// Free slots of the job in the upper 32 bits, workers inside in the lower 32 bits: one word, so that both change
+/// atomically.
+const SLOT: u64 = 1 << 32;
+const INSIDE: u64 = SLOT - 1;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default)]
 pub(crate) struct Gate {
-    /// Held by the one whose job it is.
+    /// Held by the owner of the current job.
     busy: AtomicBool,
     state: AtomicU64,
     asleep: AtomicUsize,
@@ -23,7 +25,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Whether the caller owns the gate now; nobody does if somebody else owns it.
+    /// Claims the gate; `false` if somebody else owns it.
     pub(crate) fn claim(&self) -> bool {
         let claimed = self
             .busy
@@ -31,15 +33,15 @@ impl Gate {
         claimed.is_ok()
     }
 
-    /// Gives it up.
+    /// Releases ownership.
     pub(crate) fn release(&self) {
         self.busy.store(false, Ordering::Release);
     }
 
-    /// Lets so many in. For the owner.
-    pub(crate) fn open(&self, places: usize) {
-        self.state.store(places as u64 * PLACE, Ordering::Release);
-        // Of this fence and the one in `sleep`, one comes first: either this thread sees the sleeper, or that sees the places.
+    /// Opens the gate for `slots` workers. Only for the owner.
+    pub(crate) fn open(&self, slots: usize) {
+        self.state.store(slots as u64 * SLOT, Ordering::Release);
+        // Pairs with the fence in `sleep`: either this thread sees the sleeper, or the sleeper sees the slots.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) > 0 {
             let _gate = self.lock();
@@ -47,7 +49,7 @@ impl Gate {
         }
     }
 
-    /// Lets nobody in any more and waits until nobody is inside; calls `wait` in between. For the owner.
+    /// Closes the gate and waits until nobody is inside; calls `wait` in between. Only for the owner.
     pub(crate) fn close(&self, mut wait: impl FnMut()) {
         self.state.fetch_and(INSIDE, Ordering::AcqRel);
         while self.state.load(Ordering::Acquire) != 0 {
@@ -55,11 +57,11 @@ impl Gate {
         }
     }
 
-    /// Takes a place, if there is one.
+    /// Takes a slot, if there is one.
     pub(crate) fn enter(&self) -> bool {
         let mut state = self.state.load(Ordering::Acquire);
-        while state >= PLACE {
-            let next = state - PLACE + 1;
+        while state >= SLOT {
+            let next = state - SLOT + 1;
             match self
                 .state
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
@@ -71,22 +73,22 @@ impl Gate {
         false
     }
 
-    /// Goes out again.
+    /// Leaves the job.
     pub(crate) fn leave(&self) {
         self.state.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether there seems to be a place.
+    /// Whether there seems to be a free slot.
     pub(crate) fn is_open(&self) -> bool {
-        self.state.load(Ordering::Relaxed) >= PLACE
+        self.state.load(Ordering::Relaxed) >= SLOT
     }
 
-    /// Sleeps until there is a place.
+    /// Sleeps until there is a free slot.
     pub(crate) fn sleep(&self) {
         let mut gate = self.lock();
         self.asleep.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        while self.state.load(Ordering::Acquire) < PLACE {
+        while self.state.load(Ordering::Acquire) < SLOT {
             gate = self.bell.wait(gate).unwrap_or_else(|e| e.into_inner());
         }
         self.asleep.fetch_sub(1, Ordering::Relaxed);

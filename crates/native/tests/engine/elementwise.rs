@@ -6,7 +6,7 @@ use num_complex::Complex;
 
 type C = Complex<f64>;
 
-/// The meaning of a unary op on floats and complex numbers, in f64.
+/// The definition of a unary op on floats and complex numbers, in f64.
 fn unary(u: Unary, z: C, complex: bool) -> C {
     let x = z.re;
     let real = |v: f64| C::new(v, 0.0);
@@ -127,7 +127,7 @@ fn unary_ops_on_floats_and_complex_numbers() {
             let mut dice = Dice::new(u as u64 * 31 + dtype as u64);
             for rank in 0..4 {
                 let sizes = dice.sizes(rank, 5);
-                // Special values of complex functions are the subject of the functions' own tests.
+                // Special values of complex functions are covered by the functions' own tests.
                 let x = view(&mut dice, dtype, &sizes, !dtype.is_complex());
                 let y = one(&Op::Unary(u), &[&x]);
                 let out = y.dtype();
@@ -153,7 +153,7 @@ fn unary_ops_on_floats_and_complex_numbers() {
                     let fine = |a: f64, b: f64| {
                         near(a, b, loose) || (a - b).abs() <= loose * size.max(1e-4)
                     };
-                    // Near a zero, relative error says nothing; beside the poles of gamma neither.
+                    // Near a zero, relative error is meaningless; next to the poles of gamma as well.
                     let wild = matches!(u, Unary::Lgamma | Unary::Digamma | Unary::Tan)
                         && (f.0 - e.0).abs() < 1e-2 * (1.0 + e.0.abs());
                     assert!(
@@ -268,7 +268,7 @@ fn binary_ops_on_floats() {
             let mut dice = Dice::new(b as u64 * 41 + dtype as u64);
             for rank in 0..4 {
                 let sizes = dice.sizes(rank, 5);
-                // The derivatives of digamma at poles and the powers of huge numbers differ in rounding only.
+                // The polygamma function at poles and the powers of huge numbers differ in rounding only.
                 let special = !matches!(b, Binary::Polygamma | Binary::Pow);
                 let (x, y) = (
                     operand(&mut dice, dtype, &sizes, special),
@@ -288,7 +288,7 @@ fn binary_ops_on_floats() {
                         )
                     });
                 let expected: Vec<_> = expected.collect();
-                // Quotients that are whole but for rounding, as -3e38 // 1e-40, need not agree in a narrow type.
+                // Quotients that are whole except for rounding, as -3e38 // 1e-40, need not agree in a narrow type.
                 if matches!(b, Binary::FloorDivide | Binary::Remainder) && dtype != DType::F64 {
                     continue;
                 }
@@ -522,7 +522,7 @@ fn casts_between_all_dtypes() {
                     other => other.cast(to),
                 })
                 .collect();
-            // A number goes through f64 on its way to a half; what f64 cannot hold the engine rounds better.
+            // A number goes through f64 on its way to half precision; the engine rounds better where f64 is inexact.
             if !(matches!(from, DType::I64 | DType::U64) && to.is_float()) {
                 assert_same(&y, &expected, &format!("{from} to {to}"));
             }
@@ -532,7 +532,7 @@ fn casts_between_all_dtypes() {
 
 #[test]
 fn rounding_to_a_half_happens_once() {
-    // Half a unit of bf16 above 1, and a bit that f32 does not hold.
+    // Half a unit of bf16 above 1, and a bit that f32 cannot hold.
     let x = 1.0 + 2f64.powi(-8) + 2f64.powi(-40);
     let y = one(&Op::Cast(DType::BF16), &[&of(&[x], &[1])]);
     assert_eq!(values(&y)[0].as_f64(), 1.0 + 2f64.powi(-7));
@@ -606,7 +606,7 @@ fn large_operands_take_threads_and_blocks() {
 
 #[test]
 fn results_too_large_for_caches_are_whole() {
-    // Beyond this size rows are written past the caches; the odd length leaves a tail.
+    // Beyond this size rows use streaming stores; the odd length leaves a tail.
     let n = 3_000_001;
     let x: Vec<f32> = (0..n).map(|i| (i % 1009) as f32).collect();
     let x = of(&x, &[n]);

@@ -13,7 +13,7 @@ fn case(dice: &mut Dice, dtype: DType, mode: OutOfRange) -> Case {
     let rank = 1 + dice.below(3);
     let sizes: Vec<usize> = (0..rank).map(|_| 1 + dice.below(4)).collect();
     let mut rows: Vec<usize> = (0..dice.below(3)).map(|_| 1 + dice.below(3)).collect();
-    // Now and then one axis goes side by side.
+    // Sometimes one axis is a batch axis.
     let (mut operand_batch, mut index_batch) = (vec![], vec![]);
     if !rows.is_empty() && rank > 1 && dice.below(2) == 0 {
         operand_batch.push(dice.below(rank));
@@ -61,7 +61,7 @@ fn case(dice: &mut Dice, dtype: DType, mode: OutOfRange) -> Case {
     }
 }
 
-/// For each place of the result (or the updates): the place in the operand, or none where it is dropped.
+/// For each position of the result (or the updates): the position in the operand, or none if it is dropped.
 fn map(case: &Case, out: &[usize]) -> Vec<Option<usize>> {
     let g = &case.gather;
     let sizes = case.x.shape().sizes();

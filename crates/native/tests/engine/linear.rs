@@ -5,7 +5,7 @@ use clematis_core::op::{
 };
 use clematis_core::{Axes, DType, Op, Tensor};
 
-/// The sums that a product stands for.
+/// The sums that define a `dot_general`.
 fn naive(p: &Dot, x: &Tensor, y: &Tensor) -> Vec<(f64, f64, i128)> {
     let (whole_x, whole_y) = (values(x), values(y));
     let (xs, ys) = (x.shape().sizes(), y.shape().sizes());
@@ -76,7 +76,7 @@ fn products_over_any_axes() {
                 }
                 order
             };
-            // Role i of the left operand stands on axis left[i].
+            // Role i of the left operand is axis left[i].
             let (left, right) = (shuffle(nb + nk + nx), shuffle(nb + nk + ny));
             let sizes = |places: &[usize], free: &[usize]| {
                 let mut all = vec![0; places.len()];

@@ -7,7 +7,7 @@ mod index;
 mod linear;
 mod norm;
 mod reduce;
-mod runs;
+mod invariance;
 mod shape;
 mod sort;
 mod tensors;

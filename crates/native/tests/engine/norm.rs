@@ -23,7 +23,7 @@ fn lanes(x: &Tensor, axis: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> Vec<(f64, f
     out
 }
 
-/// Rounded as the result is, so that only the kernel's own rounding is compared.
+/// Rounded to the result's dtype, so that only the kernel's own rounding is compared.
 fn rounded(all: Vec<(f64, f64)>, dtype: DType) -> Vec<(f64, f64)> {
     all.into_iter()
         .map(|(v, _)| (clematis_core::Scalar::from(v).cast(dtype).as_f64(), 0.0))

@@ -95,7 +95,7 @@ fn reductions_over_any_axes_of_any_view() {
                 if matches!(kind, ReduceKind::Max | ReduceKind::Min) {
                     gone.iter().for_each(|&a| sizes[a] = sizes[a].max(1));
                 }
-                // In another order a product of huge numbers and zeros is another one.
+                // In another order a product of huge numbers and zeros has another value.
                 let special = round % 2 == 0 && (kind != ReduceKind::Prod || dtype.is_int());
                 let x = view(&mut dice, dtype, &sizes, special);
                 let y = one(

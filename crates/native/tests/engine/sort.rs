@@ -3,7 +3,7 @@ use clematis_core::op::Sort;
 use clematis_core::{DType, Op, Scalar, Tensor};
 use std::cmp::Ordering;
 
-/// NaN behind everything, in both directions.
+/// NaN after everything, in both directions.
 fn order(a: &Scalar, b: &Scalar, float: bool, descending: bool) -> Ordering {
     if float {
         let (a, b) = (a.as_f64(), b.as_f64());

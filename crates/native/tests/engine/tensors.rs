@@ -33,7 +33,7 @@ impl Dice {
     }
 }
 
-/// One number of a dtype: now and then a special one.
+/// One number of a dtype: sometimes a special one.
 pub fn number(dice: &mut Dice, dtype: DType, special: bool) -> Scalar {
     let odd = special && dice.below(4) == 0;
     let real = |dice: &mut Dice| {
@@ -87,7 +87,7 @@ pub fn random(dice: &mut Dice, dtype: DType, sizes: &[usize], special: bool) -> 
     tensor(dtype, sizes, &values)
 }
 
-/// A tensor of these sizes whose elements lie in some odd way: transposed, reversed, cut out or repeated.
+/// A tensor of these sizes with an unusual layout: transposed, reversed, sliced or broadcast.
 pub fn view(dice: &mut Dice, dtype: DType, sizes: &[usize], special: bool) -> Tensor {
     let rank = sizes.len();
     if dice.below(4) == 0 {
@@ -166,7 +166,7 @@ pub fn values(x: &Tensor) -> Vec<Scalar> {
         .collect()
 }
 
-/// The elements of a tensor as the sizes it broadcasts to see them.
+/// The elements of a tensor, broadcast to some sizes.
 pub fn broadcast_values(x: &Tensor, sizes: &[usize]) -> Vec<Scalar> {
     let from = x.shape().sizes();
     let all = values(x);
@@ -195,7 +195,7 @@ pub fn indices(sizes: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
     })
 }
 
-/// Row-major place of an index.
+/// Row-major offset of an index.
 pub fn place(sizes: &[usize], index: &[usize]) -> usize {
     sizes
         .iter()
@@ -203,7 +203,7 @@ pub fn place(sizes: &[usize], index: &[usize]) -> usize {
         .fold(0, |at, (&size, &i)| at * size + i)
 }
 
-/// Whether two numbers are the same: equal, both NaN, or as near as `tolerance` times the larger.
+/// Whether two numbers agree: equal, both NaN, or within `tolerance` times the larger.
 pub fn near(a: f64, b: f64, tolerance: f64) -> bool {
     a == b
         || a.is_nan() && b.is_nan()

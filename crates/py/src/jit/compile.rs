@@ -42,7 +42,7 @@ pub fn compile(
     let home = framework.as_backend()?;
     // What cannot be written down is left to single ops, which say what is wrong where something is.
     let (graph, held) = backend::with(home, || without_held(graph)).ok()?;
-    let graph = clematis_compile::lighter(&graph).ok()?;
+    let graph = clematis_compile::optimize(&graph).ok()?;
     let outs = graph.output_specs();
     Python::attach(|py| {
         let made = || -> PyResult<Option<Lowered>> {

@@ -1,5 +1,4 @@
-//! Convolution with a window of one element: a matrix product with nothing to move. One per image over arrays that have their
-//! features before the places, one for all places where features are innermost.
+//! Pointwise convolution (1×1 windows) as GEMM. NCHW: one GEMM per image. NHWC: one GEMM for all positions.
 #![allow(unsafe_code)]
 
 use super::problem::{Dim, Side};
@@ -8,16 +7,17 @@ use crate::kernel::dot;
 use crate::parallel;
 use crate::simd::{self, Gemm, Strides};
 
-/// Images from which on each is one task.
+/// The number of images from which each is one task.
 const MANY_IMAGES: usize = 4;
 
-/// Features from which on a filter gradient is a product in any layout: with fewer, register tiles read them in place as fast.
+/// The number of features from which a weight gradient is a GEMM in any layout; with fewer, register tiles read them in
+/// place as fast.
 const MANY_FEATURES: usize = 128;
 
-/// Into how many parts the images are divided for a filter gradient.
+/// The number of parts that the images are divided into for a weight gradient.
 const PARTS: usize = 16;
 
-/// How the places of the spatial axes are spaced if one stride reaches them all.
+/// The stride of the positions, if one stride spans all spatial axes.
 fn spacing(problem: &Problem, axis: fn(&Dim) -> Axis) -> Option<isize> {
     let axes: Vec<Axis> = problem
         .dims
@@ -30,16 +30,16 @@ fn spacing(problem: &Problem, axis: fn(&Dim) -> Axis) -> Option<isize> {
     axes.windows(2).all(follow).then_some(stride)
 }
 
-/// What the product of one image is.
+/// The GEMM of one image.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Plan {
-    /// `out[o, p] = Σ_f rhs[o, f] · lhs[f, p]`, the places of both one stride apart.
+    /// `out[o, p] = Σ_f rhs[o, f] · lhs[f, p]`, with the strides of the positions of both.
     Forward(isize, isize),
-    /// `out[b, o] = Σ_f Σ_t lhs[b, f, t] · rhs[o, f, t]`: the filter's gradient.
+    /// `out[b, o] = Σ_f Σ_t lhs[b, f, t] · rhs[o, f, t]`: the weight gradient.
     Filter(isize, isize),
 }
 
-/// Recognises the problem; `None` where another strategy is as good.
+/// Recognizes the problem; `None` if another algorithm is as good.
 pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     let still = |dim: &Dim| dim.lo == 0 && dim.dilation == 1;
     if problem.groups > 1 || !problem.dims.iter().all(still) {
@@ -50,14 +50,14 @@ pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     let lhs = spacing(problem, |dim| dim.lhs)?;
     if problem.dims.iter().all(forward) {
         let out = spacing(problem, |dim| dim.out)?;
-        // The product of an image must be one run of the result to be a task's own.
-        let (places, _) = problem.places();
+        // The result of an image must be contiguous to be a task's own.
+        let (positions, _) = problem.positions();
         let own = out == 1
-            && problem.out.inner == places as isize
-            && problem.out.outer >= (places * problem.o) as isize;
+            && problem.out.inner == positions as isize
+            && problem.out.outer >= (positions * problem.o) as isize;
         return (lhs == 1 && own && problem.b > 0).then_some(Plan::Forward(lhs, out));
     }
-    if problem.dims.iter().all(filter) && problem.is_wide() {
+    if problem.dims.iter().all(filter) && problem.has_long_window() {
         let rhs = spacing(problem, |dim| dim.rhs)?;
         let many = problem.b.min(problem.o) >= MANY_FEATURES;
         return (many || lhs == 1 && rhs == 1).then_some(Plan::Filter(lhs, rhs));
@@ -65,26 +65,26 @@ pub(super) fn plan(problem: &Problem) -> Option<Plan> {
     None
 }
 
-/// Features up to which a product of all places is one sum as short as those of other convolutions, and listing places for tiles
-/// takes a tenth of the time.
+/// The number of features up to which a GEMM of all positions has sums as short as those of other convolutions, and
+/// listing positions for tiles takes a tenth of the time.
 const FEW_FEATURES: usize = 64;
 
-/// Tasks that the places are divided into.
+/// Tasks that the positions are divided into.
 const ROW_TASKS: usize = 16;
 
-/// Solves `problem` if it is one product of all places with features innermost. Tells whether it did.
+/// Solves `problem` if it is one GEMM of all positions in NHWC layout. Returns whether it did.
 pub(super) fn run_rows(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Problem) -> bool {
     let Problem { b, f, o, .. } = *problem;
     let still = |dim: &Dim| {
         let steps = (dim.lo, dim.dilation, dim.step, dim.rhs.size) == (0, 1, 1, 1);
         steps && dim.out.size == dim.lhs.size
     };
-    let (places, _) = problem.places();
-    let rows = b * places;
+    let (positions, _) = problem.positions();
+    let rows = b * positions;
     let each = rows.div_ceil(ROW_TASKS);
-    let apart = |image: isize, place: Option<isize>, width: usize| {
-        let one = place == Some(width as isize);
-        one && (b == 1 || image == (places * width) as isize)
+    let apart = |image: isize, position: Option<isize>, width: usize| {
+        let one = position == Some(width as isize);
+        one && (b == 1 || image == (positions * width) as isize)
     };
     let fits = problem.groups == 1
         && f <= FEW_FEATURES
@@ -92,7 +92,7 @@ pub(super) fn run_rows(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Prob
         && (problem.lhs.inner, problem.out.inner) == (1, 1)
         && apart(problem.lhs.outer, spacing(problem, |dim| dim.lhs), f)
         && apart(problem.out.outer, spacing(problem, |dim| dim.out), o)
-        && dot::fits_panels([each, o, f]);
+        && dot::uses_packed_panels([each, o, f]);
     if !fits {
         return false;
     }
@@ -112,13 +112,14 @@ pub(super) fn run_rows(out: &mut [f32], lhs: &[f32], rhs: &[f32], problem: &Prob
             col: problem.rhs.outer,
         };
         let shape = [out.len() / o, o, f];
-        dot::float_product(shape, out, (lhs, at_row(at / o)), (rhs, filter), false, 1);
+        dot::gemm_f32(shape, out, (lhs, at_row(at / o)), (rhs, filter), false, 1);
     });
     true
 }
 
-/// How images are multiplied for a filter gradient: `dst (+)= lhs · rhs` with a contiguous `dst`, by one thread.
-pub(super) type Product<T> = fn([usize; 3], &mut [T], (&[T], Strides), (&[T], Strides), more: bool);
+/// A single-threaded GEMM of one image: `dst (+)= lhs · rhs` with a contiguous `dst`.
+pub(super) type GemmFn<T> =
+    fn([usize; 3], &mut [T], (&[T], Strides), (&[T], Strides), accumulate: bool);
 
 /// Solves `problem` as planned.
 pub(super) fn run<T: Gemm>(
@@ -127,17 +128,17 @@ pub(super) fn run<T: Gemm>(
     rhs: &[T],
     problem: &Problem,
     plan: Plan,
-    multiply: Product<T>,
+    multiply: GemmFn<T>,
 ) {
     let Problem { b, f, o, .. } = *problem;
-    let (places, taps) = problem.places();
+    let (positions, taps) = problem.positions();
     let at = |offset: isize, row: isize, col: isize| Strides {
         offset: offset as usize,
         row,
         col,
     };
     let threads = || {
-        if problem.products() < super::PARALLEL {
+        if problem.macs() < super::PARALLEL {
             1
         } else {
             parallel::threads()
@@ -148,7 +149,7 @@ pub(super) fn run<T: Gemm>(
             let image = |b: usize, out: &mut [T], threads: usize| {
                 let offset = problem.lhs.offset + b as isize * problem.lhs.outer;
                 simd::gemm(
-                    [o, places, f],
+                    [o, positions, f],
                     (out, at(0, problem.out.inner, write)),
                     (
                         rhs,
@@ -160,7 +161,7 @@ pub(super) fn run<T: Gemm>(
                 );
             };
             let start = |b: usize| (problem.out.offset + b as isize * problem.out.outer) as usize;
-            if b >= MANY_IMAGES && problem.products() >= super::PARALLEL {
+            if b >= MANY_IMAGES && problem.macs() >= super::PARALLEL {
                 // SAFETY: a task has one image.
                 let disjoint = unsafe { parallel::Disjoint::promise() };
                 return parallel::for_disjoint(
@@ -169,13 +170,13 @@ pub(super) fn run<T: Gemm>(
                     b,
                     || (),
                     |(), b, out| {
-                        image(b, out.slice(start(b), o * places), 1);
+                        image(b, out.slice(start(b), o * positions), 1);
                     },
                 );
             }
             let threads = threads();
             for b in 0..b {
-                image(b, &mut out[start(b)..start(b) + o * places], threads);
+                image(b, &mut out[start(b)..start(b) + o * positions], threads);
             }
         }
         Plan::Filter(left, right) => {
@@ -187,7 +188,7 @@ pub(super) fn run<T: Gemm>(
             };
             let result = at(problem.out.offset, problem.out.outer, problem.out.inner);
             let parts = PARTS.min(f);
-            if problem.products() < super::PARALLEL || parts * b * o > super::PACKED / 4 {
+            if problem.macs() < super::PARALLEL || parts * b * o > super::PACKED / 4 {
                 let threads = threads();
                 for f in 0..f {
                     let (lhs, rhs) = operands(f);
@@ -195,7 +196,7 @@ pub(super) fn run<T: Gemm>(
                 }
                 return;
             }
-            // The result is too small to share out: some images are a task, and their sums are added in order.
+            // The result is too small to divide: a task sums some images, and the partial sums are added in order.
             let images = f.div_ceil(parts);
             let mut sums = vec![T::zero(); f.div_ceil(images) * b * o];
             parallel::for_chunks_mut(&mut sums, b * o, |start, sums| {
@@ -208,10 +209,10 @@ pub(super) fn run<T: Gemm>(
             for row in 0..b {
                 for column in 0..o {
                     let parts = sums.iter().skip(row * o + column).step_by(b * o);
-                    let place = result.offset as isize
+                    let position = result.offset as isize
                         + row as isize * result.row
                         + column as isize * result.col;
-                    out[place as usize] = parts.fold(T::zero(), |sum, &part| sum + part);
+                    out[position as usize] = parts.fold(T::zero(), |sum, &part| sum + part);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The one sum behind a convolution and its gradients.
+//! The sum behind a convolution and both of its gradients.
 
 use super::{Axis, List, View, Window};
 
@@ -6,16 +6,16 @@ use super::{Axis, List, View, Window};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
     pub offset: isize,
-    /// From one group to the next.
+    /// The stride of groups.
     pub group: isize,
-    /// Along the axis that this array shares with the result (or the result with `lhs`).
+    /// The stride of the axis that this array shares with the result (or the result with `lhs`).
     pub outer: isize,
-    /// Along the contracted features (for the result: along the features it shares with `rhs`).
+    /// The stride of the contracted features (for the result: of the features it shares with `rhs`).
     pub inner: isize,
 }
 
-/// One spatial axis of the sum. `lhs` is read at `(p·step + t·spread - lo) / dilation` where that is
-/// a whole number within `lhs.size`.
+/// One spatial axis of the sum. `lhs` is read at `(p·step + t·spread - lo) / dilation` where that is a whole number
+/// within `lhs.size`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dim {
     pub out: Axis,
@@ -29,10 +29,9 @@ pub(crate) struct Dim {
 
 /// `out[g, b, o, p] = Σ_{f, t} lhs[g, b, f, p·step + t·spread - lo] · rhs[g, o, f, t]`
 ///
-/// Forward, `b` is the batch, `f` and `o` input and output features, `p` and `t` places in the result
-/// and in the window. For the input's gradient the roles of the two feature axes are exchanged and the
-/// window runs backwards; for the filter's gradient `f` is the batch, `t` runs over the whole image
-/// and `p` over the window.
+/// Forward, `b` is the batch, `f` and `o` input and output features, `p` and `t` positions in the result and in the
+/// window. For the input gradient the roles of the two feature axes are exchanged and the window is reversed; for the
+/// weight gradient `f` is the batch, `t` runs over the whole image and `p` over the window.
 #[derive(Clone, Debug)]
 pub struct Problem {
     pub(crate) groups: usize,
@@ -143,7 +142,7 @@ impl Problem {
     }
 
     #[cfg(test)]
-    pub(crate) fn backward_input(out: &View, grad: &View, rhs: &View, window: &Window) -> Self {
+    pub(crate) fn input_gradient(out: &View, grad: &View, rhs: &View, window: &Window) -> Self {
         let g = Groups::new(grad, out, rhs, window);
         let mut filter = side(rhs, g.filter_group, rhs.inner.stride, rhs.outer.stride);
         let mut dims = List::new();
@@ -178,7 +177,7 @@ impl Problem {
     }
 
     #[cfg(test)]
-    pub(crate) fn backward_filter(out: &View, lhs: &View, grad: &View, window: &Window) -> Self {
+    pub(crate) fn weight_gradient(out: &View, lhs: &View, grad: &View, window: &Window) -> Self {
         let g = Groups::new(grad, lhs, out, window);
         let dims = window.steps.iter().enumerate().map(|(i, step)| Dim {
             out: out.spatial[i],
@@ -201,9 +200,9 @@ impl Problem {
         }
     }
 
-    /// The same sum with its operands exchanged: `x·dilation = p·step + t·spread - lo` read the other
-    /// way round, with `p` counted from its end. What dilated the input now spreads the window.
-    pub(crate) fn exchanged(&self) -> Self {
+    /// The same sum with its operands exchanged: `x·dilation = p·step + t·spread - lo` solved for `x`'s counterpart,
+    /// with `p` counted from its end. The dilation of the input becomes the dilation of the window.
+    pub(crate) fn with_swapped_operands(&self) -> Self {
         let mut out = Side {
             outer: self.out.inner,
             inner: self.out.outer,
@@ -238,44 +237,44 @@ impl Problem {
         }
     }
 
-    /// Places in the result, and in the window.
-    pub(crate) fn places(&self) -> (usize, usize) {
+    /// The number of positions in the result, and of taps in the window.
+    pub(crate) fn positions(&self) -> (usize, usize) {
         let count = |axis: fn(&Dim) -> usize| self.dims.iter().map(axis).product();
         (count(|dim| dim.out.size), count(|dim| dim.rhs.size))
     }
 
-    /// How many products the sum has, zeros included.
-    pub(crate) fn products(&self) -> usize {
-        let (places, taps) = self.places();
-        [self.groups, self.b, self.f, self.o, places, taps]
+    /// The number of MACs, zeros included.
+    pub(crate) fn macs(&self) -> usize {
+        let (positions, taps) = self.positions();
+        [self.groups, self.b, self.f, self.o, positions, taps]
             .into_iter()
             .fold(1, usize::saturating_mul)
     }
 
-    /// Whether there is nothing to sum, so that the result is zeros or nothing.
+    /// Whether the sum is empty, so that the result is zeros or empty.
     pub(crate) fn is_empty(&self) -> bool {
-        self.products() == 0 || self.dims.iter().any(|dim| dim.lhs.size == 0)
+        self.macs() == 0 || self.dims.iter().any(|dim| dim.lhs.size == 0)
     }
 
-    /// Whether every channel is a group of its own, so that channels do not mix.
+    /// Whether this is a depthwise convolution: every channel is a group of its own.
     pub(crate) fn is_depthwise(&self) -> bool {
         self.groups > 1 && self.f == 1 && self.o == 1
     }
 
-    /// Whether this is the filter gradient of such a convolution: the contracted axis is the batch, and
-    /// the one input feature of a group stands where the batch was.
-    pub(crate) fn is_depthwise_filter(&self) -> bool {
-        self.groups > 1 && self.b == 1 && self.o == 1 && self.is_wide()
+    /// Whether this is the weight gradient of a depthwise convolution: the contracted axis is the batch, and the one
+    /// input feature of a group takes the role of the batch.
+    pub(crate) fn is_depthwise_weight_gradient(&self) -> bool {
+        self.groups > 1 && self.b == 1 && self.o == 1 && self.has_long_window()
     }
 
     /// Whether the input is dilated.
-    pub(crate) fn has_holes(&self) -> bool {
+    pub(crate) fn is_input_dilated(&self) -> bool {
         self.dims.iter().any(|dim| dim.dilation > 1)
     }
 
-    /// Whether the window rather than the features is the long axis of the contraction.
-    pub(crate) fn is_wide(&self) -> bool {
-        let (places, taps) = self.places();
-        !self.has_holes() && taps > 4 * places && self.f <= taps
+    /// Whether the window, rather than the features, is the long axis of the contraction, as in a weight gradient.
+    pub(crate) fn has_long_window(&self) -> bool {
+        let (positions, taps) = self.positions();
+        !self.is_input_dilated() && taps > 4 * positions && self.f <= taps
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-mod phased;
+mod winograd_strided;
 mod volumes;
 
 /// A small generator, so that a whole problem comes from one seed.
@@ -22,12 +22,12 @@ impl Dice {
     fn between(&mut self, lo: usize, hi: usize) -> usize {
         lo + self.below(hi - lo + 1)
     }
-    /// Halves between -1 and 1: sums of products are exact, so any order gives equal values.
+    /// Multiples of 1/2 between -1 and 1: sums of products are exact, so any order gives equal values.
     fn half(&mut self) -> f64 {
         self.below(5) as f64 / 2.0 - 1.0
     }
-    /// A view of these sizes with its axes stored in random order, maybe with gaps or reversed, and
-    /// the length of the storage it needs.
+    /// A view of these sizes with its axes stored in random order, possibly with gaps or reversed, and the length of
+    /// the storage it needs.
     fn view(
         &mut self,
         outer: usize,
@@ -111,7 +111,7 @@ fn sample(dice: &mut Dice) -> Sample {
     };
     let batch = dice.between(1, 3);
     let big = dice.below(3) == 0;
-    let (mut sizes, mut taps, mut places, mut steps) = (vec![], vec![], vec![], List::new());
+    let (mut sizes, mut taps, mut positions, mut steps) = (vec![], vec![], vec![], List::new());
     for _ in 0..rank {
         loop {
             let largest = [0, 40, 10, 5][rank];
@@ -127,11 +127,11 @@ fn sample(dice: &mut Dice) -> Sample {
             };
             let size = dice.between(1, largest);
             let tap = dice.between(1, if big { size } else { 4 });
-            let place = step.output_size(size, tap);
-            if place > 0 {
+            let position = step.output_size(size, tap);
+            if position > 0 {
                 sizes.push(size);
                 taps.push(tap);
-                places.push(place);
+                positions.push(position);
                 steps.push(step);
                 break;
             }
@@ -143,7 +143,7 @@ fn sample(dice: &mut Dice) -> Sample {
         batch_groups,
     };
     Sample {
-        out: dice.view(batch, outputs * groups, &places, false),
+        out: dice.view(batch, outputs * groups, &positions, false),
         lhs: dice.view(batch * batch_groups, inputs * feature_groups, &sizes, true),
         rhs: dice.view(outputs * groups, inputs, &taps, true),
         window,
@@ -154,11 +154,11 @@ fn values<T>(dice: &mut Dice, len: usize, make: impl Fn(f64) -> T) -> Vec<T> {
     (0..len).map(|_| make(dice.half())).collect()
 }
 
-/// Forward against the definition; both gradients against the definition of the adjoint.
+/// Forward against the definition; both gradients against the adjoint of the definition.
 fn check<T: Convolved + PartialEq + std::fmt::Debug>(
     seed: u64,
     widen: fn(T) -> f64,
-    narrow: fn(f64) -> T,
+    from_f64: fn(f64) -> T,
 ) {
     let dice = &mut Dice(seed);
     let Sample {
@@ -167,9 +167,9 @@ fn check<T: Convolved + PartialEq + std::fmt::Debug>(
         lhs,
         rhs,
     } = sample(dice);
-    let x = values(dice, lhs.1, narrow);
-    let w = values(dice, rhs.1, narrow);
-    let mut y = values(dice, out.1, narrow);
+    let x = values(dice, lhs.1, from_f64);
+    let w = values(dice, rhs.1, from_f64);
+    let mut y = values(dice, out.1, from_f64);
     let mut expected = y.clone();
     conv((&mut y, &out.0), (&x, &lhs.0), (&w, &rhs.0), &window);
     conv_naive(
@@ -178,12 +178,12 @@ fn check<T: Convolved + PartialEq + std::fmt::Debug>(
         (&w, &rhs.0),
         &window,
         widen,
-        narrow,
+        from_f64,
     );
     assert_eq!(y, expected, "forward");
 
-    let grad = values(dice, out.1, narrow);
-    let (mut dx, mut dw) = (values(dice, lhs.1, narrow), values(dice, rhs.1, narrow));
+    let grad = values(dice, out.1, from_f64);
+    let (mut dx, mut dw) = (values(dice, lhs.1, from_f64), values(dice, rhs.1, from_f64));
     let (mut ex, mut ew): (Vec<f64>, Vec<f64>) = (
         dx.iter().map(|&x| widen(x)).collect(),
         dw.iter().map(|&x| widen(x)).collect(),
@@ -201,17 +201,17 @@ fn check<T: Convolved + PartialEq + std::fmt::Debug>(
             ew[r] += widen(x[l]) * widen(grad[o]);
         }
     });
-    conv_backward_input((&mut dx, &lhs.0), (&grad, &out.0), (&w, &rhs.0), &window);
-    conv_backward_filter((&mut dw, &rhs.0), (&x, &lhs.0), (&grad, &out.0), &window);
+    conv_input_gradient((&mut dx, &lhs.0), (&grad, &out.0), (&w, &rhs.0), &window);
+    conv_weight_gradient((&mut dw, &rhs.0), (&x, &lhs.0), (&grad, &out.0), &window);
     assert_eq!(
         dx,
-        ex.iter().map(|&x| narrow(x)).collect::<Vec<_>>(),
-        "by input"
+        ex.iter().map(|&x| from_f64(x)).collect::<Vec<_>>(),
+        "input gradient"
     );
     assert_eq!(
         dw,
-        ew.iter().map(|&x| narrow(x)).collect::<Vec<_>>(),
-        "by filter"
+        ew.iter().map(|&x| from_f64(x)).collect::<Vec<_>>(),
+        "weight gradient"
     );
 }
 
@@ -229,7 +229,7 @@ fn indices(sizes: &[usize]) -> Vec<Vec<usize>> {
     })
 }
 
-fn place(view: &View, outer: usize, inner: usize, spatial: &[usize]) -> usize {
+fn position(view: &View, outer: usize, inner: usize, spatial: &[usize]) -> usize {
     let spatial: isize = spatial
         .iter()
         .zip(&view.spatial)
@@ -241,7 +241,7 @@ fn place(view: &View, outer: usize, inner: usize, spatial: &[usize]) -> usize {
         + spatial) as usize
 }
 
-/// Names every element of `lhs` and `rhs` (`first`), then every product of the forward sum.
+/// Visits every element of `lhs` and `rhs` (`first`), then every product of the forward sum.
 fn adjoint(
     window: &Window,
     out: &View,
@@ -258,14 +258,14 @@ fn adjoint(
     for s in indices(&sizes(lhs)) {
         for b in 0..lhs.outer.size {
             for f in 0..lhs.inner.size {
-                visit(0, Some(place(lhs, b, f, &s)), None, true)
+                visit(0, Some(position(lhs, b, f, &s)), None, true)
             }
         }
     }
     for t in indices(&sizes(rhs)) {
         for o in 0..rhs.outer.size {
             for f in 0..rhs.inner.size {
-                visit(0, None, Some(place(rhs, o, f, &t)), true)
+                visit(0, None, Some(position(rhs, o, f, &t)), true)
             }
         }
     }
@@ -298,9 +298,9 @@ fn adjoint(
                             f
                         };
                         visit(
-                            place(out, b, o, &p),
-                            Some(place(lhs, b_in, f_in, &s)),
-                            Some(place(rhs, o, f, &t)),
+                            position(out, b, o, &p),
+                            Some(position(lhs, b_in, f_in, &s)),
+                            Some(position(rhs, o, f, &t)),
                             false,
                         );
                     }
@@ -329,8 +329,8 @@ proptest! {
 }
 
 /// A contiguous view, features before or after the spatial axes.
-fn plain_view(outer: usize, inner: usize, spatial: &[usize], last: bool) -> View {
-    let places: usize = spatial.iter().product();
+fn contiguous_view(outer: usize, inner: usize, spatial: &[usize], last: bool) -> View {
+    let positions: usize = spatial.iter().product();
     let mut stride = if last { inner } else { 1 };
     let mut axes: Vec<Axis> = Vec::new();
     for &size in spatial.iter().rev() {
@@ -347,11 +347,11 @@ fn plain_view(outer: usize, inner: usize, spatial: &[usize], last: bool) -> View
         offset: 0,
         outer: Axis {
             size: outer,
-            stride: (inner * places) as isize,
+            stride: (inner * positions) as isize,
         },
         inner: Axis {
             size: inner,
-            stride: if last { 1 } else { places as isize },
+            stride: if last { 1 } else { positions as isize },
         },
         spatial: axes.into_iter().collect(),
     }
@@ -401,20 +401,19 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
             4,
         ),
         (40, 130, 200, &[1], 1, Step::default(), 1),
-        // Channels whose copies would fall on one another in the cache; a filter gradient that is a product in any layout; tiles of one
+        // Channels whose copies would alias in the cache; a weight gradient that is a GEMM in any layout; tiles of one
         // vector whose rows are evenly spaced.
         (2, 256, 40, &[12, 12], 3, Step { stride: 2, ..same }, 1),
         (4, 128, 144, &[9, 9], 1, Step::default(), 1),
         (3, 32, 16, &[8, 28], 3, Step { stride: 2, ..same }, 1),
-        // Windows of three by three over channels that do not mix: some lanes or columns twice, an odd row, without padding or with it
-        // on one side.
+        // Depthwise 3×3: some lanes or columns computed twice, an odd row, without padding or with padding on one side.
         (3, 35, 35, &[21, 17], 3, same, 35),
         (2, 16, 16, &[9, 70], 3, Step::default(), 16),
         (1, 48, 48, &[20, 90], 3, Step { hi: 0, ..same }, 48),
-        // Places whose features are few: one product of all of them, and filters that are turned into panels.
+        // Few features: one GEMM of all positions, and filters that are transposed into panels.
         (2, 64, 64, &[70, 72], 1, Step::default(), 1),
         (2, 32, 64, &[20, 29], 3, Step { stride: 2, ..same }, 1),
-        // Padding that hides whole windows, and lines of them that are tiles of their own.
+        // Padding that covers whole windows, and border lines that form tiles of their own.
         (
             2,
             20,
@@ -474,13 +473,13 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
     let dice = &mut Dice(5);
     for (batch, inputs, outputs, size, taps, step, groups) in shapes {
         for last in [false, true] {
-            let places: Vec<usize> = size
+            let positions: Vec<usize> = size
                 .iter()
                 .map(|&size| step.output_size(size, taps))
                 .collect();
-            let lhs = plain_view(batch, inputs, size, last);
-            let rhs = plain_view(outputs, inputs / groups, &vec![taps; size.len()], last);
-            let out = plain_view(batch, outputs, &places, last);
+            let lhs = contiguous_view(batch, inputs, size, last);
+            let rhs = contiguous_view(outputs, inputs / groups, &vec![taps; size.len()], last);
+            let out = contiguous_view(batch, outputs, &positions, last);
             let window = Window {
                 steps: size.iter().map(|_| step).collect(),
                 feature_groups: groups,
@@ -497,8 +496,8 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
             let run = || {
                 let (mut y, mut dx, mut dw) = (grad.clone(), x.clone(), w.clone());
                 conv((&mut y, &out), (&x, &lhs), (&w, &rhs), &window);
-                conv_backward_input((&mut dx, &lhs), (&grad, &out), (&w, &rhs), &window);
-                conv_backward_filter((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
+                conv_input_gradient((&mut dx, &lhs), (&grad, &out), (&w, &rhs), &window);
+                conv_weight_gradient((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
                 (y, dx, dw)
             };
             let mut expected = grad.clone();
@@ -514,7 +513,7 @@ fn large_problems_are_right_and_the_thread_count_does_not_show() {
             let (y, dx, dw) = run();
             crate::parallel::set_thread_limit(None);
             assert!(y == expected, "{inputs} {outputs} {size:?}");
-            // <y, grad> = <x, dx> = <w, dw>, exactly, since all values are halves.
+            // <y, grad> = <x, dx> = <w, dw>, exactly, since all values are multiples of 1/2.
             let dot = |a: &[f32], b: &[f32]| {
                 a.iter()
                     .zip(b)
@@ -544,23 +543,23 @@ fn gradients_of_planes_agree_with_their_definition() {
             batch_groups: 1,
         };
         let sizes = [5, width];
-        let places = sizes.map(|size| step.output_size(size, 3));
-        let lhs = plain_view(3, 6, &sizes, false);
-        let rhs = plain_view(6, 1, &[3, 3], false);
-        let out = plain_view(3, 6, &places, false);
+        let positions = sizes.map(|size| step.output_size(size, 3));
+        let lhs = contiguous_view(3, 6, &sizes, false);
+        let rhs = contiguous_view(6, 1, &[3, 3], false);
+        let out = contiguous_view(3, 6, &positions, false);
         let mut x = values(dice, 18 * sizes[0] * sizes[1], |x| x as f32);
-        let grad = values(dice, 18 * places[0] * places[1], |x| x as f32);
+        let grad = values(dice, 18 * positions[0] * positions[1], |x| x as f32);
         for infinite in [false, true] {
-            if infinite && !crate::simd::can_slide() {
-                // `planes` rounds rows up with zeros, which may meet it.
+            if infinite && !crate::simd::has_depthwise_3x3() {
+                // `depthwise_nchw` pads rows with zeros, which may multiply it.
                 continue;
             }
             if infinite {
-                // The last element of a plane: taps that never meet it must not see it.
+                // The last element of a plane: taps that never reach it must not be affected.
                 x[sizes[0] * sizes[1] - 1] = f32::INFINITY;
             }
             let (mut dw, mut expected) = (vec![f32::NAN; 54], vec![0f64; 54]);
-            conv_backward_filter((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
+            conv_weight_gradient((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
             adjoint(&window, &out, &lhs, &rhs, |o, l, r, first| {
                 if let (false, Some(l), Some(r)) = (first, l, r) {
                     expected[r] += f64::from(x[l]) * f64::from(grad[o]);
@@ -576,10 +575,10 @@ fn gradients_of_planes_agree_with_their_definition() {
 fn sums_are_as_good_as_f32_allows() {
     let dice = &mut Dice(9);
     let (lhs, rhs) = (
-        plain_view(2, 30, &[12, 12], false),
-        plain_view(35, 30, &[3, 3], false),
+        contiguous_view(2, 30, &[12, 12], false),
+        contiguous_view(35, 30, &[3, 3], false),
     );
-    let out = plain_view(2, 35, &[12, 12], false);
+    let out = contiguous_view(2, 35, &[12, 12], false);
     let window = Window {
         steps: [Step {
             lo: 1,
@@ -599,11 +598,11 @@ fn sums_are_as_good_as_f32_allows() {
     let (x, w) = (random(2 * 30 * 144), random(35 * 30 * 9));
     let (mut y, mut expected) = (vec![0f32; 2 * 35 * 144], vec![0f64; 2 * 35 * 144]);
     conv((&mut y, &out), (&x, &lhs), (&w, &rhs), &window);
-    let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+    let to_f64 = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
     conv_naive(
         (&mut expected, &out),
-        (&wide(&x), &lhs),
-        (&wide(&w), &rhs),
+        (&to_f64(&x), &lhs),
+        (&to_f64(&w), &rhs),
         &window,
         |x| x,
         |x| x,
@@ -619,9 +618,9 @@ fn sums_are_as_good_as_f32_allows() {
 #[test]
 fn special_values_pass_through_and_empty_sums_are_zero() {
     let (lhs, rhs, out) = (
-        plain_view(1, 1, &[4], false),
-        plain_view(1, 1, &[2], false),
-        plain_view(1, 1, &[3], false),
+        contiguous_view(1, 1, &[4], false),
+        contiguous_view(1, 1, &[2], false),
+        contiguous_view(1, 1, &[3], false),
     );
     let window = Window {
         steps: [Step::default()].into_iter().collect(),
@@ -636,14 +635,20 @@ fn special_values_pass_through_and_empty_sums_are_zero() {
         &window,
     );
     assert!(y[0] == f32::INFINITY && y[1] == f32::INFINITY && y[2].is_nan());
-    // No input features: zeros. No places, no images: nothing to do.
-    let (lhs, rhs) = (plain_view(1, 0, &[4], false), plain_view(1, 0, &[2], false));
+    // No input features: zeros. No positions, no images: nothing to do.
+    let (lhs, rhs) = (
+        contiguous_view(1, 0, &[4], false),
+        contiguous_view(1, 0, &[2], false),
+    );
     conv((&mut y, &out), (&[], &lhs), (&[], &rhs), &window);
     assert_eq!(y, [0.0; 3]);
-    let (lhs, out) = (plain_view(0, 1, &[4], false), plain_view(0, 1, &[3], false));
-    let rhs = plain_view(1, 1, &[2], false);
+    let (lhs, out) = (
+        contiguous_view(0, 1, &[4], false),
+        contiguous_view(0, 1, &[3], false),
+    );
+    let rhs = contiguous_view(1, 1, &[2], false);
     conv((&mut [], &out), (&[], &lhs), (&[1.0, 1.0], &rhs), &window);
     let mut dw = [f32::NAN; 2];
-    conv_backward_filter((&mut dw, &rhs), (&[], &lhs), (&[], &out), &window);
+    conv_weight_gradient((&mut dw, &rhs), (&[], &lhs), (&[], &out), &window);
     assert_eq!(dw, [0.0; 2]);
 }

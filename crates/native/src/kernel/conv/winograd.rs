@@ -1,47 +1,47 @@
-//! Convolution with windows of three by three places, by Winograd's way.
+//! Winograd convolution F(2×2, 3×3) for 3×3 windows.
 //!
-//! Four results that form a square come from a patch of four by four places. Patch and filter are each transformed by a few
-//! additions into sixteen numbers whose products, summed over the features, transform back into the four results: 16
-//! products where the definition has 36. Each of the sixteen is a matrix product of its own (patches by features by
-//! output features), which runs in register tiles like any other convolution. Patches are transformed block by block, so
-//! that nothing leaves the second-level cache.
+//! A 4×4 patch of the input gives a 2×2 square of results. Patch and filter are each transformed by a few additions
+//! into sixteen numbers, whose products, summed over the features, transform back into the four results: 16
+//! multiplications instead of 36. Each of the sixteen planes is a GEMM of its own (patches × features × output
+//! features), which runs in register tiles like any other convolution. Patches are transformed block by block, so that
+//! they stay in L2.
 //!
-//! Volumes are images one behind the other: taps along the depth are summed as they are, each product runs over all of them.
-//! A task walks along the depth and keeps as many transformed images as there are taps, so that each is transformed once.
+//! A volume is a sequence of images: taps along the depth are summed directly, so each GEMM runs over all of them. A
+//! task walks along the depth and keeps as many transformed images as there are taps, so that each is transformed once.
 //!
-//! Rounding errors are about those of the definition, since all factors are 1 or 1/2 and fewer numbers are summed. An
-//! infinite element may give NaN where the definition gives an infinity.
+//! Rounding errors are about those of direct convolution, since all factors are 1 or 1/2 and fewer numbers are summed.
+//! An infinite element may give NaN where direct convolution gives an infinity.
 #![allow(unsafe_code)]
 
-mod filter;
+mod weight_gradient;
 mod patches;
 mod results;
 pub(super) mod transform;
 
 use super::problem::Dim;
 use super::{Axis, List, PACKED, PARALLEL, Problem, Real};
-use crate::memory::Room;
-use crate::parallel::{self, Part};
+use crate::memory::Scratch;
+use crate::parallel::{self, TaskSlice};
 use crate::simd::{Segment, TileJob, TileRows, TileShape, Tiled};
 use patches::{Images, PATCHES, Patches, Reader};
 use results::Results;
 use std::ops::Range;
 use transform::{LANES, PLANES, SIDE};
 
-pub(super) use filter::{fits as fits_filter, run as run_filter};
+pub(super) use weight_gradient::{fits as fits_weight_gradient, run as run_weight_gradient};
 
-/// Elements of transformed patches that are held at once.
+/// Elements of transformed patches that are held at a time.
 const BLOCK: usize = 1 << 16;
-/// Elements of a filter that stays near while a block of patches passes by.
-const FILTER: usize = 1 << 16;
-/// Elements of transformed patches that are held at once where products run over several images.
-const RING: usize = 1 << 17;
-/// Results along the depth of one task: the images before and behind them are transformed by its neighbours as well.
-const DEEP: usize = 8;
-/// Patches that a transformed filter has to serve.
-const SERVED: usize = 64;
+/// The largest filter (in elements) that stays in cache while a block of patches is processed.
+const MAX_FILTER: usize = 1 << 16;
+/// Elements of transformed patches that are held at a time if sums run over several images.
+const RING_BLOCK: usize = 1 << 17;
+/// Results along the depth per task: neighbouring tasks transform the images before and behind them as well.
+const MAX_DEPTH_PER_TASK: usize = 8;
+/// The fewest patches for which transforming the filter pays.
+const MIN_PATCHES: usize = 64;
 
-/// The axes of a problem: the depth, then the two of its images. Images alone are one deep.
+/// The axes of a problem: the depth, then the two of its images. Plain images have a depth of one.
 fn axes(problem: &Problem) -> Option<[Dim; 3]> {
     let one = Axis { size: 1, stride: 0 };
     let flat = Dim {
@@ -60,40 +60,40 @@ fn axes(problem: &Problem) -> Option<[Dim; 3]> {
     }
 }
 
-/// Which image the tap `t` meets at place `z` along the depth, if there is one.
-fn met(depth: &Dim, z: usize, t: usize) -> Option<usize> {
+/// The image that the tap `t` reads at position `z` along the depth, if there is one.
+fn input_image(depth: &Dim, z: usize, t: usize) -> Option<usize> {
     let at = (z + t) as isize - depth.lo;
     (at >= 0 && (at as usize) < depth.lhs.size).then_some(at as usize)
 }
 
-/// Whether a window moves place by place over an image that has no holes.
-fn is_plain(dim: &Dim) -> bool {
+/// Whether the window has stride 1, and neither operand is dilated.
+fn is_dense_unit_stride(dim: &Dim) -> bool {
     dim.step == 1 && dim.spread == 1 && dim.dilation == 1
 }
 
-/// Whether features are whole vectors, which also are enough of them for products to outweigh the transforms.
-pub(super) fn are_vectors(left: usize, right: usize, shape: TileShape) -> bool {
+/// Whether features fill whole vectors; this is also enough of them for the multiplications to outweigh the transforms.
+pub(super) fn fills_vectors(left: usize, right: usize, shape: TileShape) -> bool {
     left.is_multiple_of(LANES) && right.is_multiple_of(LANES) && shape.columns >= LANES
 }
 
-/// The axes of a problem of that kind that is large enough.
+/// The axes of a problem, if this algorithm applies and the problem is large enough.
 pub(super) fn fits<T: Real>(problem: &Problem) -> Option<[Dim; 3]> {
     let Problem { f, o, b, .. } = *problem;
     let axes = axes(problem)?;
     let [depth, down, across] = axes;
-    let plain = |dim: &Dim| is_plain(dim) && dim.rhs.size == 3 && dim.out.size >= SIDE;
+    let plain = |dim: &Dim| is_dense_unit_stride(dim) && dim.rhs.size == 3 && dim.out.size >= SIDE;
     let (taps, patches) = (
         depth.rhs.size,
         Patches::new(b, down.out.size, across.out.size),
     );
-    let fits = is_plain(&depth)
+    let fits = is_dense_unit_stride(&depth)
         && plain(&down)
         && plain(&across)
-        && are_vectors(f, o, T::Sum::tile_shape(o, f))
-        && f * o * taps <= FILTER
-        && (taps == 1 || patches.across * PLANES * f * taps <= 2 * RING)
-        && patches.count() * depth.out.size >= SERVED
-        && problem.products() >= PARALLEL;
+        && fills_vectors(f, o, T::Sum::tile_shape(o, f))
+        && f * o * taps <= MAX_FILTER
+        && (taps == 1 || patches.across * PLANES * f * taps <= 2 * RING_BLOCK)
+        && patches.count() * depth.out.size >= MIN_PATCHES
+        && problem.macs() >= PARALLEL;
     fits.then_some(axes)
 }
 
@@ -102,31 +102,31 @@ struct Work<'a, S> {
     depth: Dim,
     features: usize,
     shape: TileShape,
-    /// Patches that are held at once, of as many images as there are taps along the depth.
+    /// Patches that are held at a time, of as many images as there are taps along the depth.
     held: usize,
-    /// The transformed filter: panels of columns, of each the sixteen planes.
+    /// The transformed filter: panels of columns, each with sixteen planes.
     filter: &'a [S],
     results: Results<'a>,
 }
 
-/// What a thread keeps between tasks.
+/// A thread's workspace, reused between tasks.
 struct Workspace<S> {
-    copies: Room<S>,
-    patches: Room<S>,
-    products: Room<S>,
+    copies: Scratch<S>,
+    patches: Scratch<S>,
+    accumulators: Scratch<S>,
     stage: Vec<S>,
 }
 
-/// Solves `problem`, of which [`fits`] gave the axes.
+/// Solves `problem`, for which [`fits`] returned the axes.
 pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Problem, axes: [Dim; 3]) {
     let [depth, down, across] = axes;
     let taps = depth.rhs.size;
     let shape = T::Sum::tile_shape(problem.o, usize::MAX);
     let panels = problem.o.div_ceil(shape.columns);
     let panel = PLANES * taps * problem.f * shape.columns;
-    let mut filter = Room::<T::Sum>::any(panels * panel);
+    let mut filter = Scratch::<T::Sum>::unzeroed(panels * panel);
     let patches = Patches::new(problem.b, down.out.size, across.out.size);
-    // Images that several products run over are held for the whole task.
+    // Images that several sums run over are held for the whole task.
     let (rows, held) = match taps {
         1 => {
             let tiles = (BLOCK / (PLANES * problem.f * shape.rows)).max(1);
@@ -134,12 +134,12 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             (rows, tiles * shape.rows)
         }
         _ => {
-            let most = RING / (PLANES * problem.f * taps);
+            let most = RING_BLOCK / (PLANES * problem.f * taps);
             let rows = patches.rows_of_task(shape.rows, most.min(PATCHES));
             (rows, (rows * patches.across).next_multiple_of(shape.rows))
         }
     };
-    let pieces = depth.out.size.div_ceil(DEEP);
+    let pieces = depth.out.size.div_ceil(MAX_DEPTH_PER_TASK);
     let deep = depth.out.size.div_ceil(pieces);
     for group in 0..problem.groups {
         parallel::for_chunks_mut(&mut filter, panel, |at, filter| {
@@ -167,26 +167,26 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
             patches,
         };
         let make = || Workspace {
-            copies: Room::any(reader.copies(rows)),
-            patches: Room::any(PLANES * work.plane()),
-            products: Room::any(held * PLANES * shape.columns),
+            copies: Scratch::unzeroed(reader.copies(rows)),
+            patches: Scratch::unzeroed(PLANES * work.plane()),
+            accumulators: Scratch::unzeroed(held * PLANES * shape.columns),
             stage: vec![T::Sum::default(); work.results.stage()],
         };
         let zeros = vec![T::Sum::default(); problem.f];
         let tasks = patches.rows().div_ceil(rows) * pieces;
-        // SAFETY: a task has rows of patches at some places along the depth, whose results no other task has.
+        // SAFETY: a task has rows of patches at some positions along the depth, whose results no other task has.
         let disjoint = unsafe { parallel::Disjoint::promise() };
         parallel::for_disjoint(disjoint, out, tasks, make, |workspace, task, out| {
             let (first, z) = (task / pieces * rows, task % pieces * deep);
             let rows = first..patches.rows().min(first + rows);
-            let places = z..depth.out.size.min(z + deep);
+            let positions = z..depth.out.size.min(z + deep);
             let all = rows.start * patches.across..rows.end * patches.across;
-            // What the first result meets is transformed ahead, then one image for each result.
-            for (z, new) in places.flat_map(|at| {
+            // The images of the first result are transformed in advance, then one image per result.
+            for (z, new) in positions.flat_map(|at| {
                 let first = if at == z { 0 } else { taps - 1 };
                 (first..taps).map(move |t| (at, t))
             }) {
-                let images = met(&depth, z, new)
+                let images = input_image(&depth, z, new)
                     .map(|at| reader.images(rows.clone(), at, &mut workspace.copies, &zeros));
                 for first in all.clone().step_by(held) {
                     let block = first..all.end.min(first + held);
@@ -199,7 +199,7 @@ pub(super) fn run<T: Real>(out: &mut [T], lhs: &[T], rhs: &[T], problem: &Proble
                             z,
                             block,
                             &workspace.patches,
-                            &mut workspace.products,
+                            &mut workspace.accumulators,
                             &mut workspace.stage,
                             out,
                         );
@@ -221,7 +221,7 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         transform::spaced(self.depth.rhs.size * self.slot())
     }
 
-    /// Puts an image's patches into their slot.
+    /// Transforms an image's patches into their slot.
     fn transform(
         &self,
         images: &Images<'_, S>,
@@ -236,21 +236,21 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
         }
     }
 
-    /// The results of consecutive patches at place `z` along the depth.
+    /// Computes the results of consecutive patches at position `z` along the depth.
     fn block<T: Real<Sum = S>>(
         &self,
         z: usize,
         block: Range<usize>,
         patches: &[S],
-        products: &mut [S],
+        accumulators: &mut [S],
         stage: &mut [S],
-        out: &mut Part<'_, T>,
+        out: &mut TaskSlice<'_, T>,
     ) {
         let TileShape { rows, columns } = self.shape;
         let (taps, plane) = (self.depth.rhs.size, self.plane());
         let (count, tile) = (block.len(), rows * columns);
         let segments: List<Segment> = (0..taps)
-            .filter(|&t| met(&self.depth, z, t).is_some())
+            .filter(|&t| input_image(&self.depth, z, t).is_some())
             .map(|t| Segment {
                 a: (z + t) % taps * self.slot(),
                 b: t * self.features * columns,
@@ -264,8 +264,8 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
                     let at = (first / rows * PLANES + p) * tile;
                     let job = TileJob {
                         a: &patches[p * plane..(p + 1) * plane],
-                        // What a short last tile reads beyond the patches is not used.
-                        rows: TileRows::Even(first * self.features, self.features),
+                        // Rows that a short last tile reads beyond the patches are not used.
+                        rows: TileRows::Uniform(first * self.features, self.features),
                         a_step: 1,
                         b: filter,
                         b_step: columns,
@@ -273,18 +273,25 @@ impl<S: Tiled + num_traits::Float + num_traits::NumAssign> Work<'_, S> {
                         accumulate: false,
                         out_step: columns,
                     };
-                    S::tile(self.shape, &job, &mut products[at..at + tile]);
+                    S::tile(self.shape, &job, &mut accumulators[at..at + tile]);
                 }
             }
             let first = index * columns;
-            self.results
-                .write::<T>(products, self.shape, first, z, block.clone(), stage, out);
+            self.results.write::<T>(
+                accumulators,
+                self.shape,
+                first,
+                z,
+                block.clone(),
+                stage,
+                out,
+            );
         }
     }
 }
 
-/// Transforms the filter's columns from `first` on: plane by plane, taps along the depth, feature by feature, columns side by
-/// side.
+/// Transforms the filter's columns from `first` on: planes, then taps along the depth, then features, columns
+/// innermost.
 fn pack<T: Real>(
     out: &mut [T::Sum],
     rhs: &[T],

@@ -1,10 +1,10 @@
-//! Walking an array line by line along one axis.
+//! Iterates over the lines of an array along one axis.
 
 use super::FftError;
 use crate::parallel::{self, Columns};
 use std::sync::Mutex;
 
-/// An array seen from one axis: `outer` blocks of `length` rows of `inner` elements.
+/// An array split at one axis: `outer` blocks of `length` rows of `inner` elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) outer: usize,
@@ -21,7 +21,7 @@ impl Layout {
         }
     }
 
-    /// Whether there is enough to do for several threads.
+    /// Whether there is enough work for several threads.
     fn worth_dividing(self) -> bool {
         self.outer
             .saturating_mul(self.length)
@@ -30,16 +30,15 @@ impl Layout {
     }
 }
 
-/// Neighbouring lines gathered together: a cache line of the smallest complex type.
+/// Neighbouring lines that are gathered together: a cache line of the smallest complex type.
 const TILE: usize = 8;
 
-/// Lines handed to one thread at a time.
+/// Lines per task.
 fn per_task(length: usize) -> usize {
     (4096 / length.max(1)).max(1)
 }
 
-/// Applies a line transform in place. `worker` makes one per thread, with its
-/// own workspace.
+/// Applies a line transform in place. `worker` creates one per thread, with its own workspace.
 pub(super) fn update<T, W, F>(data: &mut [T], layout: Layout, worker: W)
 where
     T: Copy + Default + Send + Sync,
@@ -81,7 +80,7 @@ where
         );
         return;
     }
-    // Few blocks: the threads share the lines of one, a group of tiles at a time.
+    // Few blocks: the threads divide the lines of one, a group of tiles at a time.
     let tiles = if divide { 4 * parallel::threads() } else { 1 };
     let mut buffer = vec![T::default(); length * (TILE * tiles).min(inner)];
     for block in data.chunks_exact_mut(block) {
@@ -126,7 +125,7 @@ fn in_chunks<T: Send, S>(
     });
 }
 
-/// [`in_chunks`] of a result beside those of an input, for what may fail.
+/// [`in_chunks`] of a result paired with those of an input, for fallible transforms.
 fn in_pairs<A: Sync, B: Send, S>(
     (input, from): (&[A], usize),
     (output, to): (&mut [B], usize),
@@ -168,9 +167,8 @@ fn scatter<T: Copy>(block: &mut [T], buffer: &[T], inner: usize, start: usize, l
     }
 }
 
-/// Applies a transform that changes type and length: lines of `lengths.0` in
-/// `input` become lines of `lengths.1` in `output`. It may overwrite its input
-/// line, which is a copy.
+/// Applies a transform that changes type and length: lines of `lengths.0` in `input` become lines of `lengths.1` in
+/// `output`. It may overwrite its input line, which is a copy.
 pub(super) fn map<A, B, W, F>(
     input: &[A],
     output: &mut [B],

@@ -32,7 +32,7 @@ pub fn cholesky<T: Scalar>(
         |batch, (a, factor): (&[T], &mut [T]), par| {
             let mut l = Mat::from_fn(n, n, |i, j| match (i >= j, upper) {
                 (false, _) => T::zero(),
-                // The diagonal of a Hermitian matrix is real; what else stands there is not read.
+                // The diagonal of a Hermitian matrix is real; imaginary parts there are not read.
                 (true, _) if i == j => T::one().scaled(a[i * n + i].real_part()),
                 (true, false) => a[i * n + j],
                 (true, true) => a[j * n + i].conjugate(),
@@ -54,7 +54,7 @@ pub fn cholesky<T: Scalar>(
             for (i, row) in factor.chunks_exact_mut(n).enumerate() {
                 for (j, x) in row.iter_mut().enumerate() {
                     *x = match (i >= j, i <= j, upper) {
-                        // Real but for rounding.
+                        // Real except for rounding.
                         (true, true, _) => T::one().scaled(l[(i, i)].real_part()),
                         (true, _, false) => l[(i, j)],
                         (_, true, true) => l[(j, i)].conjugate(),

@@ -13,8 +13,8 @@ use faer::{Mat, MatRef, Par};
 use num_complex::Complex;
 use num_traits::{Float, One, Zero};
 
-/// Eigenvalues of a Hermitian matrix in ascending order and, if asked for, its
-/// orthonormal eigenvectors as columns. Only the lower triangle is read.
+/// Eigenvalues of a Hermitian matrix in ascending order and, if requested, its orthonormal eigenvectors as columns.
+/// Only the lower triangle is read.
 pub fn eigh<T: Scalar>(
     a: &[T],
     batch: usize,
@@ -46,7 +46,7 @@ pub fn eigh<T: Scalar>(
         } else {
             copy = Mat::from_fn(n, n, |i, j| {
                 let x = a[i * n + j].scaled(scale);
-                // The diagonal of a Hermitian matrix is real; what else stands there is not read.
+                // The diagonal of a Hermitian matrix is real; imaginary parts there are not read.
                 if i == j {
                     T::one().scaled(x.real_part())
                 } else {
@@ -83,8 +83,8 @@ pub fn eigh<T: Scalar>(
     })
 }
 
-/// Eigenvalues of any square matrix and, if asked for, its right eigenvectors
-/// as columns, each of norm 1 with its largest entry real.
+/// Eigenvalues of any square matrix and, if requested, its right eigenvectors as columns, each of norm 1 with its
+/// largest entry real.
 ///
 /// A real matrix has them in conjugate pairs, the positive imaginary part first.
 pub fn eig<T: Scalar>(
@@ -128,7 +128,7 @@ pub fn eig<T: Scalar>(
     })
 }
 
-/// Pairs each matrix with its place for vectors, or with none.
+/// Pairs each matrix with its eigenvector output, or with none.
 fn with_vectors<I, V>(
     inputs: impl Iterator<Item = I>,
     vectors: Option<&mut [V]>,
@@ -143,7 +143,7 @@ fn with_vectors<I, V>(
     }
 }
 
-/// Scales columns to norm 1 and turns them so that the largest entry is real.
+/// Scales columns to norm 1 and rotates them so that the largest entry is real.
 fn normalise<P: Float>(vectors: &mut [Complex<P>], n: usize) {
     for j in 0..n {
         let column = || (0..n).map(|i| vectors[i * n + j]);
@@ -161,7 +161,7 @@ fn normalise<P: Float>(vectors: &mut [Complex<P>], n: usize) {
         if norm.is_zero() || !norm.is_finite() {
             continue;
         }
-        let turn = if largest.im.is_zero() {
+        let rotation = if largest.im.is_zero() {
             Complex::from(norm.recip())
         } else {
             largest.conj() / (largest.norm() * norm)
@@ -169,7 +169,7 @@ fn normalise<P: Float>(vectors: &mut [Complex<P>], n: usize) {
         for i in 0..n {
             let x = &mut vectors[i * n + j];
             let exact = !largest.im.is_zero() && *x == largest;
-            *x = *x * turn;
+            *x = *x * rotation;
             if exact {
                 x.im = P::zero();
             }
@@ -177,7 +177,7 @@ fn normalise<P: Float>(vectors: &mut [Complex<P>], n: usize) {
     }
 }
 
-/// Where real and complex matrices part ways.
+/// The difference between real and complex matrices.
 pub trait Eigen: Sized {
     /// Eigenvalues, and eigenvectors of any norm, of a finite matrix.
     #[doc(hidden)]
@@ -234,8 +234,7 @@ macro_rules! eigen {
                     put_positive_first(values);
                     return Ok(result);
                 };
-                // Columns j and j + 1 of a pair hold the real and imaginary parts
-                // of the vector that belongs to value j.
+                // Columns j and j + 1 of a pair hold the real and imaginary parts of the eigenvector of value j.
                 let mut j = 0;
                 while j < n {
                     let paired = im[j] != 0.0 && j + 1 < n;

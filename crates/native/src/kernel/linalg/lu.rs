@@ -1,7 +1,7 @@
 //! `P·A = L·U` with partial pivoting.
 //!
-//! Recursive over columns, with faer's products and solves for the blocks. The
-//! panels are our own: a column without a usable pivot has to stay as it is.
+//! Recursive over columns, with faer's matmuls and solves for the blocks. The panels are our own: a column without a
+//! usable pivot must stay unchanged.
 
 use super::{LinalgError, Scalar, check, load, over_batch, pieces, pieces_mut, store};
 use faer::linalg::matmul::matmul;
@@ -13,11 +13,10 @@ const OP: &str = "lu";
 /// Columns below which recursion no longer pays.
 const PANEL: usize = 16;
 
-/// The factors in one `m × n` matrix (`L` below the diagonal, its own diagonal
-/// of ones left out), the row that each of the `min(m, n)` steps swapped with
-/// its own, and the permutation of rows with `A[permutation] = L·U`.
+/// The factors in one `m × n` matrix (`L` below the diagonal, without its unit diagonal), the row that each of the
+/// `min(m, n)` steps swapped with its own, and the permutation of rows with `A[permutation] = L·U`.
 ///
-/// A singular matrix is no error: it has zeros on the diagonal of `U`.
+/// A singular matrix is not an error: it has zeros on the diagonal of `U`.
 pub fn lu<T: Scalar>(
     a: &[T],
     batch: usize,

@@ -90,7 +90,7 @@ fn make_diagonal_real<T: Scalar>(q: &mut [T], r: &mut [T], inner: usize, n: usiz
         for x in &mut r[i * n + i..(i + 1) * n] {
             *x *= phase.conjugate();
         }
-        // The product above leaves a rounding error where zero belongs.
+        // The product above leaves a rounding error where there must be a zero.
         r[i * n + i] = T::one().scaled(size);
         for row in q.chunks_exact_mut(inner) {
             row[i] *= phase;

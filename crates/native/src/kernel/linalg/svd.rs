@@ -12,8 +12,8 @@ use num_traits::Float;
 
 const OP: &str = "svd";
 
-/// Singular values in descending order, `min(m, n) = k` of them, and, if asked
-/// for, `(U, Vᴴ)`: `m × k` and `k × n`, or `m × m` and `n × n` if `full`.
+/// Singular values in descending order, `min(m, n) = k` of them, and, if requested, `(U, Vᴴ)`: `m × k` and `k × n`, or
+/// `m × m` and `n × n` if `full`.
 pub fn svd<T: Scalar>(
     a: &[T],
     batch: usize,
@@ -106,7 +106,7 @@ fn one<T: Scalar>(
         ),
         Some(((u, vh), left, right)) => {
             let mut columns = Mat::zeros(m, left);
-            // faer adds to a full basis, and memory comes with what was in it before.
+            // faer adds to a full basis, and reused memory has arbitrary contents.
             vh.fill(T::zero());
             // Column-major V has the elements of row-major Vᵀ in its order.
             let v = MatMut::from_row_major_slice_mut(vh, right, n).transpose_mut();

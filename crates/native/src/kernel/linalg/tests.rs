@@ -1,4 +1,4 @@
-//! Factorisations are judged by what they multiply back to.
+//! Factorizations are checked by multiplying the factors.
 
 use super::*;
 use crate::math::reference::Bits;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 trait Sample: Scalar {
     fn sample(bits: &mut Bits) -> Self;
-    /// What rounding may do to a product of well scaled matrices, per row.
+    /// The rounding error of a product of well scaled matrices, per row.
     const TOLERANCE: f64;
     fn size(self) -> f64;
     fn nan_or(self, finite: bool) -> bool;
@@ -147,7 +147,7 @@ fn check_cholesky<T: Sample>() {
         let mut u = vec![T::one(); n * n];
         cholesky(&a, 1, n, true, &mut u).unwrap();
         assert_near(&u, &adjoint(&l, n, n), n);
-        // The other triangle is neither read nor left over.
+        // The other triangle is neither read nor left unchanged.
         let mut half = a.clone();
         for i in 0..n {
             for j in i + 1..n {

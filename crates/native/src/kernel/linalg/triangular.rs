@@ -9,7 +9,7 @@ use faer::{Conj, MatMut, MatRef};
 
 const OP: &str = "triangular_solve";
 
-/// Which side of the unknown the matrix stands on.
+/// The side of the unknown on which the matrix is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// `op(A)·X = B`.
@@ -18,7 +18,7 @@ pub enum Side {
     Right,
 }
 
-/// Which half of the matrix is read.
+/// Which triangle of the matrix is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Triangle {
     /// On and below the diagonal.
@@ -27,10 +27,10 @@ pub enum Triangle {
     Upper,
 }
 
-/// What is done to the matrix first.
+/// The transform applied to the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
-    /// Nothing.
+    /// None.
     None,
     /// `Aᵀ`.
     Transpose,
@@ -38,10 +38,9 @@ pub enum Transform {
     Adjoint,
 }
 
-/// Solves for `x`, which has the shape of `b`: `n × columns` with the matrix on
-/// the left, `columns × n` with it on the right. With `unit_diagonal` the
-/// diagonal of `a` is taken for ones and not read. A zero on the diagonal gives
-/// infinities or NaN, no error.
+/// Solves for `x`, which has the shape of `b`: `n × columns` with the matrix on the left, `columns × n` with it on the
+/// right. With `unit_diagonal` the diagonal of `a` is taken as ones and not read. A zero on the diagonal gives
+/// infinities or NaN, not an error.
 #[allow(clippy::too_many_arguments)]
 pub fn triangular_solve<T: Scalar>(
     a: &[T],
@@ -61,8 +60,7 @@ pub fn triangular_solve<T: Scalar>(
     if x.is_empty() {
         return Ok(());
     }
-    // X·op(A) = B is op(A)ᵀ·Xᵀ = Bᵀ, so the right side only transposes once more;
-    // transposing moves the triangle to the other half.
+    // X·op(A) = B is op(A)ᵀ·Xᵀ = Bᵀ, so the right side only transposes once more; transposing swaps the triangles.
     let transposed = (transform != Transform::None) != (side == Side::Right);
     let lower = (triangle == Triangle::Lower) != transposed;
     let conj = if transform == Transform::Adjoint {

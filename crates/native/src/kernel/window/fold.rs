@@ -1,20 +1,20 @@
-//! Folding the windows of a [`Nest`], vectors at a time.
+//! Folds sliding windows ([`WindowLoops`]), vectors at a time.
 #![allow(unsafe_code)]
 
-use super::nest::{Job, Nest};
-use crate::parallel::{self, Part};
+use super::loops::{Job, WindowLoops};
+use crate::parallel::{self, TaskSlice};
 use crate::simd::multiversion;
 
-/// How a window's elements become one.
+/// The reduction of a window's elements to one.
 pub(crate) trait Fold: Copy + Send + Sync + 'static {
-    /// What is read and written.
+    /// The element type.
     type Item: Copy + Send + Sync;
-    /// What is kept in between, and what the taps of a filter are.
+    /// The accumulator type, which is also the type of a filter's taps.
     type Sum: Copy + Send + Sync;
     /// Whether there is a filter.
     const TAPS: bool;
-    /// Folds consecutive jobs with the best vectors there are. Types for which that does not pay are
-    /// folded by [`plain`], since each set of instructions is one more copy of all loops.
+    /// Folds consecutive jobs with the widest vectors available. Types for which that does not pay are folded by
+    /// [`plain`], since each instruction set is one more copy of all loops.
     fn run(out: &mut [Self::Item], work: &Work<'_, Self>) {
         vectors(out, work);
     }
@@ -23,18 +23,18 @@ pub(crate) trait Fold: Copy + Send + Sync + 'static {
     fn finish(sum: Self::Sum) -> Self::Item;
 }
 
-/// Consecutive jobs of one nest at one position, and what they read.
+/// Consecutive jobs of the loops at one position of the free axes, and what they read.
 pub(crate) struct Work<'a, F: Fold> {
     x: &'a [F::Item],
-    nest: &'a Nest,
+    loops: &'a WindowLoops,
     jobs: &'a [Job],
     taps: &'a [F::Sum],
     read: isize,
     tap: usize,
 }
 
-impl Nest {
-    /// Folds the window at every place; on several threads from `parallel` reads on.
+impl WindowLoops {
+    /// Folds the window at every position; on several threads from `parallel` reads on.
     pub fn run<F: Fold>(
         &self,
         out: &mut [F::Item],
@@ -56,7 +56,8 @@ impl Nest {
             true => units,
             false => (units * (parallel / 8)).div_ceil(work).max(1),
         };
-        // SAFETY: a unit is one position with some of its jobs, each of which has results of its own, and one task has it.
+        // SAFETY: a unit is one position with some of its jobs, each of which has results of its own, and one task has
+        // it.
         let disjoint = unsafe { parallel::Disjoint::promise() };
         parallel::for_disjoint(
             disjoint,
@@ -77,7 +78,7 @@ impl Nest {
                         let out = out.slice(start, count * length);
                         let work = Work {
                             x,
-                            nest: self,
+                            loops: self,
                             jobs,
                             taps,
                             read,
@@ -94,7 +95,7 @@ impl Nest {
         );
     }
 
-    /// Folds a job whose places may lie apart in the result, with other tasks' elements in between.
+    /// Folds a job whose positions may be strided in the result, with other tasks' elements in between.
     fn run_job<F: Fold>(
         &self,
         buffer: &mut Vec<F::Item>,
@@ -102,11 +103,11 @@ impl Nest {
         (read, write, tap): (isize, isize, usize),
         x: &[F::Item],
         taps: &[F::Sum],
-        out: &mut Part<'_, F::Item>,
+        out: &mut TaskSlice<'_, F::Item>,
     ) {
         let work = Work {
             x,
-            nest: self,
+            loops: self,
             jobs: std::slice::from_ref(job),
             taps,
             read,
@@ -122,7 +123,7 @@ impl Nest {
     }
 }
 
-/// How a job walks its reads.
+/// The strides of a job's reads.
 #[derive(Clone, Copy)]
 struct Line {
     count: usize,
@@ -135,26 +136,26 @@ struct Line {
 
 impl Line {
     #[inline(always)]
-    fn new(nest: &Nest, job: &Job, read: isize, tap: usize) -> Self {
+    fn new(loops: &WindowLoops, job: &Job, read: isize, tap: usize) -> Self {
         Line {
             count: job.count,
-            lanes: nest.lanes,
-            step: nest.read_step,
+            lanes: loops.lanes,
+            step: loops.read_step,
             read,
             tap,
-            lane_tap: nest.lane_tap,
+            lane_tap: loops.lane_tap,
         }
     }
 }
 
 multiversion! {
-    /// Folds the places of consecutive jobs, whose results follow each other without gaps.
+    /// Folds the positions of consecutive jobs, whose results are contiguous.
     pub(crate) fn vectors[F: Fold](out: &mut [F::Item], work: &Work<'_, F>) {
         fold_jobs(out, work);
     }
 }
 
-/// The same with the instructions that every processor has.
+/// The same with the base instruction set.
 pub(crate) fn plain<F: Fold>(out: &mut [F::Item], work: &Work<'_, F>) {
     fold_jobs(out, work);
 }
@@ -163,9 +164,9 @@ pub(crate) fn plain<F: Fold>(out: &mut [F::Item], work: &Work<'_, F>) {
 fn fold_jobs<F: Fold>(out: &mut [F::Item], work: &Work<'_, F>) {
     let mut at = 0;
     for job in work.jobs {
-        let line = Line::new(work.nest, job, work.read, work.tap);
-        let length = job.count * work.nest.lanes;
-        let reads = &work.nest.reads[job.reads.clone()];
+        let line = Line::new(work.loops, job, work.read, work.tap);
+        let length = job.count * work.loops.lanes;
+        let reads = &work.loops.reads[job.reads.clone()];
         fold_line_body::<F>(&mut out[at..at + length], work.x, reads, work.taps, line);
         at += length;
     }
@@ -185,7 +186,7 @@ fn fold_line_body<F: Fold>(
     if lanes == 1 && step != 1 {
         return strided::<F>(out, x, reads, taps, line);
     }
-    // Contiguous from place to place as well: one long line, unless the taps differ by lane.
+    // Contiguous from position to position as well: one long line, unless the taps differ by lane.
     let flat = step == lanes as isize && !(F::TAPS && line.lane_tap > 0);
     let (lines, len) = if flat {
         (1, count * lanes)
@@ -194,7 +195,7 @@ fn fold_line_body<F: Fold>(
     };
     let mut first = 0;
     if F::TAPS && line.lane_tap > 0 && lanes >= 16 {
-        // Four places share what is read of the filter.
+        // Four positions share the loads of the filter.
         while first + 4 <= lines {
             let out = &mut out[first * len..(first + 4) * len];
             let line = Line {
@@ -225,8 +226,8 @@ fn fold_line_body<F: Fold>(
     }
 }
 
-/// Folds a contiguous line in blocks of `N`, at least one. The last block overlaps its predecessor
-/// instead of being short: it computes the same values again.
+/// Folds a contiguous line in blocks of `N`, at least one. The last block overlaps its predecessor instead of being
+/// short: it computes the same values again.
 #[inline(always)]
 fn blocks<F: Fold, const N: usize>(
     out: &mut [F::Item],
@@ -265,7 +266,7 @@ fn blocks<F: Fold, const N: usize>(
     }
 }
 
-/// Folds four places with a filter that differs by lane, in blocks of `N` lanes like [`blocks`].
+/// Folds four positions with a filter that differs by lane, in blocks of `N` lanes like [`blocks`].
 #[inline(always)]
 fn filtered<F: Fold, const N: usize>(
     out: &mut [F::Item],
@@ -289,11 +290,11 @@ fn filtered<F: Fold, const N: usize>(
             let tap = tap + line.tap + start;
             let taps = &taps[tap..tap + N];
             let from = line.read + read + start as isize;
-            let place = |i: isize| {
+            let position = |i: isize| {
                 let from = (from + i * line.step) as usize;
                 &x[from..from + N]
             };
-            let (xa, xb, xc, xd) = (place(0), place(1), place(2), place(3));
+            let (xa, xb, xc, xd) = (position(0), position(1), position(2), position(3));
             for i in 0..N {
                 a[i] = F::fold(a[i], xa[i], taps[i]);
                 b[i] = F::fold(b[i], xb[i], taps[i]);
@@ -301,8 +302,8 @@ fn filtered<F: Fold, const N: usize>(
                 d[i] = F::fold(d[i], xd[i], taps[i]);
             }
         }
-        let places = [&mut *out_a, &mut *out_b, &mut *out_c, &mut *out_d];
-        for (out, sums) in places.into_iter().zip([a, b, c, d]) {
+        let offsets = [&mut *out_a, &mut *out_b, &mut *out_c, &mut *out_d];
+        for (out, sums) in offsets.into_iter().zip([a, b, c, d]) {
             for (out, sum) in out[start..start + N].iter_mut().zip(sums) {
                 *out = F::finish(sum);
             }
@@ -311,7 +312,7 @@ fn filtered<F: Fold, const N: usize>(
     }
 }
 
-/// Folds places that lie apart in the input, sixteen at a time.
+/// Folds positions that are strided in the input, sixteen at a time.
 #[inline(always)]
 fn strided<F: Fold>(
     out: &mut [F::Item],
@@ -337,7 +338,7 @@ fn strided<F: Fold>(
                     *sum = F::fold(*sum, x, tap);
                 }
             } else {
-                // Repeated or reversed input.
+                // Broadcast or reversed input.
                 for (i, sum) in sums.iter_mut().enumerate() {
                     let at = from + i as isize * line.step;
                     *sum = F::fold(*sum, x[at as usize], tap);

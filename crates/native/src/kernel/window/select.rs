@@ -1,19 +1,19 @@
-//! The element that a window selects, and its place in other arrays.
+//! The element that a window selects, and its position in other arrays.
 #![allow(unsafe_code)]
 
-use super::nest::{Job, Nest};
-use super::{PARALLEL, Pooled, Reduction, WindowAxis, nest};
+use super::loops::{Job, WindowLoops};
+use super::{PARALLEL, Pooled, Reduction, WindowAxis, loops};
 use crate::parallel;
 use crate::simd::multiversion;
 
-/// Windows whose selections are searched side by side.
+/// Windows whose selections are searched together.
 const WIDTH: usize = 64;
 /// Elements that a task fills with zeros.
 const FILLED: usize = 1 << 16;
 
 multiversion! {
-    /// Finds which of `reads` each of `width` windows selects: the first largest (or smallest) in
-    /// order, or the first NaN. Windows are `step` apart, the first shifted by `shift`.
+    /// Finds which of `reads` each of `width` windows selects: the first largest (or smallest) in order, or the first
+    /// NaN. Windows have the stride `step`, the first is shifted by `shift`.
     fn select[T: Pooled, F: Fn(T, T) -> bool](chosen: &mut [u32; WIDTH], x: &[T], reads: &[(isize, usize)], shift: isize, step: isize, width: usize, replaces: F) {
         let mut best = [T::ZERO; WIDTH];
         let mut found = [0u32; WIDTH];
@@ -41,7 +41,7 @@ multiversion! {
 }
 
 multiversion! {
-    /// Adds to one element of each of several windows, side by side, what the windows that chose it bring.
+    /// Adds to one element of each of several windows the values of the windows that selected it.
     fn spread[T: Pooled](out: &mut [T], source: &[T], chosen: &[u32], element: u32) {
         for ((out, &x), &chosen) in out.iter_mut().zip(source).zip(chosen) {
             let x = if chosen == element { x } else { T::ZERO };
@@ -50,14 +50,14 @@ multiversion! {
     }
 }
 
-/// Windows that lie side by side, and which element each of them selects.
+/// Neighbouring windows, and which element each of them selects.
 struct Line<'a> {
-    /// Where the elements of the first window are.
+    /// The offsets of the first window's elements.
     reads: &'a [(isize, usize)],
-    /// Which of them each window selects.
+    /// The element that each window selects, as an index into `reads`.
     chosen: &'a [u32],
     shift: isize,
-    /// From one window to the next, in the input and among the windows.
+    /// Strides of windows, in the input and among the windows.
     step: isize,
     write_step: isize,
     /// The first window.
@@ -78,25 +78,25 @@ impl Line<'_> {
 
 /// Calls `visit` for all windows of a job, line by line.
 fn each_selected<T: Pooled>(
-    nest: &Nest,
+    loops: &WindowLoops,
     job: &Job,
     (read, write): (isize, isize),
     x: &[T],
     reduction: Reduction,
     mut visit: impl FnMut(Line<'_>),
 ) {
-    let reads = &nest.reads[job.reads.clone()];
-    // Side by side: lanes of one place, or places where there are no lanes.
-    let (lines, length, step, write_step) = match nest.lanes {
-        1 => (1, job.count, nest.read_step, nest.write_step),
+    let reads = &loops.reads[job.reads.clone()];
+    // Together: lanes of one position, or positions if there are no lanes.
+    let (lines, length, step, write_step) = match loops.lanes {
+        1 => (1, job.count, loops.read_step, loops.write_step),
         lanes => (job.count, lanes, 1, 1),
     };
     let mut chosen = [0; WIDTH];
     for line in 0..lines as isize {
         for first in (0..length).step_by(WIDTH) {
             let width = WIDTH.min(length - first);
-            let shift = read + line * nest.read_step + first as isize * step;
-            let start = write + job.write + line * nest.write_step + first as isize * write_step;
+            let shift = read + line * loops.read_step + first as isize * step;
+            let start = write + job.write + line * loops.write_step + first as isize * write_step;
             if !reads.is_empty() {
                 match reduction {
                     Reduction::Min => select(&mut chosen, x, reads, shift, step, width, T::below),
@@ -116,22 +116,22 @@ fn each_selected<T: Pooled>(
 }
 
 /// Positions of the free axes per task.
-fn share(nest: &Nest) -> usize {
-    let reads = nest
+fn share(loops: &WindowLoops) -> usize {
+    let reads = loops
         .jobs
         .iter()
         .map(|job| job.count * job.reads.len())
         .sum::<usize>();
-    let positions = nest.positions().max(1);
-    match reads.saturating_mul(positions).saturating_mul(nest.lanes) {
+    let positions = loops.positions().max(1);
+    match reads.saturating_mul(positions).saturating_mul(loops.lanes) {
         work if work < PARALLEL => positions,
         _ => positions.div_ceil(64),
     }
 }
 
-/// Adds each element of `source` (shaped like the windows) to `out` at the place that its window
-/// selects in `input`; all else in `out` is zero. `out` is laid out as `input`, offset included, and
-/// `source` as the result of [`super::reduce_window`]. `Min` selects the smallest, all else the largest.
+/// Adds each element of `source` (shaped like the windows) to `out` at the position that its window selects in `input`;
+/// all else in `out` is zero. `out` is laid out as `input`, offset included, and `source` as the result of
+/// [`super::reduce_window`]. `Min` selects the smallest, all else the largest.
 pub fn window_scatter<T: Pooled>(
     out: &mut [T],
     source: (&[T], usize),
@@ -139,12 +139,12 @@ pub fn window_scatter<T: Pooled>(
     axes: &[WindowAxis],
     reduction: Reduction,
 ) {
-    let mut nest = nest(input.1, source.1, axes);
-    nest.order_reads();
+    let mut loops = loops(input.1, source.1, axes);
+    loops.order_reads();
     parallel::for_chunks_mut(out, FILLED, |_, out| out.fill(T::ZERO));
     // Windows may overlap, but not across positions of the free axes: those are the tasks.
-    let positions = nest.positions();
-    let each = share(&nest);
+    let positions = loops.positions();
+    let each = share(&loops);
     // SAFETY: windows overlap within a position only, and one task has it.
     let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
@@ -154,9 +154,9 @@ pub fn window_scatter<T: Pooled>(
         || (),
         |(), task, out| {
             for position in task * each..positions.min((task + 1) * each) {
-                let (read, write, _) = nest.position(position);
-                for job in &nest.jobs {
-                    each_selected(&nest, job, (read, write), input.0, reduction, |line| {
+                let (read, write, _) = loops.position(position);
+                for job in &loops.jobs {
+                    each_selected(&loops, job, (read, write), input.0, reduction, |line| {
                         if (line.step, line.write_step) == (1, 1) {
                             let from = line.start as usize;
                             let source = &source.0[from..from + line.chosen.len()];
@@ -168,10 +168,10 @@ pub fn window_scatter<T: Pooled>(
                             return;
                         }
                         line.each(|window, chosen| {
-                            let place = chosen.map(|at| out.slice(at, 1));
-                            if let Some(place) = place.and_then(<[T]>::first_mut) {
+                            let position = chosen.map(|at| out.slice(at, 1));
+                            if let Some(position) = position.and_then(<[T]>::first_mut) {
                                 let x = source.0[window].widen();
-                                *place = T::narrow(T::add(place.widen(), x));
+                                *position = T::narrow(T::add(position.widen(), x));
                             }
                         });
                     });
@@ -181,8 +181,8 @@ pub fn window_scatter<T: Pooled>(
     );
 }
 
-/// Reads `values` (laid out as `input`, offset included) where each window selects in `input`; zero
-/// where a window has nothing to select.
+/// Reads `values` (laid out as `input`, offset included) at the position that each window selects in `input`; zero if a
+/// window has nothing to select.
 pub fn window_gather<T: Pooled>(
     out: (&mut [T], usize),
     values: &[T],
@@ -190,9 +190,9 @@ pub fn window_gather<T: Pooled>(
     axes: &[WindowAxis],
     reduction: Reduction,
 ) {
-    let mut nest = nest(input.1, out.1, axes);
-    nest.order_reads();
-    let (positions, each) = (nest.positions(), share(&nest));
+    let mut loops = loops(input.1, out.1, axes);
+    loops.order_reads();
+    let (positions, each) = (loops.positions(), share(&loops));
     // SAFETY: each window has a result of its own, and one task has its position.
     let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
@@ -202,9 +202,9 @@ pub fn window_gather<T: Pooled>(
         || (),
         |(), task, out| {
             for position in task * each..positions.min((task + 1) * each) {
-                let (read, write, _) = nest.position(position);
-                for job in &nest.jobs {
-                    each_selected(&nest, job, (read, write), input.0, reduction, |line| {
+                let (read, write, _) = loops.position(position);
+                for job in &loops.jobs {
+                    each_selected(&loops, job, (read, write), input.0, reduction, |line| {
                         line.each(|window, chosen| {
                             out.set(window, chosen.map_or(T::ZERO, |at| values[at]));
                         });
@@ -215,71 +215,75 @@ pub fn window_gather<T: Pooled>(
     );
 }
 
-/// Where windows and what they select are found in arrays that do not lie as the windows and the input do.
+/// Offsets of windows and of selected elements in arrays whose layouts differ from those of the windows and the input.
 pub struct Elsewhere {
     axes: Vec<ElsewhereAxis>,
     window: isize,
-    place: isize,
+    position: isize,
 }
 
 struct ElsewhereAxis {
     axis: WindowAxis,
     window: isize,
-    place: isize,
+    position: isize,
 }
 
 impl Elsewhere {
-    /// For windows that are numbered row by row by `axes`; per array where it begins, and its strides.
-    pub fn new(axes: &[WindowAxis], windows: (usize, &[isize]), places: (usize, &[isize])) -> Self {
-        let strides = windows.1.iter().zip(places.1);
+    /// For windows numbered in row-major order of `axes`; per array its first offset and its strides.
+    pub fn new(
+        axes: &[WindowAxis],
+        windows: (usize, &[isize]),
+        offsets: (usize, &[isize]),
+    ) -> Self {
+        let strides = windows.1.iter().zip(offsets.1);
         let axes = axes
             .iter()
             .zip(strides)
-            .map(|(&axis, (&window, &place))| ElsewhereAxis {
+            .map(|(&axis, (&window, &position))| ElsewhereAxis {
                 axis,
                 window,
-                place,
+                position,
             });
         Elsewhere {
             axes: axes.collect(),
             window: windows.0 as isize,
-            place: places.0 as isize,
+            position: offsets.0 as isize,
         }
     }
 
-    /// Of the `window`-th window and its `tap`-th element.
+    /// The offsets of the `window`-th window and of its `tap`-th element.
     fn find(&self, mut window: usize, mut tap: usize) -> (usize, usize) {
-        let (mut at, mut place) = (self.window, self.place);
+        let (mut at, mut position) = (self.window, self.position);
         for ElsewhereAxis {
             axis,
             window: window_stride,
-            place: place_stride,
+            position: place_stride,
         } in self.axes.iter().rev()
         {
             let (p, t) = (window % axis.output.size, tap % axis.window);
             (window, tap) = (window / axis.output.size, tap / axis.window);
             let read = (p * axis.step.stride + t * axis.step.rhs_dilation) as isize - axis.step.lo;
             at += p as isize * window_stride;
-            place += read / axis.step.lhs_dilation as isize * place_stride;
+            position += read / axis.step.lhs_dilation as isize * place_stride;
         }
-        (at as usize, place as usize)
+        (at as usize, position as usize)
     }
 }
 
 /// Calls `visit(window, tap)` for every window of a job: its number, and which of its elements it selects. One by one,
-/// unlike [`each_selected`]: whoever asks has more to do for each.
+/// unlike [`each_selected`], because each visit does more work.
 fn each_tap<T: Pooled>(
-    nest: &Nest,
+    loops: &WindowLoops,
     job: &Job,
     (read, write): (isize, isize),
     x: &[T],
     replaces: fn(T, T) -> bool,
     mut visit: impl FnMut(usize, Option<usize>),
 ) {
-    let reads = &nest.reads[job.reads.clone()];
-    for place in 0..job.count as isize {
-        for lane in 0..nest.lanes as isize {
-            let shift = read + place * nest.read_step + lane;
+    let reads = &loops.reads[job.reads.clone()];
+    for position in 0..job.count as isize {
+        for lane in 0..loops.lanes as isize {
+            let shift = read + position * loops.read_step + lane;
             let mut best = None;
             for &(read, tap) in reads {
                 let next = x[(read + shift) as usize];
@@ -287,7 +291,7 @@ fn each_tap<T: Pooled>(
                     best = Some((next, tap));
                 }
             }
-            let window = write + job.write + place * nest.write_step + lane;
+            let window = write + job.write + position * loops.write_step + lane;
             visit(window as usize, best.map(|(_, tap)| tap));
         }
     }
@@ -300,7 +304,7 @@ fn replaces<T: Pooled>(reduction: Reduction) -> fn(T, T) -> bool {
     }
 }
 
-/// [`window_scatter`] for an `out` that does not lie as `input` does, or a `source` that does not lie row by row.
+/// [`window_scatter`] for an `out` that is not laid out as `input`, or a `source` that is not contiguous.
 pub fn window_scatter_elsewhere<T: Pooled>(
     out: &mut [T],
     source: &[T],
@@ -309,10 +313,10 @@ pub fn window_scatter_elsewhere<T: Pooled>(
     reduction: Reduction,
     elsewhere: &Elsewhere,
 ) {
-    let mut nest = nest(input.1, 0, axes);
-    nest.order_reads();
+    let mut loops = loops(input.1, 0, axes);
+    loops.order_reads();
     out.fill(T::ZERO);
-    let (positions, each) = (nest.positions(), share(&nest));
+    let (positions, each) = (loops.positions(), share(&loops));
     // SAFETY: windows overlap within a position only, and one task has it.
     let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
@@ -322,14 +326,14 @@ pub fn window_scatter_elsewhere<T: Pooled>(
         || (),
         |(), task, out| {
             for position in task * each..positions.min((task + 1) * each) {
-                let (read, write, _) = nest.position(position);
-                for job in &nest.jobs {
+                let (read, write, _) = loops.position(position);
+                for job in &loops.jobs {
                     let (at, replaces) = ((read, write), replaces(reduction));
-                    each_tap(&nest, job, at, input.0, replaces, |window, tap| {
+                    each_tap(&loops, job, at, input.0, replaces, |window, tap| {
                         let Some(tap) = tap else { return };
-                        let (window, place) = elsewhere.find(window, tap);
-                        if let [place] = out.slice(place, 1) {
-                            *place = T::narrow(T::add(place.widen(), source[window].widen()));
+                        let (window, position) = elsewhere.find(window, tap);
+                        if let [position] = out.slice(position, 1) {
+                            *position = T::narrow(T::add(position.widen(), source[window].widen()));
                         }
                     });
                 }
@@ -338,7 +342,7 @@ pub fn window_scatter_elsewhere<T: Pooled>(
     );
 }
 
-/// [`window_gather`] for `values` that do not lie as `input` does; `out` lies row by row.
+/// [`window_gather`] for `values` that are not laid out as `input`; `out` is contiguous.
 pub fn window_gather_elsewhere<T: Pooled>(
     out: &mut [T],
     values: &[T],
@@ -347,9 +351,9 @@ pub fn window_gather_elsewhere<T: Pooled>(
     reduction: Reduction,
     elsewhere: &Elsewhere,
 ) {
-    let mut nest = nest(input.1, 0, axes);
-    nest.order_reads();
-    let (positions, each) = (nest.positions(), share(&nest));
+    let mut loops = loops(input.1, 0, axes);
+    loops.order_reads();
+    let (positions, each) = (loops.positions(), share(&loops));
     // SAFETY: each window has a result of its own, and one task has its position.
     let disjoint = unsafe { parallel::Disjoint::promise() };
     parallel::for_disjoint(
@@ -359,12 +363,15 @@ pub fn window_gather_elsewhere<T: Pooled>(
         || (),
         |(), task, out| {
             for position in task * each..positions.min((task + 1) * each) {
-                let (read, write, _) = nest.position(position);
-                for job in &nest.jobs {
+                let (read, write, _) = loops.position(position);
+                for job in &loops.jobs {
                     let (at, replaces) = ((read, write), replaces(reduction));
-                    each_tap(&nest, job, at, input.0, replaces, |window, tap| {
-                        let place = tap.map(|tap| elsewhere.find(window, tap).1);
-                        out.set(window, place.map_or(T::ZERO, |place| values[place]));
+                    each_tap(&loops, job, at, input.0, replaces, |window, tap| {
+                        let position = tap.map(|tap| elsewhere.find(window, tap).1);
+                        out.set(
+                            window,
+                            position.map_or(T::ZERO, |position| values[position]),
+                        );
                     });
                 }
             }

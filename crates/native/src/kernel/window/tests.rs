@@ -108,7 +108,7 @@ fn indices(sizes: impl Iterator<Item = usize>) -> Vec<Vec<usize>> {
     })
 }
 
-/// Each place of the output with what its window reads, in row-major order of the window.
+/// Each position of the output with the elements that its window reads, in row-major order of the window.
 fn windows(axes: &[WindowAxis], [input, output]: [usize; 2]) -> Vec<(usize, Vec<usize>)> {
     let at = |offset: usize, index: &[usize], pick: fn(&WindowAxis) -> Axis| {
         let steps = index

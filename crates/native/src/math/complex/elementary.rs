@@ -91,7 +91,7 @@ fn log_abs(z: Complex64) -> f64 {
 /// `(1 + x)² + y² - 1 = 2x + x² + y²` to nearly full precision even where the terms cancel.
 fn excess(x: f64, y: f64) -> f64 {
     let (xx, yy) = (x * x, y * y);
-    // What the squares rounded off; exact by the fused operation's definition.
+    // The rounding errors of the squares; exact by the definition of fused multiply-add.
     let low = libm::fma(x, x, -xx) + libm::fma(y, y, -yy);
     let (a, a_low) = two_sum(2.0 * x, yy);
     let (sum, sum_low) = two_sum(a, xx);
@@ -149,7 +149,7 @@ pub(super) fn sqrt(z: Complex64) -> Complex64 {
     if x == 0.0 && y == 0.0 {
         return c(0.0, y);
     }
-    // By powers of four, so that neither |z| + |x| overflows nor |z| loses bits.
+    // Scaled by powers of four, so that neither |z| + |x| overflows nor |z| loses bits.
     let largest = x.abs().max(y.abs());
     let (x, y, back) = if largest > f64::MAX / 4.0 {
         (x / 16.0, y / 16.0, 4.0)
@@ -285,7 +285,7 @@ pub(super) fn divide(z: Complex64, w: Complex64) -> Complex64 {
         return c(0.0 * (a * x + b * y), 0.0 * (b * x - a * y));
     }
     if x == 0.0 && y == 0.0 {
-        // As NumPy and torch have it: each part over a zero without a sign.
+        // As in NumPy and torch: each part over an unsigned zero.
         return c(a / 0.0, b / 0.0);
     }
     // Smith: divide through by the larger part of w.
@@ -342,7 +342,7 @@ pub(super) fn pow(z: Complex64, w: Complex64) -> Complex64 {
         };
     }
     let l = log(z);
-    // A real exponent must not meet the other part, which may be infinite.
+    // A real exponent must not multiply the other part, which may be infinite.
     exp(if w.im == 0.0 {
         c(w.re * l.re, w.re * l.im)
     } else {

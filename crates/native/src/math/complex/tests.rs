@@ -40,7 +40,7 @@ fn table(f: Function, rows: &[Row]) {
     }
 }
 
-/// The same where the standard leaves signs open.
+/// The same where the standard leaves signs unspecified.
 fn table_up_to_sign(f: Function, rows: &[Row]) {
     for &((x, y), (re, im)) in rows {
         let got = f(z(x, y));

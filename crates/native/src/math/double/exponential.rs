@@ -1,7 +1,7 @@
-//! `exp` and what is made of it, in `f64`.
+//! `exp` and functions derived from it, in `f64`.
 //!
-//! The same plan as in `f32`: `x = n·ln 2 + r`, one minimax polynomial for
-//! `(eʳ - 1 - r) / r²`, here with error below 2⁻⁶¹ `/ |r|`.
+//! The same method as in `f32`: `x = n·ln 2 + r`, one minimax polynomial for `(eʳ - 1 - r) / r²`, here with error below
+//! 2⁻⁶¹ `/ |r|`.
 
 use crate::math::horner64;
 
@@ -23,7 +23,7 @@ fn integer_of(t: f64) -> i64 {
     (t.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64)
 }
 
-/// `(n, r, c)` with `x = n·ln 2 + r + c`, `c` the part that `r` rounds off.
+/// `(n, r, c)` with `x = n·ln 2 + r + c`, where `c` is the rounding error of `r`.
 #[inline(always)]
 fn reduce(x: f64) -> (i64, f64, f64) {
     let t = x * std::f64::consts::LOG2_E + ROUND;
@@ -56,7 +56,7 @@ fn tail(r: f64) -> f64 {
     r * r * p
 }
 
-/// `mantissa · 2ⁿ` in two steps: no overflow on the way, one rounding if subnormal.
+/// `mantissa · 2ⁿ` in two steps: no intermediate overflow, one rounding if subnormal.
 #[inline(always)]
 fn scale(mantissa: f64, n: i64) -> f64 {
     // An unsigned shift: AVX2 has no arithmetic one for 64-bit lanes.
@@ -71,7 +71,7 @@ fn exp_middle(x: f64) -> f64 {
     (1.0 + (r + (c + tail(r)))) * power_of_two(n)
 }
 
-/// `eˣ`. Vectorises.
+/// `eˣ`. Vectorizes.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
     // Beyond these the result is 0 or infinite anyway. NaN passes both.
@@ -81,7 +81,7 @@ pub fn exp(x: f64) -> f64 {
     scale(1.0 + (r + (c + tail(r))), n)
 }
 
-/// `2ˣ`, exact for integers. Vectorises.
+/// `2ˣ`, exact for integers. Vectorizes.
 #[inline(always)]
 pub fn exp2(x: f64) -> f64 {
     let x = if x > 1025.0 { 1025.0 } else { x };
@@ -91,7 +91,7 @@ pub fn exp2(x: f64) -> f64 {
     scale(1.0 + (r + tail(r)), integer_of(t))
 }
 
-/// `eˣ - 1`, accurate near zero. Vectorises.
+/// `eˣ - 1`, accurate near zero. Vectorizes.
 #[inline(always)]
 pub fn expm1(x: f64) -> f64 {
     let y = if x > 710.0 { 710.0 } else { x };
@@ -103,7 +103,7 @@ pub fn expm1(x: f64) -> f64 {
     value.copysign(x)
 }
 
-/// Hyperbolic tangent. Vectorises.
+/// Hyperbolic tangent. Vectorizes.
 #[inline(always)]
 pub fn tanh(x: f64) -> f64 {
     let a = x.abs();
@@ -130,7 +130,7 @@ pub fn tanh(x: f64) -> f64 {
     // From there on: 1 - 2 / (e²ᵃ + 1), which is 1 past 19.1.
     let b = if a > 20.0 { 20.0 } else { a };
     let e = exp_middle(b + b);
-    // Both are base + numerator / denominator; choose first and divide once.
+    // Both are base + numerator / denominator; select first and divide once.
     let small = a < 0.625;
     let base = if small { a } else { 1.0 };
     let numerator = if small { a * (t * p) } else { -2.0 };
@@ -138,20 +138,20 @@ pub fn tanh(x: f64) -> f64 {
     (base + numerator / denominator).copysign(x)
 }
 
-/// `1 / (1 + e⁻ˣ)`, accurate in the far left tail. Vectorises.
+/// `1 / (1 + e⁻ˣ)`, accurate in the far left tail. Vectorizes.
 #[inline(always)]
 pub fn sigmoid(x: f64) -> f64 {
     let z = exp(-x.abs());
     let numerator = if x < 0.0 { z } else { 1.0 };
     let denominator = 1.0 + z;
     let quotient = numerator / denominator;
-    // First-order correction for what the denominator rounded off.
+    // First-order correction for the rounding error of the denominator.
     let lost = z - (denominator - 1.0);
     let inverse = if x < 0.0 { 1.0 - quotient } else { quotient };
     quotient - quotient * (lost * inverse)
 }
 
-/// Gauss error function. Vectorises.
+/// Gauss error function. Vectorizes.
 #[inline(always)]
 pub fn erf(x: f64) -> f64 {
     let a = x.abs();

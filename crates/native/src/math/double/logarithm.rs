@@ -52,7 +52,7 @@ fn assemble(k: f64, f: f64, c: f64) -> f64 {
     k * LN_2_HIGH - ((half_square - low) - f)
 }
 
-/// What a logarithm does outside the positive finite numbers.
+/// The values of a logarithm outside the positive finite numbers.
 #[inline(always)]
 fn with_edges(x: f64, value: f64) -> f64 {
     let value = if x == f64::INFINITY { x } else { value };
@@ -60,7 +60,7 @@ fn with_edges(x: f64, value: f64) -> f64 {
     if x >= 0.0 { value } else { f64::NAN }
 }
 
-/// Natural logarithm. Vectorises.
+/// Natural logarithm. Vectorizes.
 #[inline(always)]
 pub fn log(x: f64) -> f64 {
     let subnormal = x < f64::MIN_POSITIVE;
@@ -70,12 +70,12 @@ pub fn log(x: f64) -> f64 {
     with_edges(x, assemble(float_of(k) - offset, f, 0.0))
 }
 
-/// `ln(1 + x)`, accurate near zero. Vectorises.
+/// `ln(1 + x)`, accurate near zero. Vectorizes.
 #[inline(always)]
 pub fn log1p(x: f64) -> f64 {
     let u = 1.0 + x;
     let (k, m) = split(u);
-    // What the sum rounded off, as a part of u; it shows only where u is small.
+    // The rounding error of the sum, relative to u; it matters only where u is small.
     let lost = if x < 1.0 {
         x - (u - 1.0)
     } else {
@@ -94,7 +94,7 @@ pub fn log1p(x: f64) -> f64 {
     }
 }
 
-/// `ln(eᵃ + eᵇ)` without overflow. Vectorises.
+/// `ln(eᵃ + eᵇ)` without overflow. Vectorizes.
 #[inline(always)]
 pub fn logaddexp(a: f64, b: f64) -> f64 {
     let largest = if a > b { a } else { b };

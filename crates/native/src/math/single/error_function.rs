@@ -3,7 +3,7 @@
 use super::exponential::{exp_middle, expm1_reduced, scale};
 use crate::math::{double, horner32, horner64};
 
-/// Gauss error function. Vectorises.
+/// Gauss error function. Vectorizes.
 #[inline(always)]
 pub fn erf(x: f32) -> f32 {
     let a = x.abs();
@@ -40,7 +40,7 @@ pub fn erf(x: f32) -> f32 {
     value.copysign(x)
 }
 
-/// `1 - erf(x)`, right in the far tail to three units in the last place. Vectorises.
+/// `1 - erf(x)`, right in the far tail to three units in the last place. Vectorizes.
 ///
 /// `t (1 + (t - 1) p(t)) exp(-x²)` with `t = 1 / (1 + 19x/16)` and `p` a minimax fit. `x²` and `t` are each a sum of two floats, and
 /// the factors are multiplied as `1 + small`, so that little is rounded more than once.
@@ -80,7 +80,7 @@ pub fn erfc(x: f32) -> f32 {
             -2.440619,
         ],
     );
-    // The slope in `t` carries over what the division rounded off.
+    // A first-order correction with the derivative in `t`, for the rounding error of the division.
     let s = t * (t - 1.0) * p + t * rest * (1.0 + p * (t + t - 1.0));
     let tail = scale(t + (t * m + (s + s * m)), n);
     if x < 0.0 { 2.0 - tail } else { tail }
@@ -94,7 +94,7 @@ fn high_part(x: f32) -> f32 {
 
 /// `erfinv(x) / x` from `w = -ln(1 - x²)`, right to 2⁻²⁷ for `w ≤ 16`.
 ///
-/// Split where Giles (2012) splits it: polynomial in `w` below 5, in `√w` above.
+/// Split as in Giles (2012): polynomial in `w` below 5, in `√w` above.
 #[inline(always)]
 pub(in crate::math) fn erfinv_ratio(w: f64) -> f64 {
     let central = horner64(
@@ -130,7 +130,7 @@ pub(in crate::math) fn erfinv_ratio(w: f64) -> f64 {
     if w < 5.0 { central } else { tail }
 }
 
-/// Inverse of [`erf`]: infinite at ±1, NaN beyond. Vectorises.
+/// Inverse of [`erf`]: infinite at ±1, NaN beyond. Vectorizes.
 #[inline(always)]
 pub fn erfinv(x: f32) -> f32 {
     // In f64 1 - x² is exact to far below the last bit of an f32.

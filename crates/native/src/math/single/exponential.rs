@@ -1,13 +1,12 @@
-//! `exp` and what is made of it, in `f32`.
+//! `exp` and functions derived from it, in `f32`.
 //!
 //! All reduce `x = n·ln 2 + r` with `|r| ≤ ln 2 / 2` and use one polynomial
 //! for `(eʳ - 1 - r) / r²`, a minimax fit with error below 2⁻²⁵·⁸ `/ |r|`.
 
 use crate::math::horner32;
 
-/// Adding this to a small float rounds it to an integer, ties to even, and
-/// leaves that integer in the low bits. A cast would do, but its saturation
-/// costs four times as much in vector code.
+/// Adding this to a small float rounds it to an integer, ties to even, and leaves that integer in the low bits. A cast
+/// would work too, but its saturation costs four times as much in vector code.
 const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
 
 // ln 2 in two parts; the first has 10 significant bits, so its product with an
@@ -21,7 +20,7 @@ fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) << 23) as u32)
 }
 
-/// `(n, r, c)` with `x = n·ln 2 + r + c`, `c` the part that `r` rounds off.
+/// `(n, r, c)` with `x = n·ln 2 + r + c`, where `c` is the rounding error of `r`.
 #[inline(always)]
 fn reduce(x: f32) -> (i32, f32, f32) {
     let t = x * std::f32::consts::LOG2_E + ROUND;
@@ -49,15 +48,15 @@ fn tail(r: f32) -> f32 {
     r * r * p
 }
 
-/// `mantissa · 2ⁿ` for any `n` that `exp` meets: in two steps, so that neither
-/// factor overflows and a subnormal result is rounded once.
+/// `mantissa · 2ⁿ` for any `n` that `exp` produces: in two steps, so that neither factor overflows and a subnormal
+/// result is rounded once.
 #[inline(always)]
 pub(super) fn scale(mantissa: f32, n: i32) -> f32 {
     let half = n >> 1;
     mantissa * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
-/// `(n, m)` with `e^(x + rest) = 2ⁿ (1 + m)`, where `rest` is what `x` rounded off.
+/// `(n, m)` with `e^(x + rest) = 2ⁿ (1 + m)`, where `rest` is the rounding error of `x`.
 #[inline(always)]
 pub(super) fn expm1_reduced(x: f32, rest: f32) -> (i32, f32) {
     let t = (x + rest) * std::f32::consts::LOG2_E + ROUND;
@@ -79,7 +78,7 @@ pub(super) fn exp_middle(x: f32) -> f32 {
     (1.0 + (r + tail(r))) * power_of_two(n)
 }
 
-/// `eˣ`. Vectorises.
+/// `eˣ`. Vectorizes.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     // Beyond these the result is 0 or infinite anyway. NaN passes both.
@@ -89,8 +88,8 @@ pub fn exp(x: f32) -> f32 {
     scale(1.0 + (r + tail(r)), n)
 }
 
-/// `target[i] = e^f(source[i])`, as far as both reach, with the same bits as [`exp`]. Vectorises. Most blocks have no argument
-/// that would take the second step of scaling, nor one that is out of range.
+/// `target[i] = e^f(source[i])`, over the shorter length, bit-identical to [`exp`]. Vectorizes. Most blocks have no
+/// argument that needs the second scaling step or is out of range.
 #[inline(always)]
 pub fn exp_slice(target: &mut [f32], source: &[f32], f: impl Fn(f32) -> f32) {
     const BLOCK: usize = 256;
@@ -109,7 +108,7 @@ pub fn exp_slice(target: &mut [f32], source: &[f32], f: impl Fn(f32) -> f32) {
     }
 }
 
-/// `2ˣ`, exact for integers. Vectorises.
+/// `2ˣ`, exact for integers. Vectorizes.
 #[inline(always)]
 pub fn exp2(x: f32) -> f32 {
     let x = if x > 129.0 { 129.0 } else { x };
@@ -120,7 +119,7 @@ pub fn exp2(x: f32) -> f32 {
     scale(1.0 + (r + tail(r)), n)
 }
 
-/// `eˣ - 1`, accurate near zero. Vectorises.
+/// `eˣ - 1`, accurate near zero. Vectorizes.
 #[inline(always)]
 pub fn expm1(x: f32) -> f32 {
     let y = if x > 89.0 { 89.0 } else { x };
@@ -135,14 +134,15 @@ pub fn expm1(x: f32) -> f32 {
     value.copysign(x)
 }
 
-/// Hyperbolic tangent. Vectorises.
+/// Hyperbolic tangent. Vectorizes.
 ///
-/// With `|x| = k·ln 2 / 2 + u`, `s = 2ᵏ` and `w = tanh u`, it is `n / (n + r)` where `n = (s - 1) + (s + 1) w` and
-/// `r = 2 (1 - w)`: without a `k` that is `w` itself. From `k = 2` on it is `1 - r / (n + r)`, which is as exact near 1 as slopes
-/// made of it need. A quarter is taken off before `k` is rounded, so that `u` lies in -0.09 to 0.26 and `n` is no difference of
-/// equals. The polynomial is a minimax fit of `(tanh u - u) / u³`.
+/// With `|x| = k·ln 2 / 2 + u`, `s = 2ᵏ` and `w = tanh u`, it is `n / (n + r)` where `n = (s - 1) + (s + 1) w` and `r =
+/// 2 (1 - w)`: for `k = 0` that is `w` itself. From `k = 2` on it is `1 - r / (n + r)`, which is accurate enough near
+/// ±1 for the derivative `1 - tanh²`. A quarter is subtracted before `k` is rounded, so that `u` lies in -0.09 to 0.26
+/// and `n` is not a difference of nearly equal numbers. The polynomial is a minimax fit of `(tanh u - u) / u³`.
 ///
-/// Products are added in one step: a fifth less time from `Avx2` on, at the cost of the base level, where they are calls.
+/// Uses fused multiply-add: a fifth less time from `Avx2` on, at the cost of the base level, where each is a library
+/// call.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     let a = x.abs();
@@ -164,7 +164,7 @@ pub fn tanh(x: f32) -> f32 {
     (if is_far { 1.0 - quotient } else { quotient }).copysign(x)
 }
 
-/// `1 / (1 + e⁻ˣ)`, accurate in the far left tail. Vectorises.
+/// `1 / (1 + e⁻ˣ)`, accurate in the far left tail. Vectorizes.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     // e^-|x| never overflows, and for negative x it is the numerator. Two more
@@ -175,7 +175,7 @@ pub fn sigmoid(x: f32) -> f32 {
     let numerator = if x < 0.0 { z } else { 1.0 };
     let denominator = 1.0 + z;
     let quotient = numerator / denominator;
-    // First-order correction for what the denominator rounded off.
+    // First-order correction for the rounding error of the denominator.
     let lost = z - (denominator - 1.0);
     let inverse = if x < 0.0 { 1.0 - quotient } else { quotient };
     quotient - quotient * (lost * inverse)

@@ -6,7 +6,7 @@
 use super::exponential::exp;
 use crate::math::horner32;
 
-// The first part has trailing zeros enough for k·high to be exact.
+// The first part has enough trailing zeros for k·high to be exact.
 const LN_2_HIGH: f32 = 0.693_359_4; // 355 / 512
 const LN_2_LOW: f32 = (std::f64::consts::LN_2 - 355.0 / 512.0) as f32;
 
@@ -49,7 +49,7 @@ fn tail(f: f32) -> f32 {
     f * f * f * p
 }
 
-/// What every logarithm does outside the positive finite numbers.
+/// The values of a logarithm outside the positive finite numbers.
 #[inline(always)]
 fn with_edges(x: f32, value: f32) -> f32 {
     let value = if x == f32::INFINITY { x } else { value };
@@ -58,7 +58,7 @@ fn with_edges(x: f32, value: f32) -> f32 {
     if x >= 0.0 { value } else { f32::NAN }
 }
 
-/// Natural logarithm. Vectorises.
+/// Natural logarithm. Vectorizes.
 #[inline(always)]
 pub fn log(x: f32) -> f32 {
     let (k, f) = split(x);
@@ -66,26 +66,25 @@ pub fn log(x: f32) -> f32 {
     with_edges(x, (f + low) + k * LN_2_HIGH)
 }
 
-/// `ln(1 + x)`, accurate near zero. Vectorises.
+/// `ln(1 + x)`, accurate near zero. Vectorizes.
 #[inline(always)]
 pub fn log1p(x: f32) -> f32 {
     let u = 1.0 + x;
     let (k, m) = split_normal(u);
-    // What the sum rounded off, by the rule for the larger addend first.
+    // The rounding error of the sum, for the larger addend first.
     let lost = if x < 1.0 {
         x - (u - 1.0)
     } else {
         1.0 - (u - x)
     };
-    // lost / u = lost · 2⁻ᵏ / (1 + m), to the few bits of it that can matter.
-    // A logarithm beyond 2²⁴ does not feel it.
+    // lost / u = lost · 2⁻ᵏ / (1 + m), to the few bits that matter. A logarithm beyond 2²⁴ is not affected.
     let power = f32::from_bits((127i32.wrapping_sub(k) << 23) as u32);
     let correction = if k < 25 {
         lost * power * (1.0 - m + m * m)
     } else {
         0.0
     };
-    // Where nothing was shifted, x itself is the exact argument.
+    // Where nothing was rounded, x itself is the exact argument.
     let f = if k == 0 { x } else { m };
     let correction = if k == 0 { 0.0 } else { correction };
     let k = k as f32;
@@ -107,7 +106,7 @@ fn in_two_parts(f: f32) -> (f32, f32) {
     (high, (f - high) - half_square + tail(f))
 }
 
-/// Logarithm to base 2, exact for powers of two. Vectorises.
+/// Logarithm to base 2, exact for powers of two. Vectorizes.
 #[inline(always)]
 pub fn log2(x: f32) -> f32 {
     const HIGH: f32 = f32::from_bits(0x3FB8_B000); // 12 bits: HIGH · high is exact
@@ -118,7 +117,7 @@ pub fn log2(x: f32) -> f32 {
     with_edges(x, (small + high * HIGH) + k)
 }
 
-/// Logarithm to base 10. Vectorises.
+/// Logarithm to base 10. Vectorizes.
 #[inline(always)]
 pub fn log10(x: f32) -> f32 {
     const HIGH: f32 = f32::from_bits(0x3EDE_6000);
@@ -131,7 +130,7 @@ pub fn log10(x: f32) -> f32 {
     with_edges(x, (small + high * HIGH) + k * TWO_HIGH)
 }
 
-/// `ln(eᵃ + eᵇ)` without overflow. Vectorises.
+/// `ln(eᵃ + eᵇ)` without overflow. Vectorizes.
 #[inline(always)]
 pub fn logaddexp(a: f32, b: f32) -> f32 {
     let largest = if a > b { a } else { b };

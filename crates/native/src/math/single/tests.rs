@@ -1,7 +1,7 @@
 use super::*;
 use crate::math::reference::{Bits, ulps32};
 
-/// Largest error over floats of every exponent and sign, and the place of it.
+/// Largest error over floats of every exponent and sign, and its argument.
 fn worst(f: impl Fn(f32) -> f32, reference: impl Fn(f64) -> f64) -> (f64, f32) {
     worst_in(f32::NEG_INFINITY, f32::INFINITY, f, reference)
 }
@@ -28,7 +28,7 @@ fn worst_in(
     worst
 }
 
-/// A finer look where the function is neither 0, 1 nor infinite.
+/// A finer sampling where the function is neither 0, 1 nor infinite.
 fn worst_near(
     low: f64,
     high: f64,

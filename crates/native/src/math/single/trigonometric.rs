@@ -2,7 +2,7 @@
 //!
 //! The argument is reduced by multiples of π/2 in double precision, where two
 //! parts of the constant suffice up to [`TRIG_LIMIT`]; beyond it `libm` does an
-//! exact reduction. That choice is a branch, so loops that should vectorise
+//! exact reduction. That choice is a branch, so loops that should vectorize
 //! use [`sin_slice`] and [`cos_slice`], which choose once per block.
 
 use crate::math::horner32;
@@ -48,7 +48,7 @@ fn sine(quadrant: i32, r: f32) -> f32 {
         ],
     );
     let sine = r + r * (t * p);
-    // 1 - t/2 with what its rounding lost.
+    // 1 - t/2, corrected for its rounding error.
     let half = 0.5 * t;
     let high = 1.0 - half;
     let cosine = high + (((1.0 - high) - half) + t * t * q);
@@ -57,7 +57,7 @@ fn sine(quadrant: i32, r: f32) -> f32 {
     f32::from_bits(value.to_bits() ^ sign)
 }
 
-/// Sine for `|x| ≤ TRIG_LIMIT` and NaN; meaningless beyond. Vectorises.
+/// Sine for `|x| ≤ TRIG_LIMIT` and NaN; meaningless beyond. Vectorizes.
 #[inline(always)]
 pub fn sin_reduced(x: f32) -> f32 {
     let (quadrant, r) = reduce(x);
@@ -65,7 +65,7 @@ pub fn sin_reduced(x: f32) -> f32 {
     if x == 0.0 { x } else { value }
 }
 
-/// Cosine for `|x| ≤ TRIG_LIMIT` and NaN; meaningless beyond. Vectorises.
+/// Cosine for `|x| ≤ TRIG_LIMIT` and NaN; meaningless beyond. Vectorizes.
 #[inline(always)]
 pub fn cos_reduced(x: f32) -> f32 {
     let (quadrant, r) = reduce(x);
@@ -102,7 +102,7 @@ pub fn cos(x: f32) -> f32 {
     }
 }
 
-/// Maps blocks by `fast`, then mends the few that hold a large argument.
+/// Maps blocks by `fast`, then recomputes the few that have a large argument.
 #[inline(always)]
 fn by_blocks(
     target: &mut [f32],
@@ -127,13 +127,13 @@ fn by_blocks(
     }
 }
 
-/// `target[i] = sin(source[i])`, as far as both reach. Vectorises.
+/// `target[i] = sin(source[i])`, over the shorter length. Vectorizes.
 #[inline(always)]
 pub fn sin_slice(target: &mut [f32], source: &[f32]) {
     by_blocks(target, source, sin_reduced, sin_exact);
 }
 
-/// `target[i] = cos(source[i])`, as far as both reach. Vectorises.
+/// `target[i] = cos(source[i])`, over the shorter length. Vectorizes.
 #[inline(always)]
 pub fn cos_slice(target: &mut [f32], source: &[f32]) {
     by_blocks(target, source, cos_reduced, cos_exact);

@@ -34,8 +34,8 @@ pub fn digamma(x: f64) -> f64 {
             return f64::NAN;
         }
         // ψ(1 - x) - ψ(x) = π / tan πx; the tangent has period 1 in x.
-        let turn = std::f64::consts::PI * (x - whole);
-        return positive_digamma(1.0 - x) - std::f64::consts::PI / libm::tan(turn);
+        let rotation = std::f64::consts::PI * (x - whole);
+        return positive_digamma(1.0 - x) - std::f64::consts::PI / libm::tan(rotation);
     }
     positive_digamma(x)
 }
@@ -137,7 +137,7 @@ fn positive_zeta(s: f64, q: f64, unit: f64) -> f64 {
         return 0.0;
     }
     let term = |a: f64| libm::pow(a / unit, -s);
-    // From here all terms but two vanish beside the first.
+    // From here all terms but two are negligible beside the first.
     if s > 1.0e3 && q < 1.0e3 {
         return term(q) + term(q + 1.0);
     }

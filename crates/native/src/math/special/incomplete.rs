@@ -1,4 +1,4 @@
-//! Regularised incomplete gamma functions `P(a, x)` and `Q(a, x) = 1 - P(a, x)`.
+//! Regularized incomplete gamma functions `P(a, x)` and `Q(a, x) = 1 - P(a, x)`.
 
 use crate::math::horner64;
 
@@ -25,7 +25,7 @@ pub fn igammac(a: f64, x: f64) -> f64 {
     }
 }
 
-/// `P` where it needs no computing.
+/// `P` at arguments that need no computation.
 fn edge(a: f64, x: f64) -> Option<f64> {
     if a.is_nan() || x.is_nan() || a < 0.0 || x < 0.0 {
         return Some(f64::NAN);

@@ -19,7 +19,7 @@ fn erfinv_inverts() {
     for _ in 0..2000 {
         let y = bits.between(-3.0, 3.0);
         let x = Dd::from(y).erf();
-        // What the rounding of x can do to y: half a unit over the slope.
+        // The effect of rounding x on y: half a unit over the derivative.
         let slope = 2.0 / PI.sqrt() * (-y * y).exp();
         let limit = 4.0 * f64::EPSILON * y.abs() + 1.2e-16 * x.0.abs() / slope;
         assert!((erfinv(x.0) - y).abs() <= limit, "{y}");

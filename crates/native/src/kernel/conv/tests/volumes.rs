@@ -1,4 +1,4 @@
-//! Volumes with windows of three by three and any depth: all three directions against their definition.
+//! Volumes with 3×3 windows and any depth: all three directions against their definition.
 
 use super::super::{problem::Problem, winograd};
 use super::*;
@@ -20,16 +20,17 @@ const SAME: [(isize, isize); 3] = [(1, 1); 3];
 const VOLUMES: [Volume; 11] = [
     (2, 16, 16, [5, 9, 11], 3, SAME, 1),
     (1, 32, 16, [10, 8, 7], 3, [(0, 0); 3], 1),
-    // More on one side, none on the other; more than a task is deep; a depth that the tasks do not divide evenly.
+    // More padding on one side, none on the other; deeper than one task; a depth that the tasks do not divide evenly.
     (2, 16, 48, [9, 12, 13], 3, [(2, 0), (1, 2), (0, 1)], 1),
     (1, 16, 16, [19, 8, 8], 3, SAME, 1),
     (1, 16, 32, [17, 10, 6], 3, [(0, 1), (1, 0), (1, 1)], 1),
-    // Other windows along the depth, one that is deeper than the volume, results that meet nothing along the depth.
+    // Other windows along the depth, one that is deeper than the volume, results that read only padding along the
+    // depth.
     (3, 16, 32, [2, 20, 21], 5, [(2, 2), (1, 1), (1, 1)], 1),
     (2, 16, 16, [6, 12, 12], 2, [(1, 0), (1, 1), (1, 1)], 1),
     (2, 16, 16, [6, 14, 15], 1, [(0, 0), (1, 1), (1, 1)], 1),
     (1, 16, 16, [4, 16, 18], 3, [(4, 3), (1, 1), (2, 1)], 1),
-    // Padding that cuts off.
+    // Padding that crops.
     (1, 16, 16, [9, 14, 13], 3, [(-1, -2), (-1, 1), (1, -1)], 1),
     // Groups, and rows of many patches.
     (1, 32, 32, [4, 9, 100], 3, SAME, 2),
@@ -44,11 +45,11 @@ fn views(volume: &Volume, last: bool) -> (View, View, View, Window) {
         hi,
         ..Step::default()
     });
-    let places = [0, 1, 2].map(|i| steps[i].output_size(size[i], taps[i]));
+    let positions = [0, 1, 2].map(|i| steps[i].output_size(size[i], taps[i]));
     (
-        plain_view(batch, inputs, &size, last),
-        plain_view(outputs, inputs / groups, &taps, last),
-        plain_view(batch, outputs, &places, last),
+        contiguous_view(batch, inputs, &size, last),
+        contiguous_view(outputs, inputs / groups, &taps, last),
+        contiguous_view(batch, outputs, &positions, last),
         Window {
             steps: steps.into_iter().collect(),
             feature_groups: groups,
@@ -58,12 +59,12 @@ fn views(volume: &Volume, last: bool) -> (View, View, View, Window) {
 }
 
 fn len(view: &View) -> usize {
-    let places: usize = view.spatial.iter().map(|axis| axis.size).product();
-    view.outer.size * view.inner.size * places
+    let positions: usize = view.spatial.iter().map(|axis| axis.size).product();
+    view.outer.size * view.inner.size * positions
 }
 
 /// A view with batch and features, or both kinds of features, exchanged.
-fn exchanged(view: &View) -> View {
+fn with_swapped_operands(view: &View) -> View {
     View {
         outer: view.inner,
         inner: view.outer,
@@ -71,7 +72,8 @@ fn exchanged(view: &View) -> View {
     }
 }
 
-/// Both gradients as convolutions by the definition: with the filter backwards, and with the result's gradient as the filter.
+/// Both gradients as convolutions by the definition: with a reversed filter, and with the output gradient as the
+/// filter.
 fn gradients(
     (x, lhs): (&[f64], &View),
     (w, rhs): (&[f64], &View),
@@ -79,7 +81,7 @@ fn gradients(
     window: &Window,
 ) -> (Vec<f64>, Vec<f64>) {
     let (mut dx, mut dw) = (vec![0.0; x.len()], vec![0.0; w.len()]);
-    let mut backwards = (exchanged(rhs), window.clone());
+    let mut backwards = (with_swapped_operands(rhs), window.clone());
     for (axis, step) in backwards.0.spatial.iter_mut().zip(&mut backwards.1.steps) {
         let last = axis.size as isize - 1;
         backwards.0.offset += (last * axis.stride) as usize;
@@ -96,9 +98,9 @@ fn gradients(
         same,
     );
     conv_naive(
-        (&mut dw, &exchanged(rhs)),
-        (x, &exchanged(lhs)),
-        (grad, &exchanged(out)),
+        (&mut dw, &with_swapped_operands(rhs)),
+        (x, &with_swapped_operands(lhs)),
+        (grad, &with_swapped_operands(out)),
         window,
         same,
         same,
@@ -106,14 +108,14 @@ fn gradients(
     (dx, dw)
 }
 
-fn wide(x: &[f32]) -> Vec<f64> {
+fn to_f64(x: &[f32]) -> Vec<f64> {
     x.iter().map(|&x| f64::from(x)).collect()
 }
 
 #[test]
 fn volumes_are_right_in_all_directions() {
     let dice = &mut Dice(21);
-    // How many have enough patches for the filter's gradient to go the same way.
+    // The number of problems with enough patches for Winograd's weight gradient.
     let mut filters = 0;
     for volume in &VOLUMES {
         for last in [false, true] {
@@ -121,9 +123,10 @@ fn volumes_are_right_in_all_directions() {
             if f32::tile_shape(16, 16).columns >= 16 {
                 let problem = Problem::forward(&out, &lhs, &rhs, &window);
                 assert!(winograd::fits::<f32>(&problem).is_some(), "{volume:?}");
-                let problem = Problem::backward_filter(&rhs, &lhs, &out, &window);
+                let problem = Problem::weight_gradient(&rhs, &lhs, &out, &window);
                 filters += usize::from(
-                    problem.is_wide() && winograd::fits_filter::<f32>(&problem).is_some(),
+                    problem.has_long_window()
+                        && winograd::fits_weight_gradient::<f32>(&problem).is_some(),
                 );
             }
             let x = values(dice, len(&lhs), |x| x as f32);
@@ -135,10 +138,10 @@ fn volumes_are_right_in_all_directions() {
                 vec![f32::NAN; w.len()],
             );
             conv((&mut y, &out), (&x, &lhs), (&w, &rhs), &window);
-            conv_backward_input((&mut dx, &lhs), (&grad, &out), (&w, &rhs), &window);
-            conv_backward_filter((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
+            conv_input_gradient((&mut dx, &lhs), (&grad, &out), (&w, &rhs), &window);
+            conv_weight_gradient((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
             let mut expected = vec![0.0; grad.len()];
-            let (x, w, grad) = (wide(&x), wide(&w), wide(&grad));
+            let (x, w, grad) = (to_f64(&x), to_f64(&w), to_f64(&grad));
             let same = |x: f64| x;
             conv_naive(
                 (&mut expected, &out),
@@ -148,14 +151,17 @@ fn volumes_are_right_in_all_directions() {
                 same,
                 same,
             );
-            assert!(wide(&y) == expected, "forward {volume:?} {last}");
+            assert!(to_f64(&y) == expected, "forward {volume:?} {last}");
             if volume.6 == 1 {
-                let (by_input, by_filter) =
+                let (input_gradient, weight_gradient) =
                     gradients((&x, &lhs), (&w, &rhs), (&grad, &out), &window);
-                assert!(wide(&dx) == by_input, "by input {volume:?} {last}");
-                assert!(wide(&dw) == by_filter, "by filter {volume:?} {last}");
+                assert!(to_f64(&dx) == input_gradient, "by input {volume:?} {last}");
+                assert!(
+                    to_f64(&dw) == weight_gradient,
+                    "by filter {volume:?} {last}"
+                );
             }
-            // Exactly, since all values are halves.
+            // Exactly, since all values are multiples of 1/2.
             let dot = |a: &[f64], b: &[f32]| a.iter().zip(b).map(|(a, &b)| a * f64::from(b)).sum();
             let product: f64 = dot(&grad, &y);
             assert_eq!(product, dot(&x, &dx), "{volume:?} {last}");
@@ -183,8 +189,8 @@ fn sums_of_volumes_are_good_and_the_thread_count_does_not_show() {
         let run = || {
             let (mut y, mut dx, mut dw) = (grad.clone(), x.clone(), w.clone());
             conv((&mut y, &out), (&x, &lhs), (&w, &rhs), &window);
-            conv_backward_input((&mut dx, &lhs), (&grad, &out), (&w, &rhs), &window);
-            conv_backward_filter((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
+            conv_input_gradient((&mut dx, &lhs), (&grad, &out), (&w, &rhs), &window);
+            conv_weight_gradient((&mut dw, &rhs), (&x, &lhs), (&grad, &out), &window);
             (y, dx, dw)
         };
         crate::parallel::set_thread_limit(Some(1));
@@ -192,7 +198,7 @@ fn sums_of_volumes_are_good_and_the_thread_count_does_not_show() {
         crate::parallel::set_thread_limit(None);
         assert!((y.clone(), dx.clone(), dw.clone()) == run());
         let mut expected = vec![0.0; grad.len()];
-        let (x, w, grad) = (wide(&x), wide(&w), wide(&grad));
+        let (x, w, grad) = (to_f64(&x), to_f64(&w), to_f64(&grad));
         let same = |x: f64| x;
         conv_naive(
             (&mut expected, &out),
@@ -202,11 +208,12 @@ fn sums_of_volumes_are_good_and_the_thread_count_does_not_show() {
             same,
             same,
         );
-        let (by_input, by_filter) = gradients((&x, &lhs), (&w, &rhs), (&grad, &out), &window);
+        let (input_gradient, weight_gradient) =
+            gradients((&x, &lhs), (&w, &rhs), (&grad, &out), &window);
         for (name, got, exact) in [
             ("forward", y, expected),
-            ("by input", dx, by_input),
-            ("by filter", dw, by_filter),
+            ("input gradient", dx, input_gradient),
+            ("weight gradient", dw, weight_gradient),
         ] {
             let largest = exact.iter().fold(0.0f64, |most, x| most.max(x.abs()));
             let errors = got.iter().zip(&exact);

@@ -1,25 +1,25 @@
-//! Where the patches of images are.
+//! Patches of images: their numbering, and reading their elements.
 
-use super::super::slab::{self, Channels, Span};
+use super::super::blocking::{self, Channels, Span};
 use super::super::{Axis, Real};
 use super::transform::STEP;
 use std::ops::Range;
 
-/// Patches of one task, of images that are read once.
+/// Patches per task, for images that are read once.
 pub(super) const PATCHES: usize = 224;
 
-/// The patches of a stack of images, counted along rows, then down an image, then from image to image.
+/// The patches of a stack of images, counted along rows, then from top to bottom of an image, then from image to image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patches {
     images: usize,
     /// Rows of one image.
     down: usize,
-    /// Patches of one row.
+    /// Patches per row.
     pub across: usize,
 }
 
 impl Patches {
-    /// Those that give so many results down and across.
+    /// The patches that give so many results vertically and horizontally.
     pub fn new(images: usize, down: usize, across: usize) -> Self {
         Patches {
             images,
@@ -36,8 +36,8 @@ impl Patches {
         self.rows() * self.across
     }
 
-    /// The image of a patch, and where its results begin there.
-    pub fn place(&self, patch: usize) -> (usize, [usize; 2]) {
+    /// The image of a patch, and the position of its first result.
+    pub fn position(&self, patch: usize) -> (usize, [usize; 2]) {
         let (row, column) = (patch / self.across, patch % self.across);
         (row / self.down, [row % self.down * STEP, column * STEP])
     }
@@ -47,7 +47,7 @@ impl Patches {
         (patch / self.across + 1) * self.across
     }
 
-    /// Rows of one task of at most so many patches: whole register tiles, as nearly as can be.
+    /// Rows of one task of at most so many patches: whole register tiles, as nearly as possible.
     pub fn rows_of_task(&self, tile: usize, patches: usize) -> usize {
         let waste = |rows: &usize| {
             let patches = rows * self.across;
@@ -58,32 +58,32 @@ impl Patches {
     }
 }
 
-/// Images as they are given: any layout, any type of element.
+/// Images in any layout, with any type of element.
 pub(super) struct Reader<'a, T> {
     pub data: &'a [T],
     pub offset: isize,
-    /// From image to image.
+    /// The stride of images.
     pub image: isize,
-    /// From one image of a volume to the next.
+    /// The stride of images within a volume.
     pub depth: isize,
     pub axes: [Axis; 2],
-    /// How many places before the first one the first patch begins.
+    /// How many positions before the first one the first patch begins.
     pub lo: [isize; 2],
     pub features: usize,
-    /// From feature to feature.
+    /// The stride of features.
     pub feature: isize,
-    /// Places along the side of a patch.
+    /// The side length of a patch.
     pub side: usize,
     pub patches: Patches,
 }
 
 impl<'a, T: Real> Reader<'a, T> {
-    /// The stored elements as they are summed, if features lie side by side.
+    /// The stored elements as accumulator values, if features are contiguous.
     fn direct(&self) -> Option<&'a [T::Sum]> {
         T::as_sums(self.data).filter(|_| self.feature == 1)
     }
 
-    /// Places across all patches of a row.
+    /// The horizontal extent of all patches of a row.
     fn across(&self) -> usize {
         (self.patches.across - 1) * STEP + self.side
     }
@@ -96,7 +96,7 @@ impl<'a, T: Real> Reader<'a, T> {
         }
     }
 
-    /// Rows of patches, so deep in their volumes, with features side by side: as they lie, or copied row by row.
+    /// Rows of patches at this depth of their volumes, with contiguous features: in place, or copied row by row.
     pub fn images<'c>(
         &self,
         rows: Range<usize>,
@@ -125,8 +125,8 @@ impl<'a, T: Real> Reader<'a, T> {
         let strip = size[0] * size[1] * pitch;
         let (line, mut before) = (size[1] * pitch, None);
         for (i, row) in rows.clone().enumerate() {
-            let (image, place) = self.patches.place(row * self.patches.across);
-            // The row above has copied what both see.
+            let (image, position) = self.patches.position(row * self.patches.across);
+            // The row above has copied the overlap.
             let shared = match before {
                 Some(above) if above == image => self.side - STEP,
                 _ => 0,
@@ -136,7 +136,7 @@ impl<'a, T: Real> Reader<'a, T> {
             copies.copy_within(start - shared * line..start, start);
             let span = |i: usize, behind: usize| Span {
                 axis: self.axes[i],
-                start: (place[i] + behind) as isize - self.lo[i],
+                start: (position[i] + behind) as isize - self.lo[i],
                 size: size[i] - behind,
             };
             let offset = offset + image as isize * self.image;
@@ -144,7 +144,7 @@ impl<'a, T: Real> Reader<'a, T> {
                 size: self.features,
                 stride: self.feature,
             };
-            slab::fill(
+            blocking::fill(
                 &mut copies[start + shared * line..start + strip],
                 self.data,
                 offset,
@@ -174,7 +174,7 @@ impl<'a, T: Real> Reader<'a, T> {
     }
 }
 
-/// Images with features side by side.
+/// Images with contiguous features.
 pub(super) struct Images<'a, S> {
     data: &'a [S],
     offset: isize,
@@ -182,15 +182,15 @@ pub(super) struct Images<'a, S> {
     axes: [Axis; 2],
     lo: [isize; 2],
     pub features: usize,
-    /// The first patch that is here.
+    /// The first patch that is available.
     first: usize,
     patches: Patches,
-    /// What lies beyond an image's border.
+    /// The padding beyond an image's border.
     zeros: &'a [S],
 }
 
 impl<'a, S: Copy> Images<'a, S> {
-    /// Consecutive patches of `N` by `N` places, row by row.
+    /// Consecutive patches of `N × N` positions, row by row.
     pub fn runs<const N: usize>(
         &self,
         patches: Range<usize>,
@@ -207,7 +207,7 @@ impl<'a, S: Copy> Images<'a, S> {
     }
 
     fn run<const N: usize>(&self, patches: Range<usize>) -> Run<'a, S, N> {
-        let (image, place) = self.patches.place(patches.start - self.first);
+        let (image, position) = self.patches.position(patches.start - self.first);
         let offset = self.offset + image as isize * self.image;
         let mut lines = [Line {
             data: self.zeros,
@@ -215,7 +215,7 @@ impl<'a, S: Copy> Images<'a, S> {
             step: 0,
         }; N];
         for (i, line) in lines.iter_mut().enumerate() {
-            if let Some(y) = within(place[0] + i, self.lo[0], self.axes[0]) {
+            if let Some(y) = within(position[0] + i, self.lo[0], self.axes[0]) {
                 *line = Line {
                     data: self.data,
                     start: offset + y,
@@ -225,7 +225,7 @@ impl<'a, S: Copy> Images<'a, S> {
         }
         Run {
             lines,
-            first: place[1] as isize - self.lo[1],
+            first: position[1] as isize - self.lo[1],
             size: self.axes[1].size,
             count: patches.len(),
             features: self.features,
@@ -233,19 +233,19 @@ impl<'a, S: Copy> Images<'a, S> {
     }
 }
 
-/// Patches side by side.
+/// Neighbouring patches of a row.
 pub(super) struct Run<'a, S, const N: usize> {
-    /// What they see, from top to bottom.
+    /// The input lines under them, from top to bottom.
     pub lines: [Line<'a, S>; N],
-    /// The first place that they see. It may lie before the lines begin, as the last one may lie behind them.
+    /// The first position that they read. It may lie before the lines begin, as the last one may lie behind them.
     pub first: isize,
-    /// Places of a line.
+    /// Positions per line.
     pub size: usize,
     pub count: usize,
     pub features: usize,
 }
 
-/// A line of places with features side by side. Beyond the border of the image its places are one, of zeros.
+/// A line of positions with contiguous features. All positions beyond the border of the image share one, of zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a, S> {
     data: &'a [S],
@@ -254,14 +254,14 @@ pub(super) struct Line<'a, S> {
 }
 
 impl<'a, S> Line<'a, S> {
-    /// The features from place `x` on.
+    /// The features from position `x` on.
     #[inline(always)]
     pub fn at(&self, x: usize) -> &'a [S] {
         &self.data[(self.start + x as isize * self.step) as usize..]
     }
 }
 
-/// How far a place is along an axis, if it is within.
+/// The offset of a position along an axis, if it is in bounds.
 #[inline]
 fn within(at: usize, lo: isize, axis: Axis) -> Option<isize> {
     let at = at as isize - lo;

@@ -1,19 +1,18 @@
-//! Where the results of patches go: transformed back from their sixteen products, and written as far as they are within the
-//! image.
+//! Writing Winograd results: transforms sixteen planes back and writes them as far as they are within the image.
 
 use super::super::problem::Dim;
-use super::super::stage;
+use super::super::staging_buffer;
 use super::super::{Axis, Problem, Real};
 use super::patches::Patches;
 use super::transform::{self, LANES, STEP};
-use crate::parallel::Part;
+use crate::parallel::TaskSlice;
 use crate::simd::TileShape;
 use std::ops::Range;
 
 /// The results of one group.
 pub(super) struct Results<'a> {
     problem: &'a Problem,
-    /// The first one.
+    /// The offset of the first one.
     base: isize,
     depth: isize,
     down: Axis,
@@ -34,31 +33,32 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Elements that [`Results::write`] needs.
+    /// Elements of staging that [`Results::write`] needs.
     pub fn stage(&self) -> usize {
         STEP * STEP * self.patches.across * LANES
     }
 
-    /// Whether the features of a line's places follow each other, and so do lines: then all between two results of a row of
-    /// patches is results of these patches.
+    /// Whether positions of a line are contiguous, and so are lines: then everything between two results of a row of
+    /// patches belongs to these patches.
     fn is_dense(&self) -> bool {
-        let places = self.across.size as isize * self.across.stride;
+        let positions = self.across.size as isize * self.across.stride;
         self.problem.out.inner == 1
             && self.across.stride == self.problem.o as isize
-            && self.down.stride == places
+            && self.down.stride == positions
     }
 
-    /// Writes what register tiles hold of consecutive patches at place `z` along the depth: the features from `first` on.
+    /// Writes the results in register tiles of consecutive patches at position `z` along the depth: the features from
+    /// `first` on.
     #[allow(clippy::too_many_arguments)]
     pub fn write<T: Real>(
         &self,
-        products: &[T::Sum],
+        accumulators: &[T::Sum],
         shape: TileShape,
         first: usize,
         z: usize,
         block: Range<usize>,
         stage: &mut [T::Sum],
-        out: &mut Part<'_, T>,
+        out: &mut TaskSlice<'_, T>,
     ) {
         let apart = self.problem.out.inner;
         let base = self.base + z as isize * self.depth + first as isize * apart;
@@ -66,7 +66,7 @@ impl<'a> Results<'a> {
         let mut start = block.start;
         while start < block.end {
             let end = block.end.min(self.patches.row_end(start));
-            let (image, [y, x]) = self.patches.place(start);
+            let (image, [y, x]) = self.patches.position(start);
             let row = start - block.start;
             let size = [
                 STEP.min(self.down.size - y),
@@ -78,19 +78,19 @@ impl<'a> Results<'a> {
                 + x as isize * self.across.stride;
             for lane in (0..shape.columns.min(self.problem.o - first)).step_by(LANES) {
                 let base = base + lane as isize * apart;
-                let products = &products[lane..];
+                let accumulators = &accumulators[lane..];
                 if dense {
                     let strides = [self.down, self.across].map(|axis| axis.stride as usize);
                     let last = (size[0] - 1) * strides[0] + (size[1] - 1) * strides[1];
                     let out = T::as_sums_mut(out.slice(base as usize, last + LANES));
                     if let Some(out) = out {
-                        transform::squares(out, strides, size, products, row, shape);
+                        transform::squares(out, strides, size, accumulators, row, shape);
                     }
                     continue;
                 }
                 let strides = [size[1] * LANES, LANES];
                 let held = &mut stage[..size[0] * strides[0]];
-                transform::squares(held, strides, size, products, row, shape);
+                transform::squares(held, strides, size, accumulators, row, shape);
                 self.store(held, size, base, out);
             }
             start = end;
@@ -103,11 +103,11 @@ impl<'a> Results<'a> {
         held: &[T::Sum],
         size: [usize; 2],
         base: isize,
-        out: &mut Part<'_, T>,
+        out: &mut TaskSlice<'_, T>,
     ) {
         let (step, apart) = (self.across.stride, self.problem.out.inner);
         let line = size[1] * LANES;
-        // Lines that follow each other in the result are one.
+        // Lines that are adjacent in the result are merged.
         let line = match size[1] as isize * step == self.down.stride {
             true => held.len(),
             false => line,
@@ -115,7 +115,7 @@ impl<'a> Results<'a> {
         for (i, held) in held.chunks_exact(line).enumerate() {
             let base = base + i as isize * self.down.stride;
             if apart != 1 {
-                stage::write_line::<T>(held, (LANES, LANES), out, base, step, apart);
+                staging_buffer::write_line::<T>(held, (LANES, LANES), out, base, step, apart);
                 continue;
             }
             for (x, lanes) in held.chunks_exact(LANES).enumerate() {

@@ -1,22 +1,21 @@
-//! The transforms: additions and halves, sixteen features at once.
-// Loops are counted, as in the register tiles: all of them are unrolled into registers.
+//! The transforms of F(2×2, 3×3): additions and multiplications by 1/2, sixteen features at a time.
+// Counted loops, as in the micro-kernels: all of them are unrolled into registers.
 #![allow(clippy::needless_range_loop)]
 
 use super::patches::Run;
 use crate::simd::{TileShape, multiversion};
 use num_traits::Float;
 
-/// Numbers that a patch is transformed into.
+/// Values that a patch is transformed into.
 pub(in super::super) const PLANES: usize = 16;
-/// Features that are transformed at once.
+/// Features that are transformed at a time.
 pub(in super::super) const LANES: usize = 16;
-/// Places along the side of a patch.
+/// The side length of a patch.
 pub(in super::super) const SIDE: usize = 4;
 /// Results along the side of the square that it gives.
 pub(super) const STEP: usize = 2;
 
-/// Elements of a plane, rounded up so that the sixteen numbers of a patch do not all fall on the same few lines of the
-/// first-level cache.
+/// Elements of a plane, rounded up so that the sixteen values of a patch do not all map to the same few sets of L1.
 pub(super) fn spaced(plane: usize) -> usize {
     (plane.div_ceil(LANES) | 1) * LANES
 }
@@ -56,7 +55,7 @@ pub(in super::super) fn negative<S: Float>(mut a: Lanes<S>) -> Lanes<S> {
     a
 }
 
-/// Four places of a patch.
+/// Transforms four positions of a patch.
 #[inline(always)]
 pub(in super::super) fn patch_line<S: Float>(d: [Lanes<S>; 4]) -> [Lanes<S>; 4] {
     [
@@ -67,26 +66,26 @@ pub(in super::super) fn patch_line<S: Float>(d: [Lanes<S>; 4]) -> [Lanes<S>; 4] 
     ]
 }
 
-/// Three taps of a filter.
+/// Transforms three taps of a filter.
 #[inline(always)]
 fn filter_line<S: Float>(g: [Lanes<S>; 3]) -> [Lanes<S>; 4] {
     let outer = add(g[0], g[2]);
     [g[0], half(add(outer, g[1])), half(sub(outer, g[1])), g[2]]
 }
 
-/// Two results out of four products.
+/// Two results from four products.
 #[inline(always)]
 fn square_line<S: Float>(m: [Lanes<S>; 4]) -> [Lanes<S>; 2] {
     [add(add(m[0], m[1]), m[2]), sub(sub(m[1], m[2]), m[3])]
 }
 
-/// Two results' gradients, the other way round.
+/// Transforms the gradients of two results: the transpose of `square_line`.
 #[inline(always)]
 fn spread_line<S: Float>(y: [Lanes<S>; 2]) -> [Lanes<S>; 4] {
     [y[0], add(y[0], y[1]), sub(y[0], y[1]), negative(y[1])]
 }
 
-/// Three taps' gradients out of four sums.
+/// The gradients of three taps from four sums.
 #[inline(always)]
 fn taps_line<S: Float>(s: [Lanes<S>; 4]) -> [Lanes<S>; 3] {
     let both = half(add(s[1], s[2]));
@@ -118,7 +117,7 @@ pub(in super::super) fn both<S: Float, const I: usize, const O: usize>(
     out
 }
 
-/// The second half of that: columns that are transformed, along the other axis.
+/// The second half of that: transforms columns, which are done, along the other axis.
 #[inline(always)]
 fn rows<S: Float, const I: usize>(
     columns: &[[Lanes<S>; 4]; I],
@@ -143,7 +142,7 @@ pub(in super::super) fn load<S: Float>(features: &[S], at: usize) -> Lanes<S> {
     lanes
 }
 
-/// Some features of the places that are one above the other, so many behind the first ones of a run.
+/// Some features of a column of positions, at an offset from the start of a run.
 #[inline(always)]
 fn column<S: Float, const N: usize>(
     run: &Run<'_, S, N>,
@@ -160,7 +159,7 @@ fn column<S: Float, const N: usize>(
     column
 }
 
-/// A line of four from planes that lie `plane` apart.
+/// A line of four from planes with stride `plane`.
 #[inline(always)]
 pub(in super::super) fn load_line<S: Float>(data: &[S], at: usize, plane: usize) -> [Lanes<S>; 4] {
     [
@@ -171,7 +170,7 @@ pub(in super::super) fn load_line<S: Float>(data: &[S], at: usize, plane: usize)
     ]
 }
 
-/// Puts sixteen numbers into their planes.
+/// Stores sixteen values in their planes.
 #[inline(always)]
 pub(in super::super) fn put<S: Float>(out: &mut [S], plane: usize, planes: &[[Lanes<S>; 4]; 4]) {
     for i in 0..4 {
@@ -183,9 +182,9 @@ pub(in super::super) fn put<S: Float>(out: &mut [S], plane: usize, planes: &[[La
 }
 
 multiversion! {
-    /// Patches: the numbers of one are `pitch` from those of the next, in planes that lie `plane` apart. Neighbours share two
-    /// places across, which are transformed along the other axis once. Where features are many, they are not: what lies side
-    /// by side is read and written together instead.
+    /// Patches: the values of one have the distance `pitch` from those of the next, in planes with stride `plane`.
+    /// Neighbours share two columns of positions, which are transformed along the other axis once. If there are many
+    /// features, columns are not shared: contiguous elements are read and written together instead.
     pub(super) fn patches[S: Float](out: &mut [S], pitch: usize, plane: usize, run: &Run<'_, S, 4>) {
         let mut columns = [[[S::zero(); LANES]; 4]; 4];
         if run.features > LANES {
@@ -212,7 +211,7 @@ multiversion! {
         }
     }
 
-    /// Gradients of the four results of each patch.
+    /// Transforms the gradients of the four results of each patch.
     pub(super) fn spread[S: Float](out: &mut [S], pitch: usize, plane: usize, run: &Run<'_, S, 2>) {
         let mut columns = [[[S::zero(); LANES]; 4]; 2];
         for i in 0..run.count {
@@ -225,19 +224,19 @@ multiversion! {
         }
     }
 
-    /// A filter's taps.
+    /// Transforms a filter's taps.
     pub(super) fn filter[S: Float](out: &mut [S], plane: usize, taps: &[[[S; LANES]; 3]; 3]) {
         put(out, plane, &both(*taps, filter_line));
     }
 
-    /// The results of patches side by side, `size` lines and places of them, which lie `strides` apart. Their products are those
-    /// of the rows from `row` on of register tiles that hold sixteen planes each. Line by line, or the compiler keeps the
-    /// sixteen numbers in memory.
-    pub(super) fn squares[S: Float](out: &mut [S], strides: [usize; 2], size: [usize; 2], products: &[S], row: usize, shape: TileShape) {
+    /// The results of neighbouring patches, `size` lines and positions of them, with these `strides`. Their products
+    /// are in the rows from `row` on of register tiles with sixteen planes each. Line by line, because otherwise the
+    /// compiler keeps the sixteen values in memory.
+    pub(super) fn squares[S: Float](out: &mut [S], strides: [usize; 2], size: [usize; 2], accumulators: &[S], row: usize, shape: TileShape) {
         let plane = shape.rows * shape.columns;
         let (mut tile, mut row) = (row / shape.rows * PLANES * plane, row % shape.rows);
         for x in (0..size[1]).step_by(STEP) {
-            let data = &products[tile + row * shape.columns..];
+            let data = &accumulators[tile + row * shape.columns..];
             let mut lines = [[[S::zero(); LANES]; 2]; 4];
             for i in 0..4 {
                 lines[i] = square_line(load_line(data, 4 * i * plane, plane));
@@ -258,7 +257,7 @@ multiversion! {
         }
     }
 
-    /// Gradients of a filter's taps.
+    /// The gradients of a filter's taps.
     pub(super) fn taps[S: Float](out: &mut [[[S; LANES]; 3]; 3], data: &[S], plane: usize) {
         let mut lines = [[[S::zero(); LANES]; 3]; 4];
         for i in 0..4 {

@@ -1,0 +1,149 @@
+//! Rewrites sums of zero-padded parts as a concat: `pad(a) + pad(b) → concat(a, b)`, the form that the VJP of a split
+//! has. A transpose of the concat is moved into its parts, so that elements are copied once.
+
+use crate::graph_rewriter::GraphRewriter;
+use crate::iteration_domain::value;
+use clematis_core::graph::{Arg, Graph, Node};
+use clematis_core::op::Binary;
+use clematis_core::{Op, Result, Shape};
+use std::collections::HashMap;
+
+/// Parts of an axis, each with its offset and size.
+#[derive(Clone)]
+struct Pads {
+    axis: usize,
+    list: Vec<(usize, usize, Arg)>,
+}
+
+/// The part that a zero pad places along an axis, if it pads exactly one axis.
+fn zero_pad(graph: &Graph, node: &Node) -> Option<Pads> {
+    let Op::Pad(p) = &node.op else { return None };
+    let zero = match &node.args[1] {
+        Arg::Const(t) => t.as_number().is_some_and(|n| n.as_f64() == 0.0),
+        Arg::Value(_) => false,
+    };
+    let size = &graph.arg_spec(&node.args[0]).shape;
+    let mut axis = None;
+    for i in 0..size.rank() {
+        let (low, high) = (p.low[i].value()?, p.high[i].value()?);
+        if low < 0 || high < 0 || p.interior[i] != 0 {
+            return None;
+        }
+        if low + high > 0 && axis.replace((i, low as usize)).is_some() {
+            return None;
+        }
+    }
+    let (axis, low) = axis.filter(|_| zero)?;
+    let part = (low, size.size(axis), node.args[0].clone());
+    Some(Pads {
+        axis,
+        list: vec![part],
+    })
+}
+
+/// Rewrites a graph; nodes that are no longer needed are left dead.
+pub fn run(graph: &Graph) -> Graph {
+    let mut graph = graph.clone();
+    let mut pads: HashMap<usize, Pads> = HashMap::new();
+    for n in 0..graph.nodes.len() {
+        let node = &graph.nodes[n];
+        let out = node.outs.start as usize;
+        if let Some(parts) = zero_pad(&graph, node) {
+            pads.insert(out, parts);
+            continue;
+        }
+        if node.op != Op::Binary(Binary::Add) {
+            continue;
+        }
+        let of = |at: usize| value(&node.args[at]).and_then(|v| pads.get(&v));
+        let (Some(a), Some(b)) = (of(0), of(1)) else {
+            continue;
+        };
+        let alike = graph.arg_spec(&node.args[0]).shape == graph.arg_spec(&node.args[1]).shape;
+        if a.axis != b.axis || !alike {
+            continue;
+        }
+        let mut both = Pads {
+            axis: a.axis,
+            list: a.list.iter().chain(&b.list).cloned().collect(),
+        };
+        both.list.sort_by_key(|part| part.0);
+        if both.list.windows(2).any(|w| w[0].0 + w[0].1 > w[1].0) {
+            continue;
+        }
+        let mut end = 0;
+        let whole = both.list.iter().all(|part| {
+            let fits = part.0 == end;
+            end += part.1;
+            fits
+        });
+        if whole && end == graph.values[out].shape.size(both.axis) {
+            graph.nodes[n].op = Op::Concat(both.axis);
+            graph.nodes[n].args = both.list.into_iter().map(|part| part.2).collect();
+        } else {
+            pads.insert(out, both);
+        }
+    }
+    graph
+}
+
+/// Moves transposes of a concat into its operands: `transpose(concat(a, b)) → concat(transpose(a), transpose(b))`.
+pub fn sink_transpose_into_concat(graph: &Graph) -> Result<Graph> {
+    let mut producer = vec![None; graph.values.len()];
+    let mut count = vec![0usize; graph.values.len()];
+    for node in &graph.nodes {
+        node.outs
+            .clone()
+            .for_each(|v| producer[v as usize] = Some(node));
+        let read = node.args.iter().filter_map(value);
+        read.for_each(|v| count[v] += 1);
+    }
+    let outputs = graph.outputs.iter().filter_map(|o| value(&o.arg));
+    outputs.for_each(|v| count[v] += 1);
+    let transposed_concat = |node: &Node| {
+        let Op::Transpose(axes) = &node.op else {
+            return None;
+        };
+        let v = value(&node.args[0]).filter(|&v| count[v] == 1)?;
+        let parts: &Node = producer[v]?;
+        match parts.op {
+            Op::Concat(axis) => Some((axes.clone(), axes.iter().position(|&a| a == axis)?, parts)),
+            _ => None,
+        }
+    };
+    if !graph.nodes.iter().any(|n| transposed_concat(n).is_some()) {
+        return Ok(graph.clone());
+    }
+    let mut rewriter = GraphRewriter::new(graph, |_| true);
+    for node in &graph.nodes {
+        let outs = node.outs.start as usize..node.outs.end as usize;
+        let specs = &graph.values[outs.clone()];
+        let made = match transposed_concat(node) {
+            Some((axes, axis, parts)) => {
+                let mut transposed = Vec::with_capacity(parts.args.len());
+                for part in &parts.args {
+                    let spec = graph.arg_spec(part);
+                    let sizes: Vec<usize> = axes.iter().map(|&a| spec.shape.size(a)).collect();
+                    let spec = spec.with_shape(Shape::from_sizes(&sizes));
+                    let part = rewriter.lookup(part)?;
+                    transposed.extend(rewriter.add_node(
+                        Op::Transpose(axes.clone()),
+                        &[part],
+                        &[spec],
+                        node,
+                    ));
+                }
+                rewriter.add_node(Op::Concat(axis), &transposed, specs, node)
+            }
+            None => {
+                let args = node.args.iter().map(|a| rewriter.lookup(a));
+                let args = args.collect::<Result<Vec<Arg>>>()?;
+                rewriter.add_node(node.op.clone(), &args, specs, node)
+            }
+        };
+        for (old, arg) in outs.zip(made) {
+            rewriter.map[old] = Some(arg);
+        }
+    }
+    rewriter.finish(graph)
+}
