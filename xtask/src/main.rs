@@ -19,6 +19,7 @@ mod source;
 mod suggest;
 mod targets;
 mod test;
+mod words;
 
 use std::process::ExitCode;
 
@@ -99,7 +100,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "lint",
-        meaning: "formatting, clippy with warnings denied, layers, sizes",
+        meaning: "formatting, clippy with warnings denied, layers, sizes, words",
         run: |args| none(args).and_then(|()| lint::run()),
     },
     Task {
@@ -111,6 +112,11 @@ const TASKS: &[Task] = &[
         name: "sizes",
         meaning: "no source file over 800 lines; those over 400 are listed",
         run: |args| none(args).and_then(|()| sizes::run()),
+    },
+    Task {
+        name: "words",
+        meaning: "no phrase of xtask/words.txt in sources, docs and file names",
+        run: |args| none(args).and_then(|()| words::run()),
     },
     Task {
         name: "stubs",
