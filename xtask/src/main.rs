@@ -6,10 +6,10 @@
 mod bench;
 mod docs;
 mod fuzz;
+mod ivy_rows;
 mod layers;
 mod lint;
 mod python;
-mod rows;
 mod sanitize;
 mod setup;
 mod shell;
@@ -80,8 +80,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "rows",
-        meaning: "the functional rows on every backend, and their dashboards; --full: all examples",
-        run: rows::run,
+        meaning: "run Ivy's rows on every backend and write their dashboards; --full: all examples",
+        run: ivy_rows::run,
     },
     Task {
         name: "bench",

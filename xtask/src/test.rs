@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failure, Outcome, lint, python, rows, sanitize, shell};
+use crate::{Failure, Outcome, ivy_rows, lint, python, sanitize, shell};
 
 pub fn run(args: &[String]) -> Outcome {
     let mut total = Count::default();
@@ -108,11 +108,11 @@ fn python(faults: &mut Vec<String>, all: bool) -> Result<Count, String> {
         }
         Ok(())
     };
-    let others = format!("--ignore={}", rows::TESTS);
+    let others = format!("--ignore={}", ivy_rows::TESTS);
     both("python", &["-m", "pytest", "python/tests", &others])?;
-    let shards = rows::examples(false)?;
-    let out = ["--out", rows::OUT];
-    let cells = rows::files();
+    let shards = ivy_rows::examples(false)?;
+    let out = ["--out", ivy_rows::OUT];
+    let cells = ivy_rows::files();
     if all {
         both(
             "clematis",

@@ -10,7 +10,7 @@ use clematis_conform::Cell;
 use crate::error::{Error, Result};
 
 /// The folder of the tests, from the root of a checkout.
-const TESTS: &str = "python/tests/rows";
+const TESTS: &str = "python/tests/ivy_rows";
 /// The file that they write, in the folder of the results.
 pub const FILE: &str = "rows.jsonl";
 /// pytest's exit code if all tests ran and some failed.

@@ -34,7 +34,7 @@ def each(cell, strategy, test, count=2):
     cell._some(strategy, lambda dtype, drawn: test(*drawn), "float32", 20 if cell.full else count)
 
 
-# The forerunner's sizes first, then some others.
+# Ivy's sizes first, then some others.
 sizes = st.one_of(
     st.just(([2, 3], 10, 5)),
     st.tuples(st.lists(st.integers(1, 3), min_size=1, max_size=2), st.integers(2, 10), st.integers(1, 5)),

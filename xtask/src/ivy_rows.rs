@@ -5,7 +5,7 @@ use std::thread;
 use crate::{Failure, Outcome, python, shell};
 
 /// The tests.
-pub const TESTS: &str = "python/tests/rows";
+pub const TESTS: &str = "python/tests/ivy_rows";
 /// The folder of `clematis check` that the pages are written to.
 pub const OUT: &str = "target/check";
 /// Two shards of the backends, as pytest's `-k` selects them, with the file of each shard's results. jax compiles
