@@ -73,8 +73,8 @@ def tree():
     return all_of_it
 
 
-def leaves(nest, at=""):
-    for key, x in nest.items():
+def leaves(tree, at=""):
+    for key, x in tree.items():
         path = f"{at}.{key}" if at else key
         if isinstance(x, dict):
             yield from leaves(x, path)

@@ -90,12 +90,12 @@ def test_an_argument_of_another_type_is_named():
 
 
 def test_lists_within_lists_end():
-    nest = []
+    nested = []
     for _ in range(5000):
-        nest = [nest]
+        nested = [nested]
     for call in (cm.asarray, cm.exp, lambda x: cm.add(x, 1.0), lambda x: cm.tree.leaves(x)):
         with pytest.raises(cm.ClematisError):
-            call(nest)
+            call(nested)
     endless = []
     endless.append(endless)
     for call in (cm.asarray, cm.exp):

@@ -142,7 +142,7 @@ def spread(first, second, result):
     return [(a, b, *(result(b) if callable(result) else result)) for a in first for b in second]
 
 
-def turned(size, shift=0.0):
+def rotated(size, shift=0.0):
     """size * (cos b + i sin b) + shift."""
     # Adding zero would lose the sign of a negative one.
     return lambda b: (math.copysign(size, math.cos(b)) + (shift or -0.0), math.copysign(size, math.sin(b)))
@@ -179,18 +179,18 @@ COMPLEX = {
     ],
     "cosh": [
         (0.0, 0.0, 1.0, 0.0), (0.0, inf, nan, ZERO), (0.0, nan, nan, ZERO), *spread(NONZERO, [inf], NANS),
-        *spread(NONZERO, [nan], NANS), (inf, 0.0, inf, 0.0), *spread([inf], NONZERO, turned(inf)), (inf, inf, HUGE, nan),
+        *spread(NONZERO, [nan], NANS), (inf, 0.0, inf, 0.0), *spread([inf], NONZERO, rotated(inf)), (inf, inf, HUGE, nan),
         (inf, nan, inf, nan), *spread([nan], [0.0, -0.0], (nan, ZERO)), *spread([nan], NONZERO, NANS), (nan, nan, *NANS),
     ],
     "exp": [
         *spread([0.0, -0.0], [0.0], (1.0, 0.0)), *spread(FINITE, [inf], NANS), *spread(FINITE, [nan], NANS),
-        (inf, 0.0, inf, 0.0), *spread([-inf], (1.5, 2.5), turned(0.0)), *spread([inf], NONZERO, turned(inf)),
+        (inf, 0.0, inf, 0.0), *spread([-inf], (1.5, 2.5), rotated(0.0)), *spread([inf], NONZERO, rotated(inf)),
         (-inf, inf, ZERO, ZERO), (inf, inf, HUGE, nan), (-inf, nan, ZERO, ZERO), (inf, nan, HUGE, nan),
         (nan, 0.0, nan, 0.0), *spread([nan], (*NONZERO, inf), NANS), (nan, nan, *NANS),
     ],
     "expm1": [
         *spread([0.0, -0.0], [0.0], (ZERO, 0.0)), *spread(FINITE, [inf], NANS), *spread(FINITE, [nan], NANS),
-        (inf, 0.0, inf, 0.0), *spread([-inf], (1.5, 2.5), turned(0.0, -1.0)), *spread([inf], NONZERO, turned(inf, -1.0)),
+        (inf, 0.0, inf, 0.0), *spread([-inf], (1.5, 2.5), rotated(0.0, -1.0)), *spread([inf], NONZERO, rotated(inf, -1.0)),
         (-inf, inf, -1.0, ZERO), (inf, inf, HUGE, nan), (-inf, nan, -1.0, ZERO), (inf, nan, HUGE, nan),
         (nan, 0.0, nan, 0.0), *spread([nan], (*NONZERO, inf), NANS), (nan, nan, *NANS),
     ],
@@ -198,7 +198,7 @@ COMPLEX = {
     "log1p": [(-1.0, 0.0, -inf, 0.0), *LOGARITHM],
     "sinh": [
         (0.0, 0.0, 0.0, 0.0), (0.0, inf, ZERO, nan), (0.0, nan, ZERO, nan), *spread(POSITIVE, [inf], NANS),
-        *spread(POSITIVE, [nan], NANS), (inf, 0.0, inf, 0.0), *spread([inf], POSITIVE, turned(inf)), (inf, inf, HUGE, nan),
+        *spread(POSITIVE, [nan], NANS), (inf, 0.0, inf, 0.0), *spread([inf], POSITIVE, rotated(inf)), (inf, inf, HUGE, nan),
         (inf, nan, HUGE, nan), (nan, 0.0, nan, 0.0), *spread([nan], NONZERO, NANS), (nan, nan, *NANS),
     ],
     "sqrt": [

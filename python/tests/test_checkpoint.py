@@ -101,7 +101,7 @@ class Both:
     rate: float
 
 
-def test_plain_values_and_the_kinds_of_nests_survive(path):
+def test_plain_values_and_container_types_survive(path):
     tree = {
         "list": [1, (2.5, None, ()), [], {}],
         "texts": ["", 'é\0"\\', "🐢"],

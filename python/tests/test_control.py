@@ -1,4 +1,4 @@
-"""Branches and loops over nests, plain and under derivatives."""
+"""Branches and loops over pytrees, with and without derivatives."""
 
 import clematis as cm
 import numpy as np
@@ -53,7 +53,7 @@ def test_while_loop(backend):
     close(root, 2**0.5)
 
 
-def test_scan_over_nests(backend):
+def test_scan_over_pytrees(backend):
     xs = {"a": cm.asarray([1.0, 2.0, 3.0]), "b": cm.asarray([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])}
 
     def body(carry, x):

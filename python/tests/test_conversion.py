@@ -49,7 +49,7 @@ def test_pickling(backend, dtype, protocol):
         assert bits(x) == bits(y)
 
 
-def test_pickled_nests_and_dtypes(backend):
+def test_pickled_pytrees_and_dtypes(backend):
     x = cm.ones((2,))
     tree = {"a": [x, x], "t": cm.float32}
     back = pickle.loads(pickle.dumps(tree))

@@ -83,7 +83,7 @@ def test_second_order_differentiates_the_rule(backend):
     x = cm.asarray(X)
     second = cm.grad(lambda x: cm.sum(cm.grad(lambda x: cm.sum(f(x)))(x)))(x)
     close(second, 3 * X**2)
-    # By way of the output: its own derivative is the rule's.
+    # Through the output: its derivative is the rule's.
     g = cm.bind_custom_gradient_function(lambda x: cm.exp(x), lambda pair, up: up * pair[1] * 2)
     second = cm.grad(lambda x: cm.sum(cm.grad(lambda x: cm.sum(g(x)))(x)))(x)
     close(second, 4 * np.exp(X), 1e-5)

@@ -68,7 +68,7 @@ def test_several_results_into_several_places():
     np.testing.assert_allclose(q @ r, x, rtol=1e-6)
 
 
-def test_a_nest_needs_a_place_for_each_leaf():
+def test_a_tree_needs_a_place_for_each_leaf():
     with pytest.raises(cm.StructureError):
         cm.exp({"a": cm.ones(2), "b": cm.ones(2)}, out=cm.zeros(2))
     places = {"a": cm.zeros(2), "b": cm.zeros(2)}

@@ -1,4 +1,4 @@
-"""More odd arguments: traced numbers, infinities, complex numbers, huge sizes, odd nests, and what is shown to people."""
+"""More odd arguments: traced numbers, infinities, complex numbers, huge sizes, odd pytrees, and representations."""
 
 import dataclasses
 import inspect
@@ -81,7 +81,7 @@ def test_uniform_from_one_end_of_a_type_to_the_other(backend, dtype, most):
     x = cm.random_uniform(low=-most, high=most, shape=(500,), dtype=dtype, seed=1)
     values = x.astype("float64").numpy()
     assert np.all(np.isfinite(values)) and np.all(np.abs(values) <= most * 1.01)
-    # Both halves, and neither end alone.
+    # Both components, and neither end alone.
     assert 0.4 < np.mean(values > 0) < 0.6 and np.mean(np.abs(values) < most / 2) > 0.4
     low, high = cm.asarray([-most] * 50, dtype=dtype), cm.asarray([most] * 50, dtype=dtype)
     values = cm.random_uniform(low=low, high=high, seed=1).astype("float64").numpy()
@@ -275,7 +275,7 @@ def test_a_list_of_numbers_is_an_array(backend):
     assert value.tolist() == 5.0 and back.tolist() == [2.0, 4.0]
     with pytest.raises(cm.DTypeError, match="grad: expected floats or complex numbers to differentiate, the argument is i"):
         cm.grad(square)([1, 2])
-    # A nest with an array in it stays a nest.
+    # A list that contains an array is a pytree.
     back = cm.grad(lambda x: x[0] ** 2 * x[1])([cm.asarray(3.0), 2.0])
     assert [x.tolist() for x in back] == [12.0, 9.0]
 
@@ -308,7 +308,7 @@ def test_functions_go_through_pickles():
                 assert pickle.loads(pickle.dumps(f)) is f, name
 
 
-# Nests.
+# Pytrees.
 
 
 def test_index_paths_of_one_key(backend):
@@ -338,7 +338,7 @@ class Scaled(cm.Module):
         return cm.sum(self.w * x) + self.inner["b"]
 
 
-def test_modules_are_nests(backend):
+def test_modules_are_pytrees(backend):
     x, net = cm.asarray([5.0, 7.0]), Scaled()
     value, back = cm.execute_with_gradients(lambda m: m(x), net)
     assert value.tolist() == 22.0 and isinstance(back, cm.Container)

@@ -164,7 +164,7 @@ def test_torch_compile_takes_lists():
     assert compiled(torch.ones(2)).tolist() == [2.0, 3.0]
 
 
-def test_torch_stand_ins_pass():
+def test_torch_tracers_pass():
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -24,7 +24,7 @@ def test_an_array(backend):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_halves_keep_their_type(backend, dtype):
+def test_half_precision_is_kept(backend, dtype):
     value, gradient = cm.execute_with_gradients(lambda x: cm.sum(x * x), cm.asarray(W, dtype=dtype))
     assert value.dtype == gradient.dtype == dtype
     close(gradient, 2 * W)
@@ -37,15 +37,15 @@ def test_one_array_in_several_places_gets_the_whole_gradient_at_each(backend, re
     def mean_of_all(v):
         return cm.mean(cm.stack([v["alpha"], v["beta"]["gamma"], v["beta"]["delta"]]))
 
-    nest = {"alpha": x, "beta": {"gamma": x, "delta": x}}
-    for v in (cm.Container(nest), nest):
+    tree = {"alpha": x, "beta": {"gamma": x, "delta": x}}
+    for v in (cm.Container(tree), tree):
         value, gradients = cm.execute_with_gradients(mean_of_all, v, retain_grads=retain_grads)
         assert type(gradients) is type(v) and type(gradients["beta"]) is type(v["beta"])
         close(value, X.mean())
         for g in cm.tree.leaves(gradients):
             close(g, np.full(X.shape, 1 / X.size))
     # Equal values that are other objects are other inputs.
-    _, gradients = cm.execute_with_gradients(mean_of_all, cm.tree.map(lambda x: x + 0, nest))
+    _, gradients = cm.execute_with_gradients(mean_of_all, cm.tree.map(lambda x: x + 0, tree))
     close(gradients["alpha"], np.full(X.shape, 1 / X.size / 3))
     # Not the same weight at each place: the sum of all.
     _, (first, second) = cm.execute_with_gradients(lambda v: cm.sum(v[0]) * 2 + cm.sum(v[1]) * 3, [x, x])
@@ -72,7 +72,7 @@ def test_several_results_are_keyed_by_their_index(backend):
     assert list(gradients) == ["a", "b"]
 
 
-def test_one_result_in_a_nest_needs_no_key(backend):
+def test_a_single_result_in_a_pytree_needs_no_key(backend):
     for pack in (lambda y: (y, 1), lambda y: {"loss": y, "note": None}, lambda y: [[y]]):
         ret, gradient = cm.execute_with_gradients(lambda x, pack=pack: pack(cm.sum(x * x)), cm.asarray(W))
         close(gradient, 2 * W)
@@ -141,7 +141,7 @@ class Layer:
     name: str = "layer"
 
 
-def test_the_nest_of_gradients(backend):
+def test_the_structure_of_gradients(backend):
     w = cm.asarray(W)
     _, g = cm.execute_with_gradients(lambda v: cm.sum(v[0][0] ** 2), [(w,), {}, 0])
     assert type(g) is list and len(g) == 1
@@ -150,8 +150,8 @@ def test_the_nest_of_gradients(backend):
     close(g, 2 * W)
     _, g = cm.execute_with_gradients(lambda v: cm.sum(v[0] * v[1]), (w, w + 1))
     assert type(g) is list and len(g) == 2
-    nest = {"p": Point(w, None), "l": [Layer(w + 1)], "none": None, "empty": {"k": "text"}, "unused": w + 2}
-    _, g = cm.execute_with_gradients(lambda v: cm.sum(v["p"].x * v["l"][0].w), nest)
+    tree = {"p": Point(w, None), "l": [Layer(w + 1)], "none": None, "empty": {"k": "text"}, "unused": w + 2}
+    _, g = cm.execute_with_gradients(lambda v: cm.sum(v["p"].x * v["l"][0].w), tree)
     assert list(g) == ["p", "l", "unused"] and type(g["l"][0]) is Layer and g["l"][0].name == "layer"
     close(g["p"][0], W + 1)
     close(g["l"][0].w, W)

@@ -56,7 +56,7 @@ class Layer:
     name: str = "layer"
 
 
-def test_nests_in_nests_out(backend):
+def test_pytrees_in_pytrees_out(backend):
     point = Point(cm.asarray(1.0), cm.asarray(2.0))
     tree = {"p": point, "l": [Layer(cm.asarray([1.0, 2.0]), None)], "k": (cm.asarray(3.0),)}
 

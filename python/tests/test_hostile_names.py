@@ -132,7 +132,7 @@ def test_a_module_of_torch_with_names_that_collide(tmp_path):
 
 
 @pytest.mark.parametrize("name", ("v1", "v2", "v3", "if", "class", "ops", "out", "program", "lambda", "_body_1", "x", "float", "len"))
-def test_a_named_size_does_not_hide_a_variable(name, backend, tmp_path):
+def test_a_symbolic_dimension_does_not_hide_a_variable(name, backend, tmp_path):
     # relu(x) / size: the size is read, and values are numbered as it may be called.
     text = (
         f"graph {{\n  input %0: f32[{name},3] input\n  %1: f32[{name},3] = abs(%0)\n  %2: f32[{name},3] = maximum(%1, %0)\n"

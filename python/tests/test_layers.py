@@ -34,7 +34,7 @@ def test_results_and_gradients_are_those_of_torch(backend, name):
     moved = iter(range(100))
     layer.v = layer.v.map(lambda x: x + cm.asarray(numbers(*x.shape, seed=next(moved)) * 0.1))
     inputs = [cm.asarray(x) for x in case.inputs]
-    want, slopes = reference(case, layer.v)
+    want, expected_grads = reference(case, layer.v)
     got = [host(x) for x in flat(layer(*inputs, **case.call))]
     assert len(got) == len(want)
     for a, b in zip(got, want, strict=True):
@@ -43,7 +43,7 @@ def test_results_and_gradients_are_those_of_torch(backend, name):
     grads = cm.grad(lambda v: loss(layer(*inputs, v=v, **case.call)))(layer.v)
     assert grads.paths() == layer.v.paths()
     for path in grads.paths():
-        np.testing.assert_allclose(host(grads[path]), slopes[path], rtol=1e-3, atol=1e-4, err_msg=path)
+        np.testing.assert_allclose(host(grads[path]), expected_grads[path], rtol=1e-3, atol=1e-4, err_msg=path)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -58,7 +58,7 @@ def test_one_key_gives_the_same_parameters_everywhere(backend, name):
 
 
 @pytest.mark.parametrize("name", ["Linear", "Conv2D", "LSTM", "MultiHeadAttention", "LayerNorm", "TransformerEncoder"])
-def test_halves_are_halves(backend, name):
+def test_half_precision_is_kept(backend, name):
     case = {
         "Linear": lambda: cm.nn.Linear(3, 2, dtype="float16"),
         "Conv2D": lambda: cm.nn.Conv2D(3, 2, 1, dtype="float16"),

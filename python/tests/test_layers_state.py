@@ -120,7 +120,7 @@ def test_norms_with_channels_second(backend):
     close(cm.nn.InstanceNorm(4, data_format="NCS")(cm.asarray(x)), F.instance_norm(torch.tensor(x)))
 
 
-def test_norms_of_halves_are_rounded_once(backend):
+def test_half_precision_norms_are_rounded_once(backend):
     x = numbers(64, 3).astype("float16")
     want = F.batch_norm(torch.tensor(x).double(), None, None, training=True).half()
     got = cm.nn.BatchNorm(3, dtype="float16")(cm.asarray(x))

@@ -59,7 +59,7 @@ def test_a_file_that_differs_changes_nothing_and_says_what_differs(backend, tmp_
     assert np.array_equal(before["first/w"], flat(net)["first/w"])
 
 
-def test_a_module_in_a_nest_is_saved_whole_and_loaded_as_a_new_one(tmp_path):
+def test_a_module_in_a_pytree_is_saved_whole_and_loaded_as_a_new_one(tmp_path):
     net, like = Net(), Net()
     net.count = cm.asarray([7.0, 8.0])
     cm.save(tmp_path / "all.safetensors", {"net": net, "step": 3})

@@ -47,7 +47,7 @@ def test_a_matrix_is_an_array_of_two_axes():
         out = calls(x, ONES)[call]()
         assert type(out) is np.ndarray
         np.testing.assert_array_equal(out, calls(plain, ONES)[call](), err_msg=call)
-    # To numpy's class this would be the product of matrices.
+    # For numpy's matrix class this would be a matmul.
     np.testing.assert_array_equal(cm.multiply(x, x), plain * plain)
 
 

@@ -10,7 +10,7 @@ import torch
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(3, 4))
-SLOPES = [RNG.normal(size=(3, 4)) for _ in range(20)]
+GRADS = [RNG.normal(size=(3, 4)) for _ in range(20)]
 ALL = [cm.optim.SGD, cm.optim.Adam, cm.optim.AdamW, cm.optim.LARS, cm.optim.LAMB, cm.optim.RMSprop,
        cm.optim.Adagrad, cm.optim.Lion]  # fmt: skip
 
@@ -55,19 +55,19 @@ def test_twenty_steps_are_those_of_torch(backend, name, dtype):
     theirs = other([p], **options)
     ours = make()
     v = cm.Container(w=cm.asarray(W.astype(dtype)))
-    for slope in SLOPES:
-        p.grad = torch.tensor(slope, dtype=p.dtype)
+    for grad in GRADS:
+        p.grad = torch.tensor(grad, dtype=p.dtype)
         theirs.step()
-        ours.step(v, {"w": cm.asarray(slope.astype(dtype))})
+        ours.step(v, {"w": cm.asarray(grad.astype(dtype))})
     assert v.w.backend == backend and v.w.dtype.name == dtype
     far = 2e-6 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(v.w.numpy(), p.detach().numpy(), rtol=far, atol=far)
 
 
-def reference(kind, w, slopes, lr, **o):
+def reference(kind, w, grads, lr, **o):
     """LARS, LAMB and Lion by the formulas of their papers."""
     w, m, s, v = w.copy(), np.zeros_like(w), np.zeros_like(w), np.zeros_like(w)
-    for t, g in enumerate(slopes, 1):
+    for t, g in enumerate(grads, 1):
         length = np.linalg.norm(w)
         if kind == "lars":
             ratio = o["trust"] * length / (np.linalg.norm(g) + o["decay"] * length)
@@ -96,9 +96,9 @@ def reference(kind, w, slopes, lr, **o):
 def test_those_that_torch_has_not_follow_their_papers(backend, make, kind, options):
     v = {"w": cm.asarray(W)}
     optimizer = make()
-    for slope in SLOPES:
-        optimizer.step(v, {"w": cm.asarray(slope)})
-    np.testing.assert_allclose(v["w"].numpy(), reference(kind, W, SLOPES, 0.1, **options), rtol=1e-11, atol=1e-12)
+    for grad in GRADS:
+        optimizer.step(v, {"w": cm.asarray(grad)})
+    np.testing.assert_allclose(v["w"].numpy(), reference(kind, W, GRADS, 0.1, **options), rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -114,14 +114,14 @@ def test_a_parameter_of_zeros_moves_and_a_gradient_of_zeros_is_no_mistake(backen
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("dtype", [cm.float16, cm.bfloat16])
-def test_halves_are_rounded_once_and_their_moments_are_not(backend, kind, dtype):
+def test_half_precision_is_rounded_once_and_its_moments_are_not(backend, kind, dtype):
     # One step of a half is that of float32, rounded.
     half = cm.asarray(W, dtype=dtype)
-    slope = cm.asarray(SLOPES[0], dtype=dtype)
+    grad = cm.asarray(GRADS[0], dtype=dtype)
     v, wide = {"w": half}, {"w": cm.astype(half, cm.float32)}
     optimizer, other = kind(0.1), kind(0.1)
-    optimizer.step(v, {"w": slope})
-    other.step(wide, {"w": cm.astype(slope, cm.float32)})
+    optimizer.step(v, {"w": grad})
+    other.step(wide, {"w": cm.astype(grad, cm.float32)})
     assert v["w"].dtype == dtype
     np.testing.assert_array_equal(
         cm.astype(v["w"], cm.float32).numpy(), cm.astype(cm.astype(wide["w"], dtype), cm.float32).numpy()
@@ -253,21 +253,21 @@ def test_state_is_complete(backend, kind, tmp_path):
     """Three steps, a file, three more, against six."""
     start = {"w": cm.asarray(W, dtype="float32"), "deep": [cm.asarray(W[0], dtype="float32")]}
     schedule = cm.optim.schedules.Warmup(4, cm.optim.schedules.Cosine(0.1, 10))
-    slopes = [{"w": cm.asarray(s, dtype="float32"), "deep": [cm.asarray(s[0], dtype="float32")]} for s in SLOPES[:6]]
+    grads = [{"w": cm.asarray(s, dtype="float32"), "deep": [cm.asarray(s[0], dtype="float32")]} for s in GRADS[:6]]
     options = {"momentum": 0.9} if kind in (cm.optim.SGD, cm.optim.LARS, cm.optim.RMSprop) else {}
     whole, v = kind(schedule, **options), cm.tree.map(lambda x: x, start)
-    for slope in slopes:
-        whole.step(v, slope)
+    for grad in grads:
+        whole.step(v, grad)
     first, w = kind(schedule, **options), cm.tree.map(lambda x: x, start)
-    for slope in slopes[:3]:
-        first.step(w, slope)
+    for grad in grads[:3]:
+        first.step(w, grad)
     cm.save(tmp_path / "state.safetensors", {"v": w, "optimizer": first.state})
     loaded = cm.load(tmp_path / "state.safetensors")
     second = kind(schedule, **options)
     second.set_state(loaded["optimizer"])
     w = loaded["v"]
-    for slope in slopes[3:]:
-        second.step(w, slope)
+    for grad in grads[3:]:
+        second.step(w, grad)
     assert second.state.step == whole.state.step == second.steps == 6
     for one, two in zip(cm.tree.leaves([v, whole.state]), cm.tree.leaves([w, second.state]), strict=True):
         assert one.numpy().tobytes() == two.numpy().tobytes()

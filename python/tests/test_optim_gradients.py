@@ -1,4 +1,4 @@
-"""Gradients made ready: lengths, limits, sums over batches, scales for halves."""
+"""Gradient transformations: clipping, accumulation, loss scaling."""
 
 import clematis as cm
 import numpy as np
@@ -15,7 +15,7 @@ def test_the_length_is_that_of_one_vector(backend):
     assert float(norm) == 5.0 and norm.backend == backend and norm.shape == ()
     assert float(cm.tree.global_norm({})) == 0.0
     assert float(cm.tree.global_norm(cm.asarray([3, 4]))) == 5.0
-    # Squares of these are beyond float32, and squares of halves beyond float16.
+    # Squares of these are beyond float32, and squares of float16 values beyond float16.
     assert float(cm.tree.global_norm([cm.asarray([3e30]), cm.asarray([4e30])])) == pytest.approx(5e30)
     half = cm.tree.global_norm([cm.asarray([300.0, 400.0], dtype=cm.float16)])
     assert float(half) == 500.0 and half.dtype == cm.float32
@@ -69,12 +69,12 @@ def test_containers_and_modules_are_trees_too(backend):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_accumulated_gradients_are_their_mean(backend, dtype):
-    slopes = [cm.asarray([float(i), 1.0], dtype=dtype) for i in range(4)]
+    grads = [cm.asarray([float(i), 1.0], dtype=dtype) for i in range(4)]
     v = cm.Container(w=cm.asarray([0.0, 0.0], dtype=dtype))
     optimizer = cm.optim.Accumulate(cm.optim.SGD(1.0), every=4)
-    for i, slope in enumerate(slopes):
+    for i, grad in enumerate(grads):
         before = v.w
-        out = optimizer.step(v, {"w": slope})
+        out = optimizer.step(v, {"w": grad})
         assert out is v and (v.w is before) is (i < 3)
     assert v.w.numpy().tolist() == [-1.5, -1.0] and optimizer.steps == 1
     assert v.w.dtype.name == dtype
@@ -111,7 +111,7 @@ def test_other_gradients_than_before_are_not_added():
         cm.optim.Accumulate(3, every=2)
 
 
-def test_a_scale_saves_gradients_that_halves_cannot_hold(backend):
+def test_loss_scaling_keeps_gradients_that_underflow_in_half_precision(backend):
     def train(optimizer):
         v = cm.Container(w=cm.asarray([1.0], dtype=cm.float16))
         x = cm.asarray([1e-4], dtype=cm.float16)

@@ -16,7 +16,7 @@ def kinds():
         "no axes": torch.tensor(3.5),
         "empty": torch.zeros(0, 3),
         "six axes": x.reshape(1, 2, 1, 3, 1, 4),
-        "turned": x.transpose(0, 2),
+        "transposed": x.transpose(0, 2),
         "expanded": torch.ones(3, 1).expand(3, 5),
         "part": x[:, ::2, 1:],
         "channels last": torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last),

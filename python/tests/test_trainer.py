@@ -300,7 +300,7 @@ def test_a_bad_loss_changes_nothing(backend, bad, error, match):
     assert left(whole) == after
 
 
-def test_a_gradient_without_end_is_told_where_it_is_looked_at():
+def test_an_infinite_gradient_is_reported_where_it_is_clipped():
     t = trainer(clip_norm=1.0)
     t.loss = lambda net, b: cm.sum(cm.sqrt(cm.abs(net(b[0]) * 0)))
     with pytest.raises(cm.ArgumentError, match="length of the gradient of step 1"):

@@ -51,7 +51,7 @@ def chosen(outs, probes):
 
 
 def mapped(x, f):
-    """A nest with each array changed."""
+    """Maps the arrays of a tree."""
     if isinstance(x, np.ndarray):
         return f(x)
     if isinstance(x, dict):
@@ -175,7 +175,7 @@ class OnJax(OnBackend):
             arrays.append(cm.asarray(x).to("jax").native)
             return Place(len(arrays) - 1)
 
-        nest = mapped((tuple(args), kwargs), put_aside)
+        tree = mapped((tuple(args), kwargs), put_aside)
 
         def run(params, arrays, more):
             states = list(states_in(self.module._state))
@@ -183,7 +183,7 @@ class OnJax(OnBackend):
             try:
                 with cm.backend("jax"):
                     v = self.module.v.map(lambda _, path: cm.asarray(params[path]))
-                    args, kwargs = filled(nest, [cm.asarray(x) for x in arrays])
+                    args, kwargs = filled(tree, [cm.asarray(x) for x in arrays])
                     return what(v, args, kwargs, *[cm.asarray(x) for x in more])
             finally:
                 # Nothing of a trace outlives it.
@@ -191,7 +191,7 @@ class OnJax(OnBackend):
                     x.value = value
 
         self.module.eval()
-        program = self.programs.setdefault((what.__name__, repr(nest)), jax.jit(run))
+        program = self.programs.setdefault((what.__name__, repr(tree)), jax.jit(run))
         return program(self.params, arrays, more)
 
     def exam_call(self, args, kwargs, params=None):
@@ -226,7 +226,7 @@ class Place(int):
 
 
 def filled(x, arrays):
-    """A nest with arrays in their places."""
+    """Fills a tree with arrays."""
     if isinstance(x, Place):
         return arrays[x]
     if isinstance(x, dict):
@@ -234,9 +234,9 @@ def filled(x, arrays):
     return type(x)(filled(v, arrays) for v in x) if type(x) in (list, tuple) else x
 
 
-def states_in(nest):
+def states_in(tree):
     """What a captured model keeps between calls."""
-    for x in nest.values():
+    for x in tree.values():
         yield from states_in(x) if isinstance(x, dict) else [x]
 
 

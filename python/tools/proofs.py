@@ -29,7 +29,7 @@ Case = tuple[Any, tuple[np.ndarray, ...], Callable[..., list[np.ndarray]]]
 
 
 def flat(x: Any) -> list[Any]:
-    """Arrays of a nest in order."""
+    """The arrays of a tree, in order."""
     if isinstance(x, dict):
         return [leaf for key in sorted(x) for leaf in flat(x[key])]
     if isinstance(x, (list, tuple)):

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, final
 
 _T = TypeVar("_T")
 '''
-# Operands, which are tensors, arrays, numbers or nests of numbers.
+# Operands, which are tensors, arrays, numbers or nested lists of numbers.
 OPERANDS = {
     "x", "x1", "x2", "y", "a", "b", "condition", "logits", "labels", "indices", "table", "weight", "repeats", "sorter",
     "min", "max", "scale", "bias", "prepend", "append", "constant_values", "fill_value", "rtol", "ct", "mask",

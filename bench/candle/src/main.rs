@@ -47,7 +47,7 @@ impl Training {
         loss.to_scalar()
     }
 
-    /// Ops without a derivative end the way back silently: the steps would be quick and learn nothing.
+    /// Ops without a derivative stop the backward pass silently: the steps would be fast and learn nothing.
     fn check_gradients(&self) -> Result<()> {
         let grads = self.loss()?.backward()?;
         if self.vars.all_vars().iter().any(|v| grads.get(v).is_none()) {

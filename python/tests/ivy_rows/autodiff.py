@@ -3,7 +3,7 @@
 import numpy as np
 
 from .arrays import raw, wide
-from .reference_gradients import slope
+from .reference_gradients import directional_derivative
 
 #: So many elements of an argument are moved one by one; a direction through all of them is added.
 ELEMENTS = 6
@@ -30,7 +30,7 @@ def at(example, moved, empty=False):
 
 
 def differences(example, names, rng, empty):
-    """For each argument directions, and the slope of the reference's loss along each."""
+    """For each argument directions, and the directional derivative of the reference's loss along each."""
     found = {}
     for n in names:
         x = example.arguments[n]
@@ -41,7 +41,7 @@ def differences(example, names, rng, empty):
             directions.append(one.reshape(x.shape))
         still = n in example.row.flat or example.row.stopped(**example.arguments)
         found[n] = [
-            (d, 0.0 if still or x.size == 0 else slope(lambda v, n=n: at(example, {n: v}, empty), x, d, 1e-4))
+            (d, 0.0 if still or x.size == 0 else directional_derivative(lambda v, n=n: at(example, {n: v}, empty), x, d, 1e-4))
             for d in directions
         ]
     return found
@@ -101,10 +101,10 @@ def own_second(example, names, along):
             first = jax.grad(_of(example, raws, names, jax.numpy.mean, jax.numpy.add), argnums=places)
             directions = [raw("jax", along[n]) for n in names]
 
-            def slope_of(*arrays):
+            def loss_of(*arrays):
                 return sum((g * d).sum() for g, d in zip(first(*arrays), directions, strict=True))
 
-            return jax.jit(jax.grad(slope_of, argnums=places))(*(raws[n] for n in names))
+            return jax.jit(jax.grad(loss_of, argnums=places))(*(raws[n] for n in names))
     import tensorflow as tf
 
     watched = [raws[n] for n in names]

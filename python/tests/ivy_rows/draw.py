@@ -310,7 +310,7 @@ def step(draw, top):
 
 
 def betas(draw):
-    # One exactly is legal; the default of epsilon is too small to be told from rounding in halves.
+    # Exactly 1 is valid; the default of epsilon is too small to be distinguished from half-precision rounding.
     return {
         "beta1": one_of(draw, 0.5, 0.9, 1.0, 0.125),
         "beta2": one_of(draw, 0.75, 0.999, 1.0, 0.125),

@@ -56,7 +56,7 @@ class Row:
 
 
 def mapped(arguments, make):
-    """The arguments with every array made anew by `make(name, values)`."""
+    """The arguments with every array rebuilt by `make(name, values)`."""
     return {n: make(n, a) if isinstance(a, np.ndarray) else a for n, a in arguments.items()}
 
 
@@ -90,7 +90,7 @@ def leaves(container):
     return [container["a"], container["b"]["c"], container["b"]["d"]]
 
 
-HALVES = ("float16", "bfloat16")
+HALF_DTYPES = ("float16", "bfloat16")
 
 
 class Example:
@@ -236,12 +236,12 @@ class Example:
         for n, g in zip(names, found, strict=True):
             assert g.shape == self.arguments[n].shape, f"gradient of {n}: the shape is {g.shape}"
             own = max(float(np.max(np.abs(doubles(g)), initial=0.0)), 0.25 * scale, 1e-30)
-            for direction, slope_there in want[n]:
+            for direction, derivative in want[n]:
                 got = np.sum(doubles(g) * direction)
                 allowed = tolerance.GRADIENTS[self.dtype] * self.row.factor * _eps(self.dtype) + tolerance.DIFFERENCES
                 self.cell.error(
                     tolerance.share(
-                        got, slope_there, allowed * own * np.sum(np.abs(direction)), f"gradient of {n} by differences"
+                        got, derivative, allowed * own * np.sum(np.abs(direction)), f"gradient of {n} by differences"
                     )
                 )
             if dtype_name(g) != self.dtype:
@@ -252,9 +252,9 @@ class Example:
                 about = f"gradient of {n} by {self.backend}'s own autodiff"
                 assert dtype_name(t) == self.dtype, f"{about}: the dtype is {dtype_name(t)}"
                 assert tuple(t.shape) == self.arguments[n].shape, f"{about}: the shape is {tuple(t.shape)}"
-            if self.dtype in HALVES:
+            if self.dtype in HALF_DTYPES:
                 # jax adds gradients up in the half type itself, x + b alone shows it: the mean of 250 comes out 2 % off.
-                # So what ours are held to, at the precision of halves, is its autodiff of the same numbers in float32.
+                # So what ours are held to, at half precision, is its autodiff of the same numbers in float32.
                 single = Example(self.row, self.backend, self.arguments, "float32", self.cell)
                 theirs = autodiff.own_gradients(single, names, empty)
             for n, g, t in zip(names, found, theirs, strict=True):
@@ -268,7 +268,7 @@ class Example:
         """The derivative of a derivative along a direction, in float64."""
         along = {n: rng.choice([-1.0, 1.0], self.arguments[n].shape) for n in names}
 
-        def slope_of(*arrays):
+        def loss_of(*arrays):
             def function(*arrays):
                 held = {**tensors, **dict(zip(names, arrays, strict=True))}
                 return self.loss(held, cm.mean, cm.add)
@@ -280,7 +280,7 @@ class Example:
                 total = part if total is None else total + part
             return total
 
-        found = cm.grad(slope_of, argnums=tuple(range(len(names))))(*(tensors[n] for n in names))
+        found = cm.grad(loss_of, argnums=tuple(range(len(names))))(*(tensors[n] for n in names))
         scale = max((np.max(np.abs(doubles(g)), initial=0.0) for g in found), default=0.0) + 0.01
         varying = [n for n in names if n not in self.row.flat]
         if self.row.stopped(**self.arguments):

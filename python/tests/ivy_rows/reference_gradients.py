@@ -60,7 +60,7 @@ def lamb_update(
     return w - delta * (ratio * lr), m, v
 
 
-def slope(f, x, direction, step):
+def directional_derivative(f, x, direction, step):
     """The derivative of a number along a direction; of fourth order, so that rounding is what is left."""
     near = f(x + step * direction) - f(x - step * direction)
     far = f(x + 2 * step * direction) - f(x - 2 * step * direction)
@@ -69,4 +69,4 @@ def slope(f, x, direction, step):
 
 def curvature(f, x, first, second, step):
     """The second derivative of a number along two directions, of fourth order too."""
-    return slope(lambda y: slope(f, y, second, step), x, first, step)
+    return directional_derivative(lambda y: directional_derivative(f, y, second, step), x, first, step)

@@ -94,7 +94,7 @@ def backward(x, w, strides, padding, output_shape, dilations, groups):
 
 
 def last(x, data_format):
-    """As channels-last, and the way back."""
+    """Converts to channels-last and back."""
     if data_format in ("NCW", "NCHW", "NCDHW", "channel_first"):
         return np.moveaxis(x, 1, -1), lambda y: np.moveaxis(y, -1, 1)
     return x, lambda y: y

@@ -27,7 +27,7 @@ def points(d):
 def test_bind_custom_gradient_function(cell):
     def test(dtype, inner, rule, x):
         f, plain = INNER[inner]
-        custom, slope = RULES[rule]
+        custom, derivative = RULES[rule]
         bound = cm.bind_custom_gradient_function(f, custom)
         y = plain(x)
         t = tensor(cell.backend, x, dtype)
@@ -42,12 +42,12 @@ def test_bind_custom_gradient_function(cell):
             return cm.mean(cm.exp(bound(x)))
 
         value, found = cm.execute_with_gradients(loss, t)
-        want = np.exp(y) / x.size * slope(x, y)
+        want = np.exp(y) / x.size * derivative(x, y)
         close(cell, value, np.mean(np.exp(y)), dtype, "value of the whole")
         close(cell, found, want, dtype, "gradient")
         close(cell, cm.grad(loss)(t), want, dtype, "grad")
-        nest = cm.grad(lambda p: loss(p["w"]))(cm.Container({"w": t}))
-        close(cell, nest.w, want, dtype, "in a container")
+        grads = cm.grad(lambda p: loss(p["w"]))(cm.Container({"w": t}))
+        close(cell, grads.w, want, dtype, "in a container")
 
     each(cell, test, points())
 

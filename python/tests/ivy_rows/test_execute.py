@@ -23,7 +23,7 @@ def test_execute_with_gradients(cell):
     backend = cell.backend
 
     def test(dtype, name, x, retain):
-        ours, value, slope, _ = CURVES[name]
+        ours, value, derivative, _ = CURVES[name]
         t = tensor(backend, x, dtype)
 
         def run(xs, f):
@@ -31,27 +31,27 @@ def test_execute_with_gradients(cell):
             close(cell, v, value(x), dtype, "value")
             return g
 
-        close(cell, run(t, ours), slope(x), dtype, "an array")
+        close(cell, run(t, ours), derivative(x), dtype, "an array")
         if backend in HAS_RAW:
             v, g = cm.execute_with_gradients(ours, raw(backend, x, dtype), retain_grads=retain)
             close(cell, v, value(x), dtype, "value of a framework's array")
-            close(cell, g, slope(x), dtype, "a framework's array")
+            close(cell, g, derivative(x), dtype, "a framework's array")
         if backend in HAS_VARIABLES:
             v, g = cm.execute_with_gradients(ours, variable(backend, x, dtype), retain_grads=retain)
-            close(cell, g, slope(x), dtype, "a variable")
+            close(cell, g, derivative(x), dtype, "a variable")
         # All three leaves are one object: each gets the whole derivative.
         found = run(three(t), lambda c: ours(c["a"]) / 2 + ours(c["b"]["c"]) / 4 + ours(c["b"]["d"]) / 4)
         assert isinstance(found, cm.Container)
         for leaf in leaves(found):
-            close(cell, leaf, slope(x), dtype, "one object in three leaves")
+            close(cell, leaf, derivative(x), dtype, "one object in three leaves")
         longer = cm.Container({"layer0": {"w": t}, "layer1": {"w": t, "b": tensor(backend, x, dtype)}})
         found = run(longer, lambda c: (ours(c.layer0.w) + ours(c.layer1.w)) / 2)
-        close(cell, found.layer0.w, slope(x), dtype, "aliases under long names")
-        close(cell, found.layer1.w, slope(x), dtype, "aliases under long names")
+        close(cell, found.layer0.w, derivative(x), dtype, "aliases under long names")
+        close(cell, found.layer1.w, derivative(x), dtype, "aliases under long names")
         close(cell, found.layer1.b, 0 * x, dtype, "a leaf that is not used")
         found = run({"w": t, "n": 3}, lambda p: ours(p["w"]) * p["n"] / 3)
         assert isinstance(found, dict) and set(found) == {"w"}
-        close(cell, found["w"], slope(x), dtype, "a dict with a number in it")
+        close(cell, found["w"], derivative(x), dtype, "a dict with a number in it")
 
     each(cell, test, points())
 

@@ -44,7 +44,7 @@ def test_infinities(backend, dtype):
 
 @DTYPES
 def test_of_logits(backend, dtype):
-    """The slope at a logit is the sigmoid less the truth, at any size."""
+    """The gradient at a logit is the sigmoid minus the target, at any size."""
     logits = np.array([1e4, -1e4, 1e4, -1e4, 0.0])
     truth = np.array([1.0, 0.0, 0.0, 1.0, 1.0])
     x, t = tensor(backend, logits, dtype), tensor(backend, truth, dtype)
@@ -56,7 +56,7 @@ def test_of_logits(backend, dtype):
 
 @DTYPES
 def test_of_probabilities(backend, dtype):
-    """A certainty that is wrong costs a finite price, and its slope is no NaN."""
+    """A wrong prediction with probability 1 has a finite loss and a gradient without NaN."""
     p = tensor(backend, np.array([[0.0, 1.0], [1.0, 0.0]]), dtype)
     t = tensor(backend, np.array([[1.0, 0.0], [1.0, 0.0]]), dtype)
     for loss in (cm.binary_cross_entropy, cm.cross_entropy):

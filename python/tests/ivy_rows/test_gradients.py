@@ -31,7 +31,7 @@ def test_gradient_descent_update(cell):
 
 
 def nonempty(w, **arguments):
-    """A norm of nothing is 0, and has no slope there."""
+    """The norm of zeros is 0, and its gradient there is 0."""
     return w.size > 0
 
 
@@ -98,7 +98,7 @@ def test_stop_gradient_of_variables(cell):
         assert cm.stop_gradient(x * 2, preserve_type=True).grad_fn is None
 
 
-# Functions of one array: what they are to us, their values and slopes to NumPy.
+# Functions of one array: ours, and their values and derivatives in NumPy.
 CURVES = {
     "square": (lambda x: cm.mean(x**2), lambda x: np.mean(x**2), lambda x: 2 * x / x.size, lambda x: 2 / x.size + 0 * x),
     "cos": (
@@ -138,12 +138,12 @@ def points(d):
 
 def test_grad(cell):
     def test(dtype, name, x):
-        ours, _, slope, bend = CURVES[name]
+        ours, _, derivative, bend = CURVES[name]
         for kind, make in kinds(cell.backend):
             at = make(cell.backend, x, dtype)
             found = cm.grad(ours)(at)
             assert isinstance(found, cm.Tensor) == (kind == "tensor"), kind
-            close(cell, found, slope(x), dtype, f"grad of {name}, {kind}")
+            close(cell, found, derivative(x), dtype, f"grad of {name}, {kind}")
         t = tensor(cell.backend, x, dtype)
         twice = cm.grad(lambda x: cm.sum(cm.grad(ours)(x)))(t)
         close(cell, twice, bend(x), dtype, "grad of grad")
@@ -152,9 +152,9 @@ def test_grad(cell):
             return ours(a) + 2 * ours(b)
 
         a, b = cm.grad(both, argnums=(0, 1))(t, t)
-        close(cell, a, slope(x), dtype, "the first of two")
-        close(cell, b, 2 * slope(x), dtype, "the second of two")
-        close(cell, cm.grad(both, argnums=1)(t, t), 2 * slope(x), dtype, "argnums=1")
+        close(cell, a, derivative(x), dtype, "the first of two")
+        close(cell, b, 2 * derivative(x), dtype, "the second of two")
+        close(cell, cm.grad(both, argnums=1)(t, t), 2 * derivative(x), dtype, "argnums=1")
         tree = cm.grad(lambda c: ours(c["a"]) + ours(c["b"]["c"]) + 0 * cm.sum(c["b"]["d"]))(three(t))
         assert isinstance(tree, cm.Container)
         for leaf in (tree["a"], tree["b"]["c"], tree["b"]["d"]):
@@ -193,18 +193,18 @@ def test_a_user_s_error_passes(cell):
 
 def test_value_and_grad(cell):
     def test(dtype, name, x):
-        ours, value, slope, _ = CURVES[name]
+        ours, value, derivative, _ = CURVES[name]
         for kind, make in kinds(cell.backend):
             v, g = cm.value_and_grad(ours)(make(cell.backend, x, dtype))
             close(cell, v, value(x), dtype, f"value, {kind}")
-            close(cell, g, slope(x), dtype, f"gradient, {kind}")
+            close(cell, g, derivative(x), dtype, f"gradient, {kind}")
         t = tensor(cell.backend, x, dtype)
         v, (a, b) = cm.value_and_grad(lambda a, b: ours(a), argnums=(0, 1))(t, t)
         close(cell, v, value(x), dtype, "value of two")
-        close(cell, a, slope(x), dtype, "gradient of two")
+        close(cell, a, derivative(x), dtype, "gradient of two")
         close(cell, b, 0 * x, dtype, "an argument that is not used")
         v, tree = cm.value_and_grad(lambda p: ours(p["w"]))({"w": t, "b": [t]})
-        close(cell, tree["w"], slope(x), dtype, "a dict")
+        close(cell, tree["w"], derivative(x), dtype, "a dict")
         close(cell, tree["b"][0], 0 * x, dtype, "a leaf that is not used")
 
     each(cell, test, points())
@@ -213,8 +213,8 @@ def test_value_and_grad(cell):
 def test_jac(cell):
     def test(dtype, name, x):
         f = {"square": cm.square, "cos": cm.cos, "cube": lambda x: x * x * x}[name]
-        slope = {"square": lambda x: 2 * x, "cos": lambda x: -np.sin(x), "cube": lambda x: 3 * x * x}[name](x)
-        want = (np.eye(x.size) * slope.reshape(-1)).reshape(x.shape + x.shape)
+        derivative = {"square": lambda x: 2 * x, "cos": lambda x: -np.sin(x), "cube": lambda x: 3 * x * x}[name](x)
+        want = (np.eye(x.size) * derivative.reshape(-1)).reshape(x.shape + x.shape)
         for kind, make in kinds(cell.backend):
             found = cm.jac(f)(make(cell.backend, x, dtype))
             close(cell, found, want, dtype, f"jac of {name}, {kind}")
@@ -222,10 +222,10 @@ def test_jac(cell):
         a, b = cm.jac(lambda a, b: f(a) - b, argnums=(0, 1))(t, t)
         close(cell, a, want, dtype, "the first of two")
         close(cell, b, -np.eye(x.size).reshape(x.shape + x.shape), dtype, "the second of two")
-        nest = cm.jac(lambda p: {"y": f(p["w"]), "z": cm.sum(p["v"])})({"w": t, "v": t})
-        close(cell, nest["y"]["w"], want, dtype, "output outside, input inside")
-        close(cell, nest["y"]["v"], 0 * want, dtype, "no way from v to y")
-        close(cell, nest["z"]["v"], np.ones(x.shape), dtype, "a number")
+        jacobian = cm.jac(lambda p: {"y": f(p["w"]), "z": cm.sum(p["v"])})({"w": t, "v": t})
+        close(cell, jacobian["y"]["w"], want, dtype, "output outside, input inside")
+        close(cell, jacobian["y"]["v"], 0 * want, dtype, "y does not depend on v")
+        close(cell, jacobian["z"]["v"], np.ones(x.shape), dtype, "a number")
         scalar = cm.jac(CURVES[name][0])(t)
         close(cell, scalar, CURVES[name][2](x), dtype, "a number's jac is its grad")
 

@@ -70,7 +70,7 @@ def test_what_is_honest_passes(monkeypatch):
 
 
 def test_a_wrong_second_derivative_is_found(monkeypatch):
-    """The first is right, and its slope is not."""
+    """The value is right, and its gradient is not."""
 
     def stopped(x, weight, /, *, bias=None, out=None):
         y = HONEST(x, weight, bias=bias, out=out)

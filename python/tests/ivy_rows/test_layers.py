@@ -74,7 +74,7 @@ def test_scaled_dot_product_attention(cell):
 
 
 def test_multi_head_attention(cell):
-    # In halves each of the three functions rounds once more.
+    # In half precision each of the three functions rounds once more.
     row = Row("multi_head_attention", draw.multi_head, reference.multi_head_attention, 3, flat=MASK, factor=4)
     check(row, cell)
 

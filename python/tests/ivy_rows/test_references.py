@@ -130,7 +130,7 @@ def test_norm():
 def test_differences():
     x = np.array([0.5, -1.0])
     d = np.array([1.0, 2.0])
-    np.testing.assert_allclose(gradients.slope(lambda x: np.sum(x**3), x, d, 1e-3), np.sum(3 * x**2 * d), rtol=1e-11)
+    np.testing.assert_allclose(gradients.directional_derivative(lambda x: np.sum(x**3), x, d, 1e-3), np.sum(3 * x**2 * d), rtol=1e-11)
     e = np.array([1.0, -1.0])
     np.testing.assert_allclose(
         gradients.curvature(lambda x: np.sum(x**3), x, d, e, 1e-3), np.sum(6 * x * d * e), rtol=1e-8
