@@ -193,7 +193,7 @@ class Module(Storage, Converted):
             ensure(self, Module)
             tracing = TRACING.get()
             if tracing is not None:
-                tracing.meet(self)
+                tracing.register_module(self)
             settle(self)
         return info.v
 
@@ -223,7 +223,7 @@ class Module(Storage, Converted):
         if given is None:
             tracing = TRACING.get()
             if tracing is not None and not info.constructing:
-                tracing.meet(self)
+                tracing.register_module(self)
             settle(self)
         if not isinstance(held, _core.Tensor):
             if given is not None:

@@ -1,4 +1,4 @@
-"""Functions as programs, on every backend."""
+"""`cm.jit` on every backend."""
 
 import gc
 import warnings
@@ -15,7 +15,7 @@ def close(a, b, rtol=1e-5, atol=1e-6):
     )
 
 
-def test_a_program_gives_what_the_function_gives(backend):
+def test_jit_equals_the_function(backend):
     calls = []
 
     @cm.jit
@@ -34,7 +34,7 @@ def test_a_program_gives_what_the_function_gives(backend):
     assert len(calls) == 2
 
 
-def test_framework_arrays_come_back_as_such(framework, make_raw):
+def test_framework_arrays_in_framework_arrays_out(framework, make_raw):
     f = cm.jit(lambda x: (cm.exp(x), x + 1))
     x = make_raw(framework, [1.0, 2.0])
     for _ in range(4):
@@ -43,7 +43,7 @@ def test_framework_arrays_come_back_as_such(framework, make_raw):
         close(y, np.exp([1.0, 2.0]))
 
 
-def test_derivatives_and_programs_nest(backend):
+def test_jit_composes_with_grad(backend):
     def f(x):
         return cm.sum(cm.sin(x) * x)
 
@@ -56,7 +56,7 @@ def test_derivatives_and_programs_nest(backend):
     close(cm.jit(cm.hessian(f))(x), cm.hessian(f)(x), atol=1e-5)
 
 
-def test_branches_and_loops_are_part_of_a_program(backend):
+def test_control_flow_is_compiled(backend):
     @cm.jit
     def f(x):
         y = cm.cond(cm.sum(x) > 1, lambda x: x * 2, lambda x: x - 1, x)
@@ -98,7 +98,7 @@ def test_static_arguments(backend):
         jitted(x, [2])
 
 
-def test_numbers_are_values_of_the_program():
+def test_python_numbers_are_part_of_the_cache_key():
     f = cm.jit(lambda x, a: x * a)
     half = cm.asarray([1.0], dtype=cm.float16)
     assert f(half, 2.0).dtype == cm.float16
@@ -107,7 +107,7 @@ def test_numbers_are_values_of_the_program():
     close(f(half, 1), 1.0)
 
 
-def test_trees_go_in_and_come_out(backend):
+def test_pytree_arguments_and_results(backend):
     @dataclass
     class Pair:
         a: object
@@ -124,7 +124,7 @@ def test_trees_go_in_and_come_out(backend):
     close(rest[1][0], [2.0, 3.0])
 
 
-def test_draws_are_those_of_the_stream(backend):
+def test_random_draws_equal_eager_draws(backend):
     @cm.jit
     def f(x):
         return x + cm.random_uniform(shape=(4,)), cm.dropout(cm.ones((8,)), 0.5)
@@ -142,7 +142,7 @@ def test_draws_are_those_of_the_stream(backend):
     assert not np.array_equal(first[0][0].numpy(), first[1][0].numpy())
 
 
-def test_keys_are_arguments(backend):
+def test_random_keys_are_arguments(backend):
     f = cm.jit(lambda key, x: (x + cm.random.normal(key, (3,)), key.split()[0]))
     x = cm.zeros((3,))
     for seed in range(3):
@@ -161,7 +161,7 @@ class Net(cm.Module):
         self.out = cm.nn.Linear(8, 1, key=second)
 
     def __call__(self, x):
-        # The bias before a norm has no gradient but noise, which Adam would make large.
+        # The bias before a batch norm has a gradient of rounding errors only, which Adam would scale up.
         return self.out(self.norm(cm.relu(self.hidden(x))))
 
 
@@ -171,7 +171,7 @@ def data():
     return cm.asarray(x), cm.asarray(x @ np.array([[1.0], [-2.0], [0.5], [3.0]], np.float32))
 
 
-def train(net, optimizer, jitted, steps, how):
+def train(net, optimizer, jitted, steps, source):
     def loss(net, x, y):
         return cm.mean((net(x) - y) ** 2)
 
@@ -190,25 +190,25 @@ def train(net, optimizer, jitted, steps, how):
 
     x, y = data()
     losses = []
-    run = {"arguments": step, "closure": closed, "container": by_container}[how]
+    run = {"arguments": step, "closure": closed, "container": by_container}[source]
     run = cm.jit(run) if jitted else run
     for _ in range(steps):
-        given = {"arguments": (net, optimizer), "closure": (), "container": (net.v,)}[how]
+        given = {"arguments": (net, optimizer), "closure": (), "container": (net.v,)}[source]
         losses.append(float(run(*given, x, y)))
     return losses, run
 
 
-@pytest.mark.parametrize("how", ["arguments", "closure", "container"])
+@pytest.mark.parametrize("source", ["arguments", "closure", "container"])
 @pytest.mark.parametrize("rule", ["Adam", "SGD"])
-def test_a_whole_step_trains_as_it_does_without(backend, rule, how):
+def test_a_jitted_training_step_equals_an_eager_one(backend, rule, source):
     def made():
         net = Net(cm.random.key(1))
         schedule = cm.optim.schedules.Cosine(0.05, 20)
         return net, cm.optim.Adam(schedule) if rule == "Adam" else cm.optim.SGD(0.02, momentum=0.9)
 
     plain, own = made(), made()
-    want, _ = train(*plain, False, 6, how)
-    got, run = train(*own, True, 6, how)
+    want, _ = train(*plain, False, 6, source)
+    got, run = train(*own, True, 6, source)
     close(got, want, rtol=2e-4)
     assert run.compilations == 1 and got[-1] < got[0]
     assert own[1].steps == plain[1].steps == 6
@@ -218,7 +218,7 @@ def test_a_whole_step_trains_as_it_does_without(backend, rule, how):
         close(own[0].buffers()[path], x, rtol=1e-3, atol=1e-4)
 
 
-def test_modes_have_programs_of_their_own(backend):
+def test_train_and_eval_mode_are_separate_programs(backend):
     net = Net(cm.random.key(0))
     x, _ = data()
     f = cm.jit(lambda x: net(x))
@@ -234,7 +234,7 @@ def test_modes_have_programs_of_their_own(backend):
     assert f.compilations == 2
 
 
-def test_other_parameters_are_seen(backend):
+def test_replaced_parameters_are_read(backend):
     net = cm.nn.Linear(4, 2, key=cm.random.key(0))
     x = cm.ones((3, 4))
     f = cm.jit(net)
@@ -272,7 +272,7 @@ def test_methods(backend):
     close(own(x), [5.0, 10.0])
 
 
-def test_modules_that_wait_for_a_call(backend):
+def test_modules_built_on_call(backend):
     net = cm.nn.Linear(4, 2, key=cm.random.key(0), build_mode="on_call")
     f = cm.jit(lambda x: net(x))
     x = cm.ones((1, 4))
@@ -281,7 +281,7 @@ def test_modules_that_wait_for_a_call(backend):
     assert f.compilations == 1
 
 
-def test_arrays_that_are_changed_in_their_place():
+def test_in_place_updates_of_arguments():
     @cm.jit
     def f(x, box):
         x += 1
@@ -295,10 +295,10 @@ def test_arrays_that_are_changed_in_their_place():
         close(box["a"], [3.0 * 2**n])
 
 
-# What cannot be.
+# Errors.
 
 
-def test_a_value_that_is_read_is_refused_with_the_place():
+def test_reading_a_tracer_raises_with_the_line():
     def f(x):
         if x > 0:
             return x
@@ -310,7 +310,7 @@ def test_a_value_that_is_read_is_refused_with_the_place():
     assert "test_jit.py" in notes and "static_argnums" in notes and "cm.cond" in notes
 
 
-def test_a_leak_is_named():
+def test_leaked_tracers_are_reported():
     leaked = []
 
     def leaks(x):
@@ -324,7 +324,7 @@ def test_a_leak_is_named():
         float(leaked[0])
 
 
-def test_side_effects_that_cannot_be_kept():
+def test_unsupported_side_effects():
     class Keeps(cm.Module):
         def __init__(self):
             self.w = cm.asarray([1.0])
@@ -350,7 +350,7 @@ def test_side_effects_that_cannot_be_kept():
         cm.jit(lambda x: cm.nn.Sequential(cm.nn.Identity())(x, track_submod_rets=True))(x)
 
 
-def test_an_error_leaves_everything_as_it_was(backend):
+def test_an_error_while_tracing_restores_state(backend):
     net = Net(cm.random.key(0))
     optimizer = cm.optim.Adam(0.1)
     x, y = data()
@@ -370,7 +370,7 @@ def test_an_error_leaves_everything_as_it_was(backend):
     close(net(x), net(x))
 
 
-def test_a_new_shape_at_each_call_is_told():
+def test_recompilation_warns():
     f = cm.jit(lambda x: x + 1, limit=10)
     with pytest.warns(
         RuntimeWarning, match=r"compiled 8 times, the last for x: float32\[8\] after float32\[7\].*drop_last"
@@ -386,7 +386,7 @@ def test_a_new_shape_at_each_call_is_told():
             g(cm.zeros((2,)), float(n))
 
 
-def test_many_shapes_stay_within_the_limit(backend):
+def test_cache_size_is_limited(backend):
     f = cm.jit(lambda x: cm.sum(x * 2), limit=4, compiler=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -396,10 +396,10 @@ def test_many_shapes_stay_within_the_limit(backend):
     assert sum(map(len, f._programs.values())) == 4 and f.evictions == 35
 
 
-# Inside of frameworks.
+# Inside traces of frameworks.
 
 
-def test_inside_of_jax():
+def test_inside_jax():
     import jax
 
     f = cm.jit(lambda x: cm.sum(cm.sin(x) * x))
@@ -409,7 +409,7 @@ def test_inside_of_jax():
     np.testing.assert_allclose(jax.vmap(f)(x[None]), [f(x)], rtol=1e-6)
 
 
-def test_inside_of_torch():
+def test_inside_torch():
     import torch
 
     f = cm.jit(lambda x: cm.sum(cm.sin(x) * x))
@@ -422,7 +422,7 @@ def test_inside_of_torch():
     np.testing.assert_allclose(torch.func.vmap(f)(x.detach()[None])[0], f(x.detach()), rtol=1e-6)
 
 
-def test_inside_of_tensorflow():
+def test_inside_tensorflow():
     import tensorflow as tf
 
     f = cm.jit(lambda x: cm.sum(cm.sin(x) * x))
@@ -434,7 +434,7 @@ def test_inside_of_tensorflow():
     np.testing.assert_allclose(tape.gradient(y, x), cm.grad(f)(x), rtol=1e-6)
 
 
-def test_a_static_argument_that_is_not_there_is_refused():
-    with pytest.raises(cm.ArgumentError, match="static_argnames: no argument is called `m`.*'x', 'n'"):
+def test_unknown_static_argument():
+    with pytest.raises(cm.ArgumentError, match="static_argnames: no argument is named `m`.*'x', 'n'"):
         cm.jit(lambda x, n: x * n, static_argnames="m")
     assert cm.jit(lambda x, **more: x, static_argnames="m")(cm.ones((2,)), m=3).shape == (2,)

@@ -1,4 +1,4 @@
-"""Programs under load: threads, many shapes, an end in the middle."""
+"""`cm.jit` under load: threads, many shapes, interrupts."""
 
 import gc
 import signal
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 
-def test_threads_share_a_program(backend):
+def test_threads_share_a_compiled_function(backend):
     net = cm.nn.Linear(8, 8, key=cm.random.key(0))
     f = cm.jit(lambda x: cm.sum(cm.tanh(net(x)), axis=-1))
     inputs = [cm.ones((4, 8)) * (i + 1) for i in range(8)]
@@ -34,7 +34,7 @@ def test_threads_share_a_program(backend):
     assert not wrong and f.compilations == 1
 
 
-def test_threads_that_train_lose_no_step():
+def test_no_step_is_lost_between_threads():
     w = cm.Container(w=cm.zeros((2,)))
     optimizer = cm.optim.SGD(1.0)
 
@@ -59,7 +59,7 @@ def memory():
         return int(file.read().split()[1]) * 4096
 
 
-def test_ten_thousand_calls_with_changing_sizes_stay_bounded():
+def test_memory_is_bounded_over_ten_thousand_shapes():
     f = cm.jit(lambda x, w: cm.sum(cm.tanh(x @ w)), limit=16)
     w = cm.ones((8, 8))
     rng = np.random.default_rng(0)
@@ -79,7 +79,7 @@ def test_ten_thousand_calls_with_changing_sizes_stay_bounded():
 
 LONG = """
 import signal, threading, time, os
-# Whoever started this may have signals ignored.
+# The parent process may ignore signals.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import clematis as cm
 net = cm.nn.Linear(256, 256, key=cm.random.key(0))
@@ -106,24 +106,24 @@ try:
     print("not interrupted")
 except KeyboardInterrupt:
     took = time.perf_counter() - asked[0]
-    whole = all((net.v[path].numpy() == values).all() for path, (_, values) in before.items())
-    print("took", round(took, 3), "whole", whole, "steps", optimizer.steps)
+    kept = all((net.v[path].numpy() == values).all() for path, (_, values) in before.items())
+    print("took", round(took, 3), "kept", kept, "steps", optimizer.steps)
 """
 
 
-def test_control_c_ends_a_long_run_and_leaves_parameters_whole():
+def test_ctrl_c_ends_a_long_run_and_keeps_parameters():
     took = []
-    # A busy machine may hold up one run, not all of them.
+    # On a busy machine one run may be slow, but not all three.
     while len(took) < 3 and (not took or took[-1] >= 0.3):
         out = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, timeout=300, check=False)
         words = out.stdout.split()
         assert words and words[0] == "took", (out.stdout, out.stderr[-2000:])
-        assert words[2:] == ["whole", "True", "steps", "0"]
+        assert words[2:] == ["kept", "True", "steps", "0"]
         took.append(float(words[1]))
     assert min(took) < 0.3
 
 
-def test_a_failed_run_leaves_what_it_was_given():
+def test_a_failed_run_keeps_arguments_and_signal_handlers():
     held, handler = cm.asarray([[1.0, 2.0], [2.0, 4.0]]), signal.getsignal(signal.SIGINT)
     f = cm.jit(lambda a: cm.linalg.inv(a))
     with pytest.raises(cm.ClematisError):

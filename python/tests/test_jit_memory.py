@@ -1,4 +1,4 @@
-"""Programs that write over what they update: only where nobody else can read it, and whole, whatever comes in between."""
+"""Buffer donation under jit: only buffers without other references are donated, and an interrupted step is atomic."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import torch
 from clematis._jit import frameworks
 from conftest import BACKENDS
 
-needs_jax = pytest.mark.skipif("jax" not in BACKENDS, reason="jax is not here")
+needs_jax = pytest.mark.skipif("jax" not in BACKENDS, reason="jax is not installed")
 
 
 class Net(cm.Module):
@@ -25,7 +25,7 @@ class Net(cm.Module):
 
 
 def training():
-    """A net, its optimiser, and a step that trains it; the same on each call."""
+    """A network, its optimizer and a training step, with the same seed at each call."""
     cm.random.seed(0)
     net, adam = Net(), cm.optim.Adam(0.1)
 
@@ -45,34 +45,34 @@ def values(net):
 
 @pytest.fixture
 def copied(monkeypatch):
-    """How many arrays of jax were copied at each call of a program that copied some."""
+    """The number of jax arrays copied, for each call that copies."""
     counts, copies = [], frameworks._jax_copies()
 
-    def noted(*arrays):
+    def counted(*arrays):
         counts.append(len(arrays))
         return copies(*arrays)
 
-    monkeypatch.setattr(frameworks, "_jax_copies", lambda: noted)
+    monkeypatch.setattr(frameworks, "_jax_copies", lambda: counted)
     return counts
 
 
 @pytest.fixture
 def single(monkeypatch):
-    """As in a process of one thread: frameworks and other tests may have left some."""
+    """Pretends that the process has one thread: frameworks and other tests may have left more."""
     monkeypatch.setattr(threading, "active_count", lambda: 1)
 
 
 @needs_jax
-def test_what_nobody_holds_is_written_over(single, copied):
+def test_unreferenced_buffers_are_donated(single, copied):
     with cm.backend("jax"):
         net, _, step = training()
         for _ in range(5):
             step()
-        # Six parameters with two moments each, and two running statistics; the first call gives copies away.
+        # Six parameters with two moments each, and two running statistics; the first call donates copies.
         assert copied == [20]
         net.first.w.numpy()
         step()
-        assert copied == [20, 1], "who has read a parameter may still look at its memory"
+        assert copied == [20, 1], "an array that was read may still share its memory"
         step()
         assert copied == [20, 1]
 
@@ -89,7 +89,7 @@ HOLDS = {
     "an array": lambda x: x.native,
     "a list": lambda x: [x],
 }
-# What jax makes of an array, which is not held itself.
+# Objects that jax makes of an array and that share its memory.
 JAX_HOLDS = {
     "numpy": lambda jax, x: np.asarray(x),
     "dlpack": lambda jax, x: np.from_dlpack(x),
@@ -105,7 +105,7 @@ JAX_HOLDS = {
 
 
 class _Capsule:
-    """What DLPack gives, without the array that gave it."""
+    """A DLPack capsule without its array."""
 
     def __init__(self, x):
         self.capsule, self.device = x.__dlpack__(), x.__dlpack_device__()
@@ -126,7 +126,7 @@ def read(held):
 
 
 def keeps(holds):
-    """Holds parameters between steps, and demands that what is held stays and that training goes on as without."""
+    """Holds parameters between steps, and checks that they keep their values and that training is unaffected."""
     want_net, _, want_step = training()
     net, adam, step = training()
     finds = [
@@ -137,12 +137,12 @@ def keeps(holds):
         lambda: adam._moments["first/w"][0],
     ]
     step(), step()
-    for how, hold in holds.items():
+    for name, hold in holds.items():
         for find in finds:
             before = find().numpy().copy()
             held = hold(find())
             step()
-            np.testing.assert_array_equal(read(held), before, err_msg=how)
+            np.testing.assert_array_equal(read(held), before, err_msg=name)
             assert not np.array_equal(find().numpy(), before)
             del held
     for _ in range(adam.steps):
@@ -151,20 +151,20 @@ def keeps(holds):
         np.testing.assert_array_equal(got, want)
 
 
-def test_what_somebody_holds_stays(backend, single):
+def test_referenced_tensors_keep_their_values(backend, single):
     keeps(HOLDS)
 
 
 @needs_jax
-def test_what_shares_memory_with_an_array_of_jax_stays(single):
+def test_objects_that_share_memory_with_a_jax_array_keep_their_values(single):
     import jax
 
     with cm.backend("jax"):
-        keeps({how: lambda x, make=make: make(jax, x.native) for how, make in JAX_HOLDS.items()})
+        keeps({name: lambda x, make=make: make(jax, x.native) for name, make in JAX_HOLDS.items()})
 
 
 @needs_jax
-def test_arrays_that_jax_lists_stay(single):
+def test_live_jax_arrays_are_not_donated(single):
     import jax
 
     with cm.backend("jax"):
@@ -175,7 +175,7 @@ def test_arrays_that_jax_lists_stay(single):
         assert not any(x.is_deleted() for x in alive)
 
 
-def test_a_tensor_in_two_places_is_two_values(backend, single):
+def test_one_tensor_in_two_states(backend, single):
     class Twice(cm.Module):
         def __init__(self):
             self.a = cm.State(cm.ones((3,)))
@@ -194,7 +194,7 @@ def test_a_tensor_in_two_places_is_two_values(backend, single):
     np.testing.assert_array_equal(net.b.value.numpy(), 12.0)
 
 
-def test_results_beside_updates_stay(backend, single):
+def test_results_that_equal_updates_keep_their_values(backend, single):
     class Counter(cm.Module):
         def __init__(self):
             self.n = cm.State(cm.zeros((3,)))
@@ -213,7 +213,7 @@ def test_results_beside_updates_stay(backend, single):
         np.testing.assert_array_equal(again.numpy(), i + 1)
 
 
-def test_wide_state_stays_wide(backend, single):
+def test_int64_state_keeps_its_dtype(backend, single):
     class Counter(cm.Module):
         def __init__(self):
             self.n = cm.State(cm.asarray([2**40], dtype=cm.int64))
@@ -229,7 +229,7 @@ def test_wide_state_stays_wide(backend, single):
 
 
 @needs_jax
-def test_a_call_that_fails_leaves_parameters(monkeypatch, single):
+def test_a_failed_call_keeps_parameters(monkeypatch, single):
     original, fail = frameworks._jax, []
 
     def failing(function, graph):
@@ -244,7 +244,7 @@ def test_a_call_that_fails_leaves_parameters(monkeypatch, single):
         own.run = called
         return own
 
-    monkeypatch.setitem(frameworks._MAKERS, "jax", failing)
+    monkeypatch.setitem(frameworks._COMPILERS, "jax", failing)
     with cm.backend("jax"):
         net, adam, step = training()
         step(), step()
@@ -265,7 +265,7 @@ def test_a_call_that_fails_leaves_parameters(monkeypatch, single):
 
 
 @needs_jax
-def test_what_is_lost_is_told(monkeypatch, single):
+def test_lost_arrays_are_reported(monkeypatch, single):
     original, fail = frameworks._jax, []
 
     def failing(function, graph):
@@ -281,18 +281,18 @@ def test_what_is_lost_is_told(monkeypatch, single):
         own.run = called
         return own
 
-    monkeypatch.setitem(frameworks._MAKERS, "jax", failing)
+    monkeypatch.setitem(frameworks._COMPILERS, "jax", failing)
     with cm.backend("jax"):
         _, _, step = training()
         step(), step()
         fail.append(True)
-        with pytest.raises(cm.FrameworkError, match="out of memory") as told:
+        with pytest.raises(cm.FrameworkError, match="out of memory") as caught:
             step()
-        assert "20 arrays that the program updates" in str(told.value) + "".join(getattr(told.value, "__notes__", []))
+        assert "20 arrays that the program updates" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
 
 
 @needs_jax
-def test_debugging_loses_nothing(single):
+def test_debug_nans_loses_no_arrays(single):
     import jax
 
     with cm.backend("jax"):
@@ -319,7 +319,7 @@ import signal, sys, time, random
 import numpy as np
 import clematis as cm
 
-# By a timer of the system: nothing is written over while a second thread runs.
+# A system timer instead of a thread: nothing is donated while a second thread runs.
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 cm.set_backend(sys.argv[1])
 
@@ -359,20 +359,20 @@ while came < 8 and adam.steps < 120:
         came += 1
     for got, exact in zip(values(net), want[adam.steps], strict=True):
         np.testing.assert_array_equal(got, exact)
-print("whole", came)
+print("complete", came)
 """
 
 
 @pytest.mark.parametrize("name", [name for name in BACKENDS if name in ("native", "jax")])
-def test_an_interrupted_step_is_done_or_not(name):
+def test_an_interrupted_step_is_atomic(name):
     command = [sys.executable, "-c", INTERRUPTED, name]
     out = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     assert out.returncode == 0, out.stderr
     word, count = out.stdout.split()
-    assert word == "whole" and int(count) >= 1
+    assert word == "complete" and int(count) >= 1
 
 
-def test_threads_may_step_in_turns(backend):
+def test_threads_share_a_step(backend):
     net, adam, step = training()
     step()
 
@@ -389,7 +389,7 @@ def test_threads_may_step_in_turns(backend):
     assert all(np.isfinite(x).all() for x in values(net))
 
 
-def test_another_thread_reads_parameters_while_one_trains(backend):
+def test_a_thread_reads_parameters_while_another_trains(backend):
     net, adam, step = training()
     failed = []
     step()
@@ -411,7 +411,7 @@ def test_another_thread_reads_parameters_while_one_trains(backend):
 
 
 @needs_jax
-def test_a_program_inside_a_function_that_jax_traces():
+def test_inside_jax_jit():
     import jax
 
     with cm.backend("jax"):

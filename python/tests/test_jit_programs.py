@@ -1,4 +1,4 @@
-"""Random programs drawn from the op set: jit(f) is f on every backend, values and gradients."""
+"""Property test: for random programs jit(f) equals f on every backend, values and gradients."""
 
 import clematis as cm
 import numpy as np
@@ -30,7 +30,7 @@ BINARY = {
 
 @st.composite
 def programs(draw):
-    """Steps, each of which is an op on values before it; the first two values are the arguments."""
+    """A list of ops on earlier values; the first two values are the arguments."""
     steps, count = [], 2
     for _ in range(draw(st.integers(1, 8))):
         if draw(st.booleans()):
@@ -78,21 +78,21 @@ def check(backend, steps, seed, compiler):
 @pytest.mark.parametrize("backend", BACKENDS)
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
 @given(steps=programs(), seed=st.integers(0, 100))
-def test_a_jitted_program_is_the_function(backend, steps, seed):
-    # A compiler per program would take minutes; the next test has it.
+def test_jit_equals_the_function(backend, steps, seed):
+    # Compiling each program would take minutes; the next test compiles a few.
     check(backend, steps, seed, compiler=backend in ("native", "numpy"))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
 @given(steps=programs(), seed=st.integers(0, 100))
-def test_the_same_with_the_compiler_of_the_framework(backend, steps, seed):
+def test_jit_with_the_framework_compiler_equals_the_function(backend, steps, seed):
     check(backend, steps, seed, compiler=True)
 
 
 @settings(deadline=None)
 @given(steps=programs(), seed=st.integers(0, 100))
-def test_a_batch_is_its_examples(steps, seed):
+def test_vmap_equals_a_loop(steps, seed):
     f = function(steps)
     rng = np.random.default_rng(seed)
     x, y = (cm.asarray(rng.normal(size=(4, 3, 3)).astype(np.float32)) for _ in range(2))

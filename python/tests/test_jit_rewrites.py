@@ -1,15 +1,15 @@
-"""What is done to a program's text before a framework's compiler has it, and what lists of modules hold after a call."""
+"""Rewrites of a program before a framework compiles it, and module variables in lists."""
 
 import clematis as cm
 import numpy as np
 import pytest
-from clematis._jit.joined import joined
-from clematis._jit.whole import is_whole
+from clematis._jit.pad_add_to_concat import pad_add_to_concat
+from clematis._jit.xla_policy import compile_whole
 
 BACKENDS = [name for name in ("native", "torch", "jax", "tensorflow") if name in cm.backends()]
 
 
-def test_pads_that_are_added_are_joined():
+def test_padded_sums_become_concat():
     text = (
         "def program(ops, v0, v1):\n"
         "    v2 = ops.pad(v0, 0.0, low=(0,), high=(3,), interior=(0,))\n"
@@ -17,37 +17,37 @@ def test_pads_that_are_added_are_joined():
         "    v4 = ops.add(v2, v3)\n"
         "    return (v4,)"
     )
-    assert "v4 = sum_of_pads(ops, 0.0, (v0, (0,), (3,)), (v1, (2,), (0,)))" in joined(text)
-    assert "ops.pad" not in joined(text)
-    # Something else reads one of them.
+    assert "v4 = sum_of_pads(ops, 0.0, (v0, (0,), (3,)), (v1, (2,), (0,)))" in pad_add_to_concat(text)
+    assert "ops.pad" not in pad_add_to_concat(text)
+    # One pad has another use.
     other = text.replace("return (v4,)", "return (v4, v2)")
-    assert joined(other) == other
+    assert pad_add_to_concat(other) == other
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("cut", [(3, 3), (3, 5), (5, 3)], ids=["joined", "with a gap", "overlapping"])
-def test_derivatives_of_slices(name, cut):
+@pytest.mark.parametrize("cut", [(3, 3), (3, 5), (5, 3)], ids=["adjacent", "gap", "overlap"])
+def test_gradients_of_slices(name, cut):
     end, start = cut
     values = np.random.default_rng(0).standard_normal((2, 8)).astype("f")
-    slope = 2 * np.pad(values[:, :end], ((0, 0), (0, 8 - end))) + np.pad(np.ones((2, 8 - start)), ((0, 0), (start, 0)))
+    expected = 2 * np.pad(values[:, :end], ((0, 0), (0, 8 - end))) + np.pad(np.ones((2, 8 - start)), ((0, 0), (start, 0)))
     with cm.backend(name):
         f = cm.jit(cm.grad(lambda x: cm.sum(x[:, :end] ** 2) + cm.sum(x[:, start:])))
-        np.testing.assert_allclose(np.asarray(f(cm.asarray(values)).tolist()), slope, rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(f(cm.asarray(values)).tolist()), expected, rtol=1e-6)
 
 
-def test_small_programs_are_whole():
+def test_xla_compiles_small_programs_whole():
     def graph(rows):
         head = f"graph {{\n  input %0: f32[{rows},512] input\n  input %1: f32[512,512] input\n"
         return head + f"  %2: f32[{rows},512] = dot_general(%0, %1) {{lhs_contract=[1]}}\n  return %2\n}}"
 
-    assert is_whole(graph(8))
-    assert not is_whole(graph(4096))
-    assert not is_whole(graph(8).replace("dot_general", "conv_general"))
-    assert not is_whole(graph(8).replace("f32", "bf16"))
+    assert compile_whole(graph(8))
+    assert not compile_whole(graph(4096))
+    assert not compile_whole(graph(8).replace("dot_general", "conv_general"))
+    assert not compile_whole(graph(8).replace("f32", "bf16"))
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_lists_hold_what_a_program_wrote(name):
+def test_lists_of_modules_hold_updated_variables(name):
     with cm.backend(name):
 
         class Net(cm.Module):
@@ -70,7 +70,7 @@ def test_lists_hold_what_a_program_wrote(name):
         step(x)
         step(x)
         assert numbers[0].tolist() == [0.0] * 3 and before.tolist() == [1.0] * 3
-        # What is put into the list is the variable's value, an older one, too.
+        # An item that the user assigns becomes the variable's value.
         kept[0] = before
         assert float(step(x)) == 3.0
         assert net.p[0].tolist() == [0.5] * 3 and step.compilations == 1

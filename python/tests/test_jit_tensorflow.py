@@ -1,4 +1,4 @@
-"""What programs on tensorflow are made of: loops of its compiler between products, and loops that are written out."""
+"""`cm.jit` on TensorFlow: XLA clusters, TensorFlow's own kernels, unrolled loops."""
 
 import os
 import re
@@ -14,13 +14,13 @@ from clematis._jit import clusters
 
 @pytest.fixture
 def eager_clusters(monkeypatch):
-    """Everything that can be handed to the compiler is, however small."""
-    monkeypatch.setattr(clusters, "_FEWEST", 1)
-    monkeypatch.setattr(clusters, "_LEAST", 0)
+    """Compiles every cluster, however small."""
+    monkeypatch.setattr(clusters, "_MIN_OPS", 1)
+    monkeypatch.setattr(clusters, "_MIN_BYTES", 0)
 
 
 def trained(backend, steps=3):
-    """Parameters and losses of a small net with convolutions, pools and Adam."""
+    """Losses, parameters and the plan of a small network with convolution, pooling and Adam."""
     with cm.backend(backend):
         rng = np.random.default_rng(0)
         draw = lambda *shape: cm.asarray(rng.standard_normal(shape).astype("float32") * 0.3)
@@ -42,7 +42,7 @@ def trained(backend, steps=3):
         return losses, {name: np.asarray(x) for name, x in v.items()}, cm.explain(step, v).plan
 
 
-def test_a_step_in_clusters_is_the_step(eager_clusters):
+def test_a_clustered_step_equals_the_step_on_native(eager_clusters):
     losses, params, plan = trained("tensorflow")
     expected, others, _ = trained("native")
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
@@ -51,25 +51,25 @@ def test_a_step_in_clusters_is_the_step(eager_clusters):
     assert plan.count("ops.run_compiled(") >= 2
 
 
-def test_what_a_pool_reads_is_made_in_another_function(eager_clusters):
-    functions = trained("tensorflow", steps=1)[2].split("    def _loop_")[1:]
+def test_operands_of_pooling_are_computed_in_another_cluster(eager_clusters):
+    functions = trained("tensorflow", steps=1)[2].split("    def _cluster_")[1:]
     for text in functions:
         for x in re.findall(r"ops\.(?:reduce_window_max|window_scatter_max)\((v\d+)", text):
             assert f"        {x} = " not in text
 
 
-def test_products_of_turned_operands_are_not_compiled(eager_clusters):
+def test_matmuls_of_transposed_operands_are_not_clustered(eager_clusters):
     with cm.backend("tensorflow"):
         x, w = cm.ones((512, 512)), cm.ones((512, 512))
         step = cm.jit(cm.grad(lambda w: cm.sum(cm.tanh(x @ w))))
         np.testing.assert_allclose(np.asarray(step(w)), 0, atol=1e-6)
         lines = cm.explain(step, w).plan.splitlines()
-    products = {line.partition("lhs_contract=")[2][:4]: line for line in lines if "dot_general" in line}
-    assert products["(1,)"].startswith("        v") and products["(0,)"].startswith("    v")
+    matmuls = {line.partition("lhs_contract=")[2][:4]: line for line in lines if "dot_general" in line}
+    assert matmuls["(1,)"].startswith("        v") and matmuls["(0,)"].startswith("    v")
 
 
-def slopes(backend, strides, padding, size):
-    """What a net of two convolutions says of its weights and of its input, and how it is run."""
+def conv_gradients(backend, strides, padding, size):
+    """The gradients of a network of two convolutions by weights and input, and the plan."""
     with cm.backend(backend):
         rng = np.random.default_rng(1)
         draw = lambda *shape: cm.asarray(rng.standard_normal(shape).astype("float32"))
@@ -86,29 +86,29 @@ def slopes(backend, strides, padding, size):
 @pytest.mark.parametrize("size", [9, 12])
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 @pytest.mark.parametrize("strides", [1, 2, (3, 1)])
-def test_slopes_of_convolutions_are_those_of_kernels(eager_clusters, strides, padding, size):
-    mine, plan = slopes("tensorflow", strides, padding, size)
-    others, _ = slopes("native", strides, padding, size)
+def test_gradients_of_convolutions_use_kernels(eager_clusters, strides, padding, size):
+    mine, plan = conv_gradients("tensorflow", strides, padding, size)
+    others, _ = conv_gradients("native", strides, padding, size)
     for name, x in mine.items():
         np.testing.assert_allclose(x, others[name], rtol=1e-4, atol=1e-4, err_msg=name)
     assert "ops.conv_turned(" in plan and "ops.reverse(" not in plan
 
 
-def test_a_bias_and_relu_and_its_mask_are_kernels_where_they_stand_alone(eager_clusters):
-    _, plan = slopes("tensorflow", 1, "VALID", 9)
+def test_bias_relu_and_relu_mask_use_kernels(eager_clusters):
+    _, plan = conv_gradients("tensorflow", 1, "VALID", 9)
     assert "    v" in plan and "ops.bias_relu(" in plan and "ops.relu_slope(" in plan
     for line in plan.splitlines():
         if "ops.bias_relu(" in line or "ops.relu_slope(" in line:
             assert not line.startswith("     "), line
 
 
-def test_sums_of_what_convolutions_read_run_beside_them(eager_clusters):
-    _, plan = slopes("tensorflow", 1, "VALID", 9)
+def test_bias_gradients_run_beside_convolutions(eager_clusters):
+    _, plan = conv_gradients("tensorflow", 1, "VALID", 9)
     sums = [line for line in plan.splitlines() if "ops.reduce_sum(" in line and "axes=(0, 1, 2,)" in line]
     assert len(sums) == 2 and not any(line.startswith("     ") for line in sums)
 
 
-def test_what_else_reads_a_sum_leaves_it_to_the_compiler(eager_clusters):
+def test_bias_relu_with_another_reader_is_clustered(eager_clusters):
     def loss(v):
         z = cm.conv2d(v["x"], v["a"], 1, "VALID") + v["b"]
         return cm.sum(cm.relu(z) * cm.tanh(z))
@@ -127,8 +127,8 @@ def test_what_else_reads_a_sum_leaves_it_to_the_compiler(eager_clusters):
     assert "ops.bias_relu(" not in plan
 
 
-def test_large_products_run_one_after_the_other(eager_clusters, monkeypatch):
-    monkeypatch.setattr(clusters, "_BUSY", 0)
+def test_large_matmuls_are_serialized(eager_clusters, monkeypatch):
+    monkeypatch.setattr(clusters, "_MULTI_THREADED_MACS", 0)
     values = [np.sin(np.arange(n * n, dtype="float32")).reshape(n, n) / 20 for n in (512, 512, 512)]
     found = []
     for backend in ("tensorflow", "native"):
@@ -146,7 +146,7 @@ def test_large_products_run_one_after_the_other(eager_clusters, monkeypatch):
     assert any(line.startswith(f"    {waits} = ops.dot_general(") for line in lines[:at])
 
 
-KEPT = """
+BIAS_RELU = """
 import numpy as np
 import tensorflow as tf
 from clematis._convert.lowered import dialect
@@ -166,55 +166,55 @@ assert not y[1].any() and not np.signbit(y[1]).any()
 """
 
 
-def test_a_bias_and_relu_keep_nan_and_take_no_minus_from_zero():
+def test_bias_relu_propagates_nan_and_returns_positive_zero():
     pytest.importorskip("tensorflow")
     env = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "1", "PYTHONPATH": str(Path(cm.__file__).parents[1])}
-    out = subprocess.run([sys.executable, "-c", KEPT], env=env, capture_output=True, check=False, text=True)
+    out = subprocess.run([sys.executable, "-c", BIAS_RELU], env=env, capture_output=True, check=False, text=True)
     assert out.returncode == 0, out.stderr[-4000:]
 
 
-BESIDE = """
+BIAS_GRADIENT = """
 import numpy as np
 import tensorflow as tf
 from clematis._convert.lowered import dialect
 
 @tf.function(autograph=False)
-def slopes(x, y):
-    # Only the first of what one node gives goes to the filter gradient.
+def gradients(x, y):
+    # Only the first output of the split is an operand of the weight gradient.
     one, other = tf.split(y, 2, 0)
-    how = {"filter_sizes": [3, 3, 3, 5], "strides": [1, 1, 1, 1], "padding": "VALID"}
-    filters = tf.raw_ops.Conv2DBackpropFilter(input=x, out_backprop=one, **how)
+    attributes = {"filter_sizes": [3, 3, 3, 5], "strides": [1, 1, 1, 1], "padding": "VALID"}
+    filters = tf.raw_ops.Conv2DBackpropFilter(input=x, out_backprop=one, **attributes)
     return filters, dialect("tensorflow").reduce_sum(other, axes=(0, 1, 2))
 
 x, y = tf.ones((4, 8, 8, 3)), tf.constant(np.arange(8 * 36 * 5, dtype="float32").reshape(8, 6, 6, 5))
-np.testing.assert_allclose(slopes(x, y)[1].numpy(), y.numpy()[4:].sum((0, 1, 2)), rtol=1e-5)
+np.testing.assert_allclose(gradients(x, y)[1].numpy(), y.numpy()[4:].sum((0, 1, 2)), rtol=1e-5)
 """
 
 
-def test_sums_beside_filter_gradients_that_read_the_same_node():
+def test_bias_gradient_of_a_split_that_a_weight_gradient_reads():
     pytest.importorskip("tensorflow")
-    # With the kernels that users have, which the other tests do without.
+    # With oneDNN, which users have and the other tests switch off.
     env = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "1", "PYTHONPATH": str(Path(cm.__file__).parents[1])}
-    out = subprocess.run([sys.executable, "-c", BESIDE], env=env, capture_output=True, check=False, text=True)
+    out = subprocess.run([sys.executable, "-c", BIAS_GRADIENT], env=env, capture_output=True, check=False, text=True)
     assert out.returncode == 0, out.stderr[-4000:]
 
 
-def test_what_is_small_is_not_compiled():
+def test_small_clusters_are_not_compiled():
     assert "run_compiled" not in trained("tensorflow", steps=1)[2]
 
 
 @pytest.mark.parametrize("length", [1, 5, 70])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_loops_short_and_long(length, reverse):
+def test_unrolled_and_rolled_loops(length, reverse):
     def sums(x):
         return cm.scan(lambda c, r: (c * 0.5 + r, c * r), cm.zeros((2,)), x, reverse=reverse)
 
     values = np.linspace(-1, 1, 2 * length, dtype="float32").reshape(length, 2)
     with cm.backend("tensorflow"):
         last, rows = cm.jit(sums)(cm.asarray(values))
-        slope = cm.jit(cm.grad(lambda x: cm.sum(sums(x)[1])))(cm.asarray(values))
+        gradient = cm.jit(cm.grad(lambda x: cm.sum(sums(x)[1])))(cm.asarray(values))
     other_last, other_rows = sums(cm.asarray(values))
-    other_slope = cm.grad(lambda x: cm.sum(sums(x)[1]))(cm.asarray(values))
-    pairs = ((last, other_last), (rows, other_rows), (slope, other_slope))
+    other_gradient = cm.grad(lambda x: cm.sum(sums(x)[1]))(cm.asarray(values))
+    pairs = ((last, other_last), (rows, other_rows), (gradient, other_gradient))
     for mine, other in pairs:
         np.testing.assert_allclose(np.asarray(mine), np.asarray(other), rtol=1e-5, atol=1e-6)

@@ -1,4 +1,4 @@
-"""What torch's compiler is given in other words than torch's own, and how operands of products are laid out for it."""
+"""`cm.jit` on torch: replacements of torch functions, operand layouts of matmuls, scans."""
 
 import itertools
 
@@ -8,14 +8,14 @@ import pytest
 
 pytestmark = pytest.mark.skipif("torch" not in cm.backends(), reason="torch is not installed")
 
-# One more run than torch's compiler waits for, and one of what it made.
+# Two eager runs, the run that compiles, and one compiled run.
 RUNS = 4
-# Where formulas change over, and beyond what f32 holds.
+# Boundaries between formulas, and values outside of the f32 range.
 EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.7, -0.7, 1e-30, -1e-40, 9.19, 10.6, -10.6, 1e30, -1e30]
 
 
 def compiled(f, *arrays):
-    """The result of a jitted function once torch's compiler has it."""
+    """The result of a jitted function after torch.compile has compiled it."""
     with cm.backend("torch"):
         jitted = cm.jit(f)
         tensors = [cm.asarray(x) for x in arrays]
@@ -23,7 +23,7 @@ def compiled(f, *arrays):
 
 
 @pytest.mark.parametrize(("name", "units"), [("erfc", 4), ("tanh", 2)])
-def test_functions_of_f32_are_as_near_as_eager_ones(name, units):
+def test_f32_functions_are_accurate(name, units):
     special = pytest.importorskip("scipy.special")
     exact = {"erfc": special.erfc, "tanh": np.tanh}[name]
     x = np.concatenate([np.linspace(-10, 10, 100_001), np.random.default_rng(0).standard_normal(50_000), EDGES])
@@ -32,7 +32,7 @@ def test_functions_of_f32_are_as_near_as_eager_ones(name, units):
     wanted = exact(x.astype("float64"))
     assert np.array_equal(np.isnan(got), np.isnan(wanted))
     fine = np.isfinite(wanted)
-    # Subnormal numbers may be zeros.
+    # Subnormal numbers may be flushed to zero.
     unit = np.maximum(np.spacing(np.abs(wanted[fine]).astype("float32")), np.float32(2**-149))
     off = np.abs(got[fine] - wanted[fine])
     assert np.all((off <= units * unit) | (np.abs(wanted[fine]) < 2**-126) & (off < 2**-126))
@@ -42,7 +42,7 @@ def test_functions_of_f32_are_as_near_as_eager_ones(name, units):
 
 @pytest.mark.parametrize("name", ["erfc", "tanh", "gelu"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_functions_and_their_derivatives_are_those_without_jit(name, dtype):
+def test_functions_and_gradients_equal_eager_ones(name, dtype):
     f = getattr(cm, name)
 
     def both(x):
@@ -59,30 +59,30 @@ def test_functions_and_their_derivatives_are_those_without_jit(name, dtype):
         np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)
 
 
-def test_torch_differentiates_its_own_functions():
+def test_torch_autograd():
     torch = pytest.importorskip("torch")
 
     def f(x):
         return torch.sum(cm.tanh(x) + cm.erfc(x))
 
     x = torch.linspace(-3, 3, 101, requires_grad=True)
-    (slope,) = torch.autograd.grad(f(x), x)
+    (gradient,) = torch.autograd.grad(f(x), x)
     values = x.detach().double().numpy()
     wanted = 1 - np.tanh(values) ** 2 - 2 / np.sqrt(np.pi) * np.exp(-(values**2))
-    np.testing.assert_allclose(slope.numpy(), wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gradient.numpy(), wanted, rtol=1e-5, atol=1e-6)
 
 
-# Every pair of axes of either operand, so that the last one is summed over or not, alone or not, in either order.
+# All ordered pairs of contracted axes, with and without the last axis.
 PAIRS = list(itertools.permutations(range(3), 2))
 
 
 @pytest.mark.parametrize("axes", PAIRS, ids=str)
-def test_products_over_two_axes(axes):
+def test_contractions_of_two_axes(axes):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2, 3, 4)).astype("float32")
     sizes = [x.shape[a] for a in axes]
 
-    def product(x, y, other):
+    def contract(x, y, other):
         return cm.tensordot(x, y, axes=(list(axes), list(other)))
 
     for other in PAIRS:
@@ -92,14 +92,14 @@ def test_products_over_two_axes(axes):
         y = rng.standard_normal(shape).astype("float32")
         wanted = np.tensordot(x, y, axes=(axes, other))
         with cm.backend("torch"):
-            eager = product(cm.asarray(x), cm.asarray(y), other)
-            # Operands that are views, which have to be copied to be matrices.
-            turned = product(cm.permute_dims(cm.asarray(x.T.copy()), (2, 1, 0)), cm.asarray(y), other)
-        for got in (eager, turned):
+            eager = contract(cm.asarray(x), cm.asarray(y), other)
+            # A transposed view, which has to be copied to be a matrix.
+            transposed = contract(cm.permute_dims(cm.asarray(x.T.copy()), (2, 1, 0)), cm.asarray(y), other)
+        for got in (eager, transposed):
             np.testing.assert_allclose(np.asarray(got.tolist()), wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_gradients_of_products_of_turned_operands():
+def test_gradients_of_matmuls_of_transposed_operands():
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((3, 5, 4)).astype("float32"), rng.standard_normal((4, 6)).astype("float32")
 
@@ -111,24 +111,24 @@ def test_gradients_of_products_of_turned_operands():
     np.testing.assert_allclose(np.asarray(got.tolist()), 2 * flat.T @ (flat @ w), rtol=1e-4, atol=1e-4)
 
 
-def test_arrays_that_lie_otherwise_are_seen_once_a_program_is_compiled():
+def test_a_compiled_program_accepts_other_strides():
     torch = pytest.importorskip("torch")
     f = cm.jit(lambda x, y: x * 2 + y)
     x, y = torch.arange(12.0).reshape(3, 4), torch.ones(3, 4)
     for _ in range(RUNS):
         f(x, y)
-    turned = torch.arange(12.0).reshape(4, 3).T
-    assert torch.equal(f(turned, y), turned * 2 + y)
-    apart = torch.arange(24.0).reshape(3, 8)[:, 1::2]
-    assert torch.equal(f(apart, y), apart * 2 + y)
+    transposed = torch.arange(12.0).reshape(4, 3).T
+    assert torch.equal(f(transposed, y), transposed * 2 + y)
+    strided = torch.arange(24.0).reshape(3, 8)[:, 1::2]
+    assert torch.equal(f(strided, y), strided * 2 + y)
     assert torch.equal(f(x, y), x * 2 + y)
-    # The same array twice, and one that torch differentiates by.
+    # The same tensor twice, and a tensor that requires a gradient.
     assert torch.equal(f(x, x), x * 3)
     f(x.clone().requires_grad_(), y).sum().backward()
 
 
 def lstm(w, u):
-    """The loss of a recurrent cell over rows, and its derivatives."""
+    """The loss of an LSTM over a sequence, and its gradients."""
     zero = cm.zeros((u.shape[1], w.shape[0]))
 
     def loss(p):
@@ -147,8 +147,8 @@ def lstm(w, u):
     return (value, *grads)
 
 
-def loops_in_loops(w, u):
-    """What rows of sums along the first axis, and loops inside of a body, come to."""
+def nested_scans(w, u):
+    """The loss of a scan inside a scan, and its gradients."""
 
     def outer(carry, rows):
         def inner(x, row):
@@ -168,9 +168,9 @@ def loops_in_loops(w, u):
 
 @pytest.mark.parametrize(
     ("f", "shapes"),
-    [(lstm, [(8, 32), (5, 3, 32)]), (lstm, [(64, 256), (3, 16, 256)]), (loops_in_loops, [(3,), (4, 2, 3)])],
+    [(lstm, [(8, 32), (5, 3, 32)]), (lstm, [(64, 256), (3, 16, 256)]), (nested_scans, [(3,), (4, 2, 3)])],
 )
-def test_rows_that_loops_hand_on_are_what_they_were(f, shapes):
+def test_scans_that_read_outputs_of_scans(f, shapes):
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype("float32") * np.float32(0.3) for shape in shapes]
     wanted = f(*map(cm.asarray, arrays))

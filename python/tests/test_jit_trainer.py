@@ -1,4 +1,4 @@
-"""A trainer whose step is a program trains as one without."""
+"""`cm.Trainer(jit=True)`."""
 
 import clematis as cm
 import numpy as np
@@ -24,7 +24,7 @@ def batches():
     return cm.data.Batches((cm.asarray(x), cm.asarray(x[:, :1] * 2)), 8, key=cm.random.key(3))
 
 
-def test_the_history_is_the_same(backend):
+def test_history_equals_the_eager_one(backend):
     plain, own = made(False, clip_norm=1.0), made(True, clip_norm=1.0)
     want, got = plain.fit(batches(), epochs=3), own.fit(batches(), epochs=3)
     for a, b in zip(want, got, strict=True):
@@ -35,7 +35,7 @@ def test_the_history_is_the_same(backend):
     assert own._program.compilations == 1
 
 
-def test_a_bad_step_changes_nothing():
+def test_a_failed_step_changes_nothing():
     trainer = made(True)
     x = cm.ones((4, 3))
     trainer.step((x, cm.ones((4, 1))))
@@ -51,7 +51,7 @@ def test_a_bad_step_changes_nothing():
         )
 
 
-def test_a_tree_of_parameters_is_a_model_too():
+def test_a_dict_of_parameters_is_a_model():
     model = {"w": cm.zeros((2,))}
     trainer = cm.Trainer(model, lambda m, x: cm.sum((m["w"] - x) ** 2), cm.optim.SGD(0.1), jit=True, progress=False)
     for _ in range(60):
@@ -59,7 +59,7 @@ def test_a_tree_of_parameters_is_a_model_too():
     np.testing.assert_allclose(model["w"].numpy(), [1.0, -2.0], atol=1e-4)
 
 
-def test_what_counts_in_python_is_refused():
+def test_optimizers_with_python_state_raise():
     with pytest.raises(cm.errors.ArgumentError, match="not LossScale"):
         cm.Trainer({"w": cm.ones(())}, lambda m, b: m["w"], cm.optim.LossScale(cm.optim.SGD(1.0)), jit=True)
     optimizer = cm.optim.Accumulate(cm.optim.SGD(1.0), every=2)
@@ -68,7 +68,7 @@ def test_what_counts_in_python_is_refused():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_numbers_made_ahead_are_those_of_the_step(backend):
+def test_batched_step_scalars_equal_those_of_the_step(backend):
     def trained(jitted):
         with cm.backend(backend):
             v, adam, out = {"w": cm.asarray([1.0, -2.0, 3.0])}, cm.optim.Adam(1e-1), []
@@ -83,7 +83,7 @@ def test_numbers_made_ahead_are_those_of_the_step(backend):
                 if i == 21:
                     adam.lr = cm.optim.schedules.Cosine(1e-1, 20)
                 if i == 30:
-                    # As one that was saved before: the counts go on from there.
+                    # As if restored from a checkpoint: the step count continues from there.
                     adam.lr, adam._step = 1e-2, 4
                 run(v)
                 out.append(np.asarray(v["w"]))

@@ -1,1 +1,1 @@
-"""What `cm.jit` and `cm.explain` are made of."""
+"""The implementation of `cm.jit` and `cm.explain`."""

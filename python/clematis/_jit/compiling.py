@@ -1,6 +1,6 @@
-"""Whether a framework's own compiler is asked."""
+"""The context variable that turns a framework's own compiler on and off."""
 
 from contextvars import ContextVar
 
-# Else its functions run one after the other.
-COMPILING: ContextVar[bool] = ContextVar("clematis_compiling", default=True)
+# If false, the framework runs a program op by op.
+USE_COMPILER: ContextVar[bool] = ContextVar("clematis_use_compiler", default=True)

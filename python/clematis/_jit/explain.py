@@ -1,4 +1,4 @@
-"""What jit makes of a function, for people: as text and as a drawing."""
+"""`cm.explain`: the graphs and the plan of a compiled function, as text and as a drawing."""
 
 import os
 from collections.abc import Callable
@@ -6,24 +6,36 @@ from typing import Any
 
 from .. import _clematis as _core
 from ..errors import TraceError
-from . import told
-from .function import Jitted, Made, jit
+from . import diagnostics
+from .function import CompiledProgram, Jitted, jit
 
 _flat = _core._flat  # type: ignore[attr-defined]
 
 
 class Explanation:
-    """The graph of a function before and after the passes, and the plan to run it; `html()` and `save(path)` draw it."""
+    """The graphs and the plan of a compiled function.
 
-    def __init__(self, name: str, home: str, before: Any, after: Any, plan: str) -> None:
-        self.name, self.home, self.plan = name, home, plan
+    Attributes
+    ----------
+    name : str
+        The function, with its file and line.
+    backend : str
+        The backend that the function was compiled for.
+    before, after : str
+        The graph as traced, and after the optimization passes.
+    plan : str
+        How the program runs: fusion groups and buffers on native, generated source code on a framework.
+    """
+
+    def __init__(self, name: str, backend: str, before: Any, after: Any, plan: str) -> None:
+        self.name, self.backend, self.plan = name, backend, plan
         self._before, self._after = before, after
         self.before, self.after = before.text(), after.text()
 
     def __repr__(self) -> str:
         had, has = len(self._before.ops()), len(self._after.ops())
         parts = [
-            f"{self.name} on {self.home}",
+            f"{self.name} on {self.backend}",
             f"traced: {had} ops\n{self.before.rstrip()}",
             f"after the passes: {has} ops, {_bytes(self._after):,} bytes of results\n{self.after.rstrip()}",
             f"plan\n{self.plan.rstrip()}",
@@ -31,19 +43,19 @@ class Explanation:
         return "\n\n".join(parts)
 
     def html(self) -> str:
-        """A page that needs nothing else: the drawing, the texts, the plan."""
+        """A self-contained HTML page with a drawing of the graph, both graphs as text, and the plan."""
         from html import escape
 
         texts = [("Traced", self.before), ("After the passes", self.after), ("Plan", self.plan)]
         parts = [f"<h2>{title}</h2><pre>{escape(text)}</pre>" for title, text in texts]
-        title = escape(f"{self.name} on {self.home}")
+        title = escape(f"{self.name} on {self.backend}")
         return (
             f"<!doctype html><html><head><meta charset='utf-8'><title>{title}</title><style>{_STYLE}</style></head>"
             f"<body><h1>{title}</h1>{_drawing(self._after)}{''.join(parts)}</body></html>"
         )
 
     def save(self, path: Any) -> None:
-        """Writes the page to a file."""
+        """Writes the HTML page to a file."""
         _core._write_file(os.fspath(path), self.html().encode())  # type: ignore[attr-defined]
 
     def _repr_html_(self) -> str:
@@ -63,12 +75,12 @@ def _bytes(graph: Any) -> int:
 
 
 def _drawing(graph: Any) -> str:
-    """Ops as boxes, in rows by the longest way to them; lines from results to where they go."""
-    # Needed by those who draw alone.
+    """An SVG drawing: ops are boxes, in rows by their depth in the graph, and lines join results with their readers."""
+    # Imported here, because only drawings need it.
     from html import escape
 
     boxes: list[tuple[str, str, str]] = []
-    made_by: dict[int, int] = {}
+    producers: dict[int, int] = {}
     rows: dict[int, int] = {}
     lines: list[tuple[int, int]] = []
 
@@ -81,15 +93,15 @@ def _drawing(graph: Any) -> str:
 
     starts, ends = graph.ends()
     for id_, (name, role, dtype, sizes) in zip(starts, graph.inputs(), strict=True):
-        made_by[id_] = add("end", name.partition(":")[2] or name or role, f"{role} {dtype}[{','.join(sizes)}]", [])
+        producers[id_] = add("end", name.partition(":")[2] or name or role, f"{role} {dtype}[{','.join(sizes)}]", [])
     for name, args, outs in graph.nodes():
-        sources = [made_by[a] for a in args if a is not None and a in made_by]
+        sources = [producers[a] for a in args if a is not None and a in producers]
         at = add("op", name, outs[0][1] if outs else "", sources)
         for id_, _, _ in outs:
-            made_by[id_] = at
+            producers[id_] = at
     for i, (id_, update) in enumerate(zip(ends, graph.updates(), strict=True)):
         word = f"result {i}" if update is None else f"new value of input {update}"
-        add("end", word, "", [made_by[id_]] if id_ is not None else [])
+        add("end", word, "", [producers[id_]] if id_ is not None else [])
     places: dict[int, tuple[int, int]] = {}
     filled: dict[int, int] = {}
     for at in range(len(boxes)):
@@ -115,28 +127,48 @@ def _drawing(graph: Any) -> str:
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
-    """What jit makes of a function for such arguments: its graph before and after the passes, and the plan to run it.
+    """Compile a function for the given arguments and return its graphs and its plan, without running it.
 
-    Nothing is computed. In a notebook the drawing is shown; `save("page.html")` writes it.
+    Parameters
+    ----------
+    function : callable
+        A function, or the result of `cm.jit`.
+    *args, **kwargs
+        Arguments for the function. Only their structure, dtypes, shapes and static values matter.
 
+    Returns
+    -------
+    Explanation
+        The graph before and after the optimization passes, and the plan. A notebook shows its drawing;
+        `save("page.html")` writes it.
+
+    Raises
+    ------
+    TraceError
+        If the function cannot be traced, or an argument is a tracer of an enclosing transform.
+
+    Examples
+    --------
     >>> print(cm.explain(lambda x: x * 2 + 0 * cm.sum(x), cm.ones((2,))).after.splitlines()[-1])
     }
     """
     jitted = function if isinstance(function, Jitted) else jit(function)
-    made = made_for(jitted, args, kwargs)
-    after, plan = made.program.explain(made.home)
-    return Explanation(told.name(jitted._function), made.home, made.program.graph, after, plan)
+    compiled = _compiled_for(jitted, args, kwargs)
+    after, plan = compiled.program.explain(compiled.backend)
+    return Explanation(diagnostics.name(jitted._function), compiled.backend, compiled.program.graph, after, plan)
 
 
-def made_for(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Made:
-    """The program for such arguments, traced if it has to be."""
-    statics, nest = jitted._parted(args, kwargs)
-    leaves, key, kept, known = _flat(nest)
+def _compiled_for(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledProgram:
+    """The program for such arguments, from the cache or traced now."""
+    statics, tree = jitted._split_static(args, kwargs)
+    leaves, key, keepalive, known = _flat(tree)
     if not leaves:
         key = (*key, _core.current_backend())
-    made = jitted._find((key, statics)) if known else None
-    if made is None and known:
-        made = jitted._trace((key, statics), args, kwargs, nest, leaves, kept)
-    if made is None:
-        raise TraceError(f"explain: {told.name(jitted._function)}: its arguments are traced, so it is no program here")
-    return made
+    compiled = jitted._lookup((key, statics)) if known else None
+    if compiled is None and known:
+        compiled = jitted._trace((key, statics), args, kwargs, tree, leaves, keepalive)
+    if compiled is None:
+        raise TraceError(
+            f"explain: {diagnostics.name(jitted._function)}: expected arrays, got tracers of an enclosing transform"
+        )
+    return compiled

@@ -1,7 +1,7 @@
-"""What a traced function finds outside of its arguments: modules with their variables and buffers, optimisers with their moments.
+"""Lifts the state that a traced function uses besides its arguments: variables and buffers of modules, optimizer state.
 
-While a function is traced they hold stand-ins, and hold again what they held when it is done. Each is met when it is
-first used, wherever it comes from: an argument, a closure, a global name.
+While a function is traced, modules and optimizers hold tracers; afterwards their values are restored. Each one registers
+at its first use, whether it is an argument, a closure variable or a global.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,20 +15,20 @@ from .._module.info import NAME, TRACING, info_of
 from .._module.roles import _buffers, _inside
 from .._placement import backend_of
 from ..errors import TraceError
-from .listed import Listed, listed, places_of
+from .container_slots import ContainerSlot, container_slots, slots_of
 
 _has_values = _core._has_values  # type: ignore[attr-defined]
 
-# For how many steps the numbers are made at once.
-MOST_AHEAD = 16
+# How many vectors of step scalars are made at once, at most.
+MAX_BATCHED_STEPS = 16
 
 
-class Unready(Exception):
-    """A module that makes its variables at its first call: that call cannot be traced."""
+class UnbuiltModule(Exception):
+    """A module is built at its first call, which cannot be traced."""
 
 
-class OtherBackend(Exception):
-    """A module lives on another backend than the arrays that were given, which are to follow it."""
+class BackendMismatch(Exception):
+    """A module is on another backend than array arguments that are not tensors: these are transferred to it."""
 
     def __init__(self, backend: str) -> None:
         super().__init__(backend)
@@ -78,7 +78,7 @@ class Buffer:
 
 
 class Moment:
-    """What an optimiser remembers of one parameter."""
+    """A state tensor of an optimizer, such as a moment of Adam, for one parameter."""
 
     __slots__ = ("at", "optimizer", "path")
     role = "state"
@@ -93,107 +93,108 @@ class Moment:
         self.optimizer._moments[self.path][self.at] = value
 
 
-class Numbers:
-    """The learning rate of a step and what follows from its count, as one vector.
+class StepScalars:
+    """The learning rate and the bias corrections of a step, as one vector.
 
-    Between two large steps a framework takes several times as long to make an array as it does right after another one: those
-    of some steps to come are made together, as long as nothing but the count changes.
+    Creating an array between two large steps takes several times as long as right after another creation. So the vectors of
+    the next steps are created in one batch while only the step count changes.
     """
 
-    __slots__ = ("first", "home", "known", "made", "optimizer", "which", "wide")
+    __slots__ = ("backend", "first", "inputs", "is_double", "optimizer", "vectors", "which")
     role = "input"
 
-    def __init__(self, optimizer: Any, which: tuple[int, int, int], wide: bool, home: str) -> None:
-        self.optimizer, self.which, self.wide, self.home = optimizer, which, wide, home
-        # Settings and learning rate that the vectors are made of, and the count that the first of these is for.
-        self.known: tuple[dict[str, Any], float] | None = None
-        self.first, self.made = 0, []
+    def __init__(self, optimizer: Any, which: tuple[int, int, int], is_double: bool, backend: str) -> None:
+        self.optimizer, self.which, self.is_double, self.backend = optimizer, which, is_double, backend
+        # The settings and the learning rate of the vectors, and the step count of the first one.
+        self.inputs: tuple[dict[str, Any], float] | None = None
+        self.first, self.vectors = 0, []
 
     def read(self) -> Any:
         settings, lr, count = self.optimizer._given(*self.which)
-        if self.known != (settings, lr):
-            self.known, self.first, self.made = (dict(settings), lr), count, []
-        if not 0 <= count - self.first < len(self.made):
-            follows = self.made and count == self.first + len(self.made)
-            many = min(2 * len(self.made), MOST_AHEAD) if follows else 1
+        if self.inputs != (settings, lr):
+            self.inputs, self.first, self.vectors = (dict(settings), lr), count, []
+        if not 0 <= count - self.first < len(self.vectors):
+            follows = self.vectors and count == self.first + len(self.vectors)
+            many = min(2 * len(self.vectors), MAX_BATCHED_STEPS) if follows else 1
             rule, counts = self.optimizer._rule, range(count, count + many)
             make = _core._optim_numbers  # type: ignore[attr-defined]
-            self.first, self.made = count, [make(rule, settings, lr, n, self.wide, self.home) for n in counts]
-        return self.made[count - self.first]
+            self.first = count
+            self.vectors = [make(rule, settings, lr, n, self.is_double, self.backend) for n in counts]
+        return self.vectors[count - self.first]
 
 
-Slot = Variable | Buffer | Moment | Numbers
+Slot = Variable | Buffer | Moment | StepScalars
 
 
-class HeldModule:
-    """A module that a program uses."""
+class UsedModule:
+    """A module that a traced function uses, with its slots and the settings that the trace depends on."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
         self.slots: list[Variable | Buffer] = []
-        # Whether a transform made it, and it holds nothing of its own.
-        self.passes = False
+        # Whether a transform created it for this trace, and it has no slots of its own.
+        self.is_temporary = False
 
-    def note(self) -> None:
-        """What must be the same when the program runs again."""
+    def record(self) -> None:
+        """Records the settings that the program depends on."""
         below = list(_below(self.module, {}))
         self.known = [(info, info.training, info.assembled, frozenset(info.frozen)) for info in map(info_of, below)]
-        self.listed: list[Listed] | None = listed(info_of(self.module).nests)
+        self.container_slots: list[ContainerSlot] | None = container_slots(info_of(self.module).nests)
 
-    def _is_settled(self) -> bool:
-        """Whether nothing was put into or taken out of the lists that hold variables: less work than to make them agree."""
+    def _is_in_sync(self) -> bool:
+        """Whether lists and dicts still hold the module's variables: cheaper than to synchronize them."""
         info = info_of(self.module)
-        if not info.fresh or self.listed is None or _has_changed(info):
+        if not info.fresh or self.container_slots is None or _has_changed(info):
             return False
-        return all(place.agrees() for place in self.listed)
+        return all(slot.is_in_sync() for slot in self.container_slots)
 
-    def fits(self) -> bool:
-        if not self._is_settled():
+    def is_unchanged(self) -> bool:
+        if not self._is_in_sync():
             ensure(self.module, self.module._kind)
         return all(
             info.training is mode and info.assembled == count and (not info.frozen or info.frozen == frozen)
             for info, mode, count, frozen in self.known
         )
 
-    def begin(self) -> None:
+    def begin_run(self) -> None:
         """Called before each run."""
 
-    def settle(self) -> None:
-        """Called after each run."""
+    def end_run(self) -> None:
+        """Called after each run, when the slots hold the new values."""
         settle(self.module)
-        for place in self.listed or ():
-            place.fill()
+        for slot in self.container_slots or ():
+            slot.sync()
 
 
-class HeldOptimizer:
-    """An optimiser that a program uses."""
+class UsedOptimizer:
+    """An optimizer that a traced function uses, with its slots and the settings that the trace depends on."""
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
         self.slots: list[Moment] = []
         self.before = (optimizer._step, dict(optimizer._missed), optimizer._is_restored)
-        # How many steps a run takes, and the count when the present one is done.
+        # The optimizer steps per run, and the step count after the current run.
         self.steps = self.after = 0
 
-    def note(self) -> None:
+    def record(self) -> None:
         own = self.optimizer
         self.steps = own._step - self.before[0]
         if own._missed != self.before[1]:
             raise TraceError(
-                f"{own._rule}.step: parameters without a gradient count their own steps, which a program cannot;"
-                " give gradients of all parameters, or take the step outside of jit"
+                f"{own._rule}.step: expected gradients of all parameters under jit, because a parameter without one counts its"
+                " own steps; pass gradients of all parameters, or call step outside of jit"
             )
         own._step, own._missed, own._is_restored = self.before
         self.known = (len(own._moments), dict(own._missed), own._settings, own.groups, own.stop_gradients)
 
-    def fits(self) -> bool:
+    def is_unchanged(self) -> bool:
         own = self.optimizer
         return self.known == (len(own._moments), own._missed, own._settings, own.groups, own.stop_gradients)
 
-    def begin(self) -> None:
+    def begin_run(self) -> None:
         self.after = self.optimizer._step + self.steps
 
-    def settle(self) -> None:
+    def end_run(self) -> None:
         self.optimizer._step = self.after
 
 
@@ -206,20 +207,20 @@ def _below(module: Any, seen: dict[int, Any]) -> Iterator[Any]:
 
 
 class Tracing:
-    """What was met while one function is traced."""
+    """The modules, optimizers and slots that a function uses while it is traced."""
 
-    def __init__(self, lift: Callable[..., Any], count: int, home: str, follows: bool) -> None:
-        self.lift, self.home = lift, home
-        # Whether the arguments, none of them a tensor, are to be moved to the backend of the first module.
+    def __init__(self, lift: Callable[..., Any], count: int, backend: str, follows: bool) -> None:
+        self.lift, self.backend = lift, backend
+        # Whether the arguments, none of them a tensor, follow the backend of the first module.
         self.follows = follows
-        # How many inputs there are, and what stands for each beyond the arguments.
+        # The number of inputs; for each input after the arguments: the slot, its value, its tracer.
         self.first = self.count = count
         self.slots: list[Slot] = []
         self.old: list[Any] = []
         self.new: list[Any] = []
-        self.modules: dict[int, HeldModule] = {}
-        self.optimizers: dict[int, HeldOptimizer] = {}
-        self._numbers: dict[tuple[Any, ...], Any] = {}
+        self.modules: dict[int, UsedModule] = {}
+        self.optimizers: dict[int, UsedOptimizer] = {}
+        self._scalars: dict[tuple[Any, ...], Any] = {}
 
     def _add(self, slot: Slot, value: Any, name: str) -> Any:
         traced = self.lift(value, slot.role, f"{self.count}:{name}")
@@ -229,26 +230,26 @@ class Tracing:
         self.count += 1
         return traced
 
-    def meet(self, module: Any) -> None:
-        """Puts stand-ins in the place of all that a module holds."""
+    def register_module(self, module: Any) -> None:
+        """Replaces the variables and buffers of a module with tracers."""
         if id(module) in self.modules:
             return
-        held = self.modules[id(module)] = HeldModule(module)
+        used = self.modules[id(module)] = UsedModule(module)
         if not is_built(module):
-            raise Unready(label(module))
+            raise UnbuiltModule(label(module))
         info = ensure(module, module._kind)
         v = stored(module)
         for path in info.leaves:
             slot: Variable | Buffer = Variable(v, path)
-            self._lifted(held, slot)
+            self._lift(used, slot)
         settle(module)
         for path, holder, key in _buffers(module, ""):
-            self._lifted(held, Buffer(holder, key, path))
-        held.passes = info.is_copy and not held.slots
+            self._lift(used, Buffer(holder, key, path))
+        used.is_temporary = info.is_copy and not used.slots
 
-    def held(self) -> list["HeldModule | HeldOptimizer"]:
-        """What has to be as it is now when the program runs again: not what a transform made for this trace alone."""
-        modules = [held for held in self.modules.values() if not held.passes]
+    def owners(self) -> list["UsedModule | UsedOptimizer"]:
+        """The outermost modules and the optimizers that the program depends on, without temporary modules of transforms."""
+        modules = [used for used in self.modules.values() if not used.is_temporary]
         inner: dict[int, Any] = {}
         for own in modules:
             for module in _below(own.module, {}):
@@ -256,20 +257,20 @@ class Tracing:
                     inner[id(module)] = module
         return [*(own for own in modules if id(own.module) not in inner), *self.optimizers.values()]
 
-    def _lifted(self, held: HeldModule, slot: Variable | Buffer) -> None:
+    def _lift(self, used: UsedModule, slot: Variable | Buffer) -> None:
         x = slot.read()
         if _core._tree.is_array(x) and _has_values(x):
-            if self.follows and (backend := backend_of(x)) != self.home:
-                raise OtherBackend(backend)
+            if self.follows and (backend := backend_of(x)) != self.backend:
+                raise BackendMismatch(backend)
             self.follows = False
             slot.write(self._add(slot, x, slot.path))
-            held.slots.append(slot)
+            used.slots.append(slot)
 
-    def meet_optimizer(self, optimizer: Any, params: dict[str, Any]) -> None:
-        """The same for what an optimiser remembers; it begins to remember now, if it has not yet."""
+    def register_optimizer(self, optimizer: Any, params: dict[str, Any]) -> None:
+        """Replaces the state of an optimizer with tracers; state that does not exist yet is created."""
         if id(optimizer) in self.optimizers:
             return
-        held = self.optimizers[id(optimizer)] = HeldOptimizer(optimizer)
+        used = self.optimizers[id(optimizer)] = UsedOptimizer(optimizer)
         if not optimizer._names:
             return
         for path, x in params.items():
@@ -281,23 +282,23 @@ class Tracing:
             for at in range(len(optimizer._names)):
                 slot = Moment(optimizer, path, at)
                 slot.write(self._add(slot, slot.read(), f"{optimizer._names[at]}/{path}"))
-                held.slots.append(slot)
+                used.slots.append(slot)
 
-    def numbers(self, optimizer: Any, group: int, missed: int, x: Any) -> Any:
-        """What the formula of a step takes besides tensors."""
+    def step_scalars(self, optimizer: Any, group: int, missed: int, x: Any) -> Any:
+        """The scalars of an update rule, as a traced vector."""
         ahead = optimizer._step - self.optimizers[id(optimizer)].before[0]
-        wide = x.dtype in (_core.float64, _core.complex128)
-        key = (id(optimizer), group, missed, ahead, wide)
-        if key not in self._numbers:
-            slot = Numbers(optimizer, (group, missed, ahead), wide, self.home)
-            self._numbers[key] = self._add(slot, slot.read(), f"rate {len(self._numbers)}")
-        return self._numbers[key]
+        is_double = x.dtype in (_core.float64, _core.complex128)
+        key = (id(optimizer), group, missed, ahead, is_double)
+        if key not in self._scalars:
+            slot = StepScalars(optimizer, (group, missed, ahead), is_double, self.backend)
+            self._scalars[key] = self._add(slot, slot.read(), f"rate {len(self._scalars)}")
+        return self._scalars[key]
 
     def updates(self) -> list[tuple[int, Slot, Any]]:
-        """What holds something else now than the stand-in that was put there."""
+        """The slots that no longer hold the tracer put there: index of the input, slot, new value."""
         found: list[tuple[int, Slot, Any]] = []
         for at, (slot, traced) in enumerate(zip(self.slots, self.new, strict=True)):
-            if isinstance(slot, Numbers):
+            if isinstance(slot, StepScalars):
                 continue
             now = slot.read()
             number = self.lift.number(now)  # type: ignore[attr-defined]
@@ -307,34 +308,34 @@ class Tracing:
                 found.append((self.first + at, slot, now))
         return found
 
-    def left_behind(self) -> None:
-        """An error where a module holds a stand-in that is neither a variable nor a buffer."""
-        for held in self.modules.values():
-            for module in _below(held.module, {}):
+    def check_leaks(self) -> None:
+        """Raises if an attribute of a module that is neither a variable nor a buffer holds a tracer."""
+        for used in self.modules.values():
+            for module in _below(used.module, {}):
                 for name, x in module.__dict__.items():
                     if name != NAME and isinstance(x, _core.Tensor) and self.lift.owns(x):  # type: ignore[attr-defined]
-                        slots = {id(s.holder): s.key for s in held.slots if isinstance(s, Buffer)}
+                        slots = {id(s.holder): s.key for s in used.slots if isinstance(s, Buffer)}
                         if slots.get(id(module)) == name:
                             continue
                         del module.__dict__[name]
                         raise TraceError(
-                            f"{label(module)}: `{name}` was set to a value of the traced function, which only exists"
-                            f" while it runs; make it a cm.State(...) in __init__ to keep it, or return it"
+                            f"{label(module)}: `{name}` was set to a tracer, which is only valid while the function is"
+                            " traced; make it a cm.State(...) in __init__ to keep the value, or return it"
                         )
 
     def restore(self) -> None:
-        """Everything holds again what it held."""
+        """Restores the values of all slots."""
         for slot, value in zip(self.slots, self.old, strict=True):
-            if not isinstance(slot, Numbers):
+            if not isinstance(slot, StepScalars):
                 slot.write(value)
-        for held in self.modules.values():
-            settle(held.module)
+        for used in self.modules.values():
+            settle(used.module)
         for own in self.optimizers.values():
             own.optimizer._step, own.optimizer._missed, own.optimizer._is_restored = own.before
 
     @contextmanager
-    def during(self) -> Iterator[None]:
-        """Modules and optimisers tell this one when they are used."""
+    def active(self) -> Iterator[None]:
+        """A context in which modules and optimizers register here at their first use."""
         token, other = TRACING.set(self), RECORDING.set(True)
         try:
             yield
@@ -343,12 +344,14 @@ class Tracing:
             TRACING.reset(token)
 
 
-def owned(replaced: list[tuple[int, Slot]], held: list[HeldModule | HeldOptimizer]) -> list[tuple[int, list[Listed]]]:
-    """The inputs that are replaced whose owners are all known, each with the lists that hold it besides."""
-    places = [place for own in held if isinstance(own, HeldModule) for place in own.listed or ()]
+def donatable_inputs(
+    replaced: list[tuple[int, Slot]], owners: list[UsedModule | UsedOptimizer]
+) -> list[tuple[int, list[ContainerSlot]]]:
+    """The updated inputs whose references can all be counted, each with the container items that refer to it as well."""
+    items = [item for own in owners if isinstance(own, UsedModule) for item in own.container_slots or ()]
     found = []
     for at, slot in replaced:
-        own = places_of(slot.holder, slot.key, places) if isinstance(slot, Variable) else []
+        own = slots_of(slot.holder, slot.key, items) if isinstance(slot, Variable) else []
         if own is not None:
             found.append((at, own))
     return found

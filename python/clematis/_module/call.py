@@ -71,7 +71,7 @@ def run(module: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
     outer = RUNNING.get()
     tracing = TRACING.get()
     if tracing is not None:
-        tracing.meet(module)
+        tracing.register_module(module)
     frame = Frame(outer, module)
     v = asked.get("v")
     info = _built(module, args, kwargs, v is not None)

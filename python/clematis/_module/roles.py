@@ -41,7 +41,7 @@ class Roles(Inspection):
         ensure(self, self._kind)
         tracing = TRACING.get()
         if tracing is not None:
-            tracing.meet(self)
+            tracing.register_module(self)
         for path, holder, key in _buffers(self, ""):
             x = _inside(holder, key)
             found[path] = x.value if isinstance(x, State) else x

@@ -128,7 +128,7 @@ class Optimizer:
         self._compare(v, params, slopes, ignore_missing)
         tracing = TRACING.get()
         if tracing is not None:
-            tracing.meet_optimizer(self, params)
+            tracing.register_optimizer(self, params)
         rates = self._rates()
         rows = []
         for path, x in params.items():
@@ -138,7 +138,7 @@ class Optimizer:
                 place, count = self._place(path), self._step - missed + 1
                 if tracing is not None:
                     # The count is another one at each run of the program.
-                    count = tracing.numbers(self, place, missed, x)
+                    count = tracing.step_scalars(self, place, missed, x)
                 rows.append((path, x, slopes[path], self._moments.get(path), place, count))
         new, moments = _core._optim_step(self._rule, rates, rows, self.stop_gradients)
         paths = [row[0] for row in rows]

@@ -1,4 +1,4 @@
-"""Sums of arrays that are padded with zeros, which is what derivatives of slices are, as the arrays one after the other."""
+"""Rewrites `pad(a) + pad(b)` to `concat(a, b)`. The VJP of a slice is a pad, so gradients of split arrays have this form."""
 
 import functools
 import re
@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-# An array, and how many zeros stand before and behind it along each axis.
-Part = tuple[Any, tuple[int, ...], tuple[int, ...]]
+# An array, and its zero padding before and after it along each axis.
+Padded = tuple[Any, tuple[int, ...], tuple[int, ...]]
 
 _PAD = re.compile(
     r" +(v\d+) = ops\.pad\((v\d+), (0\.0|ops\.full\(value=0\.0, dtype=[^,]+, shape=\(\)\)), low=(\([^)]*\)), high=(\([^)]*\)),"
@@ -18,7 +18,7 @@ _NAME = re.compile(r"\bv\d+\b")
 
 
 def _functions(lines: list[str]) -> list[list[int]]:
-    """The numbers of the lines of each function, which knows nothing of the names in those around it."""
+    """The line numbers of each function body, without those of the functions inside it: each function is a scope of its own."""
     done: list[list[int]] = []
     open_: list[tuple[int, list[int]]] = []
     for at, line in enumerate(lines):
@@ -32,12 +32,12 @@ def _functions(lines: list[str]) -> list[list[int]]:
     return done + [own for _, own in open_]
 
 
-def joined(text: str) -> str:
-    """The same program, with `sum_of_pads` where it adds padded arrays up that nothing else reads."""
+def pad_add_to_concat(text: str) -> str:
+    """Replaces additions of padded arrays that have no other use with calls of `sum_of_pads`."""
     lines: list[str | None] = list(text.split("\n"))
     for function in _functions(text.split("\n")):
         uses = Counter(name for at in function for name in _NAME.findall(lines[at] or ""))
-        # What each name is the sum of, and the line that sets it.
+        # For each name that is a sum of pads: the padded arrays, the zero, and the line that assigns it.
         sums: dict[str, tuple[list[str], str, int]] = {}
         for at in function:
             line = lines[at] or ""
@@ -47,31 +47,31 @@ def joined(text: str) -> str:
             elif add := _ADD.fullmatch(line):
                 name, *both = add.groups()
                 if both[0] != both[1] and all(x in sums and uses[x] == 2 for x in both):
-                    parts = [part for x in both for part in sums[x][0]]
-                    sums[name] = parts, sums[both[0]][1], at
+                    padded = [one for x in both for one in sums[x][0]]
+                    sums[name] = padded, sums[both[0]][1], at
                     indent = line[: len(line) - len(line.lstrip())]
-                    lines[at] = f"{indent}{name} = sum_of_pads(ops, {sums[name][1]}, {', '.join(parts)})"
+                    lines[at] = f"{indent}{name} = sum_of_pads(ops, {sums[name][1]}, {', '.join(padded)})"
                     for x in both:
                         lines[sums[x][2]] = None
     return "\n".join(line for line in lines if line is not None)
 
 
-def in_order(parts: Sequence[Part]) -> tuple[tuple[Any, ...], int] | None:
-    """Padded arrays that lie one after the other, and the axis; None where they do not."""
-    axes = {a for _, low, high in parts for a in range(len(low)) if low[a] or high[a]}
+def concat_operands(padded: Sequence[Padded]) -> tuple[tuple[Any, ...], int] | None:
+    """The operands and the axis of the equal concat; None if the padded arrays overlap or leave gaps."""
+    axes = {a for _, low, high in padded for a in range(len(low)) if low[a] or high[a]}
     if len(axes) != 1:
         return None
     (axis,) = axes
-    ordered, end = sorted(parts, key=lambda part: part[1][axis]), 0
+    ordered, end = sorted(padded, key=lambda one: one[1][axis]), 0
     for x, low, _ in ordered:
         end = end + x.shape[axis] if low[axis] == end else -1
     return (tuple(x for x, _, _ in ordered), axis) if end > 0 and ordered[-1][2][axis] == 0 else None
 
 
-def sum_of_pads(ops: Any, zero: Any, *parts: Part) -> Any:
-    """The sum of arrays, each with so many zeros before and behind along each axis."""
-    found = in_order(parts)
+def sum_of_pads(ops: Any, zero: Any, *padded: Padded) -> Any:
+    """The sum of zero-padded arrays: one concat where they tile an axis, else pads and additions."""
+    found = concat_operands(padded)
     if found is not None:
         return ops.concat(*found[0], axis=found[1])
-    none = (0,) * len(parts[0][1])
-    return functools.reduce(ops.add, [ops.pad(x, zero, low=low, high=high, interior=none) for x, low, high in parts])
+    none = (0,) * len(padded[0][1])
+    return functools.reduce(ops.add, [ops.pad(x, zero, low=low, high=high, interior=none) for x, low, high in padded])
