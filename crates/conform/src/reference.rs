@@ -48,7 +48,7 @@ pub fn run(op: &Op, x: &[Array]) -> Result<Vec<Array>> {
         Op::Conv(p) => linear::conv(&x[0], &x[1], p),
         Op::Window(p) => linear::window(&x[0], p),
         Op::WindowScatter(p) => linear::window_scatter(&x[0], &x[1], p),
-        Op::WindowGather(p) => linear::window_gather(&x[0], &x[1], &(**p).clone().into()),
+        Op::WindowGather(p) => linear::window_gather(&x[0], &x[1], p),
         Op::Fft(p) => fourier::fft(&x[0], p),
         Op::Call(c) => return composite::run(c, x),
         other => bail!(Internal, "{}: no reference", other.name()),

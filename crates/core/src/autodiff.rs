@@ -31,6 +31,7 @@ use crate::spec::Spec;
 use crate::tensor::Tensor;
 use crate::tree::{self, Role, Tree};
 use crate::{bail, ensure};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Which leaves are differentiated: parameters, not state.
@@ -96,7 +97,8 @@ fn filled(parts: Vec<Option<Tensor>>, like: &[Tensor]) -> Result<Vec<Tensor>> {
 pub struct Pullback<T, O> {
     recorded: Recorded,
     input: T,
-    output: O,
+    // The tree of cotangents has the output's type.
+    output: PhantomData<fn(O)>,
 }
 
 impl<T: Tree + Clone, O: Tree + Clone> Pullback<T, O> {
@@ -124,7 +126,6 @@ impl<T: Tree + Clone, O: Tree + Clone> Pullback<T, O> {
                 ct.spec()
             );
         }
-        let _ = &self.output;
         let cts = cts.into_iter().map(Some).collect();
         let back = self.recorded.backward(cts)?;
         tree::with_leaves(&self.input, &filled(back, self.recorded.inputs())?)
@@ -138,11 +139,11 @@ pub fn vjp<T: Tree + Clone, O: Tree + Clone>(
 ) -> Result<(O, Pullback<T, O>)> {
     let (recorded, out) = record("vjp", f, x)?;
     Ok((
-        out.clone(),
+        out,
         Pullback {
             recorded,
             input: x.clone(),
-            output: out,
+            output: PhantomData,
         },
     ))
 }
@@ -150,7 +151,8 @@ pub fn vjp<T: Tree + Clone, O: Tree + Clone>(
 /// A linear map from tangents of the inputs to tangents of the outputs.
 pub struct Pushforward<T, O> {
     recorded: Recorded,
-    input: T,
+    // The tree of tangents has the input's type.
+    input: PhantomData<fn(T)>,
     output: O,
 }
 
@@ -175,7 +177,6 @@ impl<T: Tree + Clone, O: Tree + Clone> Pushforward<T, O> {
                 x.spec()
             );
         }
-        let _ = &self.input;
         let tangents = tangents
             .iter()
             .zip(inputs)
@@ -202,7 +203,7 @@ pub fn linearize<T: Tree + Clone, O: Tree + Clone>(
         out.clone(),
         Pushforward {
             recorded,
-            input: x.clone(),
+            input: PhantomData,
             output: out,
         },
     ))

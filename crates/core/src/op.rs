@@ -224,9 +224,9 @@ op_table! {
             "Writes slices into the first operand at the index vectors of the second.",
         Window WindowKind ["reduce_window_sum", "reduce_window_max", "reduce_window_min", "reduce_window_prod"]
             "Reduces sliding windows.",
-        WindowScatter WindowKind ["window_scatter_sum", "window_scatter_max", "window_scatter_min", "window_scatter_prod"]
+        WindowScatter Extreme ["window_scatter_max", "window_scatter_min"]
             "Adds to the element that each window selects by max or min.",
-        WindowGather WindowKind ["window_gather_sum", "window_gather_max", "window_gather_min", "window_gather_prod"]
+        WindowGather Extreme ["window_gather_max", "window_gather_min"]
             "Reads the element that each window selects by max or min.",
         Fft FftKind ["fft", "ifft", "rfft", "irfft"] "A Fourier transform over axes.",
         Collective CollectiveKind ["all_reduce_sum", "all_gather", "reduce_scatter_sum", "all_to_all", "broadcast_from"]

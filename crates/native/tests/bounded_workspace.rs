@@ -112,7 +112,7 @@ fn operands_that_lie_otherwise_are_not_copied_whole() {
         window_dilation: axes(&[1, 1, 1]),
     };
     within(&p.clone().into(), &[&x]);
-    let p = WindowScatter::from(p);
+    let p = WindowScatter::try_from(p).unwrap();
     within(&p.clone().into(), &[&x, &g]);
     within(&WindowGather::from(p).into(), &[&x, &y]);
 }

@@ -2,7 +2,9 @@
 
 use super::number;
 use crate::array::{Array, Num, extremes, offset, places};
-use clematis_core::op::{Conv, Dot, Pads, Window, WindowKind, WindowScatter};
+use clematis_core::op::{
+    Conv, Dot, Extreme, Pads, Window, WindowGather, WindowKind, WindowScatter,
+};
 
 pub fn dot(x: &Array, y: &Array, p: &Dot) -> Array {
     let free = |a: &Array, batch: &[usize], contract: &[usize]| -> Vec<usize> {
@@ -121,10 +123,7 @@ pub fn conv(x: &Array, w: &Array, p: &Conv) -> Array {
 }
 
 /// The shape of a window op's result, and for each index the elements inside the window.
-fn windows(
-    x: &Array,
-    p: &WindowScatter,
-) -> (Vec<usize>, impl Fn(&[usize]) -> Vec<Vec<usize>> + use<>) {
+fn windows(x: &Array, p: &Window) -> (Vec<usize>, impl Fn(&[usize]) -> Vec<Vec<usize>> + use<>) {
     let pads = pads(&p.padding);
     let shape: Vec<usize> = (0..x.rank())
         .map(|i| {
@@ -153,7 +152,7 @@ fn windows(
 }
 
 pub fn window(x: &Array, p: &Window) -> Array {
-    let (shape, inside) = windows(x, &p.clone().into());
+    let (shape, inside) = windows(x, p);
     Array::from_fn(x.dtype, &shape, |at| {
         let all = inside(at).into_iter().map(|i| x.at(&i));
         let found = match p.kind {
@@ -180,7 +179,7 @@ fn nothing(x: &Array, kind: WindowKind) -> Num {
 }
 
 /// The first extreme of a window.
-fn selected(x: &Array, kind: WindowKind, inside: &[Vec<usize>]) -> Option<Vec<usize>> {
+fn selected(x: &Array, kind: Extreme, inside: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut best: Option<&Vec<usize>> = None;
     for at in inside {
         let better = match best {
@@ -188,8 +187,8 @@ fn selected(x: &Array, kind: WindowKind, inside: &[Vec<usize>]) -> Option<Vec<us
             Some(old) => {
                 let order = number::before(x.at(at), x.at(old));
                 match kind {
-                    WindowKind::Max => order.is_gt(),
-                    _ => order.is_lt(),
+                    Extreme::Max => order.is_gt(),
+                    Extreme::Min => order.is_lt(),
                 }
             }
         };
@@ -201,7 +200,7 @@ fn selected(x: &Array, kind: WindowKind, inside: &[Vec<usize>]) -> Option<Vec<us
 }
 
 pub fn window_scatter(x: &Array, y: &Array, p: &WindowScatter) -> Array {
-    let (shape, inside) = windows(x, p);
+    let (shape, inside) = windows(x, &p.clone().into());
     let mut out = Array::filled(x.dtype, &x.shape, Num::of(x.dtype, 0));
     for at in places(&shape) {
         if let Some(to) = selected(x, p.kind, &inside(&at)) {
@@ -212,8 +211,8 @@ pub fn window_scatter(x: &Array, y: &Array, p: &WindowScatter) -> Array {
     out
 }
 
-pub fn window_gather(x: &Array, y: &Array, p: &WindowScatter) -> Array {
-    let (shape, inside) = windows(x, p);
+pub fn window_gather(x: &Array, y: &Array, p: &WindowGather) -> Array {
+    let (shape, inside) = windows(x, &p.clone().into());
     Array::from_fn(x.dtype, &shape, |at| {
         selected(x, p.kind, &inside(at)).map_or(Num::of(x.dtype, 0), |from| y.at(&from))
     })

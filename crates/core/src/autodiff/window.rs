@@ -41,7 +41,7 @@ pub fn sum(op: &Op, _: usize, x: &[&Tensor], ct: &Tensor) -> Expr {
 
 fn params(op: &Op) -> Result<WindowScatter> {
     match op {
-        Op::Window(p) => Ok((**p).clone().into()),
+        Op::Window(p) => (**p).clone().try_into(),
         Op::WindowScatter(p) => Ok((**p).clone()),
         Op::WindowGather(p) => Ok((**p).clone().into()),
         _ => bail!(Internal, "{}: not a window op", op.name()),

@@ -3,11 +3,11 @@
 use super::same_dtype;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::ensure;
-use crate::error::Result;
-use crate::op::{Pads, Window, WindowGather, WindowKind, WindowScatter};
+use crate::error::{Error, Result};
+use crate::op::{Extreme, Pads, Window, WindowGather, WindowKind, WindowScatter};
 use crate::shape::{Axes, Shape};
 use crate::spec::Spec;
+use crate::{bail, ensure};
 
 /// A size after dilation: `dilation - 1` gaps between neighbouring elements.
 pub fn dilated(size: Dim, dilation: usize) -> Dim {
@@ -137,12 +137,9 @@ pub fn reduce(op: &str, x: &Spec, p: &Window) -> Result<Spec> {
 /// element.
 pub fn select(op: &str, x: &Spec, y: &Spec, p: &WindowScatter, scatters: bool) -> Result<Spec> {
     ensure!(
-        matches!(p.kind, WindowKind::Max | WindowKind::Min)
-            && !x.dtype.is_complex()
-            && x.dtype != DType::Bool,
+        !x.dtype.is_complex() && x.dtype != DType::Bool,
         DType,
-        "{op}: expected max or min of real numbers, got {} of {x}",
-        p.kind.name()
+        "{op}: expected real numbers, got {x}"
     );
     same_dtype(op, x, y)?;
     let windows = output(
@@ -172,7 +169,7 @@ macro_rules! convert {
         impl From<$from> for $to {
             fn from(p: $from) -> $to {
                 $to {
-                    kind: p.kind,
+                    kind: p.kind.into(),
                     size: p.size,
                     strides: p.strides,
                     padding: p.padding,
@@ -183,4 +180,40 @@ macro_rules! convert {
         }
     )* };
 }
-convert!(Window => WindowScatter, Window => WindowGather, WindowGather => WindowScatter, WindowScatter => WindowGather, WindowScatter => Window);
+convert!(WindowGather => WindowScatter, WindowScatter => WindowGather, WindowGather => Window, WindowScatter => Window);
+
+impl From<Extreme> for WindowKind {
+    fn from(kind: Extreme) -> WindowKind {
+        match kind {
+            Extreme::Max => WindowKind::Max,
+            Extreme::Min => WindowKind::Min,
+        }
+    }
+}
+
+/// The scatter that selects as a max or min over windows does.
+impl TryFrom<Window> for WindowScatter {
+    type Error = Error;
+
+    fn try_from(p: Window) -> Result<WindowScatter> {
+        let kind = match p.kind {
+            WindowKind::Max => Extreme::Max,
+            WindowKind::Min => Extreme::Min,
+            WindowKind::Sum | WindowKind::Prod => {
+                bail!(
+                    Value,
+                    "window_scatter: expected max or min, got {}",
+                    p.kind.name()
+                )
+            }
+        };
+        Ok(WindowScatter {
+            kind,
+            size: p.size,
+            strides: p.strides,
+            padding: p.padding,
+            base_dilation: p.base_dilation,
+            window_dilation: p.window_dilation,
+        })
+    }
+}

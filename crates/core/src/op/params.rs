@@ -102,9 +102,9 @@ params! {
     Window { kind: WindowKind, size: Axes, strides: Axes, padding: Pads, base_dilation: Axes, window_dilation: Axes }
     /// Adds each element of the second operand to the element that its window selects in the first; `kind` is max or
     /// min.
-    WindowScatter { kind: WindowKind, size: Axes, strides: Axes, padding: Pads, base_dilation: Axes, window_dilation: Axes }
+    WindowScatter { kind: Extreme, size: Axes, strides: Axes, padding: Pads, base_dilation: Axes, window_dilation: Axes }
     /// Reads from the second operand the element that each window selects in the first; `kind` is max or min.
-    WindowGather { kind: WindowKind, size: Axes, strides: Axes, padding: Pads, base_dilation: Axes, window_dilation: Axes }
+    WindowGather { kind: Extreme, size: Axes, strides: Axes, padding: Pads, base_dilation: Axes, window_dilation: Axes }
     /// Cholesky factor of a positive definite matrix; reads the lower triangle.
     Cholesky { upper: bool }
     /// QR decomposition: `q, r`.

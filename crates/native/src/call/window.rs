@@ -105,7 +105,7 @@ pub fn scatter(op: &str, p: &WindowScatter, x: &Tensor, y: &Tensor, out: &Spec) 
 
 /// Reads from `y` the element that each window selects in `x`.
 pub fn gather(op: &str, p: &WindowGather, x: &Tensor, y: &Tensor, out: &Spec) -> Result<Buffer> {
-    let p = Window::from(WindowScatter::from(p.clone()));
+    let p = Window::from(p.clone());
     let windows = out.shape.sizes();
     by_number!(op, out.dtype, E => select::<E>(op, &p, [x, y], &windows, out, false),)
 }

@@ -4,7 +4,8 @@ use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
 use super::{NAMED, e, places, x};
 use clematis_core::op::{
-    Conv, Dot, FftKind, Pads, Transposed, TriangularSolve, Window, WindowKind, WindowScatter,
+    Conv, Dot, Extreme, FftKind, Pads, Transposed, TriangularSolve, Window, WindowKind,
+    WindowScatter,
 };
 use clematis_core::shape::Axes;
 use clematis_core::{Dim, Op, Result, Tensor, bail, dispatch, ops};
@@ -147,9 +148,9 @@ fn select_and_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let ones = || Axes::new(&vec![1; x.rank()]);
     let op: Op = WindowScatter {
         kind: if chooses_max {
-            WindowKind::Max
+            Extreme::Max
         } else {
-            WindowKind::Min
+            Extreme::Min
         },
         size: each(a, "window_dimensions", x.rank())?,
         strides: each(a, "window_strides", x.rank())?,

@@ -5,7 +5,9 @@ use super::super::{Rule, Walk};
 use super::conv::{each, pads};
 use super::{NAMED, ints, out, recorded, several, t, wanted};
 use clematis_core::expr::Expr;
-use clematis_core::op::{OutOfRange, Pads, Scatter, ScatterKind, Window, WindowGather, WindowKind};
+use clematis_core::op::{
+    Extreme, OutOfRange, Pads, Scatter, ScatterKind, Window, WindowGather, WindowKind,
+};
 use clematis_core::shape::Axes;
 use clematis_core::{Composite, DType, Dim, Result, Shape, Tensor, bail, dispatch, ops};
 
@@ -147,7 +149,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
     let wide = ops::cast(&x, DType::F64).done()?;
     let gather = WindowGather {
-        kind: WindowKind::Max,
+        kind: Extreme::Max,
         size: path.size.clone(),
         strides: path.strides.clone(),
         padding: path.hanging.clone(),

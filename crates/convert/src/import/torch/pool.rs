@@ -2,7 +2,7 @@
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
-use clematis_core::op::{Pads, WindowGather, WindowKind};
+use clematis_core::op::{Extreme, Pads, WindowGather};
 use clematis_core::ops::Padding;
 use clematis_core::shape::Axes;
 use clematis_core::{Composite, DType, Dim, Result, Shape, Tensor, dispatch, ops};
@@ -124,7 +124,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
     // Where the largest stands: the number of its place, read through the same windows.
     let gather = WindowGather {
-        kind: WindowKind::Max,
+        kind: Extreme::Max,
         size: places(&size),
         strides: places(&strides),
         padding,
