@@ -460,18 +460,31 @@ impl FreeList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytemuck::Zeroable;
     use clematis_core::DType;
 
     #[test]
-    fn blocks_are_used_again() {
-        let spec = Spec::of(DType::F32, [5000usize]).unwrap();
-        let first = alloc("test", &spec).unwrap();
-        let at = first.as_slice::<f32>().as_ptr();
-        drop(first);
-        // Another test may take the block in between; then this test shows nothing.
-        let again = alloc("test", &spec).unwrap();
-        assert!(again.as_slice::<f32>().as_ptr() == at || again.len() == 20000);
-        assert_eq!(again.len(), 20000);
+    fn the_free_list_returns_the_newest_block_of_a_size() {
+        let mut list = FreeList {
+            classes: Vec::new(),
+            bytes: 0,
+            time: 0,
+        };
+        let block = |lines: usize| vec![Line::zeroed(); lines];
+        let (old, new, other) = (block(300), block(300), block(320));
+        let newest = new.as_ptr();
+        for block in [old, new, other] {
+            list.insert(block);
+        }
+        assert_eq!(list.bytes, 920 * LINE);
+        assert!(list.take(310).is_none());
+        assert_eq!(list.take(300).map(|block| block.as_ptr()), Some(newest));
+        assert!(list.take(300).is_some() && list.take(300).is_none());
+        assert_eq!(list.bytes, 320 * LINE);
+    }
+
+    #[test]
+    fn a_small_block_is_reused_by_its_thread() {
         let small = Spec::of(DType::F32, [4usize]).unwrap();
         let first = alloc("test", &small).unwrap();
         let at = first.as_slice::<f32>().as_ptr();

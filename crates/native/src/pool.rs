@@ -85,65 +85,68 @@ fn watch_for_forks() {
     }
 }
 
-fn pool() -> &'static Pool {
+/// Runs `work` on this thread and on up to `helpers` more; returns when all are done. Calls `waiting` repeatedly while
+/// it waits for the helpers.
+pub fn run(helpers: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
     static POOL: OnceLock<&'static Pool> = OnceLock::new();
-    POOL.get_or_init(|| {
-        let pool = Box::leak(Box::new(Pool {
+    if helpers == 0 {
+        return work();
+    }
+    POOL.get_or_init(|| Pool::start(default_threads() - 1))
+        .run(helpers, work, waiting);
+}
+
+impl Pool {
+    /// Starts a pool of this many workers, which serve for the rest of the process.
+    fn start(threads: usize) -> &'static Pool {
+        let pool: &Pool = Box::leak(Box::new(Pool {
             gate: Gate::default(),
             work: UnsafeCell::new(None),
             panic: Mutex::new(None),
-            threads: default_threads() - 1,
+            threads,
         }));
-        let pool = &*pool;
-        for i in 0..pool.threads {
+        for i in 0..threads {
             let named = std::thread::Builder::new().name(format!("clematis-{i}"));
             // If the machine cannot start more threads, the existing ones do the work.
             let _ = named.spawn(|| pool.serve());
         }
         pool
-    })
-}
+    }
 
-/// Runs `work` on this thread and on up to `helpers` more; returns when all are done. Calls `waiting` repeatedly while
-/// it waits for the helpers.
-pub fn run(helpers: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
-    if helpers == 0 {
-        return work();
-    }
-    let pool = pool();
-    let alone = pool.threads == 0 || FORKED.load(Ordering::Relaxed);
-    if alone || !pool.gate.claim() {
-        return work();
-    }
-    // SAFETY: only the lifetime changes; `close` below waits for all helpers before this function returns or unwinds.
-    let erased = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), Work>(work) };
-    // SAFETY: the gate is ours and no worker is inside.
-    unsafe { *pool.work.get() = Some(erased) };
-    pool.gate.open(helpers.min(pool.threads));
-    let mut own = catch_unwind(AssertUnwindSafe(work));
-    let mut spins = 0;
-    pool.gate.close(|| {
-        spins += 1;
-        if spins < SPINS_BEFORE_YIELD {
-            std::hint::spin_loop();
-        } else {
-            // Helpers are still inside, whatever happens here.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(waiting))
-                && own.is_ok()
-            {
-                own = Err(panic);
-            }
-            std::thread::yield_now();
+    fn run(&self, helpers: usize, work: &(dyn Fn() + Sync), waiting: &dyn Fn()) {
+        let alone = self.threads == 0 || FORKED.load(Ordering::Relaxed);
+        if alone || !self.gate.claim() {
+            return work();
         }
-    });
-    let theirs = lock(&pool.panic).take();
-    pool.gate.release();
-    if let Some(panic) = own.err().or(theirs) {
-        resume_unwind(panic);
+        // SAFETY: only the lifetime changes; `close` below waits for all helpers before this function returns or
+        // unwinds.
+        let erased = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), Work>(work) };
+        // SAFETY: the gate is ours and no worker is inside.
+        unsafe { *self.work.get() = Some(erased) };
+        self.gate.open(helpers.min(self.threads));
+        let mut own = catch_unwind(AssertUnwindSafe(work));
+        let mut spins = 0;
+        self.gate.close(|| {
+            spins += 1;
+            if spins < SPINS_BEFORE_YIELD {
+                std::hint::spin_loop();
+            } else {
+                // Helpers are still inside, whatever happens here.
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(waiting))
+                    && own.is_ok()
+                {
+                    own = Err(panic);
+                }
+                std::thread::yield_now();
+            }
+        });
+        let theirs = lock(&self.panic).take();
+        self.gate.release();
+        if let Some(panic) = own.err().or(theirs) {
+            resume_unwind(panic);
+        }
     }
-}
 
-impl Pool {
     /// The main loop of a worker.
     fn serve(&self) {
         clematis_core::interrupt::set_worker();
@@ -174,6 +177,7 @@ impl Pool {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn all_tasks_are_done_whoever_asks() {
@@ -224,16 +228,22 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_fell_asleep_are_woken() {
+    fn sleeping_workers_are_woken() {
+        // A pool of its own: nobody else claims it, so each job has its worker.
+        let pool = Pool::start(1);
         for _ in 0..if cfg!(miri) { 3 } else { 20 } {
+            std::thread::sleep(Duration::from_millis(1));
             let count = AtomicUsize::new(0);
+            let end = Instant::now() + Duration::from_secs(60);
             let work = || {
                 count.fetch_add(1, Ordering::Relaxed);
-                std::thread::sleep(std::time::Duration::from_millis(2));
+                // The job ends when both threads have begun it.
+                while count.load(Ordering::Relaxed) < 2 && Instant::now() < end {
+                    std::thread::yield_now();
+                }
             };
-            run(1, &work, &|| ());
-            assert!(count.into_inner() >= 1);
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            pool.run(1, &work, &|| ());
+            assert_eq!(count.into_inner(), 2);
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) use depthwise_3x3::{
     ChannelRows, PlaneRows, SIDE, VECTOR, depthwise_rows_nchw, depthwise_rows_nhwc,
     depthwise_wgrad_nchw, depthwise_wgrad_nhwc, has_depthwise_3x3,
 };
+#[cfg(test)]
+pub(crate) use gemm_kernel::panel_shapes;
 pub(crate) use gemm_kernel::{
     PanelShape, Rows, TRANSPOSE_SIZE, panel_shape, panel_tile, prefetch_line, transpose16,
     transpose16_pairs,

@@ -6,7 +6,7 @@ mod traced;
 
 use crate::error::{OrRaise, exception};
 use crate::operand::operand;
-use crate::transform::{Noted, Object, at_home, taken};
+use crate::transform::{Noted, Object, on_backend, taken};
 use crate::tree::{Leaves, Structure, called, flatten};
 use clematis_core::{DType, Kind, Result, Tensor, backend, control};
 use pyo3::prelude::*;
@@ -43,21 +43,21 @@ fn chooser(
     if x.shape().count_dim() != 1usize {
         return Err(exception(
             Kind::Shape,
-            format!("{op}: one element decides, not {}", x.spec()),
+            format!("{op}: expected a single element, got {}", x.spec()),
         ));
     }
     if !of(x.dtype()) {
         return Err(exception(
             Kind::DType,
-            format!("{op}: {kind} decides, not {}", x.spec()),
+            format!("{op}: expected {kind}, got {}", x.spec()),
         ));
     }
     Ok(x)
 }
 
 fn here<R>(leaves: &Leaves, other: &Tensor, f: impl FnOnce() -> R) -> R {
-    match leaves.home().or(other.backend()) {
-        Some(home) => backend::with(home, f),
+    match leaves.backend().or(other.backend()) {
+        Some(backend) => backend::with(backend, f),
         None => f(),
     }
 }
@@ -118,17 +118,19 @@ fn cond<'py>(
     otherwise: &Object<'py>,
     operands: &Bound<'py, PyTuple>,
 ) -> PyResult<Object<'py>> {
-    let predicate = chooser("cond", predicate, |d| d == DType::Bool, "a truth value")?;
+    let predicate = chooser("cond", predicate, |d| d == DType::Bool, "a bool")?;
     let (leaves, inputs) = flatten(operands.as_any())?;
     let ways = Branches::new("cond", inputs);
     let py = operands.py();
-    if let Some(way) = traced::way(py, std::slice::from_ref(&predicate), "traced_cond")? {
+    if let Some(control) =
+        traced::traced_control(py, std::slice::from_ref(&predicate), "traced_cond")?
+    {
         let ways = Rc::new(ways);
-        let branch = |f| way.part(&leaves, f, traced::Role::Branch(ways.clone()));
-        let predicate = way.arrays(&[predicate])?.get_item(0)?;
-        let xs = way.arrays(&leaves.tensors)?;
+        let branch = |f| control.part(&leaves, f, traced::Role::Branch(ways.clone()));
+        let predicate = control.arrays(&[predicate])?.get_item(0)?;
+        let xs = control.arrays(&leaves.tensors)?;
         let out = (predicate, branch(then)?, branch(otherwise)?, xs);
-        let out = way.leaves(&way.function.call1(out)?)?;
+        let out = control.leaves(&control.function.call1(out)?)?;
         return ways.give(py, &out);
     }
     let out = here(&leaves, &predicate, || {
@@ -184,18 +186,18 @@ fn while_loop<'py>(
 ) -> PyResult<Object<'py>> {
     let py = start.py();
     let (leaves, structure) = flatten(start)?;
-    if let Some(way) = traced::way(py, &leaves.tensors, "traced_while")? {
+    if let Some(control) = traced::traced_control(py, &leaves.tensors, "traced_while")? {
         let structure = Rc::new(structure);
-        let test = way.part(&leaves, test, traced::Role::Test(structure.clone()))?;
-        let body = way.part(&leaves, body, traced::Role::Body(structure.clone()))?;
-        let xs = way.arrays(&leaves.tensors)?;
-        let out = way.leaves(&way.function.call1((test, body, xs))?)?;
+        let test = control.part(&leaves, test, traced::Role::Test(structure.clone()))?;
+        let body = control.part(&leaves, body, traced::Role::Body(structure.clone()))?;
+        let xs = control.arrays(&leaves.tensors)?;
+        let out = control.leaves(&control.function.call1((test, body, xs))?)?;
         return structure.results(py, &out, structure.is_raw());
     }
     let go_on = |xs: &Leaves| {
         let run = || -> PyResult<Tensor> {
             let out = test.call1((structure.build(py, &xs.tensors, true)?,))?;
-            chooser("while_loop", &out, |d| d == DType::Bool, "a truth value")
+            chooser("while_loop", &out, |d| d == DType::Bool, "a bool")
         };
         called(py, run())
     };
@@ -213,7 +215,8 @@ fn while_loop<'py>(
         };
         called(py, run())
     };
-    let out = at_home(&leaves, || control::while_loop(leaves.clone(), go_on, step)).or_raise()?;
+    let out =
+        on_backend(&leaves, || control::while_loop(leaves.clone(), go_on, step)).or_raise()?;
     structure.results(py, &out.tensors, structure.is_raw())
 }
 
@@ -238,9 +241,12 @@ fn scan<'py>(
             let c = carried.build(py, &c.tensors, true)?;
             let x = given.build(py, &x.tensors, true)?;
             let out = body.call1((c, x))?;
-            let (c, y): (Object<'py>, Object<'py>) = out
-                .extract()
-                .map_err(|_| exception(Kind::Value, "scan: the body returns a pair (carry, y)"))?;
+            let (c, y): (Object<'py>, Object<'py>) = out.extract().map_err(|_| {
+                exception(
+                    Kind::Value,
+                    "scan: expected the body to return a pair (carry, y)",
+                )
+            })?;
             let c = flatten(&c)?.0;
             same(
                 "scan",
@@ -254,12 +260,12 @@ fn scan<'py>(
         };
         called(py, run())
     };
-    let home = if carry.home().is_some() {
+    let backend = if carry.backend().is_some() {
         &carry
     } else {
         &items
     };
-    let (last, all) = at_home(home, || {
+    let (last, all) = on_backend(backend, || {
         control::scan(&carry, &items, length, reverse, step)
     })
     .or_raise()?;
@@ -286,7 +292,7 @@ fn map<'py>(f: &Object<'py>, xs: &Object<'py>) -> PyResult<Object<'py>> {
         };
         called(py, run())
     };
-    let out = at_home(&leaves, || control::map(&leaves, step)).or_raise()?;
+    let out = on_backend(&leaves, || control::map(&leaves, step)).or_raise()?;
     taken(outputs)?.results(py, &out.tensors, structure.is_raw())
 }
 

@@ -33,23 +33,43 @@ enum Features {
 
 /// The tile shape of this machine; `None` without fused multiply-add.
 pub(crate) fn panel_shape() -> Option<PanelShape> {
-    // Accumulators, columns and one broadcast together just fill the 16 or 32 registers.
-    #[cfg(target_arch = "x86_64")]
-    {
-        let (tall, short, columns, features) = match level() {
-            Level::Avx512 => (14, 12, 32, Features::Avx512),
-            Level::Avx2 => (6, 4, 16, Features::Avx2),
-            Level::Base => return None,
-        };
-        Some(PanelShape {
-            tall,
-            short,
-            columns,
-            features,
-        })
+    PanelShape::of(level())
+}
+
+impl PanelShape {
+    /// The tile shape of a level that this CPU has.
+    fn of(level: Level) -> Option<PanelShape> {
+        // Accumulators, columns and one broadcast together just fill the 16 or 32 registers.
+        #[cfg(target_arch = "x86_64")]
+        {
+            let (tall, short, columns, features) = match level.min(Level::detected()) {
+                Level::Avx512 => (14, 12, 32, Features::Avx512),
+                Level::Avx2 => (6, 4, 16, Features::Avx2),
+                Level::Base => return None,
+            };
+            Some(PanelShape {
+                tall,
+                short,
+                columns,
+                features,
+            })
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let _ = level;
+            None
+        }
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    None
+}
+
+/// The tile shapes of all levels that this CPU has.
+#[cfg(test)]
+pub(crate) fn panel_shapes() -> Vec<PanelShape> {
+    [Level::Avx2, Level::Avx512]
+        .into_iter()
+        .filter(|&level| level <= Level::detected())
+        .filter_map(PanelShape::of)
+        .collect()
 }
 
 /// Strided rows: element `p` of row `i` is `data[start + i·row_stride + p·step]`.
@@ -327,7 +347,7 @@ mod tests {
     use crate::parallel::TaskSlice;
 
     #[test]
-    fn squares_are_turned() {
+    fn squares_are_transposed() {
         let from: Vec<f32> = (0..16 * 20).map(|i| i as f32).collect();
         let mut to = vec![-1.0; 16 * 18];
         transpose16((&from, 20), (&mut to, 18));
@@ -340,8 +360,11 @@ mod tests {
     }
 
     #[test]
-    fn tiles_are_sums_of_products() {
-        let Some(shape) = panel_shape() else { return };
+    fn tiles_are_dot_products_at_every_level() {
+        panel_shapes().into_iter().for_each(check_tiles);
+    }
+
+    fn check_tiles(shape: PanelShape) {
         let depth = 37;
         let number = |i: usize| ((i * 31) % 17) as f32 - 8.0;
         let a: Vec<f32> = (0..16 * 64).map(number).collect();

@@ -8,43 +8,47 @@ use crate::error::{OrRaise, exception};
 use crate::transform::Object;
 use crate::transform::seen::{raw, tensors, word};
 use crate::tree::{Leaves, Structure, called, flatten};
-use clematis_bridge::array::{self, Foreign};
+use clematis_bridge::array::{self, FrameworkArray};
 use clematis_core::{Backend, DType, Kind, Tensor, backend, ops};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::rc::Rc;
 
 /// A framework's own branch or loop.
-pub struct Way<'py> {
+pub struct TracedControl<'py> {
     /// The dialect's function.
     pub function: Object<'py>,
-    home: &'static dyn Backend,
+    backend: &'static dyn Backend,
 }
 
 /// The way of a framework that is tracing one of these values; `None` where nobody traces, or it has no such way.
-pub fn way<'py>(py: Python<'py>, values: &[Tensor], name: &str) -> PyResult<Option<Way<'py>>> {
+pub fn traced_control<'py>(
+    py: Python<'py>,
+    values: &[Tensor],
+    name: &str,
+) -> PyResult<Option<TracedControl<'py>>> {
     for x in values {
-        if let (Some(home), Some(own)) = (x.backend(), x.data::<Foreign>())
-            && !home.has_values(x)
+        if let (Some(backend), Some(own)) = (x.backend(), x.data::<FrameworkArray>())
+            && !backend.has_values(x)
         {
-            let found = word(py, own.home.name(), name)?;
-            return Ok(found.map(|function| Way { function, home }));
+            let found = word(py, own.framework.name(), name)?;
+            return Ok(found.map(|function| TracedControl { function, backend }));
         }
     }
     Ok(None)
 }
 
-impl<'py> Way<'py> {
+impl<'py> TracedControl<'py> {
     /// The framework's arrays of values; numbers become arrays.
     pub fn arrays(&self, values: &[Tensor]) -> PyResult<Bound<'py, PyTuple>> {
         let py = self.function.py();
         let each = values.iter().map(|x| {
-            let x = backend::with(self.home, || ops::materialize(x)).or_raise()?;
+            let x = backend::with(self.backend, || ops::materialize(x)).or_raise()?;
             match array::of(&x) {
                 Some(array) => Ok(array.bind(py).clone()),
                 None => Err(exception(
                     Kind::Backend,
-                    format!("a branch or loop on {} with {x:?}", self.home.name()),
+                    format!("a branch or loop on {} with {x:?}", self.backend.name()),
                 )),
             }
         });
@@ -57,7 +61,7 @@ impl<'py> Way<'py> {
             role,
             function: f.clone().unbind(),
             like: leaves.clone(),
-            home: self.home,
+            backend: self.backend,
         };
         Bound::new(f.py(), part)
     }
@@ -85,7 +89,7 @@ pub struct Part {
     function: Py<PyAny>,
     /// Leaves like those that it takes.
     like: Leaves,
-    home: &'static dyn Backend,
+    backend: &'static dyn Backend,
 }
 
 #[pymethods]
@@ -96,14 +100,14 @@ impl Part {
         let mut leaves = self.like.clone();
         leaves.tensors = tensors(xs.as_any())?;
         let f = self.function.bind(py);
-        backend::with(self.home, || match &self.role {
+        backend::with(self.backend, || match &self.role {
             Role::Branch(ways) => {
                 let out = ways.run(f, &leaves).or_raise()?;
                 self.given(py, &out.tensors)
             }
             Role::Test(structure) => {
                 let out = f.call1((structure.build(py, &leaves.tensors, true)?,))?;
-                let out = chooser("while_loop", &out, |d| d == DType::Bool, "a truth value")?;
+                let out = chooser("while_loop", &out, |d| d == DType::Bool, "a bool")?;
                 let out = ops::reshape(&out, clematis_core::Shape::scalar())
                     .done()
                     .or_raise()?;

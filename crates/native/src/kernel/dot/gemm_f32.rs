@@ -455,13 +455,14 @@ fn copy(to: &mut [f32], from: &[f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::panel_shapes;
 
     fn number(i: usize) -> f32 {
         ((i * 7919) % 23) as f32 - 11.0
     }
 
     /// Small integers, whose sums are exact in any order.
-    fn check([m, n, k]: [usize; 3], left: bool, right: bool, accumulate: bool) {
+    fn check(tiles: PanelShape, [m, n, k]: [usize; 3], [left, right, accumulate]: [bool; 3]) {
         let a: Vec<f32> = (0..m * k + 3).map(number).collect();
         let b: Vec<f32> = (2..n * k + 7).map(number).collect();
         let strides = |rows: usize, columns: usize, transposed: bool| match transposed {
@@ -481,7 +482,6 @@ mod tests {
         };
         for threads in [1, 3] {
             let mut out: Vec<f32> = (0..m * n).map(|i| (i % 5) as f32).collect();
-            let tiles = panel_shape().unwrap();
             run(
                 tiles,
                 [m, n, k],
@@ -511,10 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_sums_of_products() {
-        if panel_shape().is_none() {
-            return;
-        }
+    fn matmuls_are_exact_at_every_level() {
         // Rows that fill tiles and those that do not, columns beyond the last panel, several parts of the contraction.
         let shapes = [
             [26, 64, 20],
@@ -523,20 +520,21 @@ mod tests {
             [60, 70, 700],
             [29, 1100, 33],
         ];
-        for shape in shapes {
-            for ways in 0..8 {
-                let [left, right, accumulate] = [1, 2, 4].map(|bit| ways & bit != 0);
-                check(shape, left, right, accumulate);
+        for tiles in panel_shapes() {
+            for shape in shapes {
+                for bits in 0..8 {
+                    check(tiles, shape, [1, 2, 4].map(|bit| bits & bit != 0));
+                }
             }
+            // Rows that map to the same cache sets.
+            check(tiles, [30, 40, 2048], [false, true, false]);
         }
-        // Rows that map to the same cache sets.
-        check([30, 40, 2048], false, true, false);
     }
 
     #[test]
-    fn large_products_are_divided() {
-        if panel_shape().is_some() {
-            check([140, 260, 130], false, false, false);
+    fn large_matmuls_are_divided() {
+        for tiles in panel_shapes() {
+            check(tiles, [140, 260, 130], [false; 3]);
         }
         assert_eq!(divide(1024, 256, 4), (4, 1));
         assert_eq!(divide(256, 1024, 4), (1, 4));
