@@ -661,7 +661,7 @@ def acosh(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 >>> cm.acosh(cm.asarray([1.0, 2.0]))
 Tensor([    0.0, 1.31696], float32, native)"""
 
-def adam_step(dcdw: Any, mw: Any, vw: Any, step: Any, /, *, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-07, out: Any = None) -> Any:
+def adam_step(grads: Any, mw: Any, vw: Any, step: Any, /, *, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-07, out: Any = None) -> Any:
     """Adam's step before the learning rate, the new mean of gradients and the new mean of their squares.
 
 >>> zero = cm.zeros((2,))
@@ -671,7 +671,7 @@ Tensor([ 0.999996, -0.999998], float32, native)
 >>> mean
 Tensor([ 0.1, -0.4], float32, native)"""
 
-def adam_update(w: Any, dcdw: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-07, stop_gradients: Any = True, out: Any = None) -> Any:
+def adam_update(w: Any, grads: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-07, stop_gradients: Any = True, out: Any = None) -> Any:
     """A step of Adam: the new parameter and both means.
 
 >>> w, zero = cm.asarray([1.0, 2.0]), cm.zeros((2,))
@@ -1484,8 +1484,8 @@ is differentiated through it. What the result does not depend on has a gradient 
 >>> cm.grad(lambda x: cm.sum(x**2))(cm.asarray([1.0, 2.0]))
 Tensor([2.0, 4.0], float32, native)"""
 
-def gradient_descent_update(w: Any, dcdw: Any, lr: Any, /, *, stop_gradients: Any = True, out: Any = None) -> Any:
-    """w - dcdw lr.
+def gradient_descent_update(w: Any, grads: Any, lr: Any, /, *, stop_gradients: Any = True, out: Any = None) -> Any:
+    """w - lr grads.
 
 >>> cm.gradient_descent_update(cm.asarray([1.0, 2.0]), cm.asarray([1.0, -1.0]), 0.5)
 Tensor([0.5, 2.5], float32, native)"""
@@ -1642,7 +1642,7 @@ def l2_normalize(x: _T | builtins.complex, /, *, axis: int | Sequence[int] | Non
 >>> cm.l2_normalize(cm.asarray([3.0, 4.0]))
 Tensor([0.6, 0.8], float32, native)"""
 
-def lamb_update(w: Any, dcdw: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-07, max_trust_ratio: Any = 10.0, decay_lambda: Any = 0.0, stop_gradients: Any = True, out: Any = None) -> Any:
+def lamb_update(w: Any, grads: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-07, max_trust_ratio: Any = 10.0, decay_lambda: Any = 0.0, stop_gradients: Any = True, out: Any = None) -> Any:
     """A step of Adam scaled by the ratio of the lengths of parameter and step: the new parameter and both means.
 
 >>> w, zero = cm.asarray([3.0, 4.0]), cm.zeros((2,))
@@ -1650,7 +1650,7 @@ def lamb_update(w: Any, dcdw: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any,
 >>> w
 Tensor([2.64645, 4.35355], float32, native)"""
 
-def lars_update(w: Any, dcdw: Any, lr: Any, /, *, decay_lambda: Any = 0.0, stop_gradients: Any = True, out: Any = None) -> Any:
+def lars_update(w: Any, grads: Any, lr: Any, /, *, decay_lambda: Any = 0.0, stop_gradients: Any = True, out: Any = None) -> Any:
     """A step against the gradient whose length follows that of the parameter; a decay divides the step.
 
 >>> cm.lars_update(cm.asarray([3.0, 4.0]), cm.asarray([0.0, 10.0]), 0.1)

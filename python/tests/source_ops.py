@@ -108,7 +108,7 @@ _OTHERS = {
     "ifft": ((COMPLEX,), "c64[2,3]", "ifft(%0) {axes=[1], length=3}"),
     "rfft": ((X,), "c64[2,2]", "rfft(%0) {axes=[1], length=3}"),
     "irfft": ((COMPLEX,), "f32[2,4]", "irfft(%0) {axes=[1], length=4}"),
-    "leaky_relu": ((X,), "f32[2,3]", "leaky_relu(%0) {slope=0.1}"),
+    "leaky_relu": ((X,), "f32[2,3]", "leaky_relu(%0) {negative_slope=0.1}"),
     "elu": ((X,), "f32[2,3]", "elu(%0) {alpha=0.5}"),
     "gelu": ((X,), "f32[2,3]", "gelu(%0) {approximate=false}"),
     "softmax": ((X,), "f32[2,3]", "softmax(%0) {axis=1}"),

@@ -207,7 +207,7 @@ WHOLE = {
     "differences until nothing is left": lambda x: torch.diff(x, n=9, dim=1),
     "repeated": lambda x: torch.repeat_interleave(x, 3, dim=1),
     "repeated flat": lambda x: torch.repeat_interleave(x[0], 2),
-    "leaky with the mean slope": lambda x: nn.functional.rrelu(x),
+    "rrelu as leaky_relu of the mean bound": lambda x: nn.functional.rrelu(x),
     "multiples": lambda x: torch.lcm((x * 5).to(torch.int64), (x[0] * 3).to(torch.int64)),
     "instance norm": lambda x: nn.functional.instance_norm(x),
     "instance norm with scale": lambda x: nn.functional.instance_norm(x, weight=x[0, :, 0], bias=x[0, :, 1]),
@@ -225,7 +225,7 @@ def test_ops_that_are_read_whole(name, backend):
     np.testing.assert_allclose(got, want, rtol=0, atol=2e-5)
 
 
-def test_slopes_are_drawn_in_training():
+def test_rrelu_draws_in_training():
     x = -np.ones((64, 8), "float32")
     net = cm.from_torch_module(nn.RReLU(0.25, 0.5), torch.ones(2, 8)).train()
     y = -np.asarray(net(x))

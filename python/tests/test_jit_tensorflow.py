@@ -91,14 +91,14 @@ def test_gradients_of_convolutions_use_kernels(eager_clusters, strides, padding,
     others, _ = conv_gradients("native", strides, padding, size)
     for name, x in mine.items():
         np.testing.assert_allclose(x, others[name], rtol=1e-4, atol=1e-4, err_msg=name)
-    assert "ops.conv_turned(" in plan and "ops.reverse(" not in plan
+    assert "ops.conv_transpose_input_grad(" in plan and "ops.reverse(" not in plan
 
 
 def test_bias_relu_and_relu_mask_use_kernels(eager_clusters):
     _, plan = conv_gradients("tensorflow", 1, "VALID", 9)
-    assert "    v" in plan and "ops.bias_relu(" in plan and "ops.relu_slope(" in plan
+    assert "    v" in plan and "ops.bias_relu(" in plan and "ops.relu_grad(" in plan
     for line in plan.splitlines():
-        if "ops.bias_relu(" in line or "ops.relu_slope(" in line:
+        if "ops.bias_relu(" in line or "ops.relu_grad(" in line:
             assert not line.startswith("     "), line
 
 

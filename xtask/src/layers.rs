@@ -65,9 +65,9 @@ const UNSAFE: &[&str] = &[
     // Vectorcall, which PyO3 does not offer under the stable ABI of 3.11, and reference counts.
     "crates/bridge/src/call.rs",
     // Reads arrays of numpy and torch through C.
-    "crates/bridge/src/peek.rs",
-    "crates/bridge/src/peek/numpy.rs",
-    "crates/bridge/src/peek/torch.rs",
+    "crates/bridge/src/introspect.rs",
+    "crates/bridge/src/introspect/numpy.rs",
+    "crates/bridge/src/introspect/torch.rs",
     "crates/core/src/host.rs",
     // A cell that loom watches.
     "crates/models/tests/models.rs",

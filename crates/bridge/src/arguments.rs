@@ -49,7 +49,7 @@ pub fn keywords(py: Python<'_>, loaded: &Loaded, op: &Op) -> Result<Option<Keywo
     }))
 }
 
-/// Sizes of which one is not known yet: to frameworks, -1 is what is left by the others.
+/// Sizes of which one may be unknown: frameworks infer a size of -1 from the others.
 fn with_rest(sizes: &[Attr]) -> Option<Attr> {
     let unknown = |size: &&Attr| matches!(size, Attr::Dim(_));
     if sizes.iter().filter(unknown).count() != 1 {

@@ -3,8 +3,8 @@
 use crate::call::is_held_once;
 use crate::error::{failed, unless_error};
 use crate::framework::Framework;
+use crate::introspect::Reader;
 use crate::load::Loaded;
-use crate::peek::Reader;
 use clematis_core::{DType, Dim, Result, Shape, Spec, Tensor, bail};
 use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
@@ -17,54 +17,58 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A framework's array.
-pub struct Foreign {
+pub struct FrameworkArray {
     array: Py<PyAny>,
     /// The framework.
-    pub home: &'static Framework,
-    /// Whether a program made it and nobody was handed it since. Who had it may have made another array of the same memory,
-    /// which the array does not tell.
+    pub framework: &'static Framework,
+    /// Whether a program created it and no caller has seen it since. A caller may have created another array over the same
+    /// memory, which the array cannot report.
     untouched: AtomicBool,
 }
 
-impl Foreign {
-    pub(crate) fn new(array: Bound<'_, PyAny>, home: &'static Framework, untouched: bool) -> Self {
-        Foreign {
+impl FrameworkArray {
+    pub(crate) fn new(
+        array: Bound<'_, PyAny>,
+        framework: &'static Framework,
+        untouched: bool,
+    ) -> Self {
+        FrameworkArray {
             array: array.unbind(),
-            home,
+            framework,
             untouched: AtomicBool::new(untouched),
         }
     }
 
-    /// The array, for whatever is to be done with it.
+    /// The array, given to a caller; it cannot be donated afterwards.
     #[inline(always)]
     pub fn array(&self) -> &Py<PyAny> {
         self.untouched.store(false, Ordering::Relaxed);
         &self.array
     }
 
-    /// The array, for those who keep nothing of it.
+    /// Borrows the array, for callers that keep no reference to it.
     #[inline(always)]
-    pub fn lent(&self) -> &Py<PyAny> {
+    pub fn borrow(&self) -> &Py<PyAny> {
         &self.array
     }
 
-    /// Whether it is what a program made and nobody was handed since.
+    /// Whether a program created it and no caller has seen it since.
     #[inline(always)]
     pub fn is_untouched(&self) -> bool {
         self.untouched.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing but a tensor that is held alone can reach its memory, so that it may be overwritten.
-    pub fn is_alone(x: &mut Tensor, py: Python<'_>) -> bool {
-        let own = x.data_mut::<Foreign>();
+    /// Whether this tensor is the only owner of its memory, so that the memory may be donated.
+    pub fn is_uniquely_owned(x: &mut Tensor, py: Python<'_>) -> bool {
+        let own = x.data_mut::<FrameworkArray>();
         own.is_some_and(|own| own.is_untouched() && is_held_once(own.array.bind(py)))
     }
 }
 
-/// The shape that a framework's array says it has.
+/// The shape of a framework's array.
 ///
-/// A size that a compiled function of tensorflow does not know yet goes by a name, one for each place: batches of several
-/// arrays are then taken to be of one size, which tensorflow looks at when it runs.
+/// A size that a tensorflow function does not know yet becomes a symbolic dimension, named by its axis: the batch sizes of
+/// several arrays are assumed equal, which tensorflow checks at run time.
 pub(crate) fn shape(x: &Bound<'_, PyAny>) -> PyResult<Shape> {
     let size = |(axis, n): (usize, PyResult<Borrowed<'_, '_, PyAny>>)| -> PyResult<Dim> {
         let n = n?;
@@ -79,7 +83,7 @@ pub(crate) fn shape(x: &Bound<'_, PyAny>) -> PyResult<Shape> {
         && let Some(own) = shape.getattr_opt(pyo3::intern!(x.py(), "_dims"))?
         && own.cast::<PyTuple>().is_ok()
     {
-        // tensorflow's shape holds a tuple; to iterate over it takes longer than all the rest.
+        // Iterating over tensorflow's shape object is slow; it holds a tuple.
         shape = own;
     }
     let dims = match shape.cast::<PyTuple>() {
@@ -98,11 +102,11 @@ pub(crate) fn shape(x: &Bound<'_, PyAny>) -> PyResult<Shape> {
     Ok(Shape::from_dims(dims))
 }
 
-/// The element type and shape that a framework's array says it has.
+/// The dtype and shape of a framework's array.
 pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spec> {
     let read = || -> PyResult<Option<(DType, Shape)>> {
         let object = x.getattr(pyo3::intern!(py, "dtype"))?;
-        // Most frameworks keep one object for each element type.
+        // Most frameworks have one object for each dtype.
         let same = |d: &DType| {
             let own = loaded.dtypes[*d as usize].as_ref();
             own.is_some_and(|own| own.is(&object))
@@ -128,7 +132,7 @@ pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spe
             )
         }
         Err(e) => match x.getattr("shape").map(|s| s.to_string()) {
-            // A compiled function of tensorflow that was given no shape.
+            // A tensorflow function traced without a shape.
             Ok(shape) if shape.contains("unknown") => bail!(
                 Unsupported,
                 "asarray: {} does not know yet how many axes there are; give its function a shape, with None for a size",
@@ -139,44 +143,44 @@ pub fn spec(py: Python<'_>, loaded: &Loaded, x: &Bound<'_, PyAny>) -> Result<Spe
     }
 }
 
-/// How often frameworks were added: what threads have found out about classes before is void.
+/// Incremented when a framework is added, which invalidates the caches of all threads.
 static ADDED: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Default)]
 struct Classes {
     added: usize,
-    /// What is known of a class. It is kept, so that its address is not given to another.
+    /// Cached classes by address. Each is kept alive, so that no other class gets its address.
     known: FxHashMap<usize, (Py<PyType>, Option<Belongs>)>,
 }
 
-/// Whose arrays the instances of a class are.
+/// The framework of a class's instances.
 #[derive(Clone, Copy)]
 pub(crate) struct Belongs {
     pub(crate) framework: &'static Framework,
-    /// The method that gives the array, where they only hold one.
+    /// The method that returns the array, for classes that only hold one.
     method: Option<&'static str>,
-    /// How they are read without a call of Python.
+    /// How to read dtype and shape without calling Python.
     pub(crate) reader: Reader,
-    /// Whether those that cannot be read so may be no plain arrays, which the framework's dialect knows.
+    /// Whether an instance that the reader refuses must be passed to the dialect's `array` function.
     pub(crate) asked: bool,
 }
 
-/// A class met before.
-struct Met {
-    /// Its address; 0 while there is none.
+/// A cached class.
+struct TypeCache {
+    /// Its address; 0 if the entry is empty.
     class: AtomicUsize,
     belongs: OnceLock<Belongs>,
 }
 
-/// The first classes that were met, for all threads and without a table of hashes: few programs have more. None ever leaves.
-static MET: [Met; 12] = [const {
-    Met {
+/// The first classes seen, shared by all threads and searched linearly: few programs have more. Entries are never removed.
+static TYPE_CACHE: [TypeCache; 12] = [const {
+    TypeCache {
         class: AtomicUsize::new(0),
         belongs: OnceLock::new(),
     }
 }; 12];
 
-/// How variables, which hold an array, are asked for it.
+/// How to get the array of a variable.
 const HOLDERS: [(&str, &str); 3] = [
     ("tensorflow", "read_value"),
     ("tensorflow", "__tf_tensor__"),
@@ -187,8 +191,8 @@ thread_local! {
     static CLASSES: RefCell<Classes> = RefCell::default();
 }
 
-/// The framework whose array this is, if it is one. Imports none that is not imported already.
-pub fn home(x: &Bound<'_, PyAny>) -> Result<Option<&'static Framework>> {
+/// The framework of an array; `None` for other objects. Imports no framework.
+pub fn framework_of(x: &Bound<'_, PyAny>) -> Result<Option<&'static Framework>> {
     let found = belongs(x)?.filter(|b| b.method.is_none());
     Ok(found.map(|b| b.framework))
 }
@@ -207,17 +211,17 @@ pub fn tensor(x: &Bound<'_, PyAny>) -> Result<Option<Tensor>> {
     own.framework.wrap(&held).map(Some)
 }
 
-/// Whose array this is, if it is one and its class has been met.
+/// The framework of an array whose class is in the shared cache.
 #[inline(always)]
 pub(crate) fn met(x: &Bound<'_, PyAny>) -> Option<&'static Belongs> {
     let class = x.get_type_ptr() as usize;
-    let found = MET
+    let found = TYPE_CACHE
         .iter()
         .find(|met| met.class.load(Ordering::Acquire) == class)?;
     found.belongs.get()
 }
 
-/// Whose array this is, if it is one.
+/// The framework of an array or variable.
 #[inline]
 pub(crate) fn owner(x: &Bound<'_, PyAny>) -> Result<Option<Belongs>> {
     match met(x) {
@@ -256,12 +260,12 @@ fn belongs(x: &Bound<'_, PyAny>) -> Result<Option<Belongs>> {
     Ok(found)
 }
 
-/// Remembers a class for all threads while there is room. A later framework cannot claim it: earlier ones come first.
+/// Adds a class to the shared cache if an entry is free. A later framework cannot claim it: earlier ones take precedence.
 fn note(class: &Bound<'_, PyType>, own: Belongs) {
-    for met in &MET {
-        // The value first: who sees the address must find it.
+    for met in &TYPE_CACHE {
+        // The value first: a thread that sees the address must find the value.
         if met.class.load(Ordering::Acquire) == 0 && met.belongs.set(own).is_ok() {
-            // Kept for ever, so that its address is not given to another.
+            // Never freed, so that no other class gets its address.
             let address = class.clone().into_ptr() as usize;
             met.class.store(address, Ordering::Release);
             return;
@@ -301,12 +305,14 @@ fn search(x: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Option<Be
     Ok(None)
 }
 
-/// Forgets which class belongs to whom: a new framework may claim some.
+/// Invalidates the caches: a new framework may claim cached classes.
 pub fn forget() {
     ADDED.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The array inside a tensor, if it lives in a framework.
 pub fn of(x: &Tensor) -> Option<&Py<PyAny>> {
-    x.lowest().data::<Foreign>().map(Foreign::array)
+    x.lowest()
+        .data::<FrameworkArray>()
+        .map(FrameworkArray::array)
 }

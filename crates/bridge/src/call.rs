@@ -1,4 +1,4 @@
-//! Calling Python by vectorcall: the arguments stay on the stack, no tuple and no dict is made; and counting owners.
+//! Calls Python by vectorcall, without allocating a tuple or a dict; reads reference counts.
 //!
 //! PyO3 offers vectorcall from abi3-py312 on; libpython has exported the function since 3.9, so it is declared here and one wheel
 //! serves 3.11 and later.
@@ -27,10 +27,10 @@ unsafe extern "C" {
     fn PyGILState_Check() -> c_int;
 }
 
-/// Says that the slot before the first argument may be written to, which saves bound methods a copy.
+/// The callee may write to the slot before the first argument, which saves bound methods a copy.
 const ARGUMENTS_OFFSET: usize = 1 << (usize::BITS - 1);
 
-/// Keyword arguments, made once for an op's parameters.
+/// Keyword arguments, built once per parameters of an op.
 pub struct Keywords {
     /// Their names.
     pub names: Py<PyTuple>,
@@ -40,8 +40,7 @@ pub struct Keywords {
 
 /// Calls a function with arguments by position; `None` where it refuses them with one of its framework's `REFUSALS`.
 ///
-/// For calls that are made again in another way if they are refused. Everything else that is raised is an error: Ctrl-C
-/// above all must not start the call again.
+/// For calls with a fallback. Any other exception is an error: Ctrl-C above all must not start the fallback.
 #[inline(always)]
 pub fn attempt<'py>(
     py: Python<'py>,
@@ -72,11 +71,11 @@ pub fn refused<T>(loaded: &Loaded, raised: PyErr, py: Python<'_>) -> Result<Opti
     Err(raised_by(py, loaded.name, raised))
 }
 
-/// Raises an exception at the next line of Python of the main thread, for those who cannot raise it themselves.
+/// Raises an exception in the main thread at its next bytecode, for callers that cannot return an error.
 #[cold]
 pub fn raise_soon(py: Python<'_>, exception: PyErr) {
     extern "C" fn raise(held: *mut c_void) -> c_int {
-        // SAFETY: Python calls this once, attached, with what was given below.
+        // SAFETY: Python calls this once, attached, with the pointer passed below.
         unsafe {
             let py = Python::assume_attached();
             Box::from_raw(held.cast::<PyErr>()).restore(py);
@@ -84,32 +83,32 @@ pub fn raise_soon(py: Python<'_>, exception: PyErr) {
         -1
     }
     let held = Box::into_raw(Box::new(exception)).cast::<c_void>();
-    // SAFETY: the function takes what it is given with it.
+    // SAFETY: the function takes ownership of its argument.
     unsafe {
         if pyo3::ffi::Py_AddPendingCall(Some(raise), held) != 0 {
-            // Too many wait already.
+            // The queue of pending calls is full.
             Box::from_raw(held.cast::<PyErr>()).write_unraisable(py, None);
         }
     }
 }
 
-/// Whether Python knows this thread; those that only compute for others must never wait for it.
+/// Whether Python knows this thread; worker threads must never wait for the interpreter.
 #[inline]
 pub fn is_python_thread() -> bool {
     // SAFETY: asks for a pointer that the thread keeps, which may be done at any time.
     unsafe { !pyo3::ffi::PyGILState_GetThisThreadState().is_null() }
 }
 
-/// Whether this is an interpreter beside the main one: what is static here would be shared between them.
+/// Whether this is a subinterpreter: statics would be shared between interpreters.
 pub fn is_second_interpreter() -> bool {
     // SAFETY: an interpreter is attached, as whenever a module is imported.
     unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) != 0 }
 }
 
-/// Runs long work without holding the interpreter, if this thread holds it.
+/// Releases the interpreter while long work runs, if this thread holds it.
 pub fn released(work: &mut dyn FnMut()) {
     struct Alone<'a>(&'a mut dyn FnMut());
-    // SAFETY: it does not leave the thread; that nothing of Python is used meanwhile is what its giver says.
+    // SAFETY: it stays on this thread; the caller promises that it uses no Python object.
     unsafe impl Send for Alone<'_> {}
     // SAFETY: the function may be called at any time by a thread that Python knows.
     if !is_python_thread() || unsafe { PyGILState_Check() } == 0 {
@@ -124,20 +123,20 @@ pub fn released(work: &mut dyn FnMut()) {
     });
 }
 
-/// Whether an object has one owner.
+/// Whether an object's reference count is one.
 pub fn is_held_once(x: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the interpreter is attached, and the object alive, as `x` says; its count is only read.
     unsafe { pyo3::ffi::Py_REFCNT(x.as_ptr()) == 1 }
 }
 
-/// The arguments of one call, borrowed from whoever owns them.
+/// The borrowed arguments of one call.
 pub struct Arguments<'a, 'py> {
     slots: SmallVec<[*mut PyObject; 10]>,
     borrowed: std::marker::PhantomData<&'a Bound<'py, PyAny>>,
 }
 
 impl<'a, 'py> Arguments<'a, 'py> {
-    /// None yet.
+    /// No arguments.
     pub fn new() -> Self {
         let mut slots = SmallVec::new();
         slots.push(std::ptr::null_mut());
@@ -147,17 +146,17 @@ impl<'a, 'py> Arguments<'a, 'py> {
         }
     }
 
-    /// One more.
+    /// Adds an argument.
     pub fn push(&mut self, x: &'a Py<PyAny>) {
         self.slots.push(x.as_ptr());
     }
 
-    /// One more, that lives in this call.
+    /// Adds an argument that this object keeps alive.
     pub fn push_bound(&mut self, x: &'a Bound<'py, PyAny>) {
         self.slots.push(x.as_ptr());
     }
 
-    /// Calls a function with them, and with keywords.
+    /// Calls a function with these arguments and with keywords.
     pub fn call(
         mut self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! A framework's failure as ours, with the exception kept.
+//! Converts framework exceptions to errors that keep the exception.
 
 use clematis_core::{Error, Kind, Op, Result};
 use pyo3::exceptions::{PyException, PyTimeoutError, PyValueError};
@@ -8,9 +8,9 @@ use std::fmt;
 /// A Python exception as the source of an error.
 #[derive(Debug)]
 pub struct Raised {
-    /// What was raised.
+    /// The exception.
     pub exception: PyErr,
-    /// Whether it is the caller's own and is to be raised again as it is, rather than a framework's.
+    /// Whether the caller's own code raised it, so that it is raised again unchanged.
     pub own: bool,
 }
 
@@ -21,7 +21,7 @@ impl fmt::Display for Raised {
 }
 impl std::error::Error for Raised {}
 
-/// Packages whose exceptions are failures of a framework. Exceptions of other classes come from the caller's own code.
+/// Packages whose exceptions are framework failures. Exceptions of other classes come from the caller's own code.
 const PACKAGES: [&str; 16] = [
     "builtins",
     "numpy",
@@ -41,8 +41,8 @@ const PACKAGES: [&str; 16] = [
     "google",
 ];
 
-/// Whether an exception is no failure of a framework: Ctrl-C, the timeout of a signal handler, an exception of a class that
-/// the caller defined.
+/// Whether an exception is not a framework failure: Ctrl-C, the timeout of a signal handler, an exception class defined by
+/// the caller.
 pub fn is_own(py: Python<'_>, exception: &PyErr) -> bool {
     if !exception.is_instance_of::<PyException>(py)
         || exception.is_instance_of::<PyTimeoutError>(py)
@@ -57,7 +57,7 @@ pub fn is_own(py: Python<'_>, exception: &PyErr) -> bool {
     !PACKAGES.contains(&root)
 }
 
-/// `None` where something failed that has another way; what is no failure of a framework is raised.
+/// `None` after a framework failure, for calls with a fallback; other exceptions are returned as errors.
 pub fn unless_failed<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -66,14 +66,14 @@ pub fn unless_failed<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<
     }
 }
 
-/// What a framework raised while it ran an op, or Ctrl-C.
+/// The error for an exception raised while a framework ran an op.
 #[cold]
 pub fn foreign(py: Python<'_>, framework: &str, op: &Op, exception: PyErr) -> Error {
     if is_own(py, &exception) {
         return own(py, exception);
     }
     let text = exception.value(py).to_string();
-    // Dialects refuse values in the words of the engine; that is no failure of the framework.
+    // Dialects check values themselves, with the engine's messages; that is not a framework failure.
     let refused = exception.is_instance_of::<PyValueError>(py)
         && text
             .strip_prefix(op.name())
@@ -83,7 +83,7 @@ pub fn foreign(py: Python<'_>, framework: &str, op: &Op, exception: PyErr) -> Er
     } else {
         let class = exception.get_type(py);
         Error::new(
-            Kind::Foreign,
+            Kind::Framework,
             format!("{}: {framework} raised {class}: {text}", op.name()),
         )
     };
@@ -93,7 +93,7 @@ pub fn foreign(py: Python<'_>, framework: &str, op: &Op, exception: PyErr) -> Er
     })
 }
 
-/// What a framework raised in a call of its own function; whoever called names the function in its place.
+/// The error for an exception raised by a framework's own function; the caller fills in the function's name.
 #[cold]
 pub fn raised_by(py: Python<'_>, framework: &str, exception: PyErr) -> Error {
     if is_own(py, &exception) {
@@ -101,13 +101,13 @@ pub fn raised_by(py: Python<'_>, framework: &str, exception: PyErr) -> Error {
     }
     let (class, text) = (exception.get_type(py), exception.value(py).to_string());
     let words = format!("{framework}: {framework} raised {class}: {text}");
-    Error::new(Kind::Foreign, words).with_source(Raised {
+    Error::new(Kind::Framework, words).with_source(Raised {
         exception,
         own: false,
     })
 }
 
-/// Something of a framework outside of ops that failed. Ctrl-C, which came while it ran, is no failure of it.
+/// The error for a framework failure outside ops. Ctrl-C is not a framework failure.
 #[cold]
 pub fn failed(py: Python<'_>, what: &str, exception: PyErr) -> Error {
     if is_own(py, &exception) {
@@ -115,29 +115,29 @@ pub fn failed(py: Python<'_>, what: &str, exception: PyErr) -> Error {
     }
     let text = exception.value(py).to_string();
     let class = exception.get_type(py);
-    Error::new(Kind::Foreign, format!("{what}: {class}: {text}")).with_source(Raised {
+    Error::new(Kind::Framework, format!("{what}: {class}: {text}")).with_source(Raised {
         exception,
         own: false,
     })
 }
 
-/// An exception of the caller's own function, or of a signal, to be raised again as it is.
+/// The error for an exception of the caller's function or of a signal, to be raised again unchanged.
 pub fn own(py: Python<'_>, exception: PyErr) -> Error {
     let text = exception.value(py).to_string();
-    Error::new(Kind::Foreign, text).with_source(Raised {
+    Error::new(Kind::Framework, text).with_source(Raised {
         exception,
         own: true,
     })
 }
 
-/// Whether an error is an exception of the caller's own, or of a signal.
+/// Whether an error holds an exception of the caller's function or of a signal.
 pub fn is_own_error(error: &Error) -> bool {
     std::error::Error::source(error)
         .and_then(|s| s.downcast_ref::<Raised>())
         .is_some_and(|raised| raised.own)
 }
 
-/// The same where the failure is an error of ours already.
+/// `unless_failed` for our own error type.
 pub fn unless_error<T>(py: Python<'_>, result: Result<T>) -> PyResult<Option<T>> {
     let error = match result {
         Ok(value) => return Ok(Some(value)),

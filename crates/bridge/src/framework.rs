@@ -1,14 +1,14 @@
 //! A Python framework as a backend: one `execute` for all of them.
 
 use crate::arguments;
-use crate::array::{self, Foreign};
+use crate::array::{self, FrameworkArray};
 use crate::call::{Arguments, Keywords, raise_soon};
 use crate::error::{
     Raised, failed, foreign, is_own, is_own_error, own, unless_error, unless_failed,
 };
+use crate::fast_path::is_usual;
+use crate::introspect::Reader;
 use crate::load::{self, Loaded};
-use crate::peek::Reader;
-use crate::plain::is_usual;
 use clematis_core::tensor::Data;
 use clematis_core::{
     Backend, DType, Device, Error, Executable, Graph, Host, Kind, Op, Outs, Repr, Result, Scalar,
@@ -24,32 +24,32 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Mutex, OnceLock, RwLock};
 
-/// Makes a program of a graph for a framework; None where it can only run op by op.
+/// Compiles a graph for a framework; `None` if it can only run op by op.
 pub type Compiler = fn(&'static Framework, &Graph) -> Option<Result<Box<dyn Executable>>>;
 
-/// Graphs are printed in a dialect by a crate that stands beside this one, so it says how.
+/// Set by `clematis-py`: lowering to a dialect lives in another crate.
 static COMPILER: OnceLock<Compiler> = OnceLock::new();
 
-/// Says how graphs become programs of a framework; the first to say so counts.
+/// Sets the compiler of graphs; only the first call has an effect.
 pub fn set_compiler(compiler: Compiler) {
     let _ = COMPILER.set(compiler);
 }
 
-/// Parameters that are remembered per thread and framework before all are forgotten.
+/// Maximum number of cached parameter sets per thread and framework; the cache is cleared when full.
 const REMEMBERED: usize = 4096;
 
 /// A framework, loaded when it is first needed.
 pub struct Framework {
     name: &'static str,
-    /// Its place among the frameworks.
+    /// Its index among the frameworks.
     at: usize,
     source: Source,
     loaded: PyOnceLock<Loaded>,
-    /// Why it could not be loaded at first. It can be tried again, but what was imported in part may stay so.
+    /// Why it could not be loaded at first. Loading is tried again, but partial imports may remain.
     failure: Mutex<Option<String>>,
-    /// Itself, as tensors know it.
+    /// This framework as a backend.
     backend: OnceLock<&'static dyn Backend>,
-    /// Whether every result is held against what the core expects: for modules that are not ours.
+    /// Whether every result is compared with the inferred spec: for dialects that are not ours.
     checked: bool,
 }
 
@@ -61,11 +61,11 @@ enum Source {
 static FRAMEWORKS: RwLock<Vec<&'static Framework>> = RwLock::new(Vec::new());
 
 thread_local! {
-    /// By the framework's place, so that an op is looked up as it is, without a copy for a key.
+    /// By the framework's index, so that an op is looked up without a copy for the key.
     static KEYWORDS: RefCell<Vec<FxHashMap<Op, Option<Rc<Keywords>>>>> = RefCell::default();
 }
 
-/// Puts numpy, torch, jax and tensorflow among the backends. Imports nothing.
+/// Registers numpy, torch, jax and tensorflow as backends. Imports nothing.
 pub fn install() -> Result<()> {
     for dialect in DIALECTS {
         add(dialect.name, Source::Dialect(dialect), false)?;
@@ -73,9 +73,9 @@ pub fn install() -> Result<()> {
     Ok(())
 }
 
-/// Makes a backend of a Python module of functions named after the ops.
+/// Registers a Python module of functions named after the ops as a backend.
 pub fn register(name: &str, module: &Bound<'_, PyModule>) -> Result<()> {
-    // Refused at once if it cannot be bound, rather than when it is first used.
+    // Bound now, so that a faulty module is refused here rather than when first used.
     let name: &'static str = Box::leak(name.to_string().into_boxed_str());
     load::bind(module.py(), name, module)?;
     add(name, Source::Module(module.clone().unbind()), true)?;
@@ -103,7 +103,7 @@ fn add(name: &'static str, source: Source, checked: bool) -> Result<()> {
 }
 
 impl Framework {
-    /// Every framework that was added.
+    /// All registered frameworks.
     pub fn all() -> Vec<&'static Framework> {
         FRAMEWORKS.read().unwrap_or_else(|e| e.into_inner()).clone()
     }
@@ -113,12 +113,12 @@ impl Framework {
         Framework::all().into_iter().find(|f| f.name == name)
     }
 
-    /// The name users type.
+    /// The backend name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether its package is there, without importing it.
+    /// Whether its package is installed, without importing it.
     pub fn is_installed(&self, py: Python<'_>) -> PyResult<bool> {
         let Source::Dialect(dialect) = self.source else {
             return Ok(true);
@@ -129,7 +129,7 @@ impl Framework {
         Ok(unless_failed(py, spec)?.is_some_and(|spec| !spec.is_none()))
     }
 
-    /// Loads it if it is not loaded yet. Only success is kept: what failed or was interrupted is tried again.
+    /// Loads it if it is not loaded yet. Failed or interrupted loading is tried again.
     #[inline]
     pub fn loaded<'a>(&'a self, py: Python<'a>) -> Result<&'a Loaded> {
         match self.loaded.get(py) {
@@ -149,7 +149,7 @@ impl Framework {
             .map_err(|e| self.with_first_failure(e))
     }
 
-    /// An error of loading, with what went wrong at first if that was something else.
+    /// A loading error, with the first error if that was another one.
     fn with_first_failure(&self, error: Error) -> Error {
         let reason = reason(&error);
         let mut first = self.failure.lock().unwrap_or_else(|e| e.into_inner());
@@ -166,7 +166,7 @@ impl Framework {
         }
     }
 
-    /// Loads it if a class of its package was met, which means that it is imported.
+    /// Loads it if the class belongs to its package, which means that it is imported.
     pub(crate) fn ready<'a>(
         &'a self,
         py: Python<'a>,
@@ -176,7 +176,7 @@ impl Framework {
             return Ok(Some(loaded));
         }
         if let Source::Dialect(dialect) = self.source {
-            // A subclass may come from anywhere.
+            // A subclass may be defined in any module.
             let mut ours = false;
             for ancestor in class.mro().iter() {
                 let module = ancestor.cast::<PyType>()?.module()?;
@@ -200,7 +200,7 @@ impl Framework {
         }
     }
 
-    /// The same where it is known how its class is read, and whether it may be something else than a plain array.
+    /// `wrap` with the reader of the array's class, and whether the dialect must check it.
     pub(crate) fn wrap_seen(
         &'static self,
         x: &Bound<'_, PyAny>,
@@ -209,12 +209,12 @@ impl Framework {
     ) -> Result<Tensor> {
         let py = x.py();
         let loaded = self.loaded(py)?;
-        let Some(home) = self.backend.get() else {
+        let Some(backend) = self.backend.get() else {
             bail!(Internal, "{}: is not among the backends", self.name);
         };
         if let Some(spec) = reader.spec(&loaded.dtypes, x) {
             let own = resolved(py, loaded, x.clone(), spec.dtype)?;
-            return Ok(Tensor::concrete(spec, *home, self.data(own)));
+            return Ok(Tensor::concrete(spec, *backend, self.data(own)));
         }
         let own = match &loaded.plain_array {
             Some(f) if asked => self.plain_array(f, x)?,
@@ -222,10 +222,10 @@ impl Framework {
         };
         let spec = array::spec(py, loaded, &own)?;
         let own = resolved(py, loaded, own, spec.dtype)?;
-        Ok(Tensor::concrete(spec, *home, self.data(own)))
+        Ok(Tensor::concrete(spec, *backend, self.data(own)))
     }
 
-    /// What the framework's dialect takes one of its objects for: a plain array, or a text that says why it is none.
+    /// Converts one of the framework's objects to a plain array; an error with the dialect's reason if it is none.
     fn plain_array<'py>(&self, f: &Py<PyAny>, x: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
         let py = x.py();
         let own = f.bind(py).call1((x,));
@@ -236,32 +236,32 @@ impl Framework {
         }
     }
 
-    /// One of its arrays as a tensor of a spec that is known; `is_new` if its memory is nobody else's.
+    /// Wraps an array as a tensor with a known spec; `is_new` if nobody else owns its memory.
     pub fn tensor(&'static self, x: Bound<'_, PyAny>, spec: Spec, is_new: bool) -> Result<Tensor> {
-        let data = Data::new(Foreign::new(x, self, is_new));
+        let data = Data::new(FrameworkArray::new(x, self, is_new));
         match self.backend.get() {
-            Some(home) => Ok(Tensor::concrete(spec, *home, data)),
+            Some(backend) => Ok(Tensor::concrete(spec, *backend, data)),
             None => bail!(Internal, "{}: is not among the backends", self.name),
         }
     }
 
-    /// One of its arrays as a tensor's data.
+    /// Wraps an array as tensor data.
     #[inline(always)]
     pub(crate) fn data(&'static self, x: Bound<'_, PyAny>) -> Data {
-        Data::new(Foreign::new(x, self, false))
+        Data::new(FrameworkArray::new(x, self, false))
     }
 
-    /// Itself, as tensors know it.
+    /// This framework as a backend.
     pub fn as_backend(&self) -> Option<&'static dyn Backend> {
         self.backend.get().copied()
     }
 
-    /// Whether results are held against what the core expects.
+    /// Whether results are compared with inferred specs.
     pub(crate) fn is_checked(&self) -> bool {
         self.checked
     }
 
-    /// Its name for an element type.
+    /// Its name for a dtype.
     pub fn dtype(&self, py: Python<'_>, dtype: DType) -> Result<Py<PyAny>> {
         match &self.loaded(py)?.dtypes[dtype as usize] {
             Some(object) => Ok(object.clone_ref(py)),
@@ -269,7 +269,7 @@ impl Framework {
         }
     }
 
-    /// Where one of its arrays lies: `cpu`, or `gpu:0`.
+    /// The device of an array: `cpu` or `gpu:0`.
     pub fn device(&self, py: Python<'_>, x: &Py<PyAny>) -> Result<String> {
         match &self.loaded(py)?.device {
             Some(f) => {
@@ -280,13 +280,13 @@ impl Framework {
         }
     }
 
-    /// The function that makes a capsule of an array.
+    /// The function that exports an array as a DLPack capsule.
     pub fn loaded_to_dlpack(&self, py: Python<'_>) -> Result<Option<Py<PyAny>>> {
         let f = self.loaded(py)?.to_dlpack.as_ref();
         Ok(f.map(|f| f.clone_ref(py)))
     }
 
-    /// One of its arrays as others may read it; an exception where it has no memory.
+    /// An array prepared for export; an exception if it has no memory.
     pub fn exported<'py>(&self, py: Python<'py>, x: &Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let loaded = self.loaded.get(py);
         match loaded.and_then(|loaded| loaded.exported.as_ref()) {
@@ -295,7 +295,7 @@ impl Framework {
         }
     }
 
-    /// A tensor over the memory of another library's array; `None` where it would be another type or shape.
+    /// A tensor over the memory of another library's array; `None` if dtype or shape would change.
     pub fn share(
         &'static self,
         py: Python<'_>,
@@ -319,7 +319,7 @@ impl Framework {
         Ok(shared.filter(|t| t.spec() == spec))
     }
 
-    #[allow(clippy::mutable_key_type)] // a body is hashed by its address, which nothing inside can change
+    #[allow(clippy::mutable_key_type)] // a body is hashed by its address, which is immutable
     fn keywords(&self, py: Python<'_>, loaded: &Loaded, op: &Op) -> Result<Option<Rc<Keywords>>> {
         if matches!(
             op,
@@ -363,15 +363,16 @@ impl Framework {
         let Some(slot) = loaded.slots.get(op.code()).and_then(Option::as_ref) else {
             bail!(Unsupported, "{}: {} has no such op", op.name(), self.name);
         };
-        // Numbers first: arguments borrow them. Among numbers alone one would not know its type.
+        // Numbers first: arguments borrow them. Without an array among the operands a number's dtype would be lost.
         let beside_arrays = inputs
             .iter()
             .any(|x| !matches!(x.repr(), Repr::Scalar { .. }));
         let mut numbers: SmallVec<[Bound<'py, PyAny>; 2]> = SmallVec::new();
         for x in inputs {
             if let Repr::Scalar { value, .. } = x.repr() {
-                let plain = slot.numbers && beside_arrays && !loaded.numberless[x.dtype() as usize];
-                numbers.push(if plain {
+                let stays_a_number =
+                    slot.numbers && beside_arrays && !loaded.numberless[x.dtype() as usize];
+                numbers.push(if stays_a_number {
                     arguments::number(py, *value).map_err(|e| failed(py, op.name(), e))?
                 } else {
                     self.scalar(py, loaded, *value, x.dtype())?
@@ -380,13 +381,13 @@ impl Framework {
         }
         let keywords = self.keywords(py, loaded, op)?;
         let mut arguments = Arguments::new();
-        let mut function = match &slot.plain {
-            Some(plain)
+        let mut function = match &slot.fast_path {
+            Some(fast_path)
                 if matches!(op, Op::Unary(_) | Op::Binary(_) | Op::Compare(_))
                     && numbers.is_empty()
                     && inputs.iter().all(|x| is_usual(loaded, x.dtype())) =>
             {
-                plain
+                fast_path
             }
             _ => &slot.function,
         };
@@ -404,9 +405,13 @@ impl Framework {
                         arguments.push_bound(n);
                     }
                 }
-                _ => match x.data::<Foreign>() {
+                _ => match x.data::<FrameworkArray>() {
                     Some(array) => arguments.push(array.array()),
-                    None => bail!(Internal, "{}: {x:?} is not at home here", self.name),
+                    None => bail!(
+                        Internal,
+                        "{}: {x:?} is an array of another framework",
+                        self.name
+                    ),
                 },
             }
         }
@@ -424,7 +429,7 @@ impl Framework {
         dtype: DType,
     ) -> Result<Bound<'py, PyAny>> {
         let made = self.upload(py, loaded, &Host::scalar(value, dtype)?);
-        // A compiler's stand-ins for arrays cannot be made of bytes, but by ops they can.
+        // A compiler's tracers cannot be created from bytes, but from ops they can.
         match (made, &loaded.full, &loaded.dtypes[dtype as usize]) {
             (Err(e), Some(full), Some(object)) if !is_own_error(&e) => {
                 let call = || -> PyResult<Bound<'py, PyAny>> {
@@ -474,7 +479,7 @@ impl Framework {
         call().map_err(|e| failed(py, &format!("{}: asarray of {spec}", self.name), e))
     }
 
-    /// One result, as the core expects it.
+    /// Checks and wraps one result.
     fn result(
         &'static self,
         loaded: &Loaded,
@@ -514,7 +519,7 @@ impl Framework {
                 );
             }
         }
-        // torch gives the adjoint of a matrix, and factors that are one, as views.
+        // torch returns the adjoint of a matrix, and factors that are adjoints, as views.
         if want.dtype.is_complex() {
             return Ok(self.data(resolved(py, loaded, x, want.dtype)?));
         }
@@ -522,7 +527,7 @@ impl Framework {
     }
 }
 
-/// What ended an attempt to load a framework, in short.
+/// A short description of a loading error.
 fn reason(error: &Error) -> String {
     let source = std::error::Error::source(error).and_then(|s| s.downcast_ref::<Raised>());
     match source {
@@ -531,7 +536,7 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// An array whose memory holds its values: views that negate or conjugate when they are read become arrays of their own.
+/// An array whose memory holds its values: lazily negated or conjugated views are materialized.
 fn resolved<'py>(
     py: Python<'py>,
     loaded: &Loaded,
@@ -561,12 +566,12 @@ fn resolved<'py>(
     }
 }
 
-/// Whether jax has to be asked for it.
+/// Whether a spec needs jax's 64-bit mode.
 fn is_wide(spec: &Spec) -> bool {
     is_wide_type(spec.dtype)
 }
 
-/// The same for an element type.
+/// Whether a dtype needs jax's 64-bit mode.
 pub(crate) fn is_wide_type(dtype: DType) -> bool {
     matches!(dtype, DType::U64 | DType::I64 | DType::F64 | DType::C128)
 }
@@ -605,10 +610,10 @@ impl Backend for &'static Framework {
                 _ if matches!(op, Op::Call(_) | Op::Cond(_) | Op::While(_) | Op::Scan(_)) => {
                     Support::Expands
                 }
-                // `execute` refuses it, after the core has looked at the operands, so that their faults come first.
+                // `execute` refuses it after the core has checked the operands, whose errors take precedence.
                 _ => Support::Runs,
             },
-            // `execute` says why.
+            // `execute` reports the reason.
             Err(_) => Support::Runs,
         })
     }
@@ -618,7 +623,7 @@ impl Backend for &'static Framework {
             let loaded = self.loaded(py)?;
             let result = self.run(py, loaded, op, inputs, out)?;
             if result.is(py.NotImplemented()) {
-                // A fused function that does not cover these parameters.
+                // A fused function without support for these parameters.
                 return op.expand(inputs)?.into_vec().iter().map(shared).collect();
             }
             if let [want] = out {
@@ -654,11 +659,11 @@ impl Backend for &'static Framework {
             let Ok(loaded) = self.loaded(py) else {
                 return true;
             };
-            match (&loaded.is_traced, x.data::<Foreign>()) {
-                // What a program made has values.
+            match (&loaded.is_traced, x.data::<FrameworkArray>()) {
+                // Arrays that a program created have values.
                 (Some(_), Some(own)) if own.is_untouched() => true,
                 (Some(f), Some(own)) => {
-                    let asked = f.bind(py).call1((own.lent(),));
+                    let asked = f.bind(py).call1((own.borrow(),));
                     match asked.and_then(|traced| traced.is_truthy()) {
                         Ok(traced) => !traced,
                         Err(e) => {
@@ -692,8 +697,12 @@ impl Backend for &'static Framework {
     fn to_host(&self, x: &Tensor) -> Result<Host> {
         Python::attach(|py| {
             let loaded = self.loaded(py)?;
-            let Some(array) = x.data::<Foreign>() else {
-                bail!(Internal, "{}: {x:?} is not at home here", self.name);
+            let Some(array) = x.data::<FrameworkArray>() else {
+                bail!(
+                    Internal,
+                    "{}: {x:?} is an array of another framework",
+                    self.name
+                );
             };
             let what = || format!("{}: reading {}", self.name, x.spec());
             let bytes = loaded
@@ -712,10 +721,10 @@ impl Backend for &'static Framework {
     }
 }
 
-/// The data of a tensor that an expansion made.
+/// The data of a tensor that an expansion created.
 fn shared(x: &Tensor) -> Result<Data> {
-    match x.data::<Foreign>() {
-        Some(own) => Python::attach(|py| Ok(own.home.data(own.array().bind(py).clone()))),
+    match x.data::<FrameworkArray>() {
+        Some(own) => Python::attach(|py| Ok(own.framework.data(own.array().bind(py).clone()))),
         None => bail!(Internal, "{x:?} came out of an expansion"),
     }
 }

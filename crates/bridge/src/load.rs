@@ -1,7 +1,7 @@
-//! A dialect made ready: executed, its functions bound by op code.
+//! Loads a dialect: executes it and binds its functions by op code.
 
 use crate::error::{failed, is_own, own, unless_failed};
-use crate::plain::{self, Plain};
+use crate::fast_path::{self, FastPath};
 use clematis_core::{DType, Error, Kind, Op, Result};
 use clematis_dialect::{Dialect, File};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
@@ -13,33 +13,33 @@ use std::path::Path;
 
 /// One op's function.
 pub struct Slot {
-    /// What is called.
+    /// The dialect's function.
     pub function: Py<PyAny>,
-    /// Whether it takes plain Python numbers for arrays.
+    /// Whether it accepts plain Python numbers as operands.
     pub numbers: bool,
-    /// The framework's own function, which does the same on the usual floats.
-    pub plain: Option<Py<PyAny>>,
+    /// The framework's own function, which computes the same on the usual floats.
+    pub fast_path: Option<Py<PyAny>>,
 }
 
-/// Views whose memory does not hold their values: those of torch that conjugate or negate when they are read.
+/// Lazy views, whose memory does not hold their values: torch's conjugated and negated views.
 pub struct Lazy {
-    /// Whether an array is negated when it is read.
+    /// Whether an array is lazily negated.
     pub is_negated: Py<PyAny>,
-    /// Whether it is conjugated when it is read.
+    /// Whether it is lazily conjugated.
     pub is_conjugated: Py<PyAny>,
-    /// An array with the same values whose memory holds them.
+    /// Materializes the view.
     pub resolve: Py<PyAny>,
 }
 
-/// A framework that is imported and bound.
+/// An imported framework with its bound dialect.
 pub struct Loaded {
     /// The backend's name.
     pub name: &'static str,
     /// Functions by op code.
     pub slots: Box<[Option<Slot>]>,
-    /// The framework's element types by ours.
+    /// The framework's dtype objects by our dtypes.
     pub dtypes: [Option<Py<PyAny>>; 15],
-    /// Ours by the framework's: a dict of small numbers.
+    /// Our dtypes, as numbers, by the framework's dtype objects.
     pub names: Py<PyDict>,
     /// The classes of its arrays.
     pub arrays: Py<PyTuple>,
@@ -49,27 +49,27 @@ pub struct Loaded {
     pub version: String,
     pub from_bytes: Py<PyAny>,
     pub to_bytes: Py<PyAny>,
-    /// Says where an array lies; without it, in main memory.
+    /// Returns an array's device; without it, arrays are on the CPU.
     pub device: Option<Py<PyAny>>,
     pub from_dlpack: Option<Py<PyAny>>,
     pub to_dlpack: Option<Py<PyAny>>,
-    /// Gives an array whose memory others may read, of one of its own.
+    /// Prepares an array for export, so that other libraries may read its memory.
     pub exported: Option<Py<PyAny>>,
-    /// Runs a function with 64-bit types on, where they have to be asked for.
+    /// Runs a function in 64-bit mode, for frameworks that have it off by default.
     pub in_64: Option<Py<PyAny>>,
-    /// The classes of exceptions by which its functions refuse arguments, so that another way is worth a try.
+    /// The exception classes by which its functions refuse arguments, so that the fallback is tried.
     pub refusals: Py<PyTuple>,
-    /// Views that are computed when they are read.
+    /// Lazy views.
     pub lazy: Option<Lazy>,
-    /// Makes an array of what a function returns for no axes, where that is something else.
+    /// Converts a zero-dimensional result to an array, if functions return something else.
     pub scalar_to_array: Option<Py<PyAny>>,
-    /// Element types beside which a plain number would widen the result.
+    /// Dtypes that a plain number operand would promote.
     pub numberless: [bool; 15],
-    /// Whether an array has no values to read, since the framework itself is tracing it.
+    /// Whether an array is a tracer, without values.
     pub is_traced: Option<Py<PyAny>>,
-    /// The framework's own functions of our functions' names, which do the same on the usual floats.
-    pub plain: Vec<Option<Plain>>,
-    /// Says of an object of its classes which plain array it is, or why it is none.
+    /// The fast paths: the framework's own functions that compute the same as ours on the usual floats.
+    pub fast_paths: Vec<Option<FastPath>>,
+    /// Converts an object of its classes to a plain array, or returns the reason why it cannot.
     pub plain_array: Option<Py<PyAny>>,
     /// The function of the op `full`.
     pub full: Option<Py<PyAny>>,
@@ -77,7 +77,7 @@ pub struct Loaded {
     pub module: Py<PyModule>,
 }
 
-/// The package that dialect modules are found in.
+/// The package of dialect modules.
 const PACKAGE: &str = "clematis._dialects";
 
 /// Imports the framework and its dialect.
@@ -89,7 +89,7 @@ pub fn dialect(py: Python<'_>, dialect: &Dialect) -> Result<Loaded> {
         let kind = if e.is_instance_of::<PyImportError>(py) {
             Kind::Backend
         } else {
-            Kind::Foreign
+            Kind::Framework
         };
         let text = e.value(py).to_string();
         Error::new(kind, format!("{}: cannot be loaded: {text}", dialect.name)).with_source(
@@ -106,7 +106,7 @@ pub fn dialect(py: Python<'_>, dialect: &Dialect) -> Result<Loaded> {
             .is_ok_and(|m| m.contains(name).unwrap_or(false))
     };
     if dialect.package == "tensorflow" && is_imported("torch") && !is_imported("tensorflow") {
-        // Both register the same options with LLVM, and torch's compiler aborts the process if it comes second.
+        // Both register the same LLVM options, and torch's compiler aborts the process if it is imported second.
         unless_failed(py, py.import("torch._dynamo")).map_err(|e| own(py, e))?;
     }
     py.import(dialect.package).map_err(refused)?;
@@ -117,10 +117,10 @@ pub fn dialect(py: Python<'_>, dialect: &Dialect) -> Result<Loaded> {
     bind(py, dialect.name, &module)
 }
 
-/// The folder that dialects are read from instead of our own, for those who work on one.
+/// The folder that dialects are read from during development, instead of those built in.
 const FOLDER: &str = "CLEMATIS_DIALECTS";
 
-/// A file's text: our own, or that of the folder that the environment names.
+/// A dialect file's text: built in, or from the development folder.
 fn text(file: &File) -> PyResult<Cow<'static, str>> {
     match std::env::var_os(FOLDER) {
         None => Ok(Cow::Borrowed(file.text)),
@@ -134,7 +134,7 @@ fn text(file: &File) -> PyResult<Cow<'static, str>> {
     }
 }
 
-/// Runs a file as a module that tracebacks can show.
+/// Executes a file as a module whose source tracebacks can show.
 fn execute<'py>(py: Python<'py>, file: &File) -> PyResult<Bound<'py, PyModule>> {
     let modules = py.import("sys")?.getattr("modules")?;
     if !modules.contains(PACKAGE)? {
@@ -163,13 +163,13 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             Some(set) => set,
             None => PyTuple::empty(py).into_any(),
         };
-        let table = match module.getattr_opt("PLAIN")? {
+        let table = match module.getattr_opt("FAST_PATHS")? {
             Some(table) => table.cast_into::<PyDict>()?,
             None => PyDict::new(py),
         };
-        let plain = |name: &str| -> PyResult<Option<Plain>> {
+        let fast_path = |name: &str| -> PyResult<Option<FastPath>> {
             let entry = table.get_item(name)?;
-            entry.map(|entry| Plain::read(name, &entry)).transpose()
+            entry.map(|entry| FastPath::read(name, &entry)).transpose()
         };
         let mut slots = Vec::with_capacity(Op::count());
         for (op, _) in Op::all() {
@@ -177,7 +177,7 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
                 Some(function) => Some(Slot {
                     function: function.unbind(),
                     numbers: numbers.contains(op)?,
-                    plain: plain(op)?.map(|p| p.function),
+                    fast_path: fast_path(op)?.map(|p| p.function),
                 }),
                 None => None,
             });
@@ -257,9 +257,9 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             scalar_to_array: optional("scalar_to_array")?,
             numberless,
             is_traced: optional("is_traced")?,
-            plain: plain::NAMES
+            fast_paths: fast_path::NAMES
                 .into_iter()
-                .map(plain)
+                .map(fast_path)
                 .collect::<PyResult<_>>()?,
             plain_array: table.get_item("array")?.map(Bound::unbind),
             full: optional("full")?,

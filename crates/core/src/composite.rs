@@ -161,9 +161,9 @@ impl Composite {
             HardSwish {} => unary(activation::hard_swish),
             Gelu { approximate: false } => unary(activation::gelu),
             Gelu { approximate: true } => unary(activation::gelu_tanh),
-            LeakyRelu { slope } => {
+            LeakyRelu { negative_slope } => {
                 let ([x], []) = operands(name, inputs)?;
-                one(activation::leaky_relu(x, slope.0).done())
+                one(activation::leaky_relu(x, negative_slope.0).done())
             }
             Elu { alpha } => {
                 let ([x], []) = operands(name, inputs)?;

@@ -36,7 +36,7 @@ pub enum Kind {
     /// A file that cannot be read or written.
     Io,
     /// An error raised by a framework.
-    Foreign,
+    Framework,
     /// A bug in this library: please report it.
     Internal,
 }

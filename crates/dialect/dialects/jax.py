@@ -376,7 +376,7 @@ def _scatter(f):
 
 
 def _combined(f, truth):
-    """Bool is combined as u8, halves as f32."""
+    """Bool is combined as u8, half precision as f32."""
     def combined(x, indices, updates, numbers, mode):
         if x.dtype == BOOL:
             return truth(x.astype(np.uint8), indices, updates.astype(np.uint8), numbers, mode=mode).astype(BOOL)
@@ -480,7 +480,7 @@ def _dot(x, y, axes):
 
 
 # jax's own function in place of ours on f32: compiled without parameters, which would cost as much as the rest of a small call.
-PLAIN = {"matmul": (jax.jit(lambda x, y: jnp.matmul(x, y, precision=EXACT)), "matmul")}
+FAST_PATHS = {"matmul": (jax.jit(lambda x, y: jnp.matmul(x, y, precision=EXACT)), "matmul")}
 
 
 @op
@@ -569,7 +569,7 @@ irfft = op(lambda x, *, axes, length: jnp.fft.irfft(_each(jnp.fft.ifft, x, axes[
 # Composites: one dispatch instead of one per op.
 
 relu = op(lambda x: jnp.where(x <= 0, jnp.zeros_like(x), x))
-leaky_relu = op(wide(lambda x, *, slope: jnp.where(x > 0, x, slope * x)))
+leaky_relu = op(wide(lambda x, *, negative_slope: jnp.where(x > 0, x, negative_slope * x)))
 elu = op(wide(lambda x, *, alpha: jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x)))))
 selu = op(wide(jax.nn.selu))
 sigmoid = op(wide(jax.nn.sigmoid))

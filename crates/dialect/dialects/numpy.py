@@ -10,7 +10,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from clematis._dialects import numpy_plain, numpy_special as special
+from clematis._dialects import numpy_fast_path, numpy_special as special
 
 _as_index, _is_half, size = special.as_index, special.is_half, special.size
 run_cond, run_while, run_scan = special.run_cond, special.run_while, special.run_scan
@@ -21,7 +21,7 @@ _reduce_add, _reduce_multiply = np.add.reduce, np.multiply.reduce
 _reduce_maximum, _reduce_minimum = np.maximum.reduce, np.minimum.reduce
 _reduce_or, _reduce_and = np.logical_or.reduce, np.logical_and.reduce
 
-PLAIN = numpy_plain.PLAIN
+FAST_PATHS = numpy_fast_path.FAST_PATHS
 VERSION = np.__version__
 DTYPES = {
     "bool": np.dtype(np.bool_), "u8": np.dtype(np.uint8), "u16": np.dtype(np.uint16), "u32": np.dtype(np.uint32),
@@ -609,7 +609,7 @@ lu, triangular_solve, random_bits = special.lu, special.triangular_solve, specia
 
 
 def _in_f32(f):
-    """f with halves computed in f32 and rounded once."""
+    """f with half precision computed in f32 and rounded once."""
     @functools.wraps(f)
     def wide(x, *more, **parameters):
         if _is_half(x.dtype):
@@ -623,8 +623,8 @@ def relu(x):
 
 
 @_in_f32
-def leaky_relu(x, *, slope):
-    return np.where(x > 0, x, x * slope)
+def leaky_relu(x, *, negative_slope):
+    return np.where(x > 0, x, x * negative_slope)
 
 
 @_in_f32

@@ -208,7 +208,7 @@ def is_half(dtype):
 def _index_plan(shape, rows, dropped, index_map, batch, index_batch, places, sizes):
     """How slices at index vectors are read or written.
 
-    x is first cut at `head` (axes without indices) and turned by `order`, its indexed axes first. Each of these gets
+    x is first cut at `head` (axes without indices) and permuted by `order`, its indexed axes first. Each of these gets
     rows of starts or row numbers plus `offsets`. What comes out has the axes rows, indexed and kept, others; `turn`
     brings them to the result's places.
     """
@@ -335,7 +335,7 @@ def _set(target, at, updates):
 
 
 def _scatter_with(ufunc, narrow):
-    """A scatter that combines; halves wait for their only rounding."""
+    """A scatter that combines; half precision is rounded once, at the end."""
     def write(target, at, updates):
         ufunc.at(target, at, updates)
 
@@ -378,7 +378,7 @@ def lu(x):
 
 
 def _solve_lower(a, b, unit):
-    """By halves, so that nearly all work is matrix products."""
+    """Recursive in halves of the matrix, so that nearly all work is matmuls."""
     n = a.shape[-1]
     if n > 8:
         top = _solve_lower(a[..., :n // 2, :n // 2], b[..., :n // 2, :], unit)

@@ -480,7 +480,7 @@ def top_k(x, *, k):
 
 dot_general = special.dot_general
 conv_general = special.conv_general
-bias_relu, relu_slope, conv_turned = kernels.bias_relu, kernels.relu_slope, kernels.conv_turned
+bias_relu, relu_grad, conv_transpose_input_grad = kernels.bias_relu, kernels.relu_grad, kernels.conv_transpose_input_grad
 reduce_window_sum = special.reduce_window_sum
 reduce_window_prod = special.reduce_window_prod
 reduce_window_max = special.reduce_window_max
@@ -576,8 +576,14 @@ def relu(x):
     return math.select_v2(x <= 0, zero_of(x.dtype), x) if x.dtype in FLOATS else math.maximum(x, zero_of(x.dtype))
 
 
-# The kernel keeps its slope as f32.
-leaky_relu = wide(lambda x, *, slope: nn.leaky_relu(x, alpha=slope) if x.dtype is F32 else math.select_v2(x > 0, x, const(slope, F64) * x))
+@wide
+def leaky_relu(x, *, negative_slope):
+    if x.dtype is F32:
+        return nn.leaky_relu(x, alpha=negative_slope)
+    # The kernel stores the factor as f32.
+    return math.select_v2(x > 0, x, const(negative_slope, F64) * x)
+
+
 selu = wide(nn.selu)
 sigmoid = wide(math.sigmoid)
 softplus = wide(special.softplus)
@@ -617,7 +623,7 @@ def _last_alone(f):
 
 
 REFUSALS = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.NotFoundError, TypeError, ValueError)
-PLAIN = {"softmax": (_last_alone(nn.softmax), "axis"), "log_softmax": (_last_alone(nn.log_softmax), "axis")}
+FAST_PATHS = {"softmax": (_last_alone(nn.softmax), "axis"), "log_softmax": (_last_alone(nn.log_softmax), "axis")}
 
 logsumexp = wide(lambda x, *, axes: tf.reduce_logsumexp(x, axes))
 

@@ -151,8 +151,8 @@ def _dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
     batch, rows, columns = [a[i] for i in lhs_batch], [a[i] for i in free], [b[i] for i in more]
     inner = _product([a[i] for i in lhs_contract])
     side = [_product(batch)] if lhs_batch else []
-    left = _reshape(special.turned(x, (*lhs_batch, *free, *lhs_contract)), shape=(*side, _product(rows), inner))
-    right = _reshape(special.turned(y, (*rhs_batch, *rhs_contract, *more)), shape=(*side, inner, _product(columns)))
+    left = _reshape(special.permuted(x, (*lhs_batch, *free, *lhs_contract)), shape=(*side, _product(rows), inner))
+    right = _reshape(special.permuted(y, (*rhs_batch, *rhs_contract, *more)), shape=(*side, inner, _product(columns)))
     plain = functools.partial(
         special.dot_general, lhs_batch=(0,) if lhs_batch else (), rhs_batch=(0,) if lhs_batch else (),
         lhs_contract=(len(side) + 1,), rhs_contract=(len(side),))

@@ -53,12 +53,12 @@ def packed(sizes, dtype=I64):
     return const(tuple(sizes), dtype) if are_known(sizes) else tf.stack([tf.cast(n, dtype) for n in sizes])
 
 
-def turned(x, axes):
+def permuted(x, axes):
     return x if axes == tuple(range(len(axes))) else array.transpose(x, const(axes))
 
 
 def wide(f, back=True):
-    """Halves go through f32 and are rounded once."""
+    """f with half precision computed in f32 and rounded once."""
     @functools.wraps(f)
     def through(x, *rest, **kwargs):
         dtype = x.dtype
@@ -134,7 +134,7 @@ def erfinv(y):
     x = math.select_v2(fine, x, array.zeros_like(x))
     miss = math.select_v2(size > 0.5, math.erfc(math._abs(x)) - (1 - size), size - math.erf(math._abs(x)))
     miss = miss * math.exp(x * x) * _number(np.sqrt(np.pi) / 2, x)
-    # At zero by its slope, which keeps the sign; tensorflow's own loses it.
+    # At zero by its derivative, which keeps the sign; tensorflow's own loses it.
     known = math.select_v2(y == 0, y * _number(np.sqrt(np.pi) / 2, y), math.erfinv(y))
     return math.select_v2(fine & (y != 0), x + math.select_v2(y < 0, -miss, miss), known)
 
@@ -398,13 +398,13 @@ def _taps_of(x, axis, count, size, stride, dilation):
 
 @_multiplied
 def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, out_layout, feature_groups, batch_groups):
-    if _is_slope(x, w, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, max(feature_groups, batch_groups)):
-        return _conv_slope(x, w, padding, rhs_dilation, lhs_layout, rhs_layout, out_layout)
+    if _is_weight_gradient(x, w, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, max(feature_groups, batch_groups)):
+        return _conv_as_weight_gradient(x, w, padding, rhs_dilation, lhs_layout, rhs_layout, out_layout)
     spatial = len(strides)
     inner = tuple(range(1, spatial + 1))
     # To [batch, spatial, feature] and [spatial, in, out].
-    x = turned(x, (lhs_layout[0], *lhs_layout[2:], lhs_layout[1]))
-    w = turned(w, (*rhs_layout[2:], rhs_layout[1], rhs_layout[0]))
+    x = permuted(x, (lhs_layout[0], *lhs_layout[2:], lhs_layout[1]))
+    w = permuted(w, (*rhs_layout[2:], rhs_layout[1], rhs_layout[0]))
     kernel, groups = tuple(w.shape[:spatial]), max(feature_groups, batch_groups)
     is_plain = groups == 1 and x.dtype in (F32, F64) and 1 <= spatial <= 3 and max(rhs_dilation) == 1
     around, inside = ((0, 0), *padding, (0, 0)), ((0, 0),) * (spatial + 2)
@@ -422,7 +422,7 @@ def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layo
         y = _conv_kernel(x, w, strides, inside, shape)
     else:
         y = _conv_taps(x, w, kernel, counts, strides, rhs_dilation, feature_groups, batch_groups, inner)
-    return turned(y, order_back((out_layout[0], *out_layout[2:], out_layout[1])))
+    return permuted(y, order_back((out_layout[0], *out_layout[2:], out_layout[1])))
 
 
 def _conv_kernel(x, w, strides, padding, shape):
@@ -435,8 +435,8 @@ def _conv_kernel(x, w, strides, padding, shape):
     return array.reshape(y, const(shape))
 
 
-def _is_slope(x, w, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, groups):
-    """Whether the kernel has more places than there are results, which is how the slope of a kernel looks."""
+def _is_weight_gradient(x, w, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, groups):
+    """Whether the filter is larger than the output in its spatial axes, as in the weight gradient of a convolution."""
     if groups != 1 or len(strides) != 2 or (*strides, *lhs_dilation) != (1, 1, 1, 1) or x.dtype not in (F32, F64):
         return False
     sizes, kernel = [x.shape[a] for a in lhs_layout[2:]], [w.shape[a] for a in rhs_layout[2:]]
@@ -446,14 +446,14 @@ def _is_slope(x, w, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rh
     return min(counts) > 0 and np.prod(kernel) > np.prod(counts)
 
 
-def _conv_slope(x, w, padding, dilation, lhs_layout, rhs_layout, out_layout):
-    """The same by the op for slopes, whose batch is what is summed over and whose results are a kernel."""
-    x = turned(x, (lhs_layout[1], *lhs_layout[2:], lhs_layout[0]))
-    w = turned(w, (rhs_layout[1], *rhs_layout[2:], rhs_layout[0]))
+def _conv_as_weight_gradient(x, w, padding, dilation, lhs_layout, rhs_layout, out_layout):
+    """The convolution as a weight gradient: its features are the batch of that op, its output the filter."""
+    x = permuted(x, (lhs_layout[1], *lhs_layout[2:], lhs_layout[0]))
+    w = permuted(w, (rhs_layout[1], *rhs_layout[2:], rhs_layout[0]))
     x = pad(x, zero_of(x.dtype), ((0, 0), *padding, (0, 0)), (0,) * 4)
     counts = [n - (k - 1) * d for n, k, d in zip(x.shape[1:3], w.shape[1:3], dilation)]
     y = nn.conv2d_backprop_filter(x, const((*counts, x.shape[3], w.shape[3])), w, (1, *dilation, 1), "VALID")
-    return turned(y, order_back((*out_layout[2:], *out_layout[:2])))
+    return permuted(y, order_back((*out_layout[2:], *out_layout[:2])))
 
 
 def order_back(places):

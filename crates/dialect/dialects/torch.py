@@ -10,7 +10,7 @@ import operator
 import torch
 import torch.nn.functional as F
 
-from clematis._dialects import torch_arithmetic as arithmetic, torch_plain, torch_special as special
+from clematis._dialects import torch_arithmetic as arithmetic, torch_fast_path, torch_special as special
 
 _SIGNED, _HALVES = special.SIGNED, special.HALVES
 _INEXACT = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128})
@@ -21,7 +21,7 @@ _POOR = {dtype: special.wrapping for dtype in _SIGNED}
 _POOR[torch.complex64] = _POOR[torch.complex128] = special.by_parts
 _slice = slice
 
-PLAIN, LAZY, REFUSALS = torch_plain.PLAIN, torch_plain.LAZY, torch_plain.REFUSALS
+FAST_PATHS, LAZY, REFUSALS = torch_fast_path.FAST_PATHS, torch_fast_path.LAZY, torch_fast_path.REFUSALS
 VERSION = torch.__version__
 DTYPES = {
     "bool": torch.bool, "u8": torch.uint8, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
@@ -50,7 +50,7 @@ def device(x):
     return "cpu" if x.device.type == "cpu" else f"gpu:{x.device.index or 0}"
 
 
-from_dlpack, assign, is_traced, exported = torch.from_dlpack, torch_plain.assign, special.is_traced, torch_plain.exported
+from_dlpack, assign, is_traced, exported = torch.from_dlpack, torch_fast_path.assign, special.is_traced, torch_fast_path.exported
 custom_vjp, variable_like, size = special.custom_vjp, special.variable_like, special.size
 run_cond, run_while, run_scan = special.run_cond, special.run_while, special.run_scan
 
@@ -99,7 +99,7 @@ def rsqrt(x):
 
 
 def erf(x):
-    # For halves torch has a polynomial that is off near 0.
+    # For half precision torch has a polynomial that is off near 0.
     return torch.erf(x.float()).to(x.dtype) if x.dtype in _HALVES else torch.erf(x)
 
 
@@ -169,7 +169,7 @@ def div(x, y):
 
 
 def maximum(x, y):
-    # Of equal ones (0 and -0) x: torch's vector loops take the second, those of halves the first.
+    # Of equal ones (0 and -0) x: torch's vector loops take the second, those of half precision the first.
     return torch.maximum(x, y) if x.dtype in _HALVES else torch.maximum(y, x)
 
 
@@ -643,8 +643,8 @@ def relu(x):
     return torch.relu(x) if x.dtype not in _SIGNED else x
 
 
-def leaky_relu(x, *, slope):
-    return F.leaky_relu(x, slope)
+def leaky_relu(x, *, negative_slope):
+    return F.leaky_relu(x, negative_slope)
 
 
 def elu(x, *, alpha):
@@ -768,7 +768,7 @@ def avg_pool(x, *, size, strides, padding, dilation, count_padding):
 
 
 def einsum(*xs, equation):
-    # Between three operands halves would be rounded twice.
+    # Between three operands half precision would be rounded twice.
     if xs[0].dtype in _INEXACT and (len(xs) < 3 or xs[0].dtype not in _HALVES):
         return torch.einsum(equation, *xs)
     return NotImplemented

@@ -83,7 +83,7 @@ def falling(x):
 
 
 def _quotient_u64(x, y):
-    """Of bits of u64: a division of halves, mended by one."""
+    """The quotient of u64 bit patterns: the quotient of `x >> 1`, doubled, then corrected by at most one."""
     far = y < 0
     safe = torch.where(far | (y == 0), 1, y)
     half = x >> 1 & 0x7FFFFFFFFFFFFFFF
@@ -183,7 +183,7 @@ def saturated(x, dtype):
 
 
 def narrowed(x, dtype):
-    """f64 to halves: torch goes through f32 and rounds twice, so that f32 is rounded to odd."""
+    """f64 to half precision: torch goes through f32 and rounds twice, so that f32 is rounded to odd."""
     direct, wide = x.to(dtype), x.detach()
     y = wide.float()
     y = torch.where(y.double().abs() > wide.abs(), torch.nextafter(y, torch.zeros_like(y)), y)
@@ -675,7 +675,7 @@ def from_bytes(buffer, dtype, shape):
     try:
         return x.reshape(shape)
     except (AssertionError, RuntimeError, TypeError):
-        # A compiler has only stand-ins for arrays; it makes a constant of numbers.
+        # A compiler has only tracers; it makes a constant of numbers.
         with torch.utils._python_dispatch._disable_current_modes():
             values = x.tolist()
         return torch.tensor(values, dtype=dtype).reshape(shape)

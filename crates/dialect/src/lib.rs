@@ -38,7 +38,7 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "numpy",
         package: "numpy",
-        parts: &[file!("numpy_special"), file!("numpy_plain")],
+        parts: &[file!("numpy_special"), file!("numpy_fast_path")],
         ops: file!("numpy"),
     },
     Dialect {
@@ -47,7 +47,7 @@ pub const DIALECTS: &[Dialect] = &[
         parts: &[
             file!("torch_arithmetic"),
             file!("torch_special"),
-            file!("torch_plain"),
+            file!("torch_fast_path"),
         ],
         ops: file!("torch"),
     },

@@ -152,7 +152,7 @@ pub fn device(op: &str, x: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
 /// Runs where a tensor lives, so that what is created stands beside it.
 pub fn beside<R>(x: &Tensor, f: impl FnOnce() -> R) -> R {
     match x.backend() {
-        Some(home) => backend::with(home, f),
+        Some(backend) => backend::with(backend, f),
         None => f(),
     }
 }

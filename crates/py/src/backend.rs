@@ -71,7 +71,7 @@ struct Scope {
 /// What the context variable holds: the innermost open scope.
 #[pyclass(frozen)]
 struct Open {
-    home: &'static dyn Backend,
+    backend: &'static dyn Backend,
     /// How many of the core's scopes were open when it was opened, and on which thread.
     depth: usize,
     thread: ThreadId,
@@ -165,7 +165,7 @@ fn innermost() -> Found {
         } else {
             0
         };
-        Some((open.home, depth))
+        Some((open.backend, depth))
     })
 }
 
@@ -190,7 +190,7 @@ impl Scope {
         KNOWN.set(None);
         let (variable, get) = variable(py)?;
         let open = Open {
-            home: find(&slf.get().name)?,
+            backend: find(&slf.get().name)?,
             depth: core::open_scopes(),
             thread: current_thread(),
             outer: get.call0(py)?,

@@ -1,7 +1,7 @@
 //! What every function that Python sees has in common: `out=`, and nests of arrays where an array may stand.
 //!
-//! A function is put behind a second one that hands its arguments on as they came. Only where `out=` was given, or where
-//! an operand turned out to be a nest, `spread` takes over; all other calls pay a few nanoseconds. The original knows of
+//! A function is put wrapped a second one that hands its arguments on as they came. Only where `out=` was given, or where
+//! an operand turned out to be a nest, `call_on_leaves` takes over; all other calls pay a few nanoseconds. The original knows of
 //! neither. There is `unsafe` here because PyO3 has no way to make a function that carries data, is called by vectorcall, and
 //! still pickles by its name.
 #![allow(unsafe_code)]
@@ -10,9 +10,9 @@ use crate::error::{OrRaise, exception};
 use crate::function::elementwise;
 use crate::operand::{Elementwise, direct};
 use crate::panics;
-use crate::spread;
-use crate::tensor::object::{is_tensor, plain_tensors};
-use clematis_bridge::plain::{self, Argument};
+use crate::tensor::object::{fast_path_tensors, is_tensor};
+use crate::tree_map;
+use clematis_bridge::fast_path::{self, Argument};
 use clematis_core::Kind;
 use pyo3::exceptions::{
     PyOverflowError, PyStopIteration, PyUnicodeDecodeError, PyUnicodeEncodeError, PyValueError,
@@ -34,14 +34,14 @@ unsafe extern "C" {
     ) -> *mut PyObject;
 }
 
-/// The function behind, as the module object that stands for its `__self__` keeps it.
+/// The function wrapped, as the module object that stands for its `__self__` keeps it.
 #[repr(C)]
-struct Behind {
+struct WrappedFunction {
     call: ffi::PyCFunctionFastWithKeywords,
     owner: *mut PyObject,
     object: *mut PyObject,
     /// Its place among the functions that frameworks may have as they are.
-    plain: Option<usize>,
+    fast_path: Option<usize>,
     /// The op that it is on each element.
     elementwise: Option<&'static Elementwise>,
     /// Whether it calls functions of the caller's, whose exceptions are not ours to change.
@@ -71,10 +71,10 @@ const TAKE_FUNCTIONS: [&str; 17] = [
 
 /// The exception that says: an operand is a nest. Null until one is met.
 static NEST: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
-/// `spread::spread` as Python sees it.
-static SPREAD: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
+/// `tree_map::call_on_leaves` as Python sees it.
+static CALL_ON_LEAVES: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
 
-/// A module definition whose instances have room for a `Behind`.
+/// A module definition whose instances have room for a `WrappedFunction`.
 struct Definition(ffi::PyModuleDef);
 // SAFETY: Python writes to it under its own lock, we never do.
 unsafe impl Sync for Definition {}
@@ -108,9 +108,9 @@ fn add_with(
 ) -> PyResult<()> {
     let py = m.py();
     let is_bare = std::ptr::fn_addr_eq(door, bare_call as ffi::PyCFunctionFastWithKeywords);
-    if SPREAD.load(Ordering::Acquire).is_null() {
-        let spread = pyo3::wrap_pyfunction!(spread::spread, m)?;
-        SPREAD.store(spread.into_ptr(), Ordering::Release);
+    if CALL_ON_LEAVES.load(Ordering::Acquire).is_null() {
+        let call_on_leaves = pyo3::wrap_pyfunction!(tree_map::call_on_leaves, m)?;
+        CALL_ON_LEAVES.store(call_on_leaves.into_ptr(), Ordering::Release);
     }
     let name: String = function.getattr("__name__")?.extract()?;
     // SAFETY: it is a C function, by its type.
@@ -144,7 +144,7 @@ fn add_with(
             m_base: ffi::PyModuleDef_HEAD_INIT,
             m_name: c"clematis".as_ptr(),
             m_doc: std::ptr::null(),
-            m_size: size_of::<Behind>() as ffi::Py_ssize_t,
+            m_size: size_of::<WrappedFunction>() as ffi::Py_ssize_t,
             m_methods: std::ptr::null_mut(),
             m_slots: std::ptr::null_mut(),
             m_traverse: None,
@@ -154,16 +154,16 @@ fn add_with(
     });
     // SAFETY: the interpreter is attached. The flags were looked at above, so the pointer is of the type it is taken for. The
     // definition and the method live for ever, as Python demands of them; so do the function and its owner, whose counts
-    // are raised and never lowered. The state has room for a `Behind` by `m_size` and is aligned as memory of malloc is.
+    // are raised and never lowered. The state has room for a `WrappedFunction` by `m_size` and is aligned as memory of malloc is.
     let made = unsafe {
         let definition = &raw const definition.0;
         let state_holder = ffi::PyModule_Create2(definition.cast_mut(), ffi::PYTHON_API_VERSION);
         let state_holder = Bound::from_owned_ptr_or_err(py, state_holder)?;
-        let state = ffi::PyModule_GetState(state_holder.as_ptr()).cast::<Behind>();
+        let state = ffi::PyModule_GetState(state_holder.as_ptr()).cast::<WrappedFunction>();
         let pointer = ffi::PyCFunction_GetFunction(function.as_ptr());
         let owner = ffi::PyCFunction_GetSelf(function.as_ptr());
         ffi::Py_XINCREF(owner);
-        state.write(Behind {
+        state.write(WrappedFunction {
             call: std::mem::transmute::<
                 Option<ffi::PyCFunction>,
                 Option<ffi::PyCFunctionFastWithKeywords>,
@@ -171,7 +171,7 @@ fn add_with(
             .ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("no function"))?,
             owner,
             object: function.into_ptr(),
-            plain: plain::NAMES.into_iter().position(|own| own == name),
+            fast_path: fast_path::NAMES.into_iter().position(|own| own == name),
             takes_functions: TAKE_FUNCTIONS.contains(&name.as_str()),
             elementwise: elementwise::named(&name).map(|e| &*Box::leak(Box::new(e))),
         });
@@ -179,7 +179,7 @@ fn add_with(
         Bound::from_owned_ptr_or_err(py, made)?
     };
     if !is_bare {
-        spread::note_method(py, &name, &made)?;
+        tree_map::note_method(py, &name, &made)?;
     }
     m.add(name.as_str(), made)
 }
@@ -236,17 +236,17 @@ unsafe fn called(
     // SAFETY: Python calls this with the module that `add` made and filled, with `count` arguments and as many more as there are
     // names; all of it is handed on unchanged.
     unsafe {
-        let behind = ffi::PyModule_GetState(slf).cast::<Behind>();
+        let wrapped = ffi::PyModule_GetState(slf).cast::<WrappedFunction>();
         if !names.is_null() && has_out(names) {
-            return take_over((*behind).object, args, count, names);
+            return take_over((*wrapped).object, args, count, names);
         }
-        let fast = if let Some(own) = (*behind).elementwise {
+        let fast = if let Some(own) = (*wrapped).elementwise {
             if names.is_null() && count as usize == own.count {
                 elementwise_call(own, args)
             } else {
                 Ok(None)
             }
-        } else if let Some(place) = (*behind).plain {
+        } else if let Some(place) = (*wrapped).fast_path {
             framework_call(place, args, count, names)
         } else {
             Ok(None)
@@ -256,43 +256,43 @@ unsafe fn called(
             Ok(Some(out)) => return out.into_ptr(),
             Err(e) => {
                 e.restore(Python::assume_attached());
-                name_the_call(&*behind, false);
+                name_the_call(&*wrapped, false);
                 return std::ptr::null_mut();
             }
         }
-        let out = ((*behind).call)((*behind).owner, args, count, names);
+        let out = ((*wrapped).call)((*wrapped).owner, args, count, names);
         if !out.is_null() {
             return out;
         }
         let nest = NEST.load(Ordering::Acquire);
         if nest.is_null() || ffi::PyErr_ExceptionMatches(nest) == 0 {
-            name_the_call(&*behind, false);
+            name_the_call(&*wrapped, false);
             return out;
         }
-        // An exception of this class says nothing but that: see `spread::nest_error`.
+        // An exception of this class says nothing but that: see `tree_map::nest_error`.
         ffi::PyErr_Clear();
-        take_over((*behind).object, args, count, names)
+        take_over((*wrapped).object, args, count, names)
     }
 }
 
 /// Makes what was raised one of our exceptions where our reading of the arguments raised it, and names the function that was
 /// called where a message names an op inside of it, which users did not write.
 #[cold]
-unsafe fn name_the_call(behind: &Behind, is_bare: bool) {
+unsafe fn name_the_call(wrapped: &WrappedFunction, is_bare: bool) {
     // SAFETY: an exception is set and Python is attached, as in `call`; the function lives for ever.
     unsafe {
         let py = Python::assume_attached();
         let Some(raised) = PyErr::take(py) else {
             return;
         };
-        let function = Bound::ref_from_ptr(py, &behind.object);
+        let function = Bound::ref_from_ptr(py, &wrapped.object);
         // An exception that cannot be read stays as it is: it is what matters.
-        let made = match behind.takes_functions {
+        let made = match wrapped.takes_functions {
             true => None,
             false => ours(&raised, function).unwrap_or_default(),
         };
         // What a function calls that takes functions has a name of its own.
-        if made.is_none() && !is_bare && !behind.takes_functions {
+        if made.is_none() && !is_bare && !wrapped.takes_functions {
             let _ = renamed(&raised, function);
         }
         made.unwrap_or(raised).restore(py);
@@ -358,10 +358,10 @@ unsafe extern "C" fn bare_call(
 ) -> *mut PyObject {
     // SAFETY: as in `call`.
     unsafe {
-        let behind = ffi::PyModule_GetState(slf).cast::<Behind>();
-        let out = ((*behind).call)((*behind).owner, args, count, names);
+        let wrapped = ffi::PyModule_GetState(slf).cast::<WrappedFunction>();
+        let out = ((*wrapped).call)((*wrapped).owner, args, count, names);
         if out.is_null() {
-            name_the_call(&*behind, true);
+            name_the_call(&*wrapped, true);
         }
         out
     }
@@ -377,7 +377,7 @@ unsafe fn elementwise_call<'py>(
     // pointer and nothing else.
     let all = unsafe { std::slice::from_raw_parts(args.cast::<Argument<'_, 'py>>(), own.count) };
     match all {
-        [x, ..] if !is_tensor(x) => plain::elementwise(&own.op, own.takes, all).or_raise(),
+        [x, ..] if !is_tensor(x) => fast_path::elementwise(&own.op, own.takes, all).or_raise(),
         [x] => direct(&own.op, own.takes, &[x]),
         [x, y] => direct(&own.op, own.takes, &[x, y]),
         _ => Ok(None),
@@ -411,8 +411,8 @@ unsafe fn framework_call<'py>(
     };
     match all.first() {
         None => Ok(None),
-        Some(x) if is_tensor(x) => plain_tensors(place, all, names),
-        Some(_) => match plain::prepare(place, all, names).or_raise()? {
+        Some(x) if is_tensor(x) => fast_path_tensors(place, all, names),
+        Some(_) => match fast_path::prepare(place, all, names).or_raise()? {
             Some(ready) => ready.run().or_raise(),
             None => Ok(None),
         },
@@ -432,7 +432,7 @@ unsafe fn has_out(names: *mut PyObject) -> bool {
     }
 }
 
-/// Calls `spread` with the function in front of its arguments.
+/// Calls `call_on_leaves` with the function in front of its arguments.
 #[cold]
 unsafe fn take_over(
     function: *mut PyObject,
@@ -451,7 +451,7 @@ unsafe fn take_over(
         slots.push(function);
         slots.extend((0..count + named).map(|i| *args.offset(i)));
         PyObject_Vectorcall(
-            SPREAD.load(Ordering::Acquire),
+            CALL_ON_LEAVES.load(Ordering::Acquire),
             slots.as_ptr(),
             count as usize + 1,
             names,
@@ -459,4 +459,4 @@ unsafe fn take_over(
     }
 }
 
-const _: () = assert!(align_of::<Behind>() <= align_of::<*const c_void>());
+const _: () = assert!(align_of::<WrappedFunction>() <= align_of::<*const c_void>());

@@ -516,9 +516,9 @@ impl PyTensor {
             if copy.is_some() {
                 keywords.set_item("copy", copy)?;
             }
-            let home = own.backend().and_then(|b| Framework::find(b.name()));
-            let plain = match home {
-                Some(home) => home.exported(py, x),
+            let backend = own.backend().and_then(|b| Framework::find(b.name()));
+            let plain = match backend {
+                Some(backend) => backend.exported(py, x),
                 None => Ok(x.bind(py).clone()),
             };
             let exported = plain.and_then(|x| x.call_method("__dlpack__", (), Some(&keywords)));

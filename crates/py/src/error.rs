@@ -23,7 +23,7 @@ const fn class(kind: Kind) -> &'static str {
         Kind::Trace => "TraceError",
         Kind::Convert => "ConvertError",
         Kind::Io => "CheckpointError",
-        Kind::Foreign => "FrameworkError",
+        Kind::Framework => "FrameworkError",
         Kind::Internal => "InternalError",
     }
 }

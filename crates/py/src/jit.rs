@@ -76,8 +76,13 @@ fn result(x: &Object<'_>) -> PyResult<Tensor> {
 
 /// Records `f(lift)`, which returns results with what they replace.
 #[pyfunction]
-#[pyo3(signature = (f, name, home, fast_math, /))]
-fn _record(f: &Object<'_>, name: &str, home: Option<&str>, fast_math: bool) -> PyResult<PyProgram> {
+#[pyo3(signature = (f, name, backend, fast_math, /))]
+fn _record(
+    f: &Object<'_>,
+    name: &str,
+    backend: Option<&str>,
+    fast_math: bool,
+) -> PyResult<PyProgram> {
     let py = f.py();
     let record = || -> PyResult<PyProgram> {
         let recorder = Recorder::new(name);
@@ -92,8 +97,8 @@ fn _record(f: &Object<'_>, name: &str, home: Option<&str>, fast_math: bool) -> P
         let program = recorder.close(&outs, options).or_raise()?;
         Ok(PyProgram { program })
     };
-    match home {
-        Some(home) => backend::with(backend::find(home).or_raise()?, record),
+    match backend {
+        Some(backend) => backend::with(backend::find(backend).or_raise()?, record),
         None => record(),
     }
 }
@@ -121,10 +126,10 @@ impl PyProgram {
         }
         if !keys.is_empty() {
             // Words of a key are made where the program runs.
-            let home = tensors.iter().find_map(Tensor::backend);
+            let backend = tensors.iter().find_map(Tensor::backend);
             for (i, key) in keys {
-                tensors[i] = match home {
-                    Some(home) => backend::with(home, || key.words().done()),
+                tensors[i] = match backend {
+                    Some(backend) => backend::with(backend, || key.words().done()),
                     None => key.words().done(),
                 }
                 .or_raise()?;
@@ -154,11 +159,11 @@ impl PyProgram {
             return Ok(false);
         };
         let taken = take_out(values, &replaced)?;
-        let home = tensors.iter().find_map(Tensor::backend);
+        let backend = tensors.iter().find_map(Tensor::backend);
         let is_foreign =
             |b: &'static dyn Backend| clematis_bridge::Framework::find(b.name()).is_some();
-        let foreign = match home {
-            Some(home) => is_foreign(home),
+        let foreign = match backend {
+            Some(backend) => is_foreign(backend),
             None => is_foreign(backend::current().or_raise()?),
         };
         let results = if foreign {
@@ -214,8 +219,8 @@ impl PyProgram {
 
     /// The graph that runs on a backend, and the plan that it has there.
     fn explain(&self, backend_name: &str) -> PyResult<(PyGraph, String)> {
-        let home = backend::find(backend_name).or_raise()?;
-        let (graph, plan) = self.program.explain(home).or_raise()?;
+        let backend = backend::find(backend_name).or_raise()?;
+        let (graph, plan) = self.program.explain(backend).or_raise()?;
         let graph = Arc::new(graph);
         Ok((PyGraph { graph }, plan))
     }

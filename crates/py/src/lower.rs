@@ -42,7 +42,7 @@ fn _trace_call<'py>(
     let py = f.py();
     let values = held.iter().map(|(_, _, x)| Ok(operand("trace", x)?.tensor));
     let values: Vec<Tensor> = values.collect::<PyResult<_>>()?;
-    let home = values.iter().find_map(Tensor::backend);
+    let backend = values.iter().find_map(Tensor::backend);
     let run = || -> PyResult<(PyGraph, Bound<'py, PyList>, usize)> {
         let open = Trace::open(false);
         let lift = |spec: Spec, role: Role, name: &str| {
@@ -85,8 +85,8 @@ fn _trace_call<'py>(
         let graph = Arc::new(graph);
         Ok((PyGraph { graph }, constants, draws.get()))
     };
-    match home {
-        Some(home) => backend::with(home, run),
+    match backend {
+        Some(backend) => backend::with(backend, run),
         None => run(),
     }
 }

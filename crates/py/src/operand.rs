@@ -4,10 +4,10 @@
 
 use crate::backend::detached;
 use crate::error::{OrRaise, exception};
-use crate::nest;
+use crate::nested_sequence;
 use crate::panics::Running;
-use crate::spread::{is_nest, nest_error};
 use crate::tensor::{PyTensor, object};
+use crate::tree_map::{is_nest, nest_error};
 use clematis_bridge::array;
 use clematis_core::dispatch::apply_one;
 use clematis_core::expr::Expr;
@@ -44,7 +44,7 @@ pub fn number(x: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
         return Ok(Some(Scalar::Complex(v.real().into(), v.imag().into())));
     }
     // Subclasses, such as members of an IntEnum; numpy's float64 is one of float's, and an array.
-    if array::home(x).or_raise()?.is_none() {
+    if array::framework_of(x).or_raise()?.is_none() {
         if x.cast::<PyFloat>().is_ok() {
             return Ok(Some(x.extract::<f64>()?.into()));
         }
@@ -89,7 +89,7 @@ pub fn try_operand(x: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
 /// NumPy's class of single numbers.
 static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// One of NumPy's single numbers as a number without a home; `None` for anything else.
+/// One of NumPy's single numbers as a number without a backend; `None` for anything else.
 ///
 /// `np.float64` and `np.complex128` are Python's float and complex by inheritance, so they widen nothing either.
 pub fn numpy_number(x: &Bound<'_, PyAny>, found: &Operand) -> PyResult<Option<Tensor>> {
@@ -117,7 +117,7 @@ pub fn operand(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Operand> {
     }
     if x.cast::<PyList>().is_ok() || x.cast::<PyTuple>().is_ok() {
         return Ok(Operand {
-            tensor: nest::array(x, None)?,
+            tensor: nested_sequence::array(x, None)?,
             raw: false,
         });
     }
@@ -205,7 +205,7 @@ pub struct Call<'py> {
     op: &'static str,
     _running: Running,
     raw: bool,
-    home: Option<&'static dyn Backend>,
+    backend: Option<&'static dyn Backend>,
     /// Where to compute if only NumPy's single numbers take part, which otherwise go along with their neighbours.
     alone: Option<&'static dyn Backend>,
     /// Where an operand lives that was only looked at.
@@ -221,7 +221,7 @@ impl<'py> Call<'py> {
             op,
             _running: Running(op),
             raw: false,
-            home: None,
+            backend: None,
             alone: None,
             beside: None,
             size: 0,
@@ -230,10 +230,10 @@ impl<'py> Call<'py> {
 
     /// Takes an operand.
     pub fn take(&mut self, x: &Bound<'py, PyAny>) -> PyResult<Tensor> {
-        let found = match self.home.or(self.beside) {
+        let found = match self.backend.or(self.beside) {
             // A list becomes an array where its neighbours are.
-            Some(home) if x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>() => {
-                backend::with(home, || operand(self.op, x))?
+            Some(backend) if x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>() => {
+                backend::with(backend, || operand(self.op, x))?
             }
             _ => operand(self.op, x)?,
         };
@@ -249,11 +249,13 @@ impl<'py> Call<'py> {
 
     /// Looks at an operand that is yet to be taken, in case that a list comes before it.
     pub fn look(&mut self, x: &Bound<'py, PyAny>) -> PyResult<()> {
-        let home = match x.cast::<PyTensor>() {
+        let backend = match x.cast::<PyTensor>() {
             Ok(x) => PyTensor::of(x).backend(),
-            Err(_) => array::home(x).or_raise()?.and_then(|f| f.as_backend()),
+            Err(_) => array::framework_of(x)
+                .or_raise()?
+                .and_then(|f| f.as_backend()),
         };
-        self.beside = self.beside.or(home);
+        self.beside = self.beside.or(backend);
         Ok(())
     }
 
@@ -269,8 +271,8 @@ impl<'py> Call<'py> {
 
     fn note(&mut self, x: &Tensor, raw: bool) {
         self.raw |= raw;
-        if self.home.is_none() {
-            self.home = x.backend();
+        if self.backend.is_none() {
+            self.backend = x.backend();
         }
         if !x.shape().is_symbolic() {
             self.size = self.size.max(x.shape().count());
@@ -279,12 +281,12 @@ impl<'py> Call<'py> {
 
     /// Computes, with the operands' backend as the place where new tensors are made.
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
-        let home = self.home();
-        let inside = || match home {
-            Some(home) => backend::with(home, f),
+        let backend = self.backend();
+        let inside = || match backend {
+            Some(backend) => backend::with(backend, f),
             None => f(),
         };
-        if self.size > LARGE && home.is_none_or(|h| h.name() == "native") {
+        if self.size > LARGE && backend.is_none_or(|h| h.name() == "native") {
             detached(self.py, inside)
         } else {
             inside()
@@ -293,8 +295,8 @@ impl<'py> Call<'py> {
 
     /// The same without ever letting go of the interpreter, for what reads Python objects.
     pub fn run_attached<R>(&self, f: impl FnOnce() -> R) -> R {
-        match self.home() {
-            Some(home) => backend::with(home, f),
+        match self.backend() {
+            Some(backend) => backend::with(backend, f),
             None => f(),
         }
     }
@@ -320,7 +322,7 @@ impl<'py> Call<'py> {
 
     /// A result, of the kind that the operands were.
     pub fn give(&self, out: Tensor) -> PyResult<Bound<'py, PyAny>> {
-        if self.home.is_none()
+        if self.backend.is_none()
             && let Some(alone) = self.alone
         {
             let out = backend::with(alone, || clematis_core::ops::materialize(&out)).or_raise()?;
@@ -330,8 +332,8 @@ impl<'py> Call<'py> {
     }
 
     /// Where the operands live.
-    pub fn home(&self) -> Option<&'static dyn Backend> {
-        self.home.or(self.alone)
+    pub fn backend(&self) -> Option<&'static dyn Backend> {
+        self.backend.or(self.alone)
     }
 }
 
@@ -343,7 +345,7 @@ pub fn give(py: Python<'_>, out: Tensor, raw: bool) -> PyResult<Bound<'_, PyAny>
     {
         return Ok(x.bind(py).clone());
     }
-    // A number with no home that comes out of an op was made by none; it gets a home now.
+    // A number without a backend was computed by none; it is placed on one now.
     let out = match out.repr() {
         Repr::Scalar { .. } => clematis_core::ops::materialize(&out).or_raise()?,
         _ => out,

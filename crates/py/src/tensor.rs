@@ -184,7 +184,7 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         name: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        crate::spread::method(slf.as_any(), name)
+        crate::tree_map::method(slf.as_any(), name)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -302,17 +302,17 @@ fn spelled(values: &str, dtype: DType) -> String {
     }
 }
 
-/// For people: values, element type, home.
+/// For people: values, element type, backend.
 fn shown(x: &Tensor) -> String {
     let text = x.to_string();
     let spec = x.spec().to_string();
-    let home = x.backend().map_or("traced", |b| b.name());
+    let backend = x.backend().map_or("traced", |b| b.name());
     match text.strip_suffix(&format!(" {spec}")) {
         Some(values) => {
             // Rows under each other, to the right of the opening bracket.
             let values = spelled(values, x.dtype()).replace('\n', "\n       ");
-            format!("Tensor({values}, {}, {home})", x.dtype().long_name())
+            format!("Tensor({values}, {}, {backend})", x.dtype().long_name())
         }
-        None => format!("Tensor({spec}, {home})"),
+        None => format!("Tensor({spec}, {backend})"),
     }
 }

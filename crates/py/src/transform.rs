@@ -58,9 +58,9 @@ impl Derivative {
 }
 
 /// Runs where the leaves live.
-pub fn at_home<R>(leaves: &Leaves, f: impl FnOnce() -> R) -> R {
-    match leaves.home() {
-        Some(home) => backend::with(home, f),
+pub fn on_backend<R>(leaves: &Leaves, f: impl FnOnce() -> R) -> R {
+    match leaves.backend() {
+        Some(backend) => backend::with(backend, f),
         None => f(),
     }
 }
@@ -79,7 +79,7 @@ impl Derivative {
             let new = structure.build(py, &xs.tensors, true)?;
             self.f.bind(py).call(self.which.put(args, &new)?, kwargs)
         };
-        at_home(&leaves, || match self.wanted {
+        on_backend(&leaves, || match self.wanted {
             Wanted::Gradient | Wanted::ValueAndGradient => {
                 self.gradient(py, &leaves, &structure, run)
             }
@@ -356,7 +356,7 @@ struct PyPullback {
 impl PyPullback {
     fn __call__<'py>(&self, py: Python<'py>, ct: &Object<'py>) -> PyResult<Object<'py>> {
         let (leaves, _) = flatten(&array_of_numbers(ct.clone())?)?;
-        let back = at_home(&leaves, || self.pullback.call(&leaves)).or_raise()?;
+        let back = on_backend(&leaves, || self.pullback.call(&leaves)).or_raise()?;
         self.inputs.build(py, &back.tensors, false)
     }
 }
@@ -378,7 +378,7 @@ impl PyPushforward {
         tangents: &Bound<'py, PyTuple>,
     ) -> PyResult<Object<'py>> {
         let (leaves, _) = flatten(arrays(tangents)?.as_any())?;
-        let out = at_home(&leaves, || self.push.call(&leaves)).or_raise()?;
+        let out = on_backend(&leaves, || self.push.call(&leaves)).or_raise()?;
         self.outputs.results(py, &out.tensors, self.raw)
     }
 }
@@ -398,7 +398,7 @@ fn vjp<'py>(f: &Object<'py>, primals: &Bound<'py, PyTuple>) -> PyResult<(Object<
                 .cast_into::<PyTuple>()?,
         )
     };
-    let recorded = at_home(&leaves, || autodiff::vjp(noted(py, &shape, run), &leaves));
+    let recorded = on_backend(&leaves, || autodiff::vjp(noted(py, &shape, run), &leaves));
     let (out, pullback) = recorded.or_raise()?;
     let value = taken(shape)?.results(py, &out.tensors, inputs.is_raw())?;
     Ok((value, PyPullback { pullback, inputs }))
@@ -422,7 +422,7 @@ fn linearize<'py>(
                 .cast_into::<PyTuple>()?,
         )
     };
-    let recorded = at_home(&leaves, || {
+    let recorded = on_backend(&leaves, || {
         autodiff::linearize(noted(py, &shape, run), &leaves)
     });
     let (out, push) = recorded.or_raise()?;

@@ -70,8 +70,8 @@ impl Leaves {
         &self.paths
     }
 
-    /// Where the first leaf with a home lives.
-    pub fn home(&self) -> Option<&'static dyn Backend> {
+    /// Where the first leaf with a backend lives.
+    pub fn backend(&self) -> Option<&'static dyn Backend> {
         self.tensors.iter().find_map(Tensor::backend)
     }
 }
@@ -451,7 +451,7 @@ pub fn _method<'py>(
     x: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    crate::spread::method(x, name)
+    crate::tree_map::method(x, name)
 }
 
 /// The core's result of a Python function, with the caller's own exception kept.

@@ -318,9 +318,9 @@ def merged(one: Any, two: Any, sizes: tuple[int, int]) -> Any:
     if isinstance(one, int) and not isinstance(one, bool):
         if one * sizes[1] == two * sizes[0] and one % sizes[0] == 0:
             return _Size(one // sizes[0], 0)
-        slope, rest = divmod(two - one, sizes[1] - sizes[0])
+        factor, rest = divmod(two - one, sizes[1] - sizes[0])
         if not rest:
-            return _Size(slope, one - slope * sizes[0])
+            return _Size(factor, one - factor * sizes[0])
     raise ValueError(f"{one} and {two}")
 
 

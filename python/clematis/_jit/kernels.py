@@ -61,7 +61,7 @@ def fold_kernel_reversals(nodes: list[Node], ends: set[int]) -> list[Node]:
             layout = _numbers(_KERNEL_LAYOUT.search(node.text))
             if sorted(layout[2:]) == sorted(_numbers(_AXES.search(reverse.text))):
                 (x, _), w = node.args, reverse.args[0]
-                old, new = f"ops.conv_general(v{x}, v{reverse.outs[0]}, ", f"ops.conv_turned(v{x}, v{w}, "
+                old, new = f"ops.conv_general(v{x}, v{reverse.outs[0]}, ", f"ops.conv_transpose_input_grad(v{x}, v{w}, "
                 node = node._replace(text=node.text.replace(old, new), args=[x, w])
         out.append(node)
     read = ends | {a for node in out for a in node.args}
@@ -117,7 +117,7 @@ class Kernels:
                 continue
             result = self.values[mul.outs[0]]
             if result.dtype in _FLOATS and result == self.values[grad] == self.values[test.args[0]]:
-                return f"    v{mul.outs[0]} = ops.relu_slope(v{grad}, v{test.args[0]})", [test, cast, mul]
+                return f"    v{mul.outs[0]} = ops.relu_grad(v{grad}, v{test.args[0]})", [test, cast, mul]
         return None
 
     def lines(self, nodes: list[Node]) -> list[str] | None:

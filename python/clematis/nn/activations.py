@@ -223,18 +223,18 @@ class LogSoftmax(Plain):
 
 
 class PReLU(Layer):
-    """x where positive, `weight · x` elsewhere; the slopes are trained, one for all or one for each channel (last axis).
+    """x where positive, `weight · x` elsewhere. The weight is trained: one for all channels, or one for each (last axis).
 
     >>> cm.nn.PReLU()(cm.asarray([-1.0, 2.0]))
     Tensor([-0.25,   2.0], float32, native)
     """
 
-    def __init__(self, channels: int = 1, /, *, slope: float = 0.25, **options: Any) -> None:
-        self.channels, self.slope = count(self, "channels", channels), slope
+    def __init__(self, channels: int = 1, /, *, init: float = 0.25, **options: Any) -> None:
+        self.channels, self.init = count(self, "channels", channels), init
         super().__init__(**options)
 
     def _create_variables(self, *, device: Any = None, dtype: Any = None) -> dict[str, Any]:
-        return {"weight": Constant(self.slope).create_variables((self.channels,), device, dtype=dtype)}
+        return {"weight": Constant(self.init).create_variables((self.channels,), device, dtype=dtype)}
 
     def _forward(self, x: Any) -> Any:
         if self.channels > 1 and x.shape[-1] != self.channels:

@@ -62,7 +62,7 @@ class HuberLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """The Huber loss divided by `beta`, so that its slope is 1.
+    """The Huber loss divided by `beta`, so that its gradient has magnitude 1 beyond `beta`.
 
     >>> cm.nn.SmoothL1Loss()(cm.asarray([1.0, 2.0]), cm.asarray([2.0, 4.0]))
     Tensor(1.0, float32, native)

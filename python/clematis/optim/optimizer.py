@@ -123,23 +123,23 @@ class Optimizer:
         Parameters are the arrays of a container, a dict, a module or any other tree; gradients have the same paths,
         shapes, dtypes and backends. With `ignore_missing` parameters without a gradient stay as they are.
         """
-        slopes = leaves.by_path(f"{self._rule}.step", grads)
+        grad_leaves = leaves.by_path(f"{self._rule}.step", grads)
         params = leaves.by_path(f"{self._rule}.step", v)
-        self._compare(v, params, slopes, ignore_missing)
+        self._compare(v, params, grad_leaves, ignore_missing)
         tracing = TRACING.get()
         if tracing is not None:
             tracing.register_optimizer(self, params)
         rates = self._rates()
         rows = []
         for path, x in params.items():
-            if path in slopes:
+            if path in grad_leaves:
                 # A parameter that comes late, or was left out, counts its own steps.
                 missed = self._missed.get(path, self._step if self._is_new(path) else 0)
                 place, count = self._place(path), self._step - missed + 1
                 if tracing is not None:
                     # The count is another one at each run of the program.
                     count = tracing.step_scalars(self, place, missed, x)
-                rows.append((path, x, slopes[path], self._moments.get(path), place, count))
+                rows.append((path, x, grad_leaves[path], self._moments.get(path), place, count))
         new, moments = _core._optim_step(self._rule, rates, rows, self.stop_gradients)
         paths = [row[0] for row in rows]
         out = leaves.placed(v, dict(zip(paths, new, strict=True)), inplace=self.inplace)
@@ -190,10 +190,10 @@ class Optimizer:
             self._known[path] = next(fits, 0)
         return self._known[path]
 
-    def _compare(self, v: Any, params: Mapping[str, Any], slopes: Mapping[str, Any], ignore_missing: bool) -> None:
+    def _compare(self, v: Any, params: Mapping[str, Any], grad_leaves: Mapping[str, Any], ignore_missing: bool) -> None:
         """Parameters, gradients and state are of the same things."""
-        missing = [path for path in params if path not in slopes]
-        extra = [path for path in slopes if path not in params]
+        missing = [path for path in params if path not in grad_leaves]
+        extra = [path for path in grad_leaves if path not in params]
         if extra:
             still = leaves.frozen(v)
             extra = [path for path in extra if path not in still]
@@ -209,7 +209,7 @@ class Optimizer:
             for path, x in params.items():
                 slots = self._moments.get(path)
                 if slots is None:
-                    if self._step and path in slopes and not ignore_missing:
+                    if self._step and path in grad_leaves and not ignore_missing:
                         lines.append(f"`{path}` is a parameter, but is not in the state")
                 elif tuple(slots[0].shape) != tuple(x.shape):
                     lines.append(f"`{path}` has the shape {tuple(x.shape)}, in the state {tuple(slots[0].shape)}")

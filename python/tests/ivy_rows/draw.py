@@ -291,7 +291,7 @@ def lars(backend):
         shape = shape_of(draw)
         return {
             "w": positive(draw, *shape),
-            "dcdw": positive(draw, *shape),
+            "grads": positive(draw, *shape),
             "lr": rate(draw, shape),
             "decay_lambda": one_of(draw, 0.5, 0, 1.0),
             "stop_gradients": draw(st.booleans()),
@@ -324,7 +324,7 @@ def adam_step(backend):
         shape = shape_of(draw)
         own = one_of(draw, shape, (1,) if shape else ())
         return {
-            "dcdw": content(draw, *shape), "mw": content(draw, *own), "vw": positive(draw, *own),
+            "grads": content(draw, *shape), "mw": content(draw, *own), "vw": positive(draw, *own),
             "step": step(draw, 3), **betas(draw),
         }  # fmt: skip
 
@@ -337,7 +337,7 @@ def moments(lamb=False):
         def cases(draw):
             shape = shape_of(draw)
             arguments = {
-                "w": positive(draw, *shape), "dcdw": content(draw, *shape), "lr": rate(draw, shape),
+                "w": positive(draw, *shape), "grads": content(draw, *shape), "lr": rate(draw, shape),
                 "mw_tm1": positive(draw, *shape), "vw_tm1": positive(draw, *shape), "step": step(draw, 10),
                 **betas(draw),
             }  # fmt: skip

@@ -16,33 +16,33 @@ def optimizer_update(w, effective_grad, lr, stop_gradients=True):
     return w - effective_grad * lr
 
 
-def gradient_descent_update(w, dcdw, lr, stop_gradients=True):
-    return w - dcdw * lr
+def gradient_descent_update(w, grads, lr, stop_gradients=True):
+    return w - grads * lr
 
 
-def adam_step(dcdw, mw, vw, step, beta1=0.9, beta2=0.999, epsilon=1e-7):
+def adam_step(grads, mw, vw, step, beta1=0.9, beta2=0.999, epsilon=1e-7):
     t = float(np.reshape(step, ()))
-    m = beta1 * mw + (1 - beta1) * dcdw
-    v = beta2 * vw + (1 - beta2) * dcdw * dcdw
+    m = beta1 * mw + (1 - beta1) * grads
+    v = beta2 * vw + (1 - beta2) * grads * grads
     rate = np.sqrt(1 - beta2**t) / (1 - beta1**t + epsilon)
     return rate * m / (np.sqrt(np.maximum(v, 0)) + epsilon), m, v
 
 
 def adam_update(
-    w, dcdw, lr, mw_tm1, vw_tm1, step, beta1=0.9, beta2=0.999, epsilon=1e-7, stop_gradients=True
+    w, grads, lr, mw_tm1, vw_tm1, step, beta1=0.9, beta2=0.999, epsilon=1e-7, stop_gradients=True
 ):  # fmt: skip
-    delta, m, v = adam_step(dcdw, mw_tm1, vw_tm1, step, beta1, beta2, epsilon)
+    delta, m, v = adam_step(grads, mw_tm1, vw_tm1, step, beta1, beta2, epsilon)
     return w - delta * lr, m, v
 
 
-def lars_update(w, dcdw, lr, decay_lambda=0, stop_gradients=True):
+def lars_update(w, grads, lr, decay_lambda=0, stop_gradients=True):
     size = norm(w)
-    rate = size * lr / (norm(dcdw) + TINY)
+    rate = size * lr / (norm(grads) + TINY)
     if decay_lambda > 0:
         if size == 0:
-            return w + 0 * dcdw * lr
+            return w + 0 * grads * lr
         rate = rate / (size * decay_lambda)
-    return w - dcdw * rate
+    return w - grads * rate
 
 
 def trust(w, delta, decay_lambda):
@@ -52,10 +52,10 @@ def trust(w, delta, decay_lambda):
 
 
 def lamb_update(
-    w, dcdw, lr, mw_tm1, vw_tm1, step, beta1=0.9, beta2=0.999, epsilon=1e-7, max_trust_ratio=10,
+    w, grads, lr, mw_tm1, vw_tm1, step, beta1=0.9, beta2=0.999, epsilon=1e-7, max_trust_ratio=10,
     decay_lambda=0, stop_gradients=True,
 ):  # fmt: skip
-    delta, m, v = adam_step(dcdw, mw_tm1, vw_tm1, step, beta1, beta2, epsilon)
+    delta, m, v = adam_step(grads, mw_tm1, vw_tm1, step, beta1, beta2, epsilon)
     ratio = min(trust(w, delta, decay_lambda), max_trust_ratio)
     return w - delta * (ratio * lr), m, v
 

@@ -27,7 +27,7 @@ def test_optimizer_update(cell):
 
 
 def test_gradient_descent_update(cell):
-    check(update_row("gradient_descent_update", ("w", "dcdw")), cell)
+    check(update_row("gradient_descent_update", ("w", "grads")), cell)
 
 
 def nonempty(w, **arguments):
@@ -55,10 +55,10 @@ def without_stop(stop_gradients, **arguments):
 
 
 def off_the_limit(
-    stop_gradients, w, dcdw, mw_tm1, vw_tm1, step, beta1, beta2, epsilon, max_trust_ratio, decay_lambda, lr
+    stop_gradients, w, grads, mw_tm1, vw_tm1, step, beta1, beta2, epsilon, max_trust_ratio, decay_lambda, lr
 ):
     """The limit of the ratio is a kink, and so is a step of no length."""
-    delta = reference.adam_step(dcdw, mw_tm1, vw_tm1, step, beta1, beta2, epsilon)[0]
+    delta = reference.adam_step(grads, mw_tm1, vw_tm1, step, beta1, beta2, epsilon)[0]
     ratio = reference.trust(w, delta, decay_lambda)
     return not stop_gradients and w.size > 0 and abs(ratio - max_trust_ratio) > 0.05 and reference.norm(delta) > 0
 

@@ -76,7 +76,7 @@ pub fn record(w: &Workload) -> Result<Program> {
     recorder.close(&outputs, Options::default())
 }
 
-/// One step: the state is given away and comes back.
+/// One step: the state is donated and returned.
 pub fn step(program: &Program, state: &mut Vec<Tensor>, count: u64) -> Result<f64> {
     let n = state.len() - 3;
     let mut given: Vec<Tensor> = state.drain(..n).collect();

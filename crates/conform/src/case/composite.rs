@@ -43,7 +43,9 @@ pub fn add(all: &mut Vec<Case>) -> Result<()> {
 fn activations(all: &mut Vec<Case>, dtype: DType) -> Result<()> {
     for c in [
         Composite::Relu {},
-        Composite::LeakyRelu { slope: Real(0.1) },
+        Composite::LeakyRelu {
+            negative_slope: Real(0.1),
+        },
         Composite::Elu { alpha: Real(1.5) },
         Composite::Selu {},
         Composite::Gelu { approximate: false },

@@ -1,6 +1,6 @@
 //! Cases of infinities and NaNs that go through several steps: rows of softmax, complex quotients and powers.
 //!
-//! Which of two zeros an extremum gives is left open, as in the Array API: vector instructions and their scalar remainders
+//! Which of two zeros an extremum gives is unspecified, as in the Array API: vector instructions and their scalar remainders
 //! differ within one call of one framework.
 
 use super::Case;

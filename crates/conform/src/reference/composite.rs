@@ -136,7 +136,9 @@ fn activation(c: &Composite) -> Option<Box<dyn Fn(f64) -> f64>> {
     let elu = |x: f64, alpha: f64| if x > 0.0 { x } else { alpha * x.exp_m1() };
     Some(match *c {
         Composite::Relu {} => Box::new(|x| if x > 0.0 || x.is_nan() { x } else { 0.0 }),
-        Composite::LeakyRelu { slope } => Box::new(move |x| if x > 0.0 { x } else { slope.0 * x }),
+        Composite::LeakyRelu { negative_slope } => {
+            Box::new(move |x| if x > 0.0 { x } else { negative_slope.0 * x })
+        }
         Composite::Elu { alpha } => Box::new(move |x| elu(x, alpha.0)),
         // The constants of Klambauer et al.
         Composite::Selu {} => {

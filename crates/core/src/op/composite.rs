@@ -73,7 +73,7 @@ macro_rules! composites {
 
 composites! {
     Relu "relu" "max(x, 0)" {}
-    LeakyRelu "leaky_relu" "x where positive, slope times x elsewhere" { slope: Real }
+    LeakyRelu "leaky_relu" "x where positive, negative_slope times x elsewhere" { negative_slope: Real }
     Elu "elu" "x where positive, alpha (exp(x) - 1) elsewhere" { alpha: Real }
     Selu "selu" "elu, scaled to preserve mean 0 and variance 1" {}
     Gelu "gelu" "x times the normal CDF of x, or its tanh approximation" { approximate: bool }

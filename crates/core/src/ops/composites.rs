@@ -61,7 +61,7 @@ pub fn leaky_relu(x: impl IntoExpr, negative_slope: f64) -> Expr {
     float(x).then(|x| {
         call(
             Composite::LeakyRelu {
-                slope: Real(negative_slope),
+                negative_slope: Real(negative_slope),
             },
             &[&x],
         )

@@ -2,7 +2,7 @@
 
 use super::map::{self, Cost, Source};
 use super::norm::{Float, parameter};
-use super::reduce::{fold_halves, fold_vector};
+use super::reduce::{fold_once, fold_vector};
 use crate::buffer::Buffer;
 use crate::element::Stored;
 use crate::parallel::Columns;
@@ -49,7 +49,7 @@ multiversion! {
             *with = *with + ct * normal;
             *alone = *alone + ct;
         }
-        let all = |lanes: &[W]| fold_vector(fold_halves(lanes, W::add), W::add);
+        let all = |lanes: &[W]| fold_vector(fold_once(lanes, W::add), W::add);
         (all(&plain), all(&along))
     }
 

@@ -4,7 +4,7 @@
 //! Half-precision values are computed as f32. Rows that are not contiguous are copied into the result first.
 
 use super::map::{self, Cost};
-use super::reduce::{Sum, fold_halves, fold_mapped, fold_slice, fold_vector};
+use super::reduce::{Sum, fold_mapped, fold_once, fold_slice, fold_vector};
 use super::unary::each;
 use crate::buffer::{self, Buffer};
 use crate::element::Stored;
@@ -118,8 +118,8 @@ multiversion! {
         }
         // Pairwise: a sequential loop would be one long dependency chain.
         let both = |a, b| larger(a, &b);
-        let tops: [W; 32] = fold_halves(&tops, both);
-        rest.iter().fold(fold_vector(fold_halves(&tops, both), both), larger)
+        let tops: [W; 32] = fold_once(&tops, both);
+        rest.iter().fold(fold_vector(fold_once(&tops, both), both), larger)
     }
 }
 

@@ -150,21 +150,21 @@ multiversion! {
 
 /// Combines the first half of some elements with the second.
 #[inline(always)]
-pub fn fold_halves<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W; N] {
+pub fn fold_once<W: Copy, const N: usize>(x: &[W], both: impl Fn(W, W) -> W) -> [W; N] {
     // `from_fn` is not always inlined.
-    let mut halves = [x[0]; N];
+    let mut folded = [x[0]; N];
     for i in 0..N {
-        halves[i] = both(x[i], x[N + i]);
+        folded[i] = both(x[i], x[N + i]);
     }
-    halves
+    folded
 }
 
-/// Folds a vector, in halves of known sizes: a loop over sizes would go through memory, element by element.
+/// Folds a vector by repeated halving, unrolled: a loop over sizes would go through memory, element by element.
 #[inline(always)]
 pub fn fold_vector<W: Copy>(x: [W; 16], both: impl Fn(W, W) -> W) -> W {
-    let x: [W; 8] = fold_halves(&x, &both);
-    let x: [W; 4] = fold_halves(&x, &both);
-    let x: [W; 2] = fold_halves(&x, &both);
+    let x: [W; 8] = fold_once(&x, &both);
+    let x: [W; 4] = fold_once(&x, &both);
+    let x: [W; 2] = fold_once(&x, &both);
     both(x[0], x[1])
 }
 

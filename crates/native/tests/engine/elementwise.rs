@@ -597,11 +597,11 @@ fn large_operands_take_threads_and_blocks() {
             );
         }
     }
-    let halves = one(
+    let tanh = one(
         &Op::Cast(DType::F16),
         &[&one(&Op::Unary(Unary::Tanh), &[&t])],
     );
-    assert_eq!(halves.shape(), &[n, n]);
+    assert_eq!(tanh.shape(), &[n, n]);
 }
 
 #[test]

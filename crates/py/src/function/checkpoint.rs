@@ -128,7 +128,7 @@ fn plain(x: &Object<'_>) -> Result<Option<FileStructure>, String> {
         };
     }
     // NumPy's float64 is one of float's subclasses, and an array.
-    let is_array = || array::home(x).is_ok_and(|home| home.is_some());
+    let is_array = || array::framework_of(x).is_ok_and(|backend| backend.is_some());
     if x.cast::<PyInt>().is_ok() && (x.cast_exact::<PyInt>().is_ok() || !is_array()) {
         return match x.extract::<i64>() {
             Ok(v) => Ok(Some(FileStructure::Int(v))),
@@ -345,8 +345,8 @@ fn fill<'py>(
             _ if !is_wanted(place) => None,
             Wanted::Plain(_) => values.get(&place.path).map(|v| value(py, v)).transpose()?,
             Wanted::Tensor(old, raw) => match (hosts.remove(&place.path), old.backend()) {
-                (Some(host), Some(home)) => {
-                    let x = backend::with(home, || ops::from_host(host)).or_raise()?;
+                (Some(host), Some(backend)) => {
+                    let x = backend::with(backend, || ops::from_host(host)).or_raise()?;
                     Some(give(py, x, *raw)?)
                 }
                 (Some(host), None) => Some(give(py, ops::from_host(host).or_raise()?, *raw)?),

@@ -30,8 +30,8 @@ fn _flops<'py>(f: &Object<'py>, args: &Object<'py>, kwargs: &Object<'py>) -> PyR
         let (out, _) = flatten(&f.call1(given.cast_into::<PyTuple>()?)?)?;
         cost::flops(&Trace::close(open, &out.tensors).graph).or_raise()
     };
-    match leaves.home() {
-        Some(home) => backend::with(home, run),
+    match leaves.backend() {
+        Some(backend) => backend::with(backend, run),
         None => run(),
     }
 }

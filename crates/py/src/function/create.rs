@@ -3,7 +3,7 @@
 use crate::args::beside;
 use crate::dtype::{self, PyDType};
 use crate::error::{OrRaise, exception};
-use crate::nest;
+use crate::nested_sequence;
 use crate::operand::{Call, give, number, try_operand};
 use crate::tensor::{PyTensor, moved};
 use clematis_bridge::array;
@@ -17,7 +17,7 @@ type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// A tensor of anything: numbers, nests of them, arrays of any library.
 ///
-/// Numbers, lists and NumPy arrays go to the current backend; arrays of torch, jax and tensorflow keep their home.
+/// Numbers, lists and NumPy arrays go to the current backend; arrays of torch, jax and tensorflow keep their backend.
 #[pyfunction]
 #[pyo3(signature = (obj, /, *, dtype=None, device=None, copy=None))]
 pub fn asarray<'py>(
@@ -44,7 +44,7 @@ pub fn asarray<'py>(
                 "asarray: a nest of numbers cannot be taken without a copy",
             ));
         }
-        None => nest::array(obj, want.map(PyDType))?,
+        None => nested_sequence::array(obj, want.map(PyDType))?,
     };
     let t = match want {
         Some(d) if d != t.dtype() => {
@@ -83,13 +83,13 @@ fn from_object(
     if let Some(x) = try_operand(obj)? {
         let x = x.tensor;
         if x.backend().is_some_and(|b| b.name() == "numpy") {
-            let home = backend::current().or_raise()?;
+            let backend = backend::current().or_raise()?;
             if copy == Some(true) {
-                return backend::with(home, || ops::from_host(x.to_host()?))
+                return backend::with(backend, || ops::from_host(x.to_host()?))
                     .or_raise()
                     .map(Some);
             }
-            return moved(py, &x, home).map(Some);
+            return moved(py, &x, backend).map(Some);
         }
         return Ok(Some(x));
     }
@@ -153,11 +153,11 @@ fn from_dlpack_object(py: Python<'_>, x: &Object<'_>, copy: Option<bool>) -> PyR
     {
         return Ok(PyTensor::of(t));
     }
-    let home = backend::current().or_raise()?;
+    let backend = backend::current().or_raise()?;
     let keywords = [("max_version", (1u32, 0u32))].into_py_dict(py)?;
     // An array of a framework that is known is exported by the tensor of it: what is computed when it is read has become plain.
     let exported = match array::tensor(x).or_raise()? {
-        Some(own) if copy.is_none() => return moved(py, &own, home),
+        Some(own) if copy.is_none() => return moved(py, &own, backend),
         Some(own) => {
             keywords.set_item("copy", copy)?;
             let own = PyTensor::bound(py, own)?;
@@ -185,7 +185,7 @@ fn from_dlpack_object(py: Python<'_>, x: &Object<'_>, copy: Option<bool>) -> PyR
         .map_err(|e| failed(py, "from_dlpack", e))
         .or_raise()?;
     let t = crate::dlpack::from_capsule(&capsule, copy)?;
-    moved(py, &t, home)
+    moved(py, &t, backend)
 }
 
 use pyo3::types::IntoPyDict;
@@ -395,7 +395,7 @@ fn meshgrid<'py>(arrays: &Bound<'py, PyTuple>, indexing: &str) -> PyResult<Objec
     call.many(|| ops::meshgrid(&xs, swapped))
 }
 
-/// The tensor of a framework's own array, at home there.
+/// The tensor of a framework's own array.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn wrap<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {

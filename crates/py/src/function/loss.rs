@@ -96,7 +96,7 @@ distances! {
     mse_loss;
 }
 
-/// Half the square of the difference where that is up to `delta`, a straight line of slope `delta` beyond.
+/// `0.5 d²` of the difference `d` where `|d| <= delta`, and `delta (|d| - 0.5 delta)` elsewhere.
 #[pyfunction]
 #[pyo3(signature = (r#true, pred, /, *, delta=1.0, reduction="mean"))]
 fn huber_loss<'py>(
@@ -111,7 +111,7 @@ fn huber_loss<'py>(
     call.one(|| loss::huber_loss(truth, pred, delta, reduction))
 }
 
-/// The square of the difference by 2 beta where that is below `beta`, the difference less beta / 2 beyond: the slope there is 1.
+/// `0.5 d² / beta` of the difference `d` where `|d| < beta`, and `|d| - 0.5 beta` elsewhere.
 #[pyfunction]
 #[pyo3(signature = (input, target, /, *, beta=1.0, reduction="mean"))]
 fn smooth_l1_loss<'py>(

@@ -62,13 +62,13 @@ fn leaky_relu<'py>(x: &Object<'py>, alpha: f64) -> PyResult<Object<'py>> {
     call.one(|| ops::leaky_relu(x, alpha))
 }
 
-/// x where positive, slope times x elsewhere; the slope broadcasts.
+/// x where positive, weight times x elsewhere; the weight broadcasts.
 #[pyfunction]
-#[pyo3(signature = (x, slope, /))]
-fn prelu<'py>(x: &Object<'py>, slope: &Object<'py>) -> PyResult<Object<'py>> {
+#[pyo3(signature = (x, weight, /))]
+fn prelu<'py>(x: &Object<'py>, weight: &Object<'py>) -> PyResult<Object<'py>> {
     let mut call = Call::new(x.py(), "prelu");
-    let (x, slope) = (call.take(x)?, call.take(slope)?);
-    call.one(|| activation::prelu(x, slope))
+    let (x, weight) = (call.take(x)?, call.take(weight)?);
+    call.one(|| activation::prelu(x, weight))
 }
 
 /// x where it is above the threshold, 0 elsewhere.

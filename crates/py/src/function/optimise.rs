@@ -28,8 +28,8 @@ macro_rules! descents {
 descents! {
     /// w - effective_grad lr.
     optimizer_update effective_grad;
-    /// w - dcdw lr.
-    gradient_descent_update dcdw;
+    /// w - lr grads.
+    gradient_descent_update grads;
 }
 
 /// What Adam remembers, as Python gives it.
@@ -71,9 +71,9 @@ impl Remembered {
 
 /// Adam's step before the learning rate, the new mean of gradients and the new mean of their squares.
 #[pyfunction]
-#[pyo3(signature = (dcdw, mw, vw, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7))]
+#[pyo3(signature = (grads, mw, vw, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7))]
 fn adam_step<'py>(
-    dcdw: &Object<'py>,
+    grads: &Object<'py>,
     mw: &Object<'py>,
     vw: &Object<'py>,
     step: &Object<'py>,
@@ -81,20 +81,20 @@ fn adam_step<'py>(
     beta2: f64,
     epsilon: f64,
 ) -> PyResult<Object<'py>> {
-    let mut call = Call::new(dcdw.py(), "adam_step");
-    let grad = call.take(dcdw)?;
+    let mut call = Call::new(grads.py(), "adam_step");
+    let grad = call.take(grads)?;
     let old = Remembered::take(&mut call, [mw, vw, step], [beta1, beta2], epsilon)?;
     call.many(|| optimizer_updates::adam_step(&grad, old.moments()).map(Vec::from))
 }
 
 /// A step of Adam: the new parameter and both means.
 #[pyfunction]
-#[pyo3(signature = (w, dcdw, lr, mw_tm1, vw_tm1, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7,
+#[pyo3(signature = (w, grads, lr, mw_tm1, vw_tm1, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7,
     stop_gradients=true))]
 #[allow(clippy::too_many_arguments)]
 fn adam_update<'py>(
     w: &Object<'py>,
-    dcdw: &Object<'py>,
+    grads: &Object<'py>,
     lr: &Object<'py>,
     mw_tm1: &Object<'py>,
     vw_tm1: &Object<'py>,
@@ -105,7 +105,7 @@ fn adam_update<'py>(
     stop_gradients: bool,
 ) -> PyResult<Object<'py>> {
     let mut call = Call::new(w.py(), "adam_update");
-    let (w, grad, lr) = (call.take(w)?, call.take(dcdw)?, call.take(lr)?);
+    let (w, grad, lr) = (call.take(w)?, call.take(grads)?, call.take(lr)?);
     let old = Remembered::take(&mut call, [mw_tm1, vw_tm1, step], [beta1, beta2], epsilon)?;
     call.many(|| {
         optimizer_updates::adam_update(&w, &grad, &lr, old.moments(), stop_gradients).map(Vec::from)
@@ -114,27 +114,27 @@ fn adam_update<'py>(
 
 /// A step against the gradient whose length follows that of the parameter; a decay divides the step.
 #[pyfunction]
-#[pyo3(signature = (w, dcdw, lr, /, *, decay_lambda=0.0, stop_gradients=true))]
+#[pyo3(signature = (w, grads, lr, /, *, decay_lambda=0.0, stop_gradients=true))]
 fn lars_update<'py>(
     w: &Object<'py>,
-    dcdw: &Object<'py>,
+    grads: &Object<'py>,
     lr: &Object<'py>,
     decay_lambda: f64,
     stop_gradients: bool,
 ) -> PyResult<Object<'py>> {
     let mut call = Call::new(w.py(), "lars_update");
-    let (w, grad, lr) = (call.take(w)?, call.take(dcdw)?, call.take(lr)?);
+    let (w, grad, lr) = (call.take(w)?, call.take(grads)?, call.take(lr)?);
     call.one(|| optimizer_updates::lars_update(&w, &grad, &lr, decay_lambda, stop_gradients))
 }
 
 /// A step of Adam scaled by the ratio of the lengths of parameter and step: the new parameter and both means.
 #[pyfunction]
-#[pyo3(signature = (w, dcdw, lr, mw_tm1, vw_tm1, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7,
+#[pyo3(signature = (w, grads, lr, mw_tm1, vw_tm1, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7,
     max_trust_ratio=10.0, decay_lambda=0.0, stop_gradients=true))]
 #[allow(clippy::too_many_arguments)]
 fn lamb_update<'py>(
     w: &Object<'py>,
-    dcdw: &Object<'py>,
+    grads: &Object<'py>,
     lr: &Object<'py>,
     mw_tm1: &Object<'py>,
     vw_tm1: &Object<'py>,
@@ -147,7 +147,7 @@ fn lamb_update<'py>(
     stop_gradients: bool,
 ) -> PyResult<Object<'py>> {
     let mut call = Call::new(w.py(), "lamb_update");
-    let (w, grad, lr) = (call.take(w)?, call.take(dcdw)?, call.take(lr)?);
+    let (w, grad, lr) = (call.take(w)?, call.take(grads)?, call.take(lr)?);
     let old = Remembered::take(&mut call, [mw_tm1, vw_tm1, step], [beta1, beta2], epsilon)?;
     let (most, decay) = (max_trust_ratio, decay_lambda);
     call.many(|| {

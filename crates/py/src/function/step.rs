@@ -87,17 +87,17 @@ fn _optim_slots(name: &str, settings: &Bound<'_, PyDict>) -> PyResult<Vec<&'stat
 
 /// What the formula of a step takes besides tensors, for a program that is given it at each call.
 #[pyfunction]
-#[pyo3(signature = (name, settings, lr, count, wide, home, /))]
+#[pyo3(signature = (name, settings, lr, count, wide, backend, /))]
 fn _optim_numbers<'py>(
     name: &str,
     settings: &Bound<'py, PyDict>,
     lr: f64,
     count: u64,
     wide: bool,
-    home: &str,
+    backend: &str,
 ) -> PyResult<Object<'py>> {
     let numbers = rule(name, settings)?.numbers(lr, count);
-    let made = backend::with(backend::find(home).or_raise()?, || match wide {
+    let made = backend::with(backend::find(backend).or_raise()?, || match wide {
         true => ops::from_slice(&numbers, [numbers.len()]),
         false => ops::from_slice(&numbers.map(|x| x as f32), [numbers.len()]),
     });
@@ -241,14 +241,14 @@ fn on<R: Send>(
     leaves: &Leaves,
     f: impl FnOnce(&[Tensor]) -> Result<R> + Send,
 ) -> PyResult<R> {
-    let home = leaves.home();
+    let backend = leaves.backend();
     let tensors = &leaves.tensors;
-    let inside = || match home {
-        Some(home) => backend::with(home, || f(tensors)),
+    let inside = || match backend {
+        Some(backend) => backend::with(backend, || f(tensors)),
         None => f(tensors),
     };
     let is_large = |x: &Tensor| !x.shape().is_symbolic() && x.shape().count() > LARGE;
-    if tensors.iter().any(is_large) && home.is_none_or(|h| h.name() == "native") {
+    if tensors.iter().any(is_large) && backend.is_none_or(|h| h.name() == "native") {
         crate::backend::detached(py, inside).or_raise()
     } else {
         inside().or_raise()

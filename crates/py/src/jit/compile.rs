@@ -7,7 +7,7 @@ use crate::convert::PyGraph;
 use crate::error::OrRaise;
 use crate::transform::Object;
 use clematis_bridge::Framework;
-use clematis_bridge::array::Foreign;
+use clematis_bridge::array::FrameworkArray;
 use clematis_bridge::error::{failed, own, unless_failed};
 use clematis_convert::lower::without_held;
 use clematis_core::{Error, Executable, Graph, Result, Spec, Tensor, backend, bail};
@@ -39,9 +39,9 @@ pub fn compile(
     framework: &'static Framework,
     graph: &Graph,
 ) -> Option<Result<Box<dyn Executable>>> {
-    let home = framework.as_backend()?;
+    let backend = framework.as_backend()?;
     // What cannot be written down is left to single ops, which say what is wrong where something is.
-    let (graph, held) = backend::with(home, || without_held(graph)).ok()?;
+    let (graph, held) = backend::with(backend, || without_held(graph)).ok()?;
     let graph = clematis_compile::optimize(&graph).ok()?;
     let outs = graph.output_specs();
     Python::attach(|py| {
@@ -109,7 +109,7 @@ impl Donation {
             && !self.is_doubtful.bind(py).call0()?.is_truthy()?;
         let mut is_given = |at: usize| {
             let own = inputs.get_mut(at);
-            is_sure && own.is_some_and(|x| Foreign::is_alone(x, py))
+            is_sure && own.is_some_and(|x| FrameworkArray::is_uniquely_owned(x, py))
         };
         let places = self.places.iter().copied();
         Ok(places.filter(|&at| !is_given(at)).collect())
@@ -136,8 +136,8 @@ impl Donation {
     /// How many inputs a call that failed has overwritten.
     fn lost(&self, inputs: &[Tensor], py: Python<'_>) -> usize {
         let is_lost = |at: &&usize| {
-            let own = inputs.get(**at).and_then(|x| x.data::<Foreign>());
-            let gone = own.map(|own| own.lent().bind(py).call_method0("is_deleted"));
+            let own = inputs.get(**at).and_then(|x| x.data::<FrameworkArray>());
+            let gone = own.map(|own| own.borrow().bind(py).call_method0("is_deleted"));
             gone.is_some_and(|gone| gone.and_then(|x| x.is_truthy()).unwrap_or(false))
         };
         self.places.iter().filter(is_lost).count()
@@ -181,12 +181,12 @@ impl Lowered {
     fn arrays<'py>(&self, py: Python<'py>, inputs: &[Tensor]) -> Result<Vec<Object<'py>>> {
         let mut arrays = Vec::with_capacity(inputs.len() + self.held.len());
         for x in inputs.iter().chain(&self.held) {
-            let Some(own) = x.data::<Foreign>() else {
+            let Some(own) = x.data::<FrameworkArray>() else {
                 let name = self.framework.name();
-                bail!(Internal, "{name}: {x:?} is not at home here");
+                bail!(Internal, "{name}: {x:?} is an array of another framework");
             };
             let array = match &self.donation {
-                Some(_) => own.lent(),
+                Some(_) => own.borrow(),
                 None => own.array(),
             };
             arrays.push(array.bind(py).clone());

@@ -38,8 +38,8 @@ impl<'py> Flat<'py> {
         self.has_values &= has_values(t);
         self.leaves.push(x.clone());
         self.bytes.push(kind);
-        let home = t.backend().map_or("", |b| b.name());
-        self.bytes.extend_from_slice(home.as_bytes());
+        let backend = t.backend().map_or("", |b| b.name());
+        self.bytes.extend_from_slice(backend.as_bytes());
         self.bytes.push(t.dtype() as u8);
         self.bytes.push(t.rank() as u8);
         for dim in t.shape().dims() {

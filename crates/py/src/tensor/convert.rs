@@ -135,10 +135,10 @@ impl PyTensor {
         let own = self.get(py);
         let host = own.to_host().or_raise()?;
         let restore = py.import("clematis._clematis")?.getattr("_restore")?;
-        let home = own.backend().map_or("native", |b| b.name());
+        let backend = own.backend().map_or("native", |b| b.name());
         let bytes = PyBytes::new(py, host.bytes().as_slice::<u8>());
         let shape = PyTuple::new(py, own.shape().sizes())?;
-        let arguments = (home, own.dtype().long_name(), shape, bytes);
+        let arguments = (backend, own.dtype().long_name(), shape, bytes);
         Ok((restore, arguments.into_pyobject(py)?))
     }
 
@@ -224,7 +224,7 @@ impl PyTensor {
 }
 
 fn copied(x: &Tensor) -> PyResult<PyTensor> {
-    let Some(home) = x
+    let Some(backend) = x
         .backend()
         .filter(|_| !matches!(x.repr(), Repr::Traced { .. }))
     else {
@@ -236,7 +236,7 @@ fn copied(x: &Tensor) -> PyResult<PyTensor> {
         .as_mut_slice::<u8>()
         .copy_from_slice(host.bytes().as_slice());
     let host = Host::new(x.spec().clone(), bytes).or_raise()?;
-    let tensor = backend::with(home, || ops::from_host(host)).or_raise()?;
+    let tensor = backend::with(backend, || ops::from_host(host)).or_raise()?;
     Ok(PyTensor::new(tensor))
 }
 
@@ -264,7 +264,7 @@ fn nested<'py>(
 #[pyfunction]
 pub fn _restore(
     py: Python<'_>,
-    home: &str,
+    backend: &str,
     dtype: &str,
     shape: Vec<usize>,
     bytes: &[u8],
@@ -280,7 +280,7 @@ pub fn _restore(
     own.as_mut_slice::<u8>().copy_from_slice(bytes);
     let host = Host::new(spec, own).or_raise()?;
     let native = clematis_native::backend();
-    let home = backend::find(home).unwrap_or(native);
+    let backend = backend::find(backend).unwrap_or(native);
     let tensor = backend::with(native, || ops::from_host(host)).or_raise()?;
-    Ok(PyTensor::new(moved(py, &tensor, home)?))
+    Ok(PyTensor::new(moved(py, &tensor, backend)?))
 }

@@ -4,8 +4,8 @@
 use super::PyTensor;
 use crate::error::OrRaise;
 use clematis_bridge::Framework;
-use clematis_bridge::array::Foreign;
-use clematis_bridge::plain::{Argument, Names, ReadyElementwise, elementwise_spec};
+use clematis_bridge::array::FrameworkArray;
+use clematis_bridge::fast_path::{Argument, Names, ReadyElementwise, elementwise_spec};
 use clematis_core::op::Takes;
 use clematis_core::{Backend, Op, Outs, Repr, Result, Tensor, backend};
 use pyo3::ffi::PyTypeObject;
@@ -72,17 +72,17 @@ unsafe fn inside<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
 
 /// The framework's array in a tensor that can be read here.
 #[inline]
-fn foreign<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a Foreign> {
+fn foreign<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a FrameworkArray> {
     // SAFETY: callers take hold of what they need before Python runs.
-    unsafe { inside(x) }?.data::<Foreign>()
+    unsafe { inside(x) }?.data::<FrameworkArray>()
 }
 
 /// No function that a framework has as it is takes more arguments.
-const PLAIN_ARGUMENTS: usize = 4;
+const FAST_PATH_ARGUMENTS: usize = 4;
 
-/// A function that a framework has as it is, on tensors of its arrays; see `clematis_bridge::plain`.
+/// A function that a framework has as it is, on tensors of its arrays; see `clematis_bridge::fast_path`.
 #[inline(always)]
-pub fn plain_tensors<'py>(
+pub fn fast_path_tensors<'py>(
     place: usize,
     arguments: &[Argument<'_, 'py>],
     names: Names<'_, 'py>,
@@ -91,19 +91,20 @@ pub fn plain_tensors<'py>(
         return Ok(None);
     };
     // Owned: whoever runs meanwhile may put others in their places.
-    let mut owned: [Option<Bound<'py, PyAny>>; PLAIN_ARGUMENTS] = [const { None }; PLAIN_ARGUMENTS];
+    let mut owned: [Option<Bound<'py, PyAny>>; FAST_PATH_ARGUMENTS] =
+        [const { None }; FAST_PATH_ARGUMENTS];
     let Some(framework) = arrays(arguments, &mut owned) else {
         return Ok(None);
     };
-    let mut arrays = [*first; PLAIN_ARGUMENTS];
+    let mut arrays = [*first; FAST_PATH_ARGUMENTS];
     for ((x, own), array) in arguments.iter().zip(&owned).zip(&mut arrays) {
         *array = own.as_ref().map_or(*x, |own| own.as_borrowed());
     }
-    // SAFETY: tensors are asked for before the framework runs, as `plain_tensors` says.
+    // SAFETY: tensors are asked for before the framework runs, as `fast_path_tensors` says.
     let given = |i: usize| unsafe { inside(arguments.get(i)?) };
     let (py, arrays) = (first.py(), &arrays[..arguments.len()]);
     match framework
-        .plain_tensors(py, place, arrays, names, given)
+        .fast_path_tensors(py, place, arrays, names, given)
         .or_raise()?
     {
         Some(out) => Ok(Some(PyTensor::bound(py, out)?.into_any())),
@@ -115,16 +116,16 @@ pub fn plain_tensors<'py>(
 #[inline(always)]
 fn arrays<'py>(
     arguments: &[Argument<'_, 'py>],
-    owned: &mut [Option<Bound<'py, PyAny>>; PLAIN_ARGUMENTS],
+    owned: &mut [Option<Bound<'py, PyAny>>; FAST_PATH_ARGUMENTS],
 ) -> Option<&'static Framework> {
     let first = arguments.first()?;
-    if arguments.len() > PLAIN_ARGUMENTS {
+    if arguments.len() > FAST_PATH_ARGUMENTS {
         return None;
     }
-    let framework = foreign(first)?.home;
+    let framework = foreign(first)?.framework;
     for (x, own) in arguments.iter().zip(owned) {
         if is_tensor(x) {
-            let found = foreign(x).filter(|x| std::ptr::eq(x.home, framework))?;
+            let found = foreign(x).filter(|x| std::ptr::eq(x.framework, framework))?;
             *own = Some(found.array().bind(first.py()).clone());
         }
     }
@@ -139,12 +140,12 @@ pub fn prepare<'py>(
     operands: &[&Bound<'py, PyAny>],
 ) -> Option<ReadyElementwise<'py>> {
     let first = operands.first()?;
-    let home = foreign(first)?.home;
+    let backend = foreign(first)?.framework;
     // SAFETY: what is prepared owns the arrays that it needs.
     unsafe {
         match operands {
-            [x] => home.prepare_elementwise(x.py(), op, takes, &[inside(x)?]),
-            [x, y] => home.prepare_elementwise(x.py(), op, takes, &[inside(x)?, inside(y)?]),
+            [x] => backend.prepare_elementwise(x.py(), op, takes, &[inside(x)?]),
+            [x, y] => backend.prepare_elementwise(x.py(), op, takes, &[inside(x)?, inside(y)?]),
             _ => None,
         }
     }
@@ -180,18 +181,21 @@ fn one(op: &Op, takes: Takes, inputs: &[&Tensor], large: usize) -> Option<Result
     if !takes.includes(dtype) {
         return None;
     }
-    if inputs[0].data::<Foreign>().is_some() {
+    if inputs[0].data::<FrameworkArray>().is_some() {
         return None;
     }
-    let Repr::Concrete { backend: home, .. } = inputs[0].repr() else {
+    let Repr::Concrete {
+        backend: backend, ..
+    } = inputs[0].repr()
+    else {
         return None;
     };
     for x in inputs {
-        // Others have other homes, and there Python may run.
+        // Others have other backends, and there Python may run.
         let Repr::Concrete { backend, .. } = x.repr() else {
             return None;
         };
-        if !is_same(*home, *backend) || x.dtype() != dtype || x.shape().count() > large {
+        if !is_same(*backend, *backend) || x.dtype() != dtype || x.shape().count() > large {
             return None;
         }
     }
@@ -201,8 +205,8 @@ fn one(op: &Op, takes: Takes, inputs: &[&Tensor], large: usize) -> Option<Result
     if spec.shape.count() > large {
         return None;
     }
-    match home.execute(op, inputs, std::slice::from_ref(&spec)) {
-        Ok(Outs::One(data)) => Some(Ok(Tensor::concrete(spec, *home, data))),
+    match backend.execute(op, inputs, std::slice::from_ref(&spec)) {
+        Ok(Outs::One(data)) => Some(Ok(Tensor::concrete(spec, *backend, data))),
         Ok(Outs::Many(_)) => None,
         Err(e) => Some(Err(e)),
     }

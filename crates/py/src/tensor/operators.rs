@@ -4,7 +4,7 @@
 use super::{PyTensor, object};
 use crate::error::OrRaise;
 use crate::operand::{LARGE, Operand, direct, give, numpy_number, try_operand};
-use clematis_bridge::plain::MATMUL;
+use clematis_bridge::fast_path::MATMUL;
 use clematis_core::expr::Expr;
 use clematis_core::op::{Binary, Compare, Unary};
 use clematis_core::{Op, Tensor, backend, ops};
@@ -12,18 +12,18 @@ use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 
 /// Runs with new tensors made where `x` lives; large ones of the engine without holding the interpreter.
-fn at_home(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Expr + Send) -> PyResult<Tensor> {
-    let Some(home) = x.backend() else {
+fn on_backend(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Expr + Send) -> PyResult<Tensor> {
+    let Some(backend) = x.backend() else {
         return f().done().or_raise();
     };
-    if home.name() == "native" {
+    if backend.name() == "native" {
         return if x.shape().is_symbolic() || x.shape().count() <= LARGE {
             f().done().or_raise()
         } else {
             crate::backend::detached(py, || f().done()).or_raise()
         };
     }
-    backend::with(home, || f().done()).or_raise()
+    backend::with(backend, || f().done()).or_raise()
 }
 
 fn not_implemented(py: Python<'_>) -> Bound<'_, PyAny> {
@@ -45,8 +45,8 @@ fn pair<'py>(
             None => return Ok(not_implemented(py)),
         },
     };
-    let home = x.clone();
-    let out = at_home(py, &home, || if swapped { f(y, x) } else { f(x, y) })?;
+    let backend = x.clone();
+    let out = on_backend(py, &backend, || if swapped { f(y, x) } else { f(x, y) })?;
     if raw {
         return give(py, out, true);
     }
@@ -78,8 +78,8 @@ fn in_place(
             class.name()?
         )));
     };
-    let home = x.clone();
-    let out = at_home(slf.py(), &home, || f(x, y.tensor))?;
+    let backend = x.clone();
+    let out = on_backend(slf.py(), &backend, || f(x, y.tensor))?;
     PyTensor::replace(slf, op, out)
 }
 
@@ -89,8 +89,8 @@ fn single<'py>(slf: &Bound<'py, PyTensor>, op: Unary) -> PyResult<Bound<'py, PyA
         return Ok(out);
     }
     let x = PyTensor::of(slf);
-    let home = x.clone();
-    let out = at_home(py, &home, || ops::unary(op, x))?;
+    let backend = x.clone();
+    let out = on_backend(py, &backend, || ops::unary(op, x))?;
     Ok(PyTensor::bound(py, out)?.into_any())
 }
 
@@ -139,7 +139,7 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if object::is_tensor(other)
-            && let Some(out) = object::plain_tensors(
+            && let Some(out) = object::fast_path_tensors(
                 MATMUL,
                 &[slf.as_any().as_borrowed(), other.as_borrowed()],
                 None,
@@ -240,8 +240,8 @@ impl PyTensor {
         let Some(y) = beside(value)? else {
             return Ok(false);
         };
-        let home = x.clone();
-        let found = at_home(slf.py(), &home, || ops::any(ops::equal(x, y.tensor), ..))?;
+        let backend = x.clone();
+        let found = on_backend(slf.py(), &backend, || ops::any(ops::equal(x, y.tensor), ..))?;
         Ok(found.item().or_raise()?.as_bool())
     }
 }

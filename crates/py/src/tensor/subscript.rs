@@ -46,7 +46,7 @@ fn part(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
     if let Some(found) = try_operand(key)? {
         // NumPy's arrays are what every library gives indices as: they are taken along to any backend.
         let x = match found.tensor.backend() {
-            Some(home) if found.raw && home.name() == "numpy" => {
+            Some(backend) if found.raw && backend.name() == "numpy" => {
                 moved(key.py(), &found.tensor, backend::current().or_raise()?)?
             }
             _ => found.tensor,

@@ -1,7 +1,7 @@
 //! Python functions with reverse rules of their own.
 
 use super::seen;
-use super::{Object, at_home};
+use super::{Object, on_backend};
 use crate::error::{OrRaise, exception};
 use crate::tree::{Structure, called, flatten};
 use clematis_core::{Kind, Result, Tensor, autodiff, ops};
@@ -169,7 +169,7 @@ impl CustomGradient {
             move |xs, ys, cts| b.backward(xs, ys, cts),
         );
         let xs: Vec<&Tensor> = leaves.tensors.iter().collect();
-        let out = at_home(&leaves, || bound(&xs)).or_raise()?;
+        let out = on_backend(&leaves, || bound(&xs)).or_raise()?;
         shaped.outputs(|s| s.results(py, &out, raw))
     }
 

@@ -1,6 +1,6 @@
 //! Functions of one example as functions of many.
 
-use super::{Noted, Object, at_home, taken};
+use super::{Noted, Object, on_backend, taken};
 use crate::error::{OrRaise, exception};
 use crate::tree::{Leaves, Structure, called, flatten};
 use clematis_core::batch::vmap_along;
@@ -128,7 +128,7 @@ impl Mapped {
             Ok(out)
         };
         let one = |xs: &Leaves| -> Result<Leaves> { called(py, run(xs)) };
-        let out = at_home(&leaves, || vmap_along(one, &leaves, &along, self.out)).or_raise()?;
+        let out = on_backend(&leaves, || vmap_along(one, &leaves, &along, self.out)).or_raise()?;
         taken(shape)?.results(py, &out.tensors, raw)
     }
 

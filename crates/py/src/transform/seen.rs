@@ -8,7 +8,7 @@ use super::Object;
 use super::custom::{Shaped, owned};
 use crate::error::{OrRaise, exception};
 use clematis_bridge::Framework;
-use clematis_bridge::array::{self, Foreign};
+use clematis_bridge::array::{self, FrameworkArray};
 use clematis_core::{Kind, Tensor, backend};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -28,14 +28,17 @@ pub fn forward(
     rule: &Arc<Shaped>,
     xs: &[&Tensor],
 ) -> PyResult<Option<Vec<Tensor>>> {
-    let Some(home) = xs.iter().find(|x| x.data::<Foreign>().is_some()) else {
+    let Some(backend) = xs.iter().find(|x| x.data::<FrameworkArray>().is_some()) else {
         return Ok(None);
     };
-    let name = home.backend().map_or("", |b| b.name());
+    let name = backend.backend().map_or("", |b| b.name());
     let Some(f) = word(py, name, "custom_vjp")? else {
         return Ok(None);
     };
-    let arrays: Vec<_> = xs.iter().filter_map(|x| x.data::<Foreign>()).collect();
+    let arrays: Vec<_> = xs
+        .iter()
+        .filter_map(|x| x.data::<FrameworkArray>())
+        .collect();
     let arrays = PyTuple::new(py, arrays.iter().map(|a| a.array().bind(py)))?;
     let seen = Seen {
         rule: rule.clone(),
@@ -61,7 +64,7 @@ impl Seen {
     /// All arguments, with these arrays where the call has arrays.
     fn arguments(&self, arrays: &Object<'_>) -> PyResult<Vec<Tensor>> {
         let mut arrays = tensors(arrays)?.into_iter();
-        let all = self.xs.iter().map(|x| match x.data::<Foreign>() {
+        let all = self.xs.iter().map(|x| match x.data::<FrameworkArray>() {
             None => Ok(x.clone()),
             Some(_) => arrays
                 .next()
@@ -70,9 +73,9 @@ impl Seen {
         all.collect()
     }
 
-    fn at_home<R>(&self, f: impl FnOnce() -> R) -> R {
+    fn on_backend<R>(&self, f: impl FnOnce() -> R) -> R {
         match self.xs.iter().find_map(Tensor::backend) {
-            Some(home) => backend::with(home, f),
+            Some(backend) => backend::with(backend, f),
             None => f(),
         }
     }
@@ -84,7 +87,7 @@ impl Seen {
     fn forward<'py>(&self, xs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
         let all = self.arguments(xs.as_any())?;
         let all: Vec<&Tensor> = all.iter().collect();
-        let out = self.at_home(|| self.rule.compute(&all)).or_raise()?;
+        let out = self.on_backend(|| self.rule.compute(&all)).or_raise()?;
         PyTuple::new(xs.py(), raw(xs.py(), out.into_iter().map(Some))?)
     }
 
@@ -98,10 +101,10 @@ impl Seen {
         let (all, ys, cts) = (self.arguments(xs)?, tensors(ys)?, tensors(cts)?);
         let (all, ys): (Vec<&Tensor>, Vec<&Tensor>) = (all.iter().collect(), ys.iter().collect());
         let back = self
-            .at_home(|| self.rule.backward(&all, &ys, &cts))
+            .on_backend(|| self.rule.backward(&all, &ys, &cts))
             .or_raise()?;
         let of_arrays = back.into_iter().zip(&self.xs);
-        let of_arrays = of_arrays.filter(|(_, x)| x.data::<Foreign>().is_some());
+        let of_arrays = of_arrays.filter(|(_, x)| x.data::<FrameworkArray>().is_some());
         let exact = |x: &Tensor| !x.dtype().is_inexact();
         let back = of_arrays.map(|(back, x)| back.filter(|_| !exact(x)));
         PyTuple::new(xs.py(), raw(xs.py(), back)?)

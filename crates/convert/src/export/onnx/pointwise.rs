@@ -27,8 +27,8 @@ impl Emitter {
             }
             Op::Call(composite) => match &**composite {
                 Composite::Relu {} => self.op("Relu", &[x]),
-                Composite::LeakyRelu { slope } => {
-                    self.op_with("LeakyRelu", &[x], &[Attr::Float("alpha", slope.0)])
+                Composite::LeakyRelu { negative_slope } => {
+                    self.op_with("LeakyRelu", &[x], &[Attr::Float("alpha", negative_slope.0)])
                 }
                 Composite::Elu { alpha } => {
                     self.op_with("Elu", &[x], &[Attr::Float("alpha", alpha.0)])

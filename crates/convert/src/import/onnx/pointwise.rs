@@ -117,8 +117,8 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
     ("SwiGLU", swiglu),
     ("PRelu", |_, a| {
-        let (x, slope) = (t(a, 0)?, t(a, 1)?);
-        out(ops::where_(ops::less(&x, 0), &x * slope, &x))
+        let (x, weight) = (t(a, 0)?, t(a, 1)?);
+        out(ops::where_(ops::less(&x, 0), &x * weight, &x))
     }),
     ("Clip", clip),
     ("Add", |_, a| either(a, |x, y| Some(x + y), |x, y| x + y)),

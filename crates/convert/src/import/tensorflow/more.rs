@@ -26,8 +26,8 @@ pub const RULES: &[(&str, Rule)] = &[
         let logs = ops::log_softmax(e(a, 0), -1).done()?;
         let labels = t(a, 1)?;
         let loss = ops::sum(&labels * &logs, -1i64);
-        let slope = ops::exp(&logs) - &labels;
-        Ok(vec![ops::neg(loss).done()?, slope.done()?].into())
+        let gradient = ops::exp(&logs) - &labels;
+        Ok(vec![ops::neg(loss).done()?, gradient.done()?].into())
     }),
     ("SparseSoftmaxCrossEntropyWithLogits", |_, a| {
         let logs = ops::log_softmax(e(a, 0), -1).done()?;

@@ -401,7 +401,7 @@ fn hardtanh(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-/// The slope stands along the second axis.
+/// The weight broadcasts along the second axis.
 fn prelu(a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "self")?, a.tensor(1, "weight")?);
     let w = if w.rank() == 1 && x.rank() > 1 {

@@ -415,7 +415,7 @@ fn vector_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     kept(a, out)
 }
 
-/// The root of a sum of squares, without a slope where that is zero.
+/// The root of a sum of squares, with a zero gradient where that is zero.
 fn rooted(sum: Expr) -> Expr {
     sum.then(|sum| {
         let zero = ops::equal(&sum, 0.0).done()?;

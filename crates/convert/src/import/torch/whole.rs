@@ -163,8 +163,8 @@ pub const RULES: &[(&str, Rule)] = &[
         if !a.flag(3, "training", false)? {
             return Ok(ops::leaky_relu(&x, (low + high) / 2.0).done()?.into());
         }
-        let slope = random::uniform(&w.key(), x.shape().clone(), low, high, x.dtype());
-        Ok(ops::where_(ops::greater(&x, 0.0), &x, &x * slope)
+        let negative_slope = random::uniform(&w.key(), x.shape().clone(), low, high, x.dtype());
+        Ok(ops::where_(ops::greater(&x, 0.0), &x, &x * negative_slope)
             .done()?
             .into())
     }),

@@ -75,8 +75,8 @@ pub fn drawn(
         return call.run(|| f(key, &list).done()).or_raise();
     }
     let engine = backend::find("native").or_raise()?;
-    let home = match call.home() {
-        Some(home) => home,
+    let backend = match call.backend() {
+        Some(backend) => backend,
         None => backend::current().or_raise()?,
     };
     let own = parameters
@@ -98,5 +98,5 @@ pub fn drawn(
         draw()
     }
     .or_raise()?;
-    moved(py, &out, home)
+    moved(py, &out, backend)
 }

@@ -1,8 +1,8 @@
-//! Calls on operands that need no conversion: arrays in, one function of the framework, an array out.
+//! The fast path of eager calls on framework arrays: one framework function, without conversion to tensors.
 //!
-//! Small calls spend their time around the op, so no tensor and no spec is made here, and what must be known of an array is
-//! read in C (`peek`). Whatever is unusual, and whatever the framework refuses, gives `None`: then the ordinary way does it,
-//! or says in our words why not. What a framework raises that is no refusal is an error.
+//! Overhead dominates small calls, so no tensor and no spec is created here, and an array's dtype and shape are read in C
+//! (`introspect`). Unusual arguments, and those that the framework refuses, give `None`: the general path then runs the op
+//! or reports our own error. Any other framework exception is an error.
 
 mod tensors;
 
@@ -10,8 +10,8 @@ use crate::array;
 use crate::call::attempt;
 use crate::error::{failed, own, unless_failed};
 use crate::framework::is_wide_type;
+use crate::introspect::{Reader, Seen};
 use crate::load::Loaded;
-use crate::peek::{Reader, Seen};
 use clematis_core::infer::infer;
 use clematis_core::op::{Gives, Takes};
 use clematis_core::{DType, Op, Result, Shape, Spec, Tensor};
@@ -25,7 +25,7 @@ use std::cell::Cell;
 
 pub use tensors::ReadyElementwise;
 
-/// Functions of ours that frameworks may have as they are.
+/// Our functions that a framework may have a fast path for.
 pub const NAMES: [&str; 16] = [
     "matmul",
     "sum",
@@ -45,21 +45,21 @@ pub const NAMES: [&str; 16] = [
     "vecdot",
 ];
 
-/// The place of `matmul` among them.
+/// The index of `matmul` among them.
 pub const MATMUL: usize = 0;
 
-/// An argument, as its owner keeps it.
+/// A borrowed argument.
 pub type Argument<'a, 'py> = Borrowed<'a, 'py, PyAny>;
-/// The names of the last arguments.
+/// The names of the keyword arguments, which come last.
 pub type Names<'a, 'py> = Option<&'a Bound<'py, PyTuple>>;
 
-/// No function here takes more arguments.
+/// The maximum number of arguments.
 const ROOM: usize = 4;
 
-/// A call of a framework's function that is ready to be made.
+/// A prepared call of a framework's function.
 ///
-/// Whoever has the shortest way back to Python makes it: after a call as deep as a framework's a processor has forgotten where
-/// the frames below it return to, and pays for each.
+/// The outermost caller runs it: a framework call is deep enough to evict the CPU's return predictions of the frames below,
+/// each of which would then be mispredicted.
 pub struct Ready<'a, 'py> {
     loaded: &'a Loaded,
     function: &'a Py<PyAny>,
@@ -94,7 +94,7 @@ impl<'a, 'py> Ready<'a, 'py> {
     }
 }
 
-/// `linear` of a framework that has no such function: a product and a sum.
+/// `linear` of a framework without that function: a matmul and an add.
 pub struct Composed<'a, 'py> {
     product: Ready<'a, 'py>,
     sum: &'a Py<PyAny>,
@@ -111,14 +111,14 @@ impl<'py> Composed<'_, 'py> {
             ..
         } = self.product;
         let py = x.py();
-        let turned = weight
+        let transposed = weight
             .getattr(pyo3::intern!(py, "T"))
             .map_err(|e| failed(py, "linear", e))?;
-        let Some(mut out) = attempt(py, loaded, function, &[x, turned.as_borrowed()])? else {
+        let Some(mut out) = attempt(py, loaded, function, &[x, transposed.as_borrowed()])? else {
             return Ok(None);
         };
         if let Some(bias) = self.bias {
-            // Into what was just made.
+            // Into the new array.
             let given = [out.as_borrowed(), bias, out.as_borrowed()];
             match attempt(py, loaded, self.sum, &given)? {
                 Some(sum) => out = sum,
@@ -129,16 +129,16 @@ impl<'py> Composed<'_, 'py> {
     }
 }
 
-/// A call that is ready, of one function or of two.
+/// A prepared call of one function or of two.
 pub enum Prepared<'a, 'py> {
-    /// Of one function.
+    /// One function.
     Ready(Ready<'a, 'py>),
-    /// Of two.
+    /// Two functions.
     Composed(Composed<'a, 'py>),
 }
 
 impl<'py> Prepared<'_, 'py> {
-    /// What comes out; `None` where the framework refused the arguments.
+    /// Runs the call; `None` if the framework refused the arguments.
     #[inline(always)]
     pub fn run(self) -> Result<Option<Bound<'py, PyAny>>> {
         match self {
@@ -148,57 +148,57 @@ impl<'py> Prepared<'_, 'py> {
     }
 }
 
-/// A framework's own function that does the same as one of ours on the usual floats.
-pub struct Plain {
-    /// What is called.
+/// A framework's own function that computes the same as one of ours on the usual floats.
+pub struct FastPath {
+    /// The function.
     pub function: Py<PyAny>,
-    /// What is called on its result, where one function is not enough.
+    /// A second function applied to its result, if any.
     then: Option<Py<PyAny>>,
-    way: Way,
+    convention: CallingConvention,
 }
 
-/// How our arguments become the framework's.
-enum Way {
-    /// So many arrays, and nothing else.
+/// How our arguments are passed to the framework.
+enum CallingConvention {
+    /// This many arrays.
     Arrays(usize),
     /// An array and a tuple of integers.
     Axes,
     /// An array and a tuple of sizes, one of which may be -1.
     Sizes,
-    /// An array and `axis`, the last one if it is left out.
+    /// An array and `axis`, by default the last.
     Axis,
     /// An array, `axis` and `keepdims`.
     Reduce,
-    /// Two arrays that are multiplied as matrices.
+    /// The two arrays of a matmul.
     Matmul,
-    /// Two arrays and `bias`, all of the shapes that `linear` has for one matrix.
+    /// Two arrays and `bias`, with the shapes of `linear` for one matrix.
     Linear,
 }
 
-impl Plain {
-    /// An entry of a dialect's table: the function and how it is called.
-    pub(crate) fn read(name: &str, entry: &Bound<'_, PyAny>) -> PyResult<Plain> {
+impl FastPath {
+    /// Reads an entry of a dialect's table: the function and its calling convention.
+    pub(crate) fn read(name: &str, entry: &Bound<'_, PyAny>) -> PyResult<FastPath> {
         let entry = entry.cast::<PyTuple>()?;
-        let way = entry.get_item(1)?;
-        let way = match way.extract::<usize>() {
-            Ok(count) => Way::Arrays(count),
-            Err(_) => match way.extract::<String>()?.as_str() {
-                "matmul" => Way::Matmul,
-                "axes" => Way::Axes,
-                "sizes" => Way::Sizes,
-                "axis" => Way::Axis,
-                "reduce" => Way::Reduce,
-                "linear" => Way::Linear,
+        let convention = entry.get_item(1)?;
+        let convention = match convention.extract::<usize>() {
+            Ok(count) => CallingConvention::Arrays(count),
+            Err(_) => match convention.extract::<String>()?.as_str() {
+                "matmul" => CallingConvention::Matmul,
+                "axes" => CallingConvention::Axes,
+                "sizes" => CallingConvention::Sizes,
+                "axis" => CallingConvention::Axis,
+                "reduce" => CallingConvention::Reduce,
+                "linear" => CallingConvention::Linear,
                 other => {
-                    let text = format!("PLAIN: {name}: no way is called {other}");
+                    let text = format!("FAST_PATHS: {name}: unknown calling convention {other}");
                     return Err(PyValueError::new_err(text));
                 }
             },
         };
-        Ok(Plain {
+        Ok(FastPath {
             function: entry.get_item(0)?.unbind(),
             then: entry.get_item(2).ok().map(Bound::unbind),
-            way,
+            convention,
         })
     }
 
@@ -216,10 +216,10 @@ impl Plain {
         let named = names.map_or(0, |names| names.len());
         let (given, values) = arguments.split_at(arguments.len().checked_sub(named)?);
         let first = || seen(0).filter(|x| is_usual(loaded, x.dtype));
-        match self.way {
-            Way::Arrays(_) | Way::Matmul => {
-                let count = match self.way {
-                    Way::Arrays(count) => count,
+        match self.convention {
+            CallingConvention::Arrays(_) | CallingConvention::Matmul => {
+                let count = match self.convention {
+                    CallingConvention::Arrays(count) => count,
                     _ => 2,
                 };
                 if named != 0 || given.len() != count {
@@ -231,10 +231,10 @@ impl Plain {
                 }
                 ready(given)
             }
-            Way::Axes | Way::Sizes => {
+            CallingConvention::Axes | CallingConvention::Sizes => {
                 let [_, numbers] = given else { return None };
-                let least = match self.way {
-                    Way::Sizes => -1,
+                let least = match self.convention {
+                    CallingConvention::Sizes => -1,
                     _ => i64::MIN,
                 };
                 if named != 0 || !are_integers(numbers, least) {
@@ -243,9 +243,9 @@ impl Plain {
                 first()?;
                 ready(given)
             }
-            Way::Axis => {
+            CallingConvention::Axis => {
                 let [x] = given else { return None };
-                // To torch an array without axes has one.
+                // torch treats a zero-dimensional array as one-dimensional.
                 first().filter(|x| x.rank > 0)?;
                 let axis = match values {
                     [] => None,
@@ -260,13 +260,13 @@ impl Plain {
                 };
                 ready(&[*x, axis])
             }
-            Way::Reduce => {
+            CallingConvention::Reduce => {
                 let [x] = given else { return None };
                 if named == 0 {
                     first()?;
                     return ready(&[*x]);
                 }
-                // To torch no axes are all axes, and an array without axes has one.
+                // torch takes no axes for all axes, and treats a zero-dimensional array as one-dimensional.
                 first().filter(|x| x.rank > 0)?;
                 let mut axis = defaults(py).none.bind_borrowed(py);
                 let mut keep = defaults(py).no.bind_borrowed(py);
@@ -285,7 +285,7 @@ impl Plain {
                 }
                 ready(&[*x, axis, keep])
             }
-            Way::Linear => {
+            CallingConvention::Linear => {
                 let [x, weight] = given else { return None };
                 let bias = match values {
                     [] => None,
@@ -298,7 +298,7 @@ impl Plain {
                 let is = |x: &Seen, rank| x.dtype == dtype && x.rank == rank;
                 let w = seen(1).filter(|w| is(w, 2))?;
                 if bias.is_some() {
-                    // To the framework it would broadcast.
+                    // The framework would broadcast it.
                     seen(2).filter(|b| is(b, 1) && b.first == w.first)?;
                 }
                 match (&self.then, bias) {
@@ -313,13 +313,13 @@ impl Plain {
         }
     }
 
-    /// What comes out of a call on tensors like these, where that takes no rule.
+    /// The spec of the result, where it equals an operand's spec.
     fn spec<'t>(&self, given: impl Fn(usize) -> Option<&'t Tensor>) -> Option<Spec> {
         let x = given(0)?.spec();
         let second = || Some(given(1)?.spec());
-        match self.way {
-            Way::Arrays(1) | Way::Axis => Some(x.clone()),
-            Way::Matmul => {
+        match self.convention {
+            CallingConvention::Arrays(1) | CallingConvention::Axis => Some(x.clone()),
+            CallingConvention::Matmul => {
                 let y = second()?;
                 if x.rank() != 2 || y.rank() != 2 {
                     return None;
@@ -327,7 +327,7 @@ impl Plain {
                 let shape = Shape::from_dims([x.shape.dims()[0], y.shape.dims()[1]]);
                 Some(Spec::new(x.dtype, shape))
             }
-            Way::Linear => {
+            CallingConvention::Linear => {
                 let last = x.rank().checked_sub(1)?;
                 let out = *second()?.shape.dims().first()?;
                 Some(Spec::new(x.dtype, x.shape.with(last, out)))
@@ -337,7 +337,7 @@ impl Plain {
     }
 }
 
-/// What is given where a user gave nothing.
+/// The default of an omitted argument.
 struct Defaults {
     last: Py<PyAny>,
     none: Py<PyAny>,
@@ -353,13 +353,13 @@ fn defaults(py: Python<'_>) -> &Defaults {
     })
 }
 
-/// Whether an argument goes by this name. Names that a program spells out are one object each, as this one is.
+/// Whether a keyword has this name. Compares by identity: Python interns keyword names.
 #[inline]
 fn is_named(names: Names<'_, '_>, i: usize, name: &Bound<'_, pyo3::types::PyString>) -> bool {
     names.is_some_and(|names| names.get_borrowed_item(i).is_ok_and(|own| own.is(name)))
 }
 
-/// Whether it is a tuple of Python's own integers, none less than that.
+/// Whether it is a tuple of Python integers, none below a limit.
 fn are_integers(x: &Bound<'_, PyAny>, least: i64) -> bool {
     let Ok(numbers) = x.cast_exact::<PyTuple>() else {
         return false;
@@ -370,13 +370,13 @@ fn are_integers(x: &Bound<'_, PyAny>, least: i64) -> bool {
     })
 }
 
-/// Whether a framework's own functions mean what ours do: the floats that all of them compute alike.
+/// Whether a framework's own functions compute the same as ours for this dtype.
 #[inline]
 pub(crate) fn is_usual(loaded: &Loaded, dtype: DType) -> bool {
     dtype == DType::F32 || dtype == DType::F64 && loaded.in_64.is_none()
 }
 
-/// The element type that all operands have, arrays of one framework.
+/// The common dtype of operands that are arrays of one framework.
 #[inline]
 fn common(
     loaded: &Loaded,
@@ -412,7 +412,7 @@ fn read(loaded: &Loaded, own: &array::Belongs, operands: &[Argument<'_, '_>]) ->
     Some(dtype)
 }
 
-/// The same for arrays that are not read in C: all of one class.
+/// The same for arrays of one class without a reader.
 fn attributes(loaded: &Loaded, operands: &[Argument<'_, '_>]) -> Result<Option<DType>> {
     let Some((first, rest)) = operands.split_first() else {
         return Ok(None);
@@ -420,7 +420,7 @@ fn attributes(loaded: &Loaded, operands: &[Argument<'_, '_>]) -> Result<Option<D
     let py = first.py();
     let word = pyo3::intern!(py, "dtype");
     let class = first.get_type_ptr();
-    // A line of Python for some frameworks, which Ctrl-C may end.
+    // May run Python, so Ctrl-C may arrive here.
     let ask = |x: &Argument<'_, '_>| {
         unless_failed(py, x.getattr(word).map(Bound::unbind)).map_err(|e| own(py, e))
     };
@@ -432,7 +432,7 @@ fn attributes(loaded: &Loaded, operands: &[Argument<'_, '_>]) -> Result<Option<D
             return Ok(None);
         }
     }
-    // The one that most arrays have, first.
+    // The most common dtype first.
     let known = |d: DType| {
         let own = loaded.dtypes[d as usize].as_ref();
         own.is_some_and(|own| own.is(&dtype))
@@ -443,21 +443,21 @@ fn attributes(loaded: &Loaded, operands: &[Argument<'_, '_>]) -> Result<Option<D
     Ok(DType::ALL.into_iter().find(|&d| known(d)))
 }
 
-/// What is called for an op on each element of arrays of this type.
+/// The function of an elementwise op for arrays of this dtype.
 #[inline]
 fn function<'a>(loaded: &'a Loaded, op: &Op, takes: Takes, dtype: DType) -> Option<&'a Py<PyAny>> {
     let slot = loaded.slots.get(op.code())?.as_ref()?;
     if !takes.includes(dtype) {
         return None;
     }
-    match &slot.plain {
-        Some(plain) if is_usual(loaded, dtype) => Some(plain),
+    match &slot.fast_path {
+        Some(fast_path) if is_usual(loaded, dtype) => Some(fast_path),
         _ if loaded.in_64.is_some() && is_wide_type(dtype) => None,
         _ => Some(&slot.function),
     }
 }
 
-/// What comes out of an op on each element of operands of one type that it takes; `None` where the core would refuse it.
+/// The spec of an elementwise op's result for operands of one dtype; `None` if the core would refuse them.
 #[inline]
 pub fn elementwise_spec(op: &Op, inputs: &[&Tensor]) -> Option<Spec> {
     let x = inputs.first()?.spec();
@@ -466,7 +466,7 @@ pub fn elementwise_spec(op: &Op, inputs: &[&Tensor]) -> Option<Spec> {
         Op::Binary(b) => b.gives(),
         _ => Gives::Bool,
     };
-    // Operands of one shape need no rule for shapes.
+    // Operands of one shape need no shape inference.
     if gives != Gives::Complex && inputs[1..].iter().all(|y| y.shape() == &x.shape) {
         return Some(x.with_dtype(gives.dtype(x.dtype)));
     }
@@ -474,7 +474,7 @@ pub fn elementwise_spec(op: &Op, inputs: &[&Tensor]) -> Option<Spec> {
     infer(op, &specs).ok()?.one()
 }
 
-/// A result as an array, where a framework gives something else for no axes.
+/// Converts a zero-dimensional result to an array, if the framework returns something else.
 #[inline]
 fn array_of<'py>(loaded: &Loaded, out: Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
     match &loaded.scalar_to_array {
@@ -487,7 +487,7 @@ fn array_of<'py>(loaded: &Loaded, out: Bound<'py, PyAny>) -> Result<Bound<'py, P
     }
 }
 
-/// Runs an op on each element of arrays of one framework and one element type; `None` where the ordinary way is to do it.
+/// Runs an elementwise op on arrays of one framework and one dtype; `None` if the general path must run it.
 #[inline]
 pub fn elementwise<'py>(
     op: &Op,
@@ -514,8 +514,7 @@ pub fn elementwise<'py>(
     }
 }
 
-/// The framework's own function for one of ours, on its floats; `None` where the ordinary way is to do it. Values of keywords
-/// come last.
+/// Prepares the fast path of one of our functions; `None` if the general path must run it. Keyword arguments come last.
 pub fn prepare<'a, 'py: 'a>(
     place: usize,
     arguments: &[Argument<'a, 'py>],
@@ -529,12 +528,12 @@ pub fn prepare<'a, 'py: 'a>(
         return Ok(None);
     };
     let loaded = own.framework.loaded(py)?;
-    let Some(plain) = loaded.plain.get(place).and_then(Option::as_ref) else {
+    let Some(fast_path) = loaded.fast_paths.get(place).and_then(Option::as_ref) else {
         return Ok(None);
     };
     let class = first.get_type_ptr();
     let raised = Cell::new(None);
-    let prepared = plain.prepare(py, loaded, arguments, names, |i| {
+    let prepared = fast_path.prepare(py, loaded, arguments, names, |i| {
         let x = arguments.get(i)?;
         let mut reader = own.reader;
         if x.get_type_ptr() != class {
@@ -544,8 +543,8 @@ pub fn prepare<'a, 'py: 'a>(
         if !matches!(reader, Reader::None) {
             return reader.seen(&loaded.dtypes, x);
         }
-        // Its axes are not asked for: an axis that is not there is refused by every framework whose arrays are not read in C,
-        // and a number of axes that has to be right is not.
+        // The rank is unknown here: every framework without a reader refuses an axis out of range,
+        // but does not refuse a wrong number of axes.
         let dtype = match common(loaded, &own, &arguments[i..=i]) {
             Ok(dtype) => dtype?,
             Err(e) => {

@@ -1,29 +1,29 @@
-//! The same calls on tensors that live in a framework: their specs are known, and what comes out is a tensor.
+//! The fast path of eager calls on tensors that hold framework arrays.
 
 use super::{Argument, Names, array_of, elementwise_spec, function};
-use crate::array::{self, Foreign};
+use crate::array::{self, FrameworkArray};
 use crate::call::attempt;
 use crate::error::failed;
 use crate::framework::Framework;
+use crate::introspect::{Reader, Seen};
 use crate::load::Loaded;
-use crate::peek::{Reader, Seen};
 use clematis_core::op::Takes;
 use clematis_core::{Op, Result, Spec, Tensor};
 use pyo3::prelude::*;
 
-/// An op on each element of tensors that live in a framework, ready to be run.
+/// A prepared elementwise op on tensors that hold framework arrays.
 pub struct ReadyElementwise<'py> {
-    home: &'static Framework,
+    framework: &'static Framework,
     loaded: &'py Loaded,
     function: &'py Py<PyAny>,
-    /// Owned: whoever runs meanwhile may put others in their places.
+    /// Owned: other code may replace the tensors' arrays while the call runs.
     arrays: [Bound<'py, PyAny>; 2],
     count: usize,
     spec: Spec,
 }
 
 impl ReadyElementwise<'_> {
-    /// The result; `None` where the framework refused the arguments.
+    /// Runs the call; `None` if the framework refused the arguments.
     #[inline(always)]
     pub fn run(self) -> Result<Option<Tensor>> {
         let [x, y] = &self.arrays;
@@ -36,14 +36,14 @@ impl ReadyElementwise<'_> {
             0 => array_of(self.loaded, out)?,
             _ => out,
         };
-        let data = self.home.data(out);
-        let home = self.home.as_backend();
-        Ok(home.map(|home| Tensor::concrete(self.spec, home, data)))
+        let data = self.framework.data(out);
+        let backend = self.framework.as_backend();
+        Ok(backend.map(|backend| Tensor::concrete(self.spec, backend, data)))
     }
 }
 
 impl Framework {
-    /// An elementwise op on tensors of one element type that live here.
+    /// Prepares an elementwise op on tensors of one dtype that hold arrays of this framework.
     pub fn prepare_elementwise<'py>(
         &'static self,
         py: Python<'py>,
@@ -56,8 +56,8 @@ impl Framework {
         let dtype = first.dtype();
         let array = |x: &Tensor| {
             let own = x
-                .data::<Foreign>()
-                .filter(|own| std::ptr::eq(own.home, self))?;
+                .data::<FrameworkArray>()
+                .filter(|own| std::ptr::eq(own.framework, self))?;
             Some(own.array().bind(py).clone())
         };
         let alike = rest.iter().all(|x| x.dtype() == dtype);
@@ -65,7 +65,7 @@ impl Framework {
             return None;
         }
         Some(ReadyElementwise {
-            home: self,
+            framework: self,
             loaded,
             function: function(loaded, op, takes, dtype)?,
             arrays: [array(first)?, array(rest.first().unwrap_or(first))?],
@@ -74,11 +74,11 @@ impl Framework {
         })
     }
 
-    /// Runs the framework's own function on the arrays of tensors, of which everything is known; gives a tensor.
+    /// Runs the fast path of a function on tensors, given their arrays.
     ///
-    /// `arrays` are those of the tensors, and other arguments as they are. `given` is asked before anything runs.
+    /// `arrays` holds the tensors' arrays and the other arguments unchanged. `given` is called before anything runs.
     #[inline(always)]
-    pub fn plain_tensors<'py, 't>(
+    pub fn fast_path_tensors<'py, 't>(
         &'static self,
         py: Python<'py>,
         place: usize,
@@ -87,22 +87,23 @@ impl Framework {
         given: impl Fn(usize) -> Option<&'t Tensor>,
     ) -> Result<Option<Tensor>> {
         let loaded = self.loaded(py)?;
-        let Some(plain) = loaded.plain.get(place).and_then(Option::as_ref) else {
+        let Some(fast_path) = loaded.fast_paths.get(place).and_then(Option::as_ref) else {
             return Ok(None);
         };
         if self.is_checked() || cfg!(debug_assertions) {
             return Ok(None);
         }
-        // What frameworks have as it is keeps the element type.
-        let (Some(first), Some(array), Some(home)) = (given(0), arrays.first(), self.as_backend())
+        // Functions with a fast path keep the dtype.
+        let (Some(first), Some(array), Some(backend)) =
+            (given(0), arrays.first(), self.as_backend())
         else {
             return Ok(None);
         };
         let dtype = first.dtype();
         let read = array::met(array).is_some_and(|own| !matches!(own.reader, Reader::None));
-        let known = if read { None } else { plain.spec(&given) };
+        let known = if read { None } else { fast_path.spec(&given) };
         let look = |i: usize| Seen::of(given(i)?.spec());
-        let Some(ready) = plain.prepare(py, loaded, arrays, names, look) else {
+        let Some(ready) = fast_path.prepare(py, loaded, arrays, names, look) else {
             return Ok(None);
         };
         let Some(out) = ready.run()? else {
@@ -121,6 +122,6 @@ impl Framework {
                 }
             }
         };
-        Ok(Some(Tensor::concrete(spec, home, self.data(out))))
+        Ok(Some(Tensor::concrete(spec, backend, self.data(out))))
     }
 }

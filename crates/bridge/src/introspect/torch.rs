@@ -1,6 +1,6 @@
-//! torch's arrays, as torch describes them: its classes carry a table of C functions (`__dlpack_c_exchange_api__`, part of
-//! DLPack) that fill in an array's element type and sizes. Where it cannot (arrays without memory, older versions), the
-//! array's attributes are asked for.
+//! Reads torch tensors through torch's C exchange table (`__dlpack_c_exchange_api__`, part of DLPack), which fills in dtype
+//! and sizes. Where it cannot (tensors without memory, older versions), the
+//! attributes are read.
 #![allow(unsafe_code)]
 
 use super::{Dtypes, Reader, own_dtype, shape, slice};
@@ -12,7 +12,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So often torch is not asked to describe an array after it could not, which takes it long: its transforms wrap every array.
+/// How many reads use attributes after the table failed: a failure is slow, and torch's transforms wrap every tensor.
 const PAUSE: u32 = 512;
 
 static PAUSED: AtomicU32 = AtomicU32::new(0);
@@ -33,7 +33,7 @@ struct Described {
     offset: u64,
 }
 
-/// `DLPackExchangeAPI`, as far as it is used here.
+/// The fields of `DLPackExchangeAPI` that are used here.
 #[repr(C)]
 struct Table {
     major: u32,
@@ -43,15 +43,15 @@ struct Table {
     fill: Option<Fill>,
 }
 
-/// What torch's arrays are read by.
+/// The reader of torch tensors.
 pub(crate) struct Functions {
     fill: Option<Fill>,
-    /// The layout of plain arrays.
+    /// The layout object of strided tensors.
     strided: Py<PyAny>,
 }
 
 impl Functions {
-    /// Lets torch describe an array, or asks for its element type and then for what else is needed. `f` runs no Python.
+    /// Reads a tensor through the table or by attributes. `f` must not run Python.
     #[inline]
     pub(super) fn read<R>(
         &self,
@@ -71,13 +71,13 @@ impl Functions {
                     let out = out.assume_init();
                     let dtype = described(out.kind, out.bits).filter(|_| out.lanes == 1)?;
                     let sizes = slice(out.sizes, out.rank)?;
-                    // Zeros that have no memory until they are needed.
+                    // Zero tensors without memory.
                     if out.data.is_null() && !sizes.contains(&0) {
                         return None;
                     }
                     return Some(f(dtype, sizes));
                 }
-                // C++ runs no handler of a signal, so what it raised is its refusal.
+                // C++ runs no signal handlers, so the exception is a refusal.
                 ffi::PyErr_Clear();
             }
             PAUSED.store(PAUSE, Ordering::Relaxed);
@@ -90,14 +90,14 @@ impl Functions {
         let py = x.py();
         let left = PAUSED.load(Ordering::Relaxed);
         PAUSED.store(left.saturating_sub(1), Ordering::Relaxed);
-        // Attributes of exactly torch's classes are functions in C++, which run no handler of a signal.
+        // Attributes of exactly torch's classes are C++ functions, which run no signal handlers.
         let layout = x.getattr(pyo3::intern!(py, "layout")).ok()?;
         if !layout.is(&self.strided) {
             return None;
         }
         let dtype = x.getattr(pyo3::intern!(py, "dtype")).ok()?;
         let dtype = own_dtype(dtypes, dtype.as_ptr())?;
-        // Nested arrays have none.
+        // Nested tensors have none.
         let sizes = x.getattr(pyo3::intern!(py, "shape")).ok()?;
         let sizes = sizes.cast::<PyTuple>().ok()?;
         let sizes = sizes.iter_borrowed().map(|n| n.extract::<i64>());
@@ -106,7 +106,7 @@ impl Functions {
     }
 }
 
-/// DLPack's names of element types.
+/// The dtype of a DLPack type code.
 #[inline]
 fn described(kind: u8, bits: u8) -> Option<DType> {
     Some(match (kind, bits) {
@@ -129,12 +129,12 @@ fn described(kind: u8, bits: u8) -> Option<DType> {
     })
 }
 
-/// torch's function that describes an array, if this version has one.
+/// torch's exchange function, if this version has one.
 fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<Fill>> {
     let Some(capsule) = class.getattr_opt("__dlpack_c_exchange_api__")? else {
         return Ok(None);
     };
-    // SAFETY: the name says what the capsule holds; the table lives as long as the process, by its definition.
+    // SAFETY: the capsule's name identifies its contents; by definition the table lives as long as the process.
     unsafe {
         let table = ffi::PyCapsule_GetPointer(capsule.as_ptr(), c"dlpack_exchange_api".as_ptr());
         if table.is_null() {
@@ -146,7 +146,7 @@ fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<Fill>> {
     }
 }
 
-/// What torch says of the arrays of a class.
+/// The reader of a torch class.
 pub(super) fn find(class: &Bound<'_, PyType>) -> PyResult<Reader> {
     let strided = class.py().import("torch")?.getattr("strided")?.unbind();
     Ok(Reader::Functions(Box::leak(Box::new(Functions {

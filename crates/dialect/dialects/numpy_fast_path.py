@@ -9,9 +9,9 @@ def _array(x):
     return np.asarray(x)
 
 
-# How each is called: with so many arrays, or as the word says (see `Way` in the bridge). Under `array`: which plain array an
+# How each is called: with so many arrays, or as the word says (see `CallingConvention` in the bridge). Under `array`: which plain array an
 # object is, or a text that says why it is none.
-PLAIN = {
+FAST_PATHS = {
     "array": _array,
     "matmul": (np.matmul, "matmul"), "reshape": (np.ndarray.reshape, "sizes"), "linear": (np.matmul, "linear", np.add),
 }

@@ -40,9 +40,9 @@ LAZY = (torch.Tensor.is_neg, torch.Tensor.is_conj, resolved)
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
 
 
-# How each is called: with so many arrays, or as the word says (see `Way` in the bridge). Under `array`: which plain array an
+# How each is called: with so many arrays, or as the word says (see `CallingConvention` in the bridge). Under `array`: which plain array an
 # object is, or a text that says why it is none.
-PLAIN = {
+FAST_PATHS = {
     "array": _array,
     "add": (torch.add, 2), "sub": (torch.sub, 2), "mul": (torch.mul, 2), "div": (torch.div, 2), "pow": (torch.pow, 2),
     "neg": (torch.neg, 1), "abs": (torch.abs, 1), "rsqrt": (torch.rsqrt, 1), "erf": (torch.erf, 1), "round": (torch.round, 1),

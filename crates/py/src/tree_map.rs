@@ -104,7 +104,7 @@ fn holds(x: &Object<'_>, depth: usize) -> PyResult<bool> {
 }
 
 fn is_array(x: &Object<'_>) -> PyResult<bool> {
-    Ok(x.is_instance_of::<PyTensor>() || array::home(x).or_raise()?.is_some())
+    Ok(x.is_instance_of::<PyTensor>() || array::framework_of(x).or_raise()?.is_some())
 }
 
 fn is_dataclass(x: &Object<'_>) -> PyResult<bool> {
@@ -122,7 +122,7 @@ fn items<'py>(x: &Object<'py>) -> Option<Vec<Object<'py>>> {
 /// Calls a function with `out=`, or on each leaf of the nests among its arguments.
 #[pyfunction]
 #[pyo3(signature = (function, /, *args, **kwargs))]
-pub fn spread<'py>(
+pub fn call_on_leaves<'py>(
     function: &Object<'py>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
@@ -518,8 +518,8 @@ fn put(name: &str, result: &Object<'_>, out: &Object<'_>) -> PyResult<()> {
     let Ok(own) = out.cast::<PyTensor>() else {
         return write(name, &value, out);
     };
-    let (py, home) = (out.py(), place.backend());
-    if let Some(framework) = home.and_then(|home| Framework::find(home.name())) {
+    let (py, backend) = (out.py(), place.backend());
+    if let Some(framework) = backend.and_then(|backend| Framework::find(backend.name())) {
         let (assign, array) = (assign(py, framework)?, array::of(&place));
         if let (Some(assign), Some(array), Some(new)) = (assign, array, array::of(&value)) {
             return assign
@@ -557,8 +557,8 @@ fn fitting(name: &str, value: Tensor, place: &Tensor) -> PyResult<Tensor> {
             ),
         ));
     }
-    let homes = (value.backend(), place.backend());
-    if let (Some(here), Some(there)) = homes
+    let backends = (value.backend(), place.backend());
+    if let (Some(here), Some(there)) = backends
         && here.name() != there.name()
     {
         return Err(exception(
@@ -582,7 +582,7 @@ fn fitting(name: &str, value: Tensor, place: &Tensor) -> PyResult<Tensor> {
     }
     let cast = || ops::cast(&value, place.dtype()).done();
     match place.backend() {
-        Some(home) => backend::with(home, cast).or_raise(),
+        Some(backend) => backend::with(backend, cast).or_raise(),
         None => cast().or_raise(),
     }
 }
@@ -596,8 +596,8 @@ fn assign<'py>(py: Python<'py>, framework: &Framework) -> PyResult<Option<Object
 /// Writes into a framework's own array.
 fn write(name: &str, value: &Tensor, out: &Object<'_>) -> PyResult<()> {
     let py = out.py();
-    let home = array::home(out).or_raise()?;
-    let written = match (home, array::of(value)) {
+    let backend = array::framework_of(out).or_raise()?;
+    let written = match (backend, array::of(value)) {
         (Some(framework), Some(x)) => assign(py, framework)?.map(|assign| assign.call1((out, x))),
         _ => None,
     };

@@ -1,6 +1,6 @@
-//! What an array is, read in C: its element type and its sizes.
+//! Reads an array's dtype and shape in C, without calling Python.
 //!
-//! How that is done for numpy's and torch's arrays, their own modules tell. Whatever is neither is not read here.
+//! The submodules do so for NumPy and torch. Other arrays have no reader.
 #![allow(unsafe_code)]
 
 mod numpy;
@@ -13,30 +13,30 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::ffi::c_int;
 
-/// How the arrays of a class are read.
+/// How to read the arrays of a class.
 #[derive(Clone, Copy)]
 pub(crate) enum Reader {
-    /// As numpy's structure.
+    /// Through NumPy's C structure.
     Structure,
-    /// By torch's functions.
+    /// Through torch's C functions.
     Functions(&'static torch::Functions),
-    /// Not here.
+    /// No reader.
     None,
 }
 
-/// What is enough to choose a function.
+/// A summary of dtype and shape that suffices to choose a fast path.
 #[derive(Clone, Copy)]
 pub struct Seen {
     /// The element type.
     pub dtype: DType,
-    /// How many axes.
+    /// The number of axes.
     pub rank: usize,
     /// The size of the first axis; 0 without axes.
     pub first: i64,
 }
 
 impl Seen {
-    /// What is known of a tensor.
+    /// The summary of a spec.
     #[inline(always)]
     pub fn of(spec: &Spec) -> Option<Seen> {
         let dims = spec.shape.dims();
@@ -51,7 +51,7 @@ impl Seen {
 type Dtypes = [Option<Py<PyAny>>; 15];
 
 impl Reader {
-    /// How the instances of exactly this class are read.
+    /// The reader of instances of exactly this class.
     pub(crate) fn find(class: &Bound<'_, PyType>, dtypes: &Dtypes) -> PyResult<Reader> {
         let found = || -> PyResult<Reader> {
             let (module, name) = (class.module()?, class.name()?);
@@ -64,7 +64,7 @@ impl Reader {
         Ok(unless_failed(class.py(), found())?.unwrap_or(Reader::None))
     }
 
-    /// The element type of an instance of its class.
+    /// The dtype of an instance of its class.
     #[inline]
     pub(crate) fn dtype(&self, dtypes: &Dtypes, x: &Bound<'_, PyAny>) -> Option<DType> {
         match self {
@@ -74,7 +74,7 @@ impl Reader {
         }
     }
 
-    /// What an instance of its class is, in short.
+    /// The summary of an instance of its class.
     #[inline]
     pub(crate) fn seen(&self, dtypes: &Dtypes, x: &Bound<'_, PyAny>) -> Option<Seen> {
         let short = |dtype, sizes: &[i64]| Seen {
@@ -89,7 +89,7 @@ impl Reader {
         }
     }
 
-    /// What an instance of its class is.
+    /// The spec of an instance of its class.
     #[inline]
     pub(crate) fn spec(&self, dtypes: &Dtypes, x: &Bound<'_, PyAny>) -> Option<Spec> {
         let whole = |dtype, sizes: &[i64]| Spec::new(dtype, shape(sizes.iter().copied()));
@@ -112,14 +112,14 @@ fn own_dtype(dtypes: &Dtypes, object: *mut PyObject) -> Option<DType> {
         let own = dtypes[*d as usize].as_ref();
         own.is_some_and(|own| own.as_ptr() == object)
     };
-    // The one that most arrays have, first.
+    // The most common dtype first.
     if is(&DType::F32) {
         return Some(DType::F32);
     }
     DType::ALL.into_iter().find(is)
 }
 
-/// Sizes as they lie in memory; frameworks have none to point to for no axes.
+/// The sizes at a pointer, which may be null without axes.
 #[inline]
 unsafe fn slice<'a>(sizes: *const i64, rank: c_int) -> Option<&'a [i64]> {
     let rank = usize::try_from(rank).ok()?;

@@ -1,4 +1,4 @@
-//! numpy's arrays: structures whose layout is part of numpy's binary interface, which every extension compiled against it
+//! Reads NumPy arrays through `PyArrayObject`, whose layout is part of NumPy's ABI, which every extension compiled against
 //! relies on.
 #![allow(unsafe_code)]
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::ffi::{c_int, c_void};
 
-/// The head of numpy's array (`PyArrayObject_fields`).
+/// The first fields of NumPy's array (`PyArrayObject_fields`).
 #[repr(C)]
 struct Structure {
     head: ffi::PyObject,
@@ -22,7 +22,7 @@ struct Structure {
     flags: c_int,
 }
 
-/// Reads numpy's structure; `f` runs no Python.
+/// Calls `f` with the dtype object and sizes; `f` must not run Python.
 #[inline]
 pub(super) fn read<R>(
     dtypes: &Dtypes,
@@ -37,7 +37,7 @@ pub(super) fn read<R>(
     }
 }
 
-/// numpy's structure, if an array that was made for it reads as it should.
+/// The reader, if a test array reads as expected.
 pub(super) fn find(class: &Bound<'_, PyType>, dtypes: &Dtypes) -> PyResult<Reader> {
     let size: usize = class.getattr("__basicsize__")?.extract()?;
     let Some(dtype) = &dtypes[DType::F32 as usize] else {
