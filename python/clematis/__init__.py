@@ -3,12 +3,11 @@
 import typing as _typing
 from math import e, inf, nan, pi
 
-from . import _compile, data, errors, fft, linalg, nn, optim, random, tree
+from . import _import_hooks, data, errors, fft, linalg, nn, optim, random, tree
 from ._clematis import *  # noqa: F403
 from ._clematis import __array_namespace_info__, __version__
-from ._convert import hook as _hook  # noqa: F401
 from ._convert.names import NAMES as _CONVERTERS
-from ._convert.names import Late as _Late
+from ._convert.names import LazyFunction as _LazyFunction
 from ._jit.explain import explain
 from ._jit.function import jit
 from .container import Container
@@ -32,4 +31,4 @@ if _typing.TYPE_CHECKING:
     from ._convert.outgoing import to_flax_module, to_haiku_module, to_keras_module, to_torch_module
     from ._convert.source import source
 else:
-    globals().update({_name: _Late(_name) for _name in _CONVERTERS})
+    globals().update({_name: _LazyFunction(_name) for _name in _CONVERTERS})

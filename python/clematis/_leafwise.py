@@ -15,7 +15,7 @@ def stays(x: Any) -> bool:
 
 
 def pair(f: Callable[[Any, Any], Any], x: Any, y: Any, path: str = "") -> Any:
-    """Applies an operator to leaves in the same places; what is no nest stands beside every leaf of the other."""
+    """Applies an operator to leaves in the same places; what is no pytree stands beside every leaf of the other."""
     if stays(x) or stays(y):
         return x
     for kind in (dict, (list, tuple)):
@@ -43,7 +43,7 @@ def parts(x: Any) -> dict[Any, Any]:
 
 
 def chains(key_chains: Any) -> list[str]:
-    """Paths given as one, as several, or as a nest of dicts."""
+    """Paths given as one, as several, or as a pytree of dicts."""
     if isinstance(key_chains, str):
         return [key_chains]
     if not isinstance(key_chains, dict):
@@ -90,14 +90,14 @@ def truth(x: Any, of_array: Callable[[Any], Any], of_list: Callable[[Iterable[bo
 
 
 def same_objects(x: Any, y: Any) -> bool:
-    """Whether two nests of dicts have the same keys and hold the same objects."""
+    """Whether two pytrees of dicts have the same keys and hold the same objects."""
     if isinstance(x, dict) and isinstance(y, dict):
         return x.keys() == y.keys() and all(same_objects(dict.__getitem__(x, k), dict.__getitem__(y, k)) for k in y)
     return x is y
 
 
 def identical(x: Any, y: Any, *, types: bool, shapes: bool, objects: bool, values: bool, partial: bool) -> bool:
-    """Whether two nests are equal, in every way that is asked for."""
+    """Whether two pytrees are equal, in every way that is asked for."""
     if isinstance(x, dict) and isinstance(y, dict) or isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
         xs, ys = parts(x), parts(y)
         if not partial and xs.keys() != ys.keys():

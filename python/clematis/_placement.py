@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from . import _clematis as _core
-from . import _nest
+from . import _pytree
 
 
 def backend_of(x: Any) -> str | None:
@@ -18,7 +18,7 @@ def backend_of(x: Any) -> str | None:
 
 def backend_of_tree(tree: Any) -> str | None:
     """The backend of the first array of a tree; None where there is none, or it is traced."""
-    for _, x in _nest.entries(tree):
+    for _, x in _pytree.entries(tree):
         if _core._tree.is_array(x):
             return backend_of(x)
     return None

@@ -1,4 +1,4 @@
-"""A dict of tensors in which names nest: `v.layers.v0.w`, `v["layers/v0/w"]`, `v * 0.1`.
+"""A dict of tensors with nested names: `v.layers.v0.w`, `v["layers/v0/w"]`, `v * 0.1`.
 
 It says no function of the library again. Any of them is a method by one rule (`c.conv2d(w, 1, "SAME")`, `c.max()`): the
 function is called with the container in the place of its first array, and does its work on every leaf. Operators go by

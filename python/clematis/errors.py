@@ -57,5 +57,5 @@ class InternalError(ClematisError, RuntimeError):
     """A mistake of ours: please report it."""
 
 
-class _NestError(DTypeError):
-    """An operand is a nest: the function is then called on each leaf."""
+class _PytreeError(DTypeError):
+    """An operand is a pytree: the function is then called on each leaf."""

@@ -1,6 +1,6 @@
-"""Values with gradients of whole nests, the switch of gradients, and functions with gradients of their own.
+"""Values with gradients of whole pytrees, the switch of gradients, and functions with gradients of their own.
 
-The derivatives are the core's, the same on every backend; here nests are taken apart and put together.
+The derivatives are the core's, the same on every backend; here pytrees are taken apart and put together.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from . import _clematis as _core
-from . import _nest
+from . import _pytree
 from .container import Container
 from .errors import ArgumentError, DTypeError, ShapeError
 
@@ -115,10 +115,10 @@ def execute_with_gradients(
     xs_grad_idxs: Sequence[Any] | None = None,
     ret_grad_idxs: Sequence[Any] | None = None,
 ) -> tuple[Any, Any]:
-    """What a function returns for a nest, and the gradients of its results by the arrays of the nest.
+    """What a function returns for a pytree, and the gradients of its results by the arrays of the pytree.
 
-    Gradients come in a nest like `xs`, without what is no array, tuples as lists, a list of one alone as its part. For
-    several results they are a Container of such nests by the index of the result: `"0"`, `"1_b"`. An array that stands
+    Gradients come in a pytree like `xs`, without what is no array, tuples as lists, a list of one alone as its part. For
+    several results they are a Container of such pytrees by the index of the result: `"0"`, `"1_b"`. An array that stands
     in several places gets the whole gradient at each. What does not matter to the result has zeros, and so has every
     element whose gradient is no finite number. Index paths (`[[0], [1, "w"]]`) choose what is differentiated by and
     which results are. With `retain_grads` results and gradients can be differentiated again. A list of numbers is an
@@ -127,7 +127,7 @@ def execute_with_gradients(
     >>> cm.execute_with_gradients(lambda v: cm.sum(v["w"] ** 2), {"w": cm.asarray([1.0, 2.0])})
     (Tensor(5.0, float32, native), {'w': Tensor([2.0, 4.0], float32, native)})
     """
-    xs = _core.asarray(xs) if _nest.is_list_of_numbers(xs) else xs
+    xs = _core.asarray(xs) if _pytree.is_list_of_numbers(xs) else xs
     places = _chosen(xs, xs_grad_idxs)
     # Each array once, whatever the number of places that it stands in.
     numbers: dict[int, int] = {}
@@ -140,7 +140,7 @@ def execute_with_gradients(
     if not arrays:
         return _stopped(func(xs), retain_grads), Container()
     values, pull = _core.vjp(run, *arrays)
-    ret = _stopped(_nest.replaced(run.ret, dict(zip(run.outputs, values, strict=True))), retain_grads)
+    ret = _stopped(_pytree.replaced(run.ret, dict(zip(run.outputs, values, strict=True))), retain_grads)
     wanted = _differentiated(run, values)
     gradients = Container()
     for i in wanted:
@@ -148,12 +148,12 @@ def execute_with_gradients(
         parts = [_finite(g) for g in pull(cts)]
         if not retain_grads:
             parts = [_core.stop_gradient(g, preserve_type=False) for g in parts]
-        nest = _nest.kept(xs, {path: parts[number] for path, number in run.places})
-        if isinstance(nest, list) and len(nest) == 1:
-            nest = nest[0]
+        tree = _pytree.kept(xs, {path: parts[number] for path, number in run.places})
+        if isinstance(tree, list) and len(tree) == 1:
+            tree = tree[0]
         if run.is_single(wanted):
-            return ret, nest
-        dict.__setitem__(gradients, "_".join(map(str, run.outputs[i])), nest)
+            return ret, tree
+        dict.__setitem__(gradients, "_".join(map(str, run.outputs[i])), tree)
     return ret, gradients
 
 
@@ -161,15 +161,15 @@ class _Run:
     """The function of the arrays alone; it keeps what the last call returned."""
 
     def __init__(
-        self, func: Callable[[Any], Any], xs: Any, places: list[tuple[_nest.Path, int]], indices: Sequence[Any] | None
+        self, func: Callable[[Any], Any], xs: Any, places: list[tuple[_pytree.Path, int]], indices: Sequence[Any] | None
     ) -> None:
         self.func, self.xs, self.places, self.indices = func, xs, places, indices
         self.ret: Any = None
-        self.outputs: list[_nest.Path] = []
+        self.outputs: list[_pytree.Path] = []
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        self.ret = self.func(_nest.replaced(self.xs, {path: arrays[number] for path, number in self.places}))
-        found = [(path, y) for path, y in _nest.entries(self.ret) if _is_array(y)]
+        self.ret = self.func(_pytree.replaced(self.xs, {path: arrays[number] for path, number in self.places}))
+        found = [(path, y) for path, y in _pytree.entries(self.ret) if _is_array(y)]
         self.outputs = [path for path, _ in found]
         return [y for _, y in found]
 
@@ -178,21 +178,21 @@ class _Run:
         return self.outputs == [()] or len(wanted) == 1 and self.indices is None
 
 
-def _chosen(xs: Any, indices: Sequence[Any] | None) -> list[tuple[_nest.Path, Any]]:
+def _chosen(xs: Any, indices: Sequence[Any] | None) -> list[tuple[_pytree.Path, Any]]:
     """The arrays to differentiate by, with their paths."""
-    found = [(path, x) for path, x in _nest.entries(xs) if _is_array(x) and not _core.isdtype(_dtype(x), "bool")]
+    found = [(path, x) for path, x in _pytree.entries(xs) if _is_array(x) and not _core.isdtype(_dtype(x), "bool")]
     tops = _tops(xs, indices)
-    return found if tops is None else [(path, x) for path, x in found if _nest.is_below(path, tops)]
+    return found if tops is None else [(path, x) for path, x in found if _pytree.is_below(path, tops)]
 
 
-def _tops(nest: Any, indices: Sequence[Any] | None) -> list[_nest.Path] | None:
+def _tops(tree: Any, indices: Sequence[Any] | None) -> list[_pytree.Path] | None:
     if indices is None:
         return None
     # `[[0]]` is what older programs say for all of an array or a container.
     first = isinstance(indices, (list, tuple)) and len(indices) == 1 and indices[0] in ([0], (0,))
-    if first and (_is_array(nest) or isinstance(nest, dict) and 0 not in dict.keys(nest)):
+    if first and (_is_array(tree) or isinstance(tree, dict) and 0 not in dict.keys(tree)):
         return None
-    return _nest.within(_OP, nest, indices)
+    return _pytree.within(_OP, tree, indices)
 
 
 def _dtype(x: Any) -> Any:
@@ -209,8 +209,8 @@ def _prepared(x: Any, retain_grads: bool) -> Any:
 def _stopped(ret: Any, retain_grads: bool) -> Any:
     if retain_grads:
         return ret
-    found = {path: _core.stop_gradient(y, preserve_type=False) for path, y in _nest.entries(ret) if _is_array(y)}
-    return _nest.replaced(ret, found)
+    found = {path: _core.stop_gradient(y, preserve_type=False) for path, y in _pytree.entries(ret) if _is_array(y)}
+    return _pytree.replaced(ret, found)
 
 
 def _differentiated(run: _Run, values: Sequence[Any]) -> list[int]:
@@ -221,7 +221,7 @@ def _differentiated(run: _Run, values: Sequence[Any]) -> list[int]:
         t = _core.asarray(y)
         is_float = _core.isdtype(t.dtype, "real floating")
         if tops is not None:
-            if not _nest.is_below(path, tops):
+            if not _pytree.is_below(path, tops):
                 continue
         elif not is_float and path:
             # A count or a mask beside the loss.

@@ -31,14 +31,14 @@ from ._module.build import (
     is_built,
     label,
     release,
-    settle,
+    sync_tied_weights,
     stored,
     take,
 )
 from ._module.clone import clone
 from ._module.convert import Converted
 from ._module.discover import State, bare, detached, is_parameter, is_plain, refilled
-from ._module.info import NAME, TRACING, Info, add_parent, disturb, info_of, is_running, routed
+from ._module.info import NAME, TRACING, Info, add_parent, invalidate, info_of, is_running, routed
 from ._module.show import shown
 from ._module.storage import Storage
 from .container import Container
@@ -70,7 +70,7 @@ def _finished(init: Callable[..., None]) -> Callable[..., None]:
 class Module(Storage, Converted):
     """A function with parameters.
 
-    Subclasses define `__call__` or `_forward`; they may define `_create_variables`, which returns a nest of new
+    Subclasses define `__call__` or `_forward`; they may define `_create_variables`, which returns a pytree of new
     variables, and `_build`, which makes sub-modules late. Calling this initialiser is allowed anywhere and needed
     nowhere: `v` are variables to start with, `build_mode` is "on_init", "on_call" or "explicit".
 
@@ -194,7 +194,7 @@ class Module(Storage, Converted):
             tracing = TRACING.get()
             if tracing is not None:
                 tracing.register_module(self)
-            settle(self)
+            sync_tied_weights(self)
         return info.v
 
     @v.setter
@@ -224,7 +224,7 @@ class Module(Storage, Converted):
             tracing = TRACING.get()
             if tracing is not None and not info.constructing:
                 tracing.register_module(self)
-            settle(self)
+            sync_tied_weights(self)
         if not isinstance(held, _core.Tensor):
             if given is not None:
                 return refilled(held, key, finder(info, values), inplace=False)
@@ -264,9 +264,9 @@ class Module(Storage, Converted):
         info.order.setdefault(name)
         if name in info.held:
             del info.held[name]
-            disturb(self)
+            invalidate(self)
         elif not (is_plain(value) and is_plain(before)) and name not in info.passing:
-            disturb(self)
+            invalidate(self)
         return object.__setattr__(self, name, value)
 
     def _replace(self, name: str, key: str, value: Any) -> None:
@@ -274,12 +274,12 @@ class Module(Storage, Converted):
         info = info_of(self)
         if is_running(self) and isinstance(value, _core.Tensor):
             value = detached(value)
-        settle(self)
+        sync_tied_weights(self)
         path = info.pruned.get(key, key)
         check(self, key, info.v[path], value, home=True)
         above, _, last = path.rpartition("/")
         dict.__setitem__(info.v[above] if above else info.v, last, value)
-        settle(self)
+        sync_tied_weights(self)
 
     def __delattr__(self, name: str) -> None:
         info = info_of(self)
@@ -290,7 +290,7 @@ class Module(Storage, Converted):
             object.__delattr__(self, name)
         info.order.pop(name, None)
         info.passing.discard(name)
-        disturb(self)
+        invalidate(self)
 
     def __repr__(self) -> str:
         return shown(self, Module)

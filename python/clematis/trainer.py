@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import _clematis as _core
-from . import _nest
+from . import _pytree
 from ._module.build import take
 from ._module.roles import put_buffers, training_flags_kept
 from ._placement import backend_of_tree, moved
@@ -135,7 +135,7 @@ class Trainer:
 
     def _program_step(self, batch: Any) -> dict[str, Any]:
         buffers, random = self._before()
-        params = self.model.v.copy() if isinstance(self.model, Module) else _nest.replaced(self.model, {})
+        params = self.model.v.copy() if isinstance(self.model, Module) else _pytree.replaced(self.model, {})
         count, moments = self.optimizer._step, {path: list(x) for path, x in self.optimizer._moments.items()}
         try:
             loss, told, length = self._program(self.model, self.optimizer, batch)

@@ -66,7 +66,7 @@ def outputs(data, feed):
 
     def captured(values):
         net = from_onnx(data, values=values)
-        names = net._ways[0].arguments.names
+        names = net._programs[0].arguments.names
         out = net(*[cm.asarray(feed[name]) for name in names])
         return out if isinstance(out, tuple) else (out,)
 

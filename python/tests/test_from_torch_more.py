@@ -184,7 +184,7 @@ def test_sizes_have_readable_names(tmp_path):
 
     example = torch.ones(2, 3), torch.ones(2, 3), torch.ones(4, 3)
     net = cm.from_torch_module(Two(), example)
-    shapes = [shape[0] for _, role, _, shape in net._ways[0].graph.inputs() if role == "input"]
+    shapes = [shape[0] for _, role, _, shape in net._programs[0].graph.inputs() if role == "input"]
     assert shapes == ["batch", "batch", "batch_2"]
 
     import onnx

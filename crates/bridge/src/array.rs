@@ -48,7 +48,7 @@ impl FrameworkArray {
 
     /// Borrows the array, for callers that keep no reference to it.
     #[inline(always)]
-    pub fn borrow(&self) -> &Py<PyAny> {
+    pub fn as_borrowed(&self) -> &Py<PyAny> {
         &self.array
     }
 

@@ -663,7 +663,7 @@ impl Backend for &'static Framework {
                 // Arrays that a program created have values.
                 (Some(_), Some(own)) if own.is_untouched() => true,
                 (Some(f), Some(own)) => {
-                    let asked = f.bind(py).call1((own.borrow(),));
+                    let asked = f.bind(py).call1((own.as_borrowed(),));
                     match asked.and_then(|traced| traced.is_truthy()) {
                         Ok(traced) => !traced,
                         Err(e) => {

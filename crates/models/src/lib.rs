@@ -14,5 +14,5 @@ mod pool;
 
 /// The SIMD functions that the modules use.
 mod simd {
-    pub(crate) fn prefetch_range_written<T>(_: *const T, _: std::ops::Range<usize>) {}
+    pub(crate) fn prefetch_range_write<T>(_: *const T, _: std::ops::Range<usize>) {}
 }

@@ -1,7 +1,7 @@
-//! What every function that Python sees has in common: `out=`, and nests of arrays where an array may stand.
+//! What every function that Python sees has in common: `out=`, and pytrees of arrays where an array may stand.
 //!
 //! A function is put wrapped a second one that hands its arguments on as they came. Only where `out=` was given, or where
-//! an operand turned out to be a nest, `call_on_leaves` takes over; all other calls pay a few nanoseconds. The original knows of
+//! an operand turned out to be a pytree, `call_on_leaves` takes over; all other calls pay a few nanoseconds. The original knows of
 //! neither. There is `unsafe` here because PyO3 has no way to make a function that carries data, is called by vectorcall, and
 //! still pickles by its name.
 #![allow(unsafe_code)]
@@ -69,8 +69,8 @@ const TAKE_FUNCTIONS: [&str; 17] = [
     "checkpoint",
 ];
 
-/// The exception that says: an operand is a nest. Null until one is met.
-static NEST: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
+/// The exception that says: an operand is a pytree. Null until one is met.
+static PYTREE_ERROR: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
 /// `tree_map::call_on_leaves` as Python sees it.
 static CALL_ON_LEAVES: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -86,12 +86,12 @@ static DEFINITION: PyOnceLock<&'static Definition> = PyOnceLock::new();
 /// Arguments by position and by keyword are all read by this kind of C function.
 const FLAGS: c_int = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
 
-/// Says which exception means that an operand is a nest.
-pub fn set_nest_class(class: &Bound<'_, PyAny>) {
-    NEST.store(class.clone().into_ptr(), Ordering::Release);
+/// Says which exception means that an operand is a pytree.
+pub fn set_pytree_error(class: &Bound<'_, PyAny>) {
+    PYTREE_ERROR.store(class.clone().into_ptr(), Ordering::Release);
 }
 
-/// Adds a function to a module, with `out=` and nests.
+/// Adds a function to a module, with `out=` and pytrees.
 pub fn add(m: &Bound<'_, PyModule>, function: Bound<'_, PyCFunction>) -> PyResult<()> {
     add_with(m, function, call)
 }
@@ -264,12 +264,12 @@ unsafe fn called(
         if !out.is_null() {
             return out;
         }
-        let nest = NEST.load(Ordering::Acquire);
-        if nest.is_null() || ffi::PyErr_ExceptionMatches(nest) == 0 {
+        let tree = PYTREE_ERROR.load(Ordering::Acquire);
+        if tree.is_null() || ffi::PyErr_ExceptionMatches(tree) == 0 {
             name_the_call(&*wrapped, false);
             return out;
         }
-        // An exception of this class says nothing but that: see `tree_map::nest_error`.
+        // An exception of this class says nothing but that: see `tree_map::pytree_error`.
         ffi::PyErr_Clear();
         take_over((*wrapped).object, args, count, names)
     }
@@ -349,7 +349,7 @@ fn renamed(raised: &PyErr, function: &Bound<'_, PyAny>) -> PyResult<()> {
     value.setattr("args", (format!("{name}: {rest}"),))
 }
 
-/// The same for functions without `out=` and nests.
+/// The same for functions without `out=` and pytrees.
 unsafe extern "C" fn bare_call(
     slf: *mut PyObject,
     args: *const *mut PyObject,

@@ -1,4 +1,4 @@
-//! Branches and loops over nests.
+//! Branches and loops over pytrees.
 //!
 //! Functions get tensors, also where a framework's own arrays were given; results are then such arrays again.
 
@@ -176,7 +176,7 @@ fn functions<'py>(x: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
     x.try_iter()?.collect()
 }
 
-/// Runs `body` on the carried nest while `test` of it holds.
+/// Runs `body` on the carried pytree while `test` of it holds.
 #[pyfunction]
 #[pyo3(signature = (test, body, start, /))]
 fn while_loop<'py>(
@@ -276,7 +276,7 @@ fn scan<'py>(
     ))
 }
 
-/// `f` of each step along the leading axis of a nest, stacked.
+/// `f` of each step along the leading axis of a pytree, stacked.
 #[pyfunction]
 #[pyo3(signature = (f, xs, /))]
 fn map<'py>(f: &Object<'py>, xs: &Object<'py>) -> PyResult<Object<'py>> {

@@ -26,7 +26,7 @@ mod tree;
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
-/// Adds functions to a module by name, with `out=` and nests.
+/// Adds functions to a module by name, with `out=` and pytrees.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! functions {

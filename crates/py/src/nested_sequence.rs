@@ -1,4 +1,4 @@
-//! Nests of Python numbers, tensors and arrays as one tensor.
+//! Pytrees of Python numbers, tensors and arrays as one tensor.
 
 use crate::dtype::PyDType;
 use crate::error::{OrRaise, exception};
@@ -15,10 +15,10 @@ struct Flat {
     dtype: Option<DType>,
 }
 
-/// The deepest nest that is read.
+/// The deepest pytree that is read.
 const DEPTH: usize = 64;
 
-/// A tensor on the current backend from a nest of numbers.
+/// A tensor on the current backend from a pytree of numbers.
 pub fn array(x: &Bound<'_, PyAny>, dtype: Option<PyDType>) -> PyResult<Tensor> {
     let mut flat = Flat {
         values: Vec::new(),

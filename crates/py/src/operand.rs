@@ -1,4 +1,4 @@
-//! What Python gives as an operand: a tensor, a number, a framework's array, or a nest of numbers.
+//! What Python gives as an operand: a tensor, a number, a framework's array, or a pytree of numbers.
 //!
 //! Owns the rule of kinds: tensors in, tensors out; a framework's arrays in, the same framework's arrays out.
 
@@ -7,7 +7,7 @@ use crate::error::{OrRaise, exception};
 use crate::nested_sequence;
 use crate::panics::Running;
 use crate::tensor::{PyTensor, object};
-use crate::tree_map::{is_nest, nest_error};
+use crate::tree_map::{is_pytree, pytree_error};
 use clematis_bridge::array;
 use clematis_core::dispatch::apply_one;
 use clematis_core::expr::Expr;
@@ -112,8 +112,8 @@ pub fn operand(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Operand> {
     if let Some(found) = try_operand(x)? {
         return Ok(found);
     }
-    if is_nest(x)? {
-        return Err(nest_error(op, x));
+    if is_pytree(x)? {
+        return Err(pytree_error(op, x));
     }
     if x.cast::<PyList>().is_ok() || x.cast::<PyTuple>().is_ok() {
         return Ok(Operand {

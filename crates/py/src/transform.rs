@@ -228,7 +228,7 @@ pub fn taken(out: Noted) -> PyResult<Structure> {
         .ok_or_else(|| exception(Kind::Internal, "no structure came out"))
 }
 
-/// The output nest outside, the input nest inside.
+/// The output pytree outside, the input pytree inside.
 fn jacobian<'py>(
     py: Python<'py>,
     leaves: &Leaves,
@@ -320,7 +320,7 @@ fn value_and_grad(
     derivative(f, argnums, has_aux, Wanted::ValueAndGradient)
 }
 
-/// The matrix of derivatives: the output nest outside, the input nest inside. Mode is `forward`, `reverse` or None.
+/// The matrix of derivatives: the output pytree outside, the input pytree inside. Mode is `forward`, `reverse` or None.
 #[pyfunction]
 #[pyo3(signature = (f, /, argnums=None, *, mode=None))]
 fn jac(f: &Object<'_>, argnums: Option<&Object<'_>>, mode: Option<&str>) -> PyResult<Derivative> {

@@ -1,7 +1,7 @@
-//! Nests of dicts, lists, tuples, dataclasses and modules as trees of tensors.
+//! Pytrees of dicts, lists, tuples, dataclasses and modules as trees of tensors.
 //!
-//! An object of another class is a node if it has `__tree_flatten__()`, which returns a nest of what is inside, and
-//! `__tree_unflatten__(nest)`, which returns an object like it with such a nest inside. A tensor, a framework's array or a Python number is a leaf; anything else that is no container is kept as it is.
+//! An object of another class is a node if it has `__tree_flatten__()`, which returns a pytree of what is inside, and
+//! `__tree_unflatten__(pytree)`, which returns an object like it with such a pytree inside. A tensor, a framework's array or a Python number is a leaf; anything else that is no container is kept as it is.
 
 use crate::error::exception;
 use crate::operand::{Operand, give, numpy_number, try_operand};
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyModule, PyString, PyTuple, PyType};
 use std::sync::Arc;
 
-/// What a nest looks like without its leaves.
+/// What a pytree looks like without its leaves.
 pub enum Structure {
     /// The next leaf; whether it was a framework's own array.
     Leaf {
@@ -76,7 +76,7 @@ impl Leaves {
     }
 }
 
-/// Takes a nest apart.
+/// Takes a pytree apart.
 pub fn flatten(x: &Bound<'_, PyAny>) -> PyResult<(Leaves, Structure)> {
     let mut flat = Flat::default();
     let structure = flat.add(x, 0)?;
@@ -112,7 +112,7 @@ struct Flat {
     at: Vec<String>,
 }
 
-/// The deepest nest that is followed; a list that holds itself has no end.
+/// The deepest pytree that is followed; a list that holds itself has no end.
 const DEPTH: usize = 200;
 
 impl Flat {
@@ -184,7 +184,7 @@ impl Flat {
 }
 
 impl Structure {
-    /// Puts a nest together; leaves that were a framework's own arrays come back as such unless `tensors` is asked for.
+    /// Puts a pytree together; leaves that were a framework's own arrays come back as such unless `tensors` is asked for.
     pub fn build<'py>(
         &self,
         py: Python<'py>,
@@ -225,7 +225,7 @@ impl Structure {
         all.contains(&true)
     }
 
-    /// Puts a nest of any objects together.
+    /// Puts a pytree of any objects together.
     pub fn build_from<'py>(
         &self,
         py: Python<'py>,
@@ -335,7 +335,7 @@ enum Leaf {
     Object(Py<PyAny>),
 }
 
-/// Applies a function to each leaf of a nest, or to the leaves of several of the same structure.
+/// Applies a function to each leaf of a pytree, or to the leaves of several of the same structure.
 ///
 ///     >>> cm.tree.map(lambda x, y: x + y, {"a": cm.asarray([1, 2])}, {"a": 10})
 ///     {'a': Tensor([11, 12], int32, native)}
@@ -406,7 +406,7 @@ fn objects<'py>(
         .collect()
 }
 
-/// The leaves of a nest, in order.
+/// The leaves of a pytree, in order.
 ///
 ///     >>> cm.tree.leaves({"w": cm.asarray([1.0, 2.0]), "b": [3.0]})
 ///     [Tensor([1.0, 2.0], float32, native), Tensor(3.0, float32, native)]
@@ -417,7 +417,7 @@ fn leaves_of<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> 
     objects(tree.py(), &leaves, &structure)
 }
 
-/// The paths of the leaves of a nest, in order.
+/// The paths of the leaves of a pytree, in order.
 ///
 ///     >>> cm.tree.paths({"w": cm.asarray([1.0, 2.0]), "b": [3.0]})
 ///     ['w', 'b.0']
@@ -444,7 +444,7 @@ fn is_array(x: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// A function of the library bound to a nest as tensors have it bound to themselves.
+/// A function of the library bound to a pytree as tensors have it bound to themselves.
 #[pyfunction]
 #[pyo3(signature = (x, name, /))]
 pub fn _method<'py>(

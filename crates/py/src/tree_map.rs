@@ -1,4 +1,4 @@
-//! Functions over nests: one call for each leaf; and results put into arrays that the caller gave.
+//! Functions over pytrees: one call for each leaf; and results put into arrays that the caller gave.
 
 use crate::callable;
 use crate::error::{OrRaise, exception};
@@ -13,10 +13,10 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// Functions whose first argument is a list of arrays: a list of nests is there a nest of lists.
+/// Functions whose first argument is a list of arrays: a list of pytrees is there a pytree of lists.
 const OF_LISTS: [&str; 2] = ["concat", "stack"];
 
-/// The deepest nest that is followed; a list that holds itself has no end.
+/// The deepest pytree that is followed; a list that holds itself has no end.
 const DEPTH: usize = 200;
 
 /// The functions that tensors have as methods, by name.
@@ -56,17 +56,17 @@ pub fn method<'py>(x: &Object<'py>, name: &Bound<'py, PyString>) -> PyResult<Obj
     class.call1((function, x))
 }
 
-/// The exception that an operand is a nest.
+/// The exception that an operand is a pytree.
 #[cold]
-pub fn nest_error(op: &str, x: &Object<'_>) -> PyErr {
+pub fn pytree_error(op: &str, x: &Object<'_>) -> PyErr {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = x.py();
     let made = || -> PyResult<PyErr> {
         let class = match CLASS.get(py) {
             Some(class) => class.bind(py),
             None => {
-                let class = CLASS.import(py, "clematis.errors", "_NestError")?;
-                callable::set_nest_class(class);
+                let class = CLASS.import(py, "clematis.errors", "_PytreeError")?;
+                callable::set_pytree_error(class);
                 class
             }
         };
@@ -78,7 +78,7 @@ pub fn nest_error(op: &str, x: &Object<'_>) -> PyErr {
 }
 
 /// Whether something holds arrays rather than being one: a dict, a dataclass, or a list with a tensor somewhere inside.
-pub fn is_nest(x: &Object<'_>) -> PyResult<bool> {
+pub fn is_pytree(x: &Object<'_>) -> PyResult<bool> {
     holds(x, 0)
 }
 
@@ -119,7 +119,7 @@ fn items<'py>(x: &Object<'py>) -> Option<Vec<Object<'py>>> {
     Some(tuple.iter().collect())
 }
 
-/// Calls a function with `out=`, or on each leaf of the nests among its arguments.
+/// Calls a function with `out=`, or on each leaf of the pytrees among its arguments.
 #[pyfunction]
 #[pyo3(signature = (function, /, *args, **kwargs))]
 pub fn call_on_leaves<'py>(
@@ -154,19 +154,19 @@ pub fn call_on_leaves<'py>(
     if let Some(out) = &out {
         let mut spreads = false;
         for x in &arguments {
-            spreads |= x.first_nest()?.is_some();
+            spreads |= x.first_tree()?.is_some();
         }
-        if spreads && !is_nest(out)? {
+        if spreads && !is_pytree(out)? {
             return Err(exception(
                 Kind::Structure,
                 format!(
-                    "{name}: out is {} beside a nest of arguments",
+                    "{name}: out is {} beside a pytree of arguments",
                     out.get_type()
                 ),
             ));
         }
         if spreads {
-            // One place for each leaf; without nests several places are those of several results.
+            // One place for each leaf; without pytrees several places are those of several results.
             for (argument, key) in arguments.iter_mut().skip(args.len()).zip(&names) {
                 if *key == "out" {
                     *argument = Argument::One(out.clone());
@@ -180,7 +180,7 @@ pub fn call_on_leaves<'py>(
         names,
         count: args.len(),
     };
-    // A nest that was given to be filled is itself the result.
+    // A pytree that was given to be filled is itself the result.
     let filled = call_fills(&arguments, &call.names, args.len());
     match call.each(arguments, "", 0)? {
         Given::One(x) => match (out, filled) {
@@ -191,7 +191,7 @@ pub fn call_on_leaves<'py>(
     }
 }
 
-/// Whether `out` is a nest that is filled leaf by leaf.
+/// Whether `out` is a pytree that is filled leaf by leaf.
 fn call_fills(arguments: &[Argument<'_>], names: &[Bound<'_, PyString>], count: usize) -> bool {
     let mut named = arguments[count..].iter().zip(names);
     named.any(|(x, name)| *name == "out" && matches!(x, Argument::One(_)))
@@ -207,18 +207,18 @@ enum Argument<'py> {
     /// Spread where it has the same parts as another.
     Loose(Object<'py>),
     One(Object<'py>),
-    /// A list of arrays, or of nests of the same structure.
+    /// A list of arrays, or of pytrees of the same structure.
     List(Vec<Object<'py>>),
 }
 
 impl<'py> Argument<'py> {
-    fn first_nest(&self) -> PyResult<Option<Object<'py>>> {
+    fn first_tree(&self) -> PyResult<Option<Object<'py>>> {
         match self {
             Argument::Whole(_) | Argument::Loose(_) => Ok(None),
-            Argument::One(x) => Ok(is_nest(x)?.then(|| x.clone())),
+            Argument::One(x) => Ok(is_pytree(x)?.then(|| x.clone())),
             Argument::List(items) => {
                 for x in items {
-                    if is_nest(x)? {
+                    if is_pytree(x)? {
                         return Ok(Some(x.clone()));
                     }
                 }
@@ -229,18 +229,18 @@ impl<'py> Argument<'py> {
 
     fn part(
         &self,
-        nest: &[Object<'py>],
+        tree: &[Object<'py>],
         f: &dyn Fn(&Object<'py>) -> PyResult<Object<'py>>,
     ) -> PyResult<Self> {
-        let part = |x: &Object<'py>| if is_nest(x)? { f(x) } else { Ok(x.clone()) };
+        let part = |x: &Object<'py>| if is_pytree(x)? { f(x) } else { Ok(x.clone()) };
         Ok(match self {
             Argument::Whole(x) => Argument::Whole(x.clone()),
             Argument::Loose(x) => {
-                let mut alike = is_nest(x)?;
+                let mut alike = is_pytree(x)?;
                 if alike {
                     let own = keys(x)?;
-                    alike = own.len() == nest.len();
-                    for key in nest {
+                    alike = own.len() == tree.len();
+                    for key in tree {
                         alike = alike && has(&own, key)?;
                     }
                 }
@@ -254,7 +254,7 @@ impl<'py> Argument<'py> {
     }
 }
 
-/// What came out for a leaf or a nest: one thing, or several that make a nest each.
+/// What came out for a leaf or a pytree: one thing, or several that make a pytree each.
 enum Given<'py> {
     One(Object<'py>),
     Several(Vec<Object<'py>>),
@@ -275,14 +275,14 @@ impl<'py> Call<'_, 'py> {
         path: &str,
         depth: usize,
     ) -> PyResult<Given<'py>> {
-        let mut nest = None;
+        let mut tree = None;
         for x in &arguments {
-            if let Some(found) = x.first_nest()? {
-                nest = Some(found);
+            if let Some(found) = x.first_tree()? {
+                tree = Some(found);
                 break;
             }
         }
-        let Some(nest) = nest else {
+        let Some(tree) = tree else {
             return self.leaf(arguments);
         };
         if depth > DEPTH {
@@ -291,20 +291,20 @@ impl<'py> Call<'_, 'py> {
                 format!("{}: nested deeper than {DEPTH}", self.name),
             ));
         }
-        let keys = keys(&nest)?;
+        let keys = keys(&tree)?;
         let mut parts = Vec::with_capacity(keys.len());
         for key in &keys {
             let at = match path {
                 "" => key.to_string(),
                 path => format!("{path}/{key}"),
             };
-            let part = |x: &Object<'py>| self.child(x, &nest, key, keys.len(), &at);
+            let part = |x: &Object<'py>| self.child(x, &tree, key, keys.len(), &at);
             let inner = arguments
                 .iter()
                 .map(|x| x.part(&keys, &part))
                 .collect::<PyResult<_>>()?;
             // What holds no array stays as it is.
-            let own = child(&nest, key)?;
+            let own = child(&tree, key)?;
             parts.push(if own.is_none() || own.is_instance_of::<PyString>() {
                 Given::One(own)
             } else {
@@ -320,19 +320,19 @@ impl<'py> Call<'_, 'py> {
                 Given::One(x) => Some(x),
                 Given::Several(_) => None,
             });
-            return Ok(Given::One(rebuilt(&nest, &keys, parts.collect())?));
+            return Ok(Given::One(rebuilt(&tree, &keys, parts.collect())?));
         };
-        let nests = (0..count).map(|i| {
+        let trees = (0..count).map(|i| {
             let parts = parts.iter().map(|p| match p {
                 Given::One(x) => x.clone(),
                 Given::Several(parts) => parts[i].clone(),
             });
-            rebuilt(&nest, &keys, parts.collect())
+            rebuilt(&tree, &keys, parts.collect())
         });
-        Ok(Given::Several(nests.collect::<PyResult<_>>()?))
+        Ok(Given::Several(trees.collect::<PyResult<_>>()?))
     }
 
-    /// The part of a nest beside the first, which must be made alike.
+    /// The part of a pytree beside the first, which must be made alike.
     fn child(
         &self,
         x: &Object<'py>,
@@ -347,7 +347,7 @@ impl<'py> Call<'_, 'py> {
             return Err(exception(
                 Kind::Structure,
                 format!(
-                    "{}: nests of different structure: {count} parts with {at}, and {} parts {}",
+                    "{}: pytrees of different structure: {count} parts with {at}, and {} parts {}",
                     self.name,
                     own.len(),
                     PyList::new(x.py(), own)?.repr()?
@@ -381,24 +381,24 @@ impl<'py> Call<'_, 'py> {
             Some(out) => placed(&self.name, result, &out)?,
         };
         match result.cast::<PyTuple>() {
-            // Several results are only told apart from one where a nest is around them.
+            // Several results are only told apart from one where a pytree is around them.
             Ok(parts) => Ok(Given::Several(parts.iter().collect())),
             Err(_) => Ok(Given::One(result)),
         }
     }
 }
 
-fn keys<'py>(nest: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
-    let py = nest.py();
-    if let Ok(dict) = nest.cast::<PyDict>() {
+fn keys<'py>(tree: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
+    let py = tree.py();
+    if let Ok(dict) = tree.cast::<PyDict>() {
         return Ok(dict.keys().iter().collect());
     }
-    if let Some(items) = items(nest) {
+    if let Some(items) = items(tree) {
         return (0..items.len())
             .map(|i| Ok(i.into_pyobject(py)?.into_any()))
             .collect();
     }
-    let names = crate::tree::field_names(nest)?;
+    let names = crate::tree::field_names(tree)?;
     Ok(names.into_iter().map(Bound::into_any).collect())
 }
 
@@ -411,28 +411,28 @@ fn has(keys: &[Object<'_>], key: &Object<'_>) -> PyResult<bool> {
     Ok(false)
 }
 
-fn child<'py>(nest: &Object<'py>, key: &Object<'py>) -> PyResult<Object<'py>> {
-    if let Ok(dict) = nest.cast::<PyDict>() {
+fn child<'py>(tree: &Object<'py>, key: &Object<'py>) -> PyResult<Object<'py>> {
+    if let Ok(dict) = tree.cast::<PyDict>() {
         // A class of its own may read a path where a key is meant.
         return Ok(dict
             .get_item(key)?
-            .unwrap_or_else(|| nest.py().None().into_bound(nest.py())));
+            .unwrap_or_else(|| tree.py().None().into_bound(tree.py())));
     }
-    if items(nest).is_some() {
-        return nest.get_item(key);
+    if items(tree).is_some() {
+        return tree.get_item(key);
     }
-    nest.getattr(key.cast::<PyString>()?)
+    tree.getattr(key.cast::<PyString>()?)
 }
 
-/// A nest like another, with other parts.
+/// A pytree like another, with other parts.
 fn rebuilt<'py>(
-    nest: &Object<'py>,
+    tree: &Object<'py>,
     keys: &[Object<'py>],
     parts: Vec<Object<'py>>,
 ) -> PyResult<Object<'py>> {
-    let py = nest.py();
-    let class = nest.get_type();
-    if nest.is_instance_of::<PyDict>() {
+    let py = tree.py();
+    let class = tree.get_type();
+    if tree.is_instance_of::<PyDict>() {
         let out = PyDict::new(py);
         for (key, part) in keys.iter().zip(parts) {
             out.set_item(key, part)?;
@@ -444,14 +444,14 @@ fn rebuilt<'py>(
         if let Some(made) = unless_failed(py, class.call1((&out,)))? {
             return Ok(made);
         }
-        let copy = py.import("copy")?.call_method1("copy", (nest,))?;
+        let copy = py.import("copy")?.call_method1("copy", (tree,))?;
         copy.call_method1("update", (out,))?;
         return Ok(copy);
     }
-    if nest.is_instance_of::<PyList>() {
+    if tree.is_instance_of::<PyList>() {
         return Ok(PyList::new(py, parts)?.into_any());
     }
-    if nest.is_instance_of::<PyTuple>() {
+    if tree.is_instance_of::<PyTuple>() {
         let parts = PyTuple::new(py, parts)?;
         return match class.hasattr("_fields")? {
             true => class.call1(parts),
@@ -462,7 +462,7 @@ fn rebuilt<'py>(
     for (key, part) in keys.iter().zip(parts) {
         changes.set_item(key, part)?;
     }
-    crate::tree::with_fields(nest, &changes)
+    crate::tree::with_fields(tree, &changes)
 }
 
 /// A result in the place that the caller gave, which is what is returned; of several results it is the first.

@@ -10,7 +10,7 @@ from .. import _clematis as _core
 from ..errors import ArgumentError, ClematisError, ConvertError, TraceError
 from .._module.info import info_of
 from ..module import Module, State
-from .nests import LEAF, _has_keys, put_together, taken_apart
+from .tree_structure import LEAF, _has_keys, unflatten, flatten
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Arguments:
             known = []  # type: ignore[assignment]
         plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         names = [p.name for p in known if p.kind in plain]
-        return cls(names, [taken_apart(x)[1] for x in args], {k: taken_apart(x)[1] for k, x in kwargs.items()})
+        return cls(names, [flatten(x)[1] for x in args], {k: flatten(x)[1] for k, x in kwargs.items()})
 
     def without_switch(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -126,7 +126,7 @@ def _short(x: Any) -> str:
 
 @dataclass
 class Part:
-    """One way through a model: a program as text, and what its inputs and outputs are."""
+    """A captured program as text, with the specs of its inputs and outputs."""
 
     text: str
     # Path to (role, the framework's own array).
@@ -142,7 +142,7 @@ class Part:
     # How a call's arguments become its arrays; without it they are flattened as they stand.
     arguments: Arguments | None = None
     # The program itself, if a reader has made it already.
-    way: Any = None
+    program: Any = None
 
 
 @dataclass
@@ -161,7 +161,7 @@ class Capture:
     initial: "Part | ConvertError | None" = None
 
 
-class Way:
+class ImportedProgram:
     """A program that can be called."""
 
     def __init__(self, framework: str, part: Part) -> None:
@@ -177,13 +177,13 @@ class Way:
         self.dtypes = [dtype for _, role, dtype, _ in inputs if role == "input"]
         self.updates = self.graph.updates()
 
-    def constants_at(self, home: str | None) -> list[Any]:
+    def constants_at(self, backend: str | None) -> list[Any]:
         """The constants on a backend."""
-        if home is None:
+        if backend is None:
             return list(self.constants)
-        if home not in self._at:
-            self._at[home] = [x if x.backend == home else x.to(home) for x in self.constants]
-        return self._at[home]
+        if backend not in self._at:
+            self._at[backend] = [x if x.backend == backend else x.to(backend) for x in self.constants]
+        return self._at[backend]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_at": {}}
@@ -212,7 +212,7 @@ class Captured(Module):
     _moves_arguments = False
 
     def __init__(self, capture: Capture, **options: Any) -> None:
-        self._ways = _ways(capture)
+        self._programs = _programs(capture)
         self._name = capture.name or type(self).__name__
         self._hold(capture.values, options)
         self._start(capture.flag, capture.initial is not None)
@@ -254,32 +254,32 @@ class Captured(Module):
 
     def _forward(self, *args: Any, **kwargs: Any) -> Any:
         mode = info_of(self).training
-        switch = self._ways[False].arguments
+        switch = self._programs[False].arguments
         if switch is not None and switch.switch is not None:
             given, args, kwargs = switch.without_switch(args, kwargs)
             mode = mode if given is None else given
-        way = self._ways[mode]
-        if isinstance(way, ConvertError):
-            raise ConvertError(f"in training: {way}; call eval() first") from way
-        return _run(self, way, args, kwargs)
+        program = self._programs[mode]
+        if isinstance(program, ConvertError):
+            raise ConvertError(f"in training: {program}; call eval() first") from program
+        return _run(self, program, args, kwargs)
 
 
-class Waiting(Captured):
+class LazyModule(Captured):
     """A model that is captured when it is first called."""
 
     def __init__(self, read: Any, held: dict[str, tuple[str, Any]], name: str, **options: Any) -> None:
         self._read, self._name = read, name
-        self._ways: Any = None
+        self._programs: Any = None
         self._hold(held, options)
 
     def _forward(self, *args: Any, **kwargs: Any) -> Any:
-        if self._ways is None:
+        if self._programs is None:
             capture = self._read(*_examples((args, kwargs)))
             for path, (_, x) in capture.values.items():
                 # Constants are found by capturing.
                 if path.replace(".", "/") not in self.v and not _has(self._state, path):
                     _put(self._state, path, State(_owned(x)))
-            self._ways, self._read = _ways(capture), None
+            self._programs, self._read = _programs(capture), None
         return super()._forward(*args, **kwargs)
 
 
@@ -312,33 +312,33 @@ def _owned(x: Any) -> Any:
     return _core.asarray(_core.asarray(x).to(_core.current_backend()), copy=True)
 
 
-def _ways(capture: Capture) -> "dict[bool | None, Way | ConvertError]":
+def _programs(capture: Capture) -> "dict[bool | None, ImportedProgram | ConvertError]":
     """The programs by training flag; that of None is for parts whose flags differ."""
-    made: dict[int, Way | ConvertError] = {}
+    made: dict[int, ImportedProgram | ConvertError] = {}
 
-    def program(part: "Part | ConvertError") -> "Way | ConvertError":
+    def imported(part: "Part | ConvertError") -> "ImportedProgram | ConvertError":
         if not isinstance(part, Part):
             return part
         if id(part) not in made:
             try:
-                made[id(part)] = part.way or Way(capture.framework, part)
+                made[id(part)] = part.program or ImportedProgram(capture.framework, part)
             except ClematisError as e:
                 made[id(part)] = ConvertError(str(e))
         return made[id(part)]
 
-    evaluation = capture.evaluation.way or Way(capture.framework, capture.evaluation)
+    evaluation = capture.evaluation.program or ImportedProgram(capture.framework, capture.evaluation)
     made[id(capture.evaluation)] = evaluation
-    ways = {False: evaluation, True: program(capture.training)}
+    programs = {False: evaluation, True: imported(capture.training)}
     if capture.initial is not None:
-        ways[None] = program(capture.initial)
-    return ways  # type: ignore[return-value]
+        programs[None] = imported(capture.initial)
+    return programs  # type: ignore[return-value]
 
 
-def _put(nest: dict[str, Any], path: str, x: Any) -> None:
+def _put(tree: dict[str, Any], path: str, x: Any) -> None:
     *above, last = path.split(".")
     for word in above:
-        nest = nest.setdefault(word, {})
-    nest[last] = x
+        tree = tree.setdefault(word, {})
+    tree[last] = x
 
 
 _WIDTHS = ("bool", "uint8", "int8", "int16", "int32", "int64")
@@ -367,36 +367,36 @@ def _state(module: Any, path: str) -> State:
     return found  # type: ignore[no-any-return]
 
 
-def _run(module: Any, way: Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if way.arguments is not None:
-        flat = way.arguments.leaves(module._name, args, kwargs)
+def _run(module: Any, program: ImportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if program.arguments is not None:
+        flat = program.arguments.leaves(module._name, args, kwargs)
     else:
-        flat = [x for x, is_array in zip(flattened((args, kwargs)), way.order, strict=True) if is_array]
+        flat = [x for x, is_array in zip(flattened((args, kwargs)), program.order, strict=True) if is_array]
     raw = next((x for x in flat if not isinstance(x, _core.Tensor)), None)
-    v, values, home = module.v, [], None
-    for path in way.paths:
+    v, values, backend = module.v, [], None
+    for path in program.paths:
         at = path.replace(".", "/")
         x = v[at] if at in v else _state(module, path).value
         # Variables may be given as a framework's own arrays, under its own transformations say.
         x = x if isinstance(x, _core.Tensor) else _core.asarray(x)
-        home = home or x.backend
+        backend = backend or x.backend
         values.append(x)
     inputs = [_core.asarray(x) for x in flat]
-    home = home or (inputs[0].backend if inputs else _core.current_backend())
-    inputs = [x.to(home) if home is not None and x.backend != home else x for x in inputs]
-    inputs = [_widened(x, dtype) for x, dtype in zip(inputs, way.dtypes, strict=False)]
-    # While the call is recorded as a program, nothing has a home yet.
-    key = [_core._next_key()] if way.draws else []
+    backend = backend or (inputs[0].backend if inputs else _core.current_backend())
+    inputs = [x.to(backend) if backend is not None and x.backend != backend else x for x in inputs]
+    inputs = [_widened(x, dtype) for x, dtype in zip(inputs, program.dtypes, strict=False)]
+    # While the call is recorded as a program, nothing has a backend yet.
+    key = [_core._next_key()] if program.draws else []
     # A traced key has no backend: the program that records it runs on the one of its other inputs.
-    key = [x if home is None or x.backend in (None, home) else x.to(home) for x in key]
+    key = [x if backend is None or x.backend in (None, backend) else x.to(backend) for x in key]
     # What the program makes of nothing is made where the model is.
-    here = contextlib.nullcontext() if home in (None, _core.current_backend()) else _core.backend(home)
+    here = contextlib.nullcontext() if backend in (None, _core.current_backend()) else _core.backend(backend)
     with here:
-        outs = way.graph([*values, *inputs, *key, *way.constants_at(home)])
+        outs = program.graph([*values, *inputs, *key, *program.constants_at(backend)])
     results = []
-    for x, at in zip(outs, way.updates, strict=True):
+    for x, at in zip(outs, program.updates, strict=True):
         if at is None:
             results.append(x if raw is None else _own_array(x))
         else:
-            _state(module, way.paths[at]).value = x
-    return put_together(way.out_spec, results)
+            _state(module, program.paths[at]).value = x
+    return unflatten(program.out_spec, results)

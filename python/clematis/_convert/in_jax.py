@@ -8,8 +8,8 @@ import numpy as np
 from .. import _clematis as _core
 from ..errors import ConvertError
 from . import lowered
-from .nests import put_together
-from .trace import Held, Programs, Spec, Way, build, held
+from .tree_structure import unflatten
+from .trace import Held, Programs, Spec, ExportedProgram, build, held
 
 
 def array(x: Any) -> Any:
@@ -56,30 +56,30 @@ class Runner:
                     if not mode:
                         raise
 
-    def _add(self, structure: Any, specs: list[Spec], training: bool | None) -> Way:
+    def _add(self, structure: Any, specs: list[Spec], training: bool | None) -> ExportedProgram:
         # jax may be tracing; what the module makes now is made now.
         with jax.ensure_compile_time_eval():
-            way = self.programs.add(structure, specs, training)
-            way.constants = [array(_core.asarray(x)) for x in way.constants]
-        return way
+            program = self.programs.add(structure, specs, training)
+            program.constants = [array(_core.asarray(x)) for x in program.constants]
+        return program
 
     def call(self, args: Any, kwargs: Any, training: bool | None, values: Any, key: Any, store: Any) -> Any:
         """Runs the program for these arguments: `values(path)` gives what is held, `key()` a key, `store(path, x)` keeps."""
         leaves, structure = self.programs.arrays(args, kwargs, _is_array)
         leaves = [_plain(x) for x in leaves]
         specs = [(np.dtype(x.dtype).name, tuple(x.shape)) for x in leaves]
-        way = self.programs.find(structure, specs, training)
-        if way is None:
-            way = self._add(structure, specs, training)
-        own = [values(path) for path in way.paths]
-        keys = [words(key()) for _ in range(way.draws)]
-        ops, pairs = lowered.dialect("jax"), zip(leaves, specs, way.inputs, strict=True)
+        program = self.programs.find(structure, specs, training)
+        if program is None:
+            program = self._add(structure, specs, training)
+        own = [values(path) for path in program.paths]
+        keys = [words(key()) for _ in range(program.draws)]
+        ops, pairs = lowered.dialect("jax"), zip(leaves, specs, program.inputs, strict=True)
         leaves = [lowered.cast(ops, x, given, want) for x, (given, _), (want, _) in pairs]
-        outs = way.prepared("jax")(ops, *own, *leaves, *keys, *way.constants)
+        outs = program.prepared("jax")(ops, *own, *leaves, *keys, *program.constants)
         results = []
-        for x, at in zip(outs, way.updates, strict=True):
+        for x, at in zip(outs, program.updates, strict=True):
             if at is None:
                 results.append(x)
             else:
-                store(way.paths[at], x)
-        return put_together(way.shape, results)
+                store(program.paths[at], x)
+        return unflatten(program.shape, results)

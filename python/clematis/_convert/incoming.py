@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ArgumentError, ConvertError, FrameworkError
-from .captured import Captured, Waiting
+from .captured import Captured, LazyModule
 
 
 def _torch(op: str) -> Any:
@@ -69,7 +69,7 @@ def from_torch_module(
         return read_torch.read(native_module, args, kwargs, dynamic=dynamic_batch, specialise=specialise)
 
     if not args and not kwargs and _takes_inputs(native_module):
-        waiting = Waiting(read, read_torch.held(native_module), type(native_module).__name__, **options)
+        waiting = LazyModule(read, read_torch.held(native_module), type(native_module).__name__, **options)
         waiting._start(native_module.training, read_torch.flags_differ(native_module))
         return waiting
     return Captured(read(args, kwargs), **options)

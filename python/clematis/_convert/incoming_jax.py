@@ -113,20 +113,20 @@ def _arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], swi
 
 
 def _captured(
-    ways: Callable[[bool | None], Part], modes: bool, arguments: Arguments, name: str, options: dict[str, Any],
+    part_of: Callable[[bool | None], Part], modes: bool, arguments: Arguments, name: str, options: dict[str, Any],
     *, flag: bool = True, differ: bool = False,
 ) -> Captured:  # fmt: skip
     """A module of the programs in both modes, and of that in which each part keeps its own flag where these differ."""
 
     def part_or_error(mode: bool | None) -> Part | ConvertError:
         try:
-            part = ways(mode)
+            part = part_of(mode)
         except ClematisError as e:
             return ConvertError(str(e))
         part.arguments = arguments
         return part
 
-    evaluation = ways(False)
+    evaluation = part_of(False)
     evaluation.arguments = arguments
     training = part_or_error(True) if modes else evaluation
     initial = part_or_error(None) if differ else None
@@ -221,7 +221,7 @@ def from_haiku_module(
         by_path = dict(zip(order, values, strict=True))
         return [jax.tree_util.tree_unflatten(t[1], [by_path[p] for p in r]) for t, r in zip(trees, rows, strict=True)]
 
-    def ways(training: bool | None) -> Part:
+    def part_of(training: bool | None) -> Part:
         def run(own: Any, key: Any, *a: Any) -> Any:
             *positional, named = a
             positional, named = in_mode(switch, training, tuple(positional), named)
@@ -244,7 +244,7 @@ def from_haiku_module(
 
     name = getattr(native_module, "__name__", "")
     arguments = _arguments(function, args, kwargs, switch)
-    return _captured(ways, switch is not None, arguments, name, options, flag=switch is None or switch.flag)
+    return _captured(part_of, switch is not None, arguments, name, options, flag=switch is None or switch.flag)
 
 
 def haiku_function(module: Any) -> Any:
@@ -255,7 +255,7 @@ def haiku_function(module: Any) -> Any:
 
 
 def _paths(tree: Any, path: str = "") -> Any:
-    """The same nest with paths in the place of arrays."""
+    """The same pytree with paths in the place of arrays."""
     if hasattr(tree, "items"):
         out = {}
         for key, value in tree.items():
@@ -330,7 +330,7 @@ def _from_linen(
         by_path = dict(zip([path for path, _, _ in held], values, strict=True))
         return jax.tree_util.tree_unflatten(tree, [by_path[path] for path in leaves])
 
-    def ways(training: bool | None) -> Part:
+    def part_of(training: bool | None) -> Part:
         here = module.clone(**{field: _MODES[field][training]}) if field and training is not None else module
 
         def run(own: Any, key: Any, *a: Any) -> Any:
@@ -358,7 +358,7 @@ def _from_linen(
     flag = switch.flag if switch else field is None or getattr(module, field) is _MODES[field][1]
     arguments = _arguments(call, args, kwargs, switch)
     modes = switch is not None or field is not None
-    return _captured(ways, modes, arguments, type(module).__name__, options, flag=flag)
+    return _captured(part_of, modes, arguments, type(module).__name__, options, flag=flag)
 
 
 def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, options: dict[str, Any]) -> Captured:
@@ -385,7 +385,7 @@ def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, opti
 
     flags = _nnx_flags(nnx, module)
 
-    def ways(training: bool | None) -> Part:
+    def part_of(training: bool | None) -> Part:
         def run(own: Any, key: Any, *a: Any) -> Any:
             *positional, named = a
             net = merged(own, key)
@@ -413,7 +413,7 @@ def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, opti
         flags.add(switch.flag)
     arguments = _arguments(call, args, kwargs, switch)
     return _captured(
-        ways, True, arguments, type(module).__name__, options, flag=flags != {False}, differ=len(flags) > 1
+        part_of, True, arguments, type(module).__name__, options, flag=flags != {False}, differ=len(flags) > 1
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .. import _clematis as _core
 from ..errors import ArgumentError, ClematisError, ConvertError
 from .captured import Arguments, Capture, Captured, Part
-from .nests import taken_apart
+from .tree_structure import flatten
 
 
 def from_keras_module(
@@ -52,7 +52,7 @@ def from_keras_module(
     told = "training" in inspect.signature(native_module.call).parameters or native_module._call_has_training_arg
     told = told and "training" not in kwargs
 
-    def way(training: bool) -> Part:
+    def part_of(training: bool) -> Part:
         words = {"training": training} if told else {}
 
         def run(values: Any, *given: Any) -> Any:
@@ -66,11 +66,11 @@ def from_keras_module(
         part.arguments = Arguments.of(native_module.call, args, kwargs)
         return part
 
-    evaluation = way(False)
+    evaluation = part_of(False)
     training: Part | ConvertError = evaluation
     if told:
         try:
-            training = way(True)
+            training = part_of(True)
         except ClematisError as e:
             training = ConvertError(str(e))
     values = {**evaluation.values, **(training.values if isinstance(training, Part) else {})}
@@ -196,7 +196,7 @@ def _with_torch(run: Any, held: Any, args: Any, dynamic: bool, tag: str, model: 
         def forward(self, *given: Any) -> Any:
             positional, last = given[: len(given) - len(words)], given[len(given) - len(words) :]
             out, new = run([getattr(self, name) for name in names], *positional, dict(zip(words, last, strict=True)))
-            found, seen["shape"] = taken_apart(out, is_leaf=lambda x: isinstance(x, torch.Tensor))
+            found, seen["shape"] = flatten(out, is_leaf=lambda x: isinstance(x, torch.Tensor))
             seen["count"], seen["paths"] = len(found), [path for path, _ in new]
             return [*found, *(x for _, x in new)]
 

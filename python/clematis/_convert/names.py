@@ -25,7 +25,7 @@ NAMES = {
 }
 
 
-class Late:
+class LazyFunction:
     """A converter that is loaded when it is used: most programs need none, and `import clematis` is to cost little.
 
     A module with a `__getattr__` of its own would do the same, but Python then looks up each of its names anew at every call.

@@ -6,10 +6,10 @@ from typing import Any
 
 from .. import _clematis as _core
 from ..errors import ArgumentError
-from .captured import Arguments, Capture, Captured, Part, Way
-from .nests import LEAF, taken_apart
+from .captured import Arguments, Capture, Captured, Part, ImportedProgram
+from .tree_structure import LEAF, flatten
 from .outgoing import _examples
-from .trace import build, captured_way, held, spec_of, trace
+from .trace import build, captured_program, held, spec_of, trace
 
 _EMPTY = '{"inputs": [], "nodes": [], "outputs": []}'
 
@@ -46,11 +46,11 @@ def captured(found: Any, name: str, options: dict[str, Any]) -> Captured:
     out_spec = LEAF if len(outputs) == 1 else ["tuple", [LEAF for _ in outputs]]
     part = Part(_EMPTY, values, [True] * len(inputs), [None] * len(outputs), None, out_spec, draws, arguments)
     # The program takes the place of an empty one.
-    way = Way("onnx", part)
-    way.graph, way.constants, way.draws, way.updates = graph, constants, draws, graph.updates()
-    way.paths = [path for path, _, _ in held]
-    way.dtypes = [dtype for _, role, dtype, _ in graph.inputs() if role == "input"]
-    part.way = way
+    program = ImportedProgram("onnx", part)
+    program.graph, program.constants, program.draws, program.updates = graph, constants, draws, graph.updates()
+    program.paths = [path for path, _, _ in held]
+    program.dtypes = [dtype for _, role, dtype, _ in graph.inputs() if role == "input"]
+    part.program = program
     return Captured(Capture("onnx", values, part, part, name), **options)
 
 
@@ -81,26 +81,26 @@ def program(
     build(module, args, kwargs)
     names = list(input_names or [])
     if isinstance(module, Captured):
-        if module._ways is None:
+        if module._programs is None:
             _needed(what, args, kwargs)
             module(*args, **kwargs)
-        way, known = captured_way(module, False), module._ways[0].arguments
+        program, known = captured_program(module, False), module._programs[0].arguments
         if not names and known is not None:
-            names = known.names[: len(way.inputs)]
+            names = known.names[: len(program.inputs)]
     else:
         _needed(what, args, kwargs)
-        leaves, structure = taken_apart((args, kwargs))
+        leaves, structure = flatten((args, kwargs))
         specs = [spec_of(x.dtype, x.shape) for x in map(_core.asarray, leaves)]
-        way = trace(module, structure, specs, False)
+        program = trace(module, structure, specs, False)
         if not names and len(leaves) == len(args) + len(kwargs):
             # Each argument is one array, so it can lend its name.
             known = Arguments.of(module._forward, args, kwargs)
             names = [*known.names[: len(args)], *kwargs] if len(known.names) >= len(args) else []
-    graph = _core._Graph(way.text)  # type: ignore[call-arg]
+    graph = _core._Graph(program.text)  # type: ignore[call-arg]
     own = {x.path: x.value for x in held(module)}
-    values = {i: own[path] for i, path in enumerate(way.paths)}
-    first = len(way.paths) + len(way.inputs) + way.draws
-    values.update({first + i: _core.asarray(x) for i, x in enumerate(way.constants)})
+    values = {i: own[path] for i, path in enumerate(program.paths)}
+    first = len(program.paths) + len(program.inputs) + program.draws
+    values.update({first + i: _core.asarray(x) for i, x in enumerate(program.constants)})
     return graph, values, names
 
 

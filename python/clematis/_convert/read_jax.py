@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import ConvertError, UnsupportedError
 from .captured import Part
-from .nests import order_of, taken_apart
+from .tree_structure import order_of, flatten
 
 # Primitives that only call what is inside of them, and where that is.
 _CALLS = {
@@ -39,7 +39,7 @@ def read(
     import jax.numpy as jnp
 
     leaves, tree = jax.tree_util.tree_flatten(args)
-    order = order_of(jax.tree_util.tree_leaves, lambda nest, new: jax.tree_util.tree_unflatten(tree, new), args)
+    order = order_of(jax.tree_util.tree_leaves, lambda _, new: jax.tree_util.tree_unflatten(tree, new), args)
     is_array = [hasattr(leaves[at], "shape") for at in order]
     places = [at for at, array in zip(order, is_array, strict=True) if array]
     given = [leaves[at] for at in places]
@@ -56,7 +56,7 @@ def read(
             full[at] = x
         out = function(build(own), words, *jax.tree_util.tree_unflatten(tree, full))
         out, new = updates(out) if updates else (out, [])
-        found, seen["shape"] = taken_apart(out, is_leaf=lambda x: isinstance(x, jax.Array) or hasattr(x, "aval"))
+        found, seen["shape"] = flatten(out, is_leaf=lambda x: isinstance(x, jax.Array) or hasattr(x, "aval"))
         seen["count"], seen["paths"] = len(found), [path for path, _ in new]
         return [*found, *(x for _, x in new)]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ConvertError, UnsupportedError
 from .captured import Part
-from .nests import order_of, taken_apart
+from .tree_structure import order_of, flatten
 
 # Ops that only call a function of the graph's library.
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
@@ -63,7 +63,7 @@ def read(
         for at, x in zip(places, arrays, strict=True):
             full[at] = x
         out, new = updates(function(own, *tf.nest.pack_sequence_as(args, full)))
-        found, seen["shape"] = taken_apart(out, is_leaf=lambda x: isinstance(x, tf.Tensor))
+        found, seen["shape"] = flatten(out, is_leaf=lambda x: isinstance(x, tf.Tensor))
         seen["count"], seen["paths"] = len(found), [path for path, _ in new]
         # An output that is an input would lose its name.
         return [tf.identity(x) for x in [*found, *(x for _, x in new)]]

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ClematisError, ConvertError, UnsupportedError
-from .captured import Arguments, Capture, Part, Way, flattened
-from .nests import taken_apart
+from .captured import Arguments, Capture, Part, ImportedProgram, flattened
+from .tree_structure import flatten
 from .torch_apart import plain, plain_table, table_for, with_plain_results
 from .torch_example import device, ordered, quiet, rebatched, tensors, untouched, values_read
 from .torch_inplace import without_writes
@@ -101,7 +101,7 @@ class _Reader:
         self.known = rules()
         self.name = type(module).__name__
         self.warning = ""
-        # The way that worked first is tried first the next time.
+        # The index of the first strategy that worked: the next capture starts with it.
         self.first = 0
         self.plain = False
         self.last: Any = None
@@ -110,21 +110,21 @@ class _Reader:
         """The module in the mode that it is in."""
         # Gradients are on, so that torch writes down where a model turns them off.
         with quiet(), self.torch.enable_grad():
-            return self._part_by_ways()
+            return self._capture()
 
-    def _part_by_ways(self) -> Part:
-        ways = [self._named, self._between, self._fixed, self._run_between, self._run]
+    def _capture(self) -> Part:
+        strategies = [self._named, self._between, self._fixed, self._run_between, self._run]
         error: BaseException | None = None
-        for i, way in enumerate(ways):
-            if i < self.first or not self.dynamic and way in (self._named, self._between, self._run_between):
+        for i, strategy in enumerate(strategies):
+            if i < self.first or not self.dynamic and strategy in (self._named, self._between, self._run_between):
                 continue
             # What torch could export is not run instead.
-            if isinstance(error, ClematisError) and way in (self._run_between, self._run):
+            if isinstance(error, ClematisError) and strategy in (self._run_between, self._run):
                 break
             try:
-                part = way()
+                part = strategy()
                 if part is not None:
-                    part.way = part.way or Way("torch", part)
+                    part.program = part.program or ImportedProgram("torch", part)
                     self.first = i
                     return part
             except ClematisError as e:
@@ -137,7 +137,7 @@ class _Reader:
             raise error
         raise ConvertError(f"{self.name}: torch cannot capture it: {first_line(error or ValueError())}") from error
 
-    # The ways, best first.
+    # Capture strategies, best first.
 
     def _named(self) -> Part | None:
         """With a name for the batch size."""
@@ -407,8 +407,8 @@ class _Reader:
             """Stands for an array."""
 
         leaves = [Place() if isinstance(x, str) else x[1] for x in traced.results]
-        nest = tree_unflatten(leaves, traced.out_spec)
-        _, shape = taken_apart(nest, lambda x: isinstance(x, Place))
+        tree = tree_unflatten(leaves, traced.out_spec)
+        _, shape = flatten(tree, lambda x: isinstance(x, Place))
         count = sum(isinstance(x, str) for x in traced.results)
         arguments = Arguments.of(self.module.forward, self.args, self.kwargs)
         return Part(written, values, [True] * len(traced.given), [None] * count, None, shape, False, arguments)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _clematis as _core
-from .nests import put_together, taken_apart
+from .tree_structure import unflatten, flatten
 
 Run = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
@@ -57,7 +57,7 @@ def of_keras_traced(layer: Any) -> Run | None:
     import tensorflow as tf  # type: ignore[import-untyped]
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        leaves, shape = taken_apart((args, kwargs))
+        leaves, shape = flatten((args, kwargs))
         leaves = [keras.ops.convert_to_tensor(x) for x in leaves]
         batch = next((x.shape[0] for x in leaves if x.shape.rank), None)
 
@@ -66,7 +66,7 @@ def of_keras_traced(layer: Any) -> Run | None:
             return tf.TensorSpec([None, *x.shape[1:]] if is_batched else x.shape, x.dtype)
 
         def call(*given: Any) -> Any:
-            args, kwargs = put_together(shape, list(given))
+            args, kwargs = unflatten(shape, list(given))
             return layer(*args, **kwargs, training=False)
 
         return tf.function(call, input_signature=[spec(x) for x in leaves], autograph=False)(*leaves)
@@ -137,6 +137,6 @@ def of_flax(module: Any, options: dict[str, Any]) -> Run:
     return run
 
 
-def _given(nest: Any, convert: Callable[[Any], Any]) -> Any:
-    leaves, shape = taken_apart(nest)
-    return put_together(shape, [convert(x) for x in leaves])
+def _given(tree: Any, convert: Callable[[Any], Any]) -> Any:
+    leaves, shape = flatten(tree)
+    return unflatten(shape, [convert(x) for x in leaves])

@@ -18,7 +18,7 @@ from ..module import Module
 from . import trace as tracing
 from .captured import Captured
 from .choose import from_backend_module, kind_of
-from .nests import LEAF, _has_keys, taken_apart
+from .tree_structure import LEAF, _has_keys, flatten
 
 TARGETS = ("torch", "jax", "tensorflow", "keras", "haiku", "flax", "numpy", "clematis")
 
@@ -153,9 +153,9 @@ def _names(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     words = [p.name for p in known if p.kind in plain]
     found: list[str] = []
     for at, x in enumerate(args):
-        found += _leaf_names(words[at] if at < len(words) else "x", taken_apart(x)[1])
+        found += _leaf_names(words[at] if at < len(words) else "x", flatten(x)[1])
     for word, x in kwargs.items():
-        found += _leaf_names(word, taken_apart(x)[1])
+        found += _leaf_names(word, flatten(x)[1])
     unique: list[str] = []
     for name in found:
         own, n = name, 2
@@ -223,15 +223,15 @@ def _scopes(paths: dict[int, str]) -> Iterator[None]:
 
 
 def _traced(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], paths: dict[int, str]) -> Any:
-    leaves, structure = taken_apart((args, kwargs))
+    leaves, structure = flatten((args, kwargs))
     specs = [tracing.spec_of(x.dtype, x.shape) for x in map(_core.asarray, leaves)]
     with _scopes(paths):
         return tracing.trace(module, structure, specs, False)
 
 
-def _request(way: Any, name: str, arguments: list[str], classes: dict[str, str]) -> dict[str, Any]:
+def _request(program: Any, name: str, arguments: list[str], classes: dict[str, str]) -> dict[str, Any]:
     return {
-        "name": name, "graph": way.text, "arguments": arguments, "returns": _returned(way.shape), "classes": classes,
+        "name": name, "graph": program.text, "arguments": arguments, "returns": _returned(program.shape), "classes": classes,
     }  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def _of_module(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     paths: dict[int, str] = {}
     classes: dict[str, str] = {}
     _paths(module, "", paths, classes)
-    way = _traced(module, args, kwargs, paths)
+    program = _traced(module, args, kwargs, paths)
     held = {x.path: x.value for x in tracing.held(module)}
     own = type(module)
     function = own._forward if own._forward is not Module._forward else own.__call__
@@ -253,11 +253,11 @@ def _of_module(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
         names = _names(_without_self(function), args, kwargs)
     except (TypeError, ValueError):
         pass
-    request = _request(way, _word(own.__name__, "Model"), names, classes)
+    request = _request(program, _word(own.__name__, "Model"), names, classes)
     request["modules"] = list(paths.values())
     if not inner and own.__module__.startswith("clematis.nn"):
         request["alone"] = own.__name__.lower()
-    return request, _values(way, held)
+    return request, _values(program, held)
 
 
 def _without_self(function: Any) -> Any:
@@ -266,16 +266,16 @@ def _without_self(function: Any) -> Any:
     return functools.partial(inspect.unwrap(function), None)
 
 
-def _values(way: Any, held: dict[str, Any]) -> list[Any]:
+def _values(program: Any, held: dict[str, Any]) -> list[Any]:
     """The value of each input of a program that the model holds; None for the others."""
-    count = len(_core._Graph(way.text).inputs())  # type: ignore[call-arg]
-    values: list[Any] = [held[path] for path in way.paths]
-    values += [None] * (count - len(values) - len(way.constants))
-    return values + list(way.constants)
+    count = len(_core._Graph(program.text).inputs())  # type: ignore[call-arg]
+    values: list[Any] = [held[path] for path in program.paths]
+    values += [None] * (count - len(values) - len(program.constants))
+    return values + list(program.constants)
 
 
 def _of_captured(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
-    if module._ways is None:
+    if module._programs is None:
         if not args and not kwargs:
             raise ArgumentError("source: the module is captured when it is first called; give example inputs")
         mode = module.training
@@ -283,11 +283,11 @@ def _of_captured(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             module.eval()(*args, **kwargs)
         finally:
             module.train(mode)
-    way = tracing.captured_way(module, False)
+    program = tracing.captured_program(module, False)
     held = {x.path: x.value for x in tracing.held(module)}
-    graph = _core._Graph(way.text)  # type: ignore[call-arg]
+    graph = _core._Graph(program.text)  # type: ignore[call-arg]
     names = [_word(name) for name, role, _, _ in graph.inputs() if role == "input"]
-    return _request(way, _word(module._name or "Model", "Model"), names, {}), _values(way, held)
+    return _request(program, _word(module._name or "Model", "Model"), names, {}), _values(program, held)
 
 
 class _Call(Module):
@@ -308,13 +308,13 @@ def _of_function(
     word = getattr(function, "__name__", "function")
     word = "function" if word == "<lambda>" else _word(word, "function")
     try:
-        way = _traced(_Call(function), args, kwargs, {})
+        program = _traced(_Call(function), args, kwargs, {})
     except ClematisError as e:
         e.add_note("in source")
         raise
-    request = _request(way, word, _names(function, args, kwargs), {})
+    request = _request(program, word, _names(function, args, kwargs), {})
     request["function"] = True
-    return request, _values(way, {})
+    return request, _values(program, {})
 
 
 __all__ = ["Source", "source"]

@@ -12,8 +12,8 @@ from .. import _clematis as _core
 from ..errors import ConvertError
 from . import lowered
 from .captured import Arguments
-from .nests import put_together
-from .trace import Held, Programs, Spec, Way, build, held
+from .tree_structure import unflatten
+from .trace import Held, Programs, Spec, ExportedProgram, build, held
 
 
 def _is_tensor(x: Any) -> bool:
@@ -75,47 +75,47 @@ class KerasModule(keras.Model):  # type: ignore[misc]
     def call(self, *args: Any, training: Any = None, **kwargs: Any) -> Any:
         """Runs the program for arguments like these."""
         leaves, structure = self._programs.arrays(args, kwargs, _is_tensor)
-        way = self._find(structure, leaves, bool(training))
+        program = self._find(structure, leaves, bool(training))
         framework = keras.backend.backend()
-        values = [keras.ops.convert_to_tensor(self._held[path].value) for path in way.paths]
-        more = [_words(self._keys.next()) for _ in range(way.draws)]
-        constants = [keras.ops.convert_to_tensor(x) for x in way.constants]
+        values = [keras.ops.convert_to_tensor(self._held[path].value) for path in program.paths]
+        more = [_words(self._keys.next()) for _ in range(program.draws)]
+        constants = [keras.ops.convert_to_tensor(x) for x in program.constants]
         ops, leaves = lowered.dialect(framework), [keras.ops.convert_to_tensor(x) for x in leaves]
-        pairs = zip(leaves, way.inputs, strict=True)
+        pairs = zip(leaves, program.inputs, strict=True)
         leaves = [lowered.cast(ops, x, _spec(x)[0], want) for x, (want, _) in pairs]
-        outs = way.prepared(framework)(ops, *values, *leaves, *more, *constants)
+        outs = program.prepared(framework)(ops, *values, *leaves, *more, *constants)
         results = []
-        for x, at in zip(outs, way.updates, strict=True):
+        for x, at in zip(outs, program.updates, strict=True):
             if at is None:
                 results.append(x)
             else:
-                self._held[way.paths[at]].assign(x)
-        return put_together(way.shape, results)
+                self._held[program.paths[at]].assign(x)
+        return unflatten(program.shape, results)
 
     def compute_output_spec(self, *args: Any, training: Any = None, **kwargs: Any) -> Any:
         """What comes out, by the program alone."""
         leaves, structure = self._programs.arrays(args, kwargs, _is_tensor)
-        way = self._find(structure, leaves, bool(training))
+        program = self._find(structure, leaves, bool(training))
         results = []
-        for (dtype, sizes), at in zip(way.outputs, way.updates, strict=True):
+        for (dtype, sizes), at in zip(program.outputs, program.updates, strict=True):
             if at is None:
                 shape = tuple(n if isinstance(n, int) else None for n in sizes)
                 results.append(keras.KerasTensor(shape, dtype))
-        return put_together(way.shape, results)
+        return unflatten(program.shape, results)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The sizes of the result for one array of floats."""
         one = keras.KerasTensor(tuple(input_shape), self.compute_dtype)
         return self.compute_output_spec(one).shape
 
-    def _find(self, structure: Any, leaves: list[Any], training: bool) -> Way:
+    def _find(self, structure: Any, leaves: list[Any], training: bool) -> ExportedProgram:
         specs = [_spec(x) for x in leaves]
-        way = self._programs.find(structure, specs, training)
-        if way is None:
+        program = self._programs.find(structure, specs, training)
+        if program is None:
             with _outside():
-                way = self._programs.add(structure, specs, training)
-                way.constants = [_core.asarray(x).numpy() for x in way.constants]
-        return way
+                program = self._programs.add(structure, specs, training)
+                program.constants = [_core.asarray(x).numpy() for x in program.constants]
+        return program
 
     # Files.
 
@@ -126,7 +126,7 @@ class KerasModule(keras.Model):  # type: ignore[misc]
                 f"{self._programs.name}: there is no program to save yet; call the model once, or convert with example_inputs"
             )
         values = [[path, self._roles[path], v.dtype, list(v.shape)] for path, v in self._held.items()]
-        programs = [[structure, training, _written(way)] for structure, training, way in self._programs.known]
+        programs = [[structure, training, _written(program)] for structure, training, program in self._programs.known]
         words = self._programs.arguments
         words = None if words is None else [words.names, words.args, words.kwargs]
         own = {"module": self._programs.name, "held": values, "programs": programs, "arguments": words}
@@ -140,7 +140,7 @@ class KerasModule(keras.Model):  # type: ignore[misc]
         programs = Programs(None, keras.backend.backend())
         programs.name = own["module"]
         programs.arguments = own["arguments"] and Arguments(*own["arguments"])
-        programs.known = [(structure, training, _read(way)) for structure, training, way in own["programs"]]
+        programs.known = [(structure, training, _read(program)) for structure, training, program in own["programs"]]
         values = [Held(path, role, _blank(dtype, shape)) for path, role, dtype, shape in own["held"]]
         return cls(programs, values, **config)
 
@@ -160,24 +160,24 @@ def _words(seed: Any) -> Any:
     return keras.ops.cast(seed, "uint32")
 
 
-def _written(way: Way) -> dict[str, Any]:
+def _written(program: ExportedProgram) -> dict[str, Any]:
     constants = [[x.dtype.name, list(x.shape), base64.b64encode(np.ascontiguousarray(x).tobytes()).decode()]
-                 for x in way.constants]  # fmt: skip
+                 for x in program.constants]  # fmt: skip
     return {
-        "text": way.text, "paths": way.paths, "inputs": way.inputs, "draws": way.draws, "constants": constants,
-        "updates": way.updates, "outputs": way.outputs, "shape": way.shape,
+        "text": program.text, "paths": program.paths, "inputs": program.inputs, "draws": program.draws, "constants": constants,
+        "updates": program.updates, "outputs": program.outputs, "shape": program.shape,
     }  # fmt: skip
 
 
-def _read(way: dict[str, Any]) -> Way:
-    constants = [np.frombuffer(base64.b64decode(data), dtype).reshape(shape) for dtype, shape, data in way["constants"]]
+def _read(program: dict[str, Any]) -> ExportedProgram:
+    constants = [np.frombuffer(base64.b64decode(data), dtype).reshape(shape) for dtype, shape, data in program["constants"]]
 
     def specs(x: Any) -> list[Spec]:
         return [(dtype, tuple(shape)) for dtype, shape in x]
 
-    return Way(
-        way["text"], list(way["paths"]), specs(way["inputs"]), way["draws"], constants, list(way["updates"]),
-        specs(way["outputs"]), way["shape"],
+    return ExportedProgram(
+        program["text"], list(program["paths"]), specs(program["inputs"]), program["draws"], constants, list(program["updates"]),
+        specs(program["outputs"]), program["shape"],
     )  # fmt: skip
 
 
@@ -195,8 +195,8 @@ def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Keras
         specs = [(x.dtype.name, tuple(x.shape)) for x in examples]
         for training in (False, True):
             try:
-                way = made._programs.add(structure, specs, training)
-                way.constants = [_core.asarray(x).numpy() for x in way.constants]
+                program = made._programs.add(structure, specs, training)
+                program.constants = [_core.asarray(x).numpy() for x in program.constants]
             except ConvertError:
                 if not training:
                     raise

@@ -8,8 +8,8 @@ import torch
 from .. import _clematis as _core
 from ..errors import ClematisError, ConvertError
 from . import lowered
-from .nests import put_together
-from .trace import Held, Programs, Way, build, held
+from .tree_structure import unflatten
+from .trace import Held, Programs, ExportedProgram, build, held
 
 
 class _Part(torch.nn.Module):
@@ -69,30 +69,30 @@ class TorchModule(torch.nn.Module):
         leaves, structure = self._programs.arrays(args, kwargs, _is_tensor)
         specs = [(str(x.dtype)[6:], tuple(x.shape)) for x in leaves]
         mode = None if self._as_source else self.training
-        way = self._programs.find(structure, specs, mode)
-        if way is None:
-            way = self._add(structure, leaves, mode)
-        run = way.run
-        pairs = zip(leaves, specs, way.inputs, strict=True)
+        program = self._programs.find(structure, specs, mode)
+        if program is None:
+            program = self._add(structure, leaves, mode)
+        run = program.run
+        pairs = zip(leaves, specs, program.inputs, strict=True)
         leaves = [lowered.cast(_OPS, x, given, want) for x, (given, _), (want, _) in pairs]
-        values = [self._value(path) for path in way.paths]
-        more = _keys(way.draws, leaves, values) if way.draws else ()
-        constants = [getattr(self, name) for name in way.constants]
+        values = [self._value(path) for path in program.paths]
+        more = _keys(program.draws, leaves, values) if program.draws else ()
+        constants = [getattr(self, name) for name in program.constants]
         device = _device(leaves, values)
         if device.type == "cpu":
             outs = run(_OPS, *values, *leaves, *more, *constants)
         else:
-            # What is made on the way is made where the operands are.
+            # What is made on the program is made where the operands are.
             with device:
                 outs = run(_OPS, *values, *leaves, *more, *constants)
         results = []
-        for x, at in zip(outs, way.updates, strict=True):
+        for x, at in zip(outs, program.updates, strict=True):
             if at is None:
                 results.append(x)
             else:
                 with torch.no_grad():
                     values[at].copy_(x)
-        return put_together(way.shape, results)
+        return unflatten(program.shape, results)
 
     def train(self, mode: bool = True) -> "TorchModule":
         """Sets every part to training, or with False to evaluation."""
@@ -100,18 +100,18 @@ class TorchModule(torch.nn.Module):
         return super().train(mode)
 
     @torch.compiler.disable
-    def _add(self, structure: Any, leaves: list[Any], mode: bool | None) -> Way:
+    def _add(self, structure: Any, leaves: list[Any], mode: bool | None) -> ExportedProgram:
         specs = [(str(x.dtype)[6:], tuple(n if type(n) is int else None for n in x.shape)) for x in leaves]
-        way = self._programs.add(structure, specs, mode)
+        program = self._programs.add(structure, specs, mode)
         # Constants move with the module.
         names = []
-        for x in way.constants:
+        for x in program.constants:
             name = f"_constant_{self._constants}"
             self._constants += 1
             self.register_buffer(name, shared(x).to(_device(leaves, list(self.parameters()))), persistent=False)
             names.append(name)
-        way.constants = names
-        return way
+        program.constants = names
+        return program
 
     def __deepcopy__(self, memo: Any) -> "TorchModule":
         # The module that programs are traced from is not changed by that: copies have it in common.
@@ -134,8 +134,8 @@ class TorchModule(torch.nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for _, _, way in self._programs.known:
-            way.prepared("torch")
+        for _, _, program in self._programs.known:
+            program.prepared("torch")
 
     def extra_repr(self) -> str:
         return f"of {self._programs.name}"

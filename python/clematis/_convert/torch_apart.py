@@ -20,7 +20,7 @@ def plain(x: Any) -> Any:
 
 
 def with_plain_results(torch: Any, module: Any) -> Any:
-    """A module around another, as its `inner`, whose results are plain nests."""
+    """A module around another, as its `inner`, whose results are plain pytrees."""
 
     class Inner(torch.nn.Module):
         def __init__(self) -> None:

@@ -14,7 +14,7 @@ from ..container import Container
 from ..errors import ClematisError, ConvertError, StructureError
 from .captured import Captured
 from .lowered import function
-from .nests import put_together, taken_apart
+from .tree_structure import unflatten, flatten
 
 # Sizes of a batch that no model has by chance, with different remainders; what is said of both is said of every batch.
 _SIZES = (1013, 1008)
@@ -24,8 +24,8 @@ Spec = tuple[str, tuple[Any, ...]]
 
 
 @dataclass
-class Way:
-    """One way through a model: what a graph takes and gives, all of it plain data but for the constants."""
+class ExportedProgram:
+    """A traced program as plain data, except for the constants."""
 
     text: str
     # Paths of what is held, which are the first inputs; then come the arguments, a key for each draw, the constants.
@@ -155,9 +155,9 @@ def _record(module: Any, values: list[Held], structure: Any, specs: list[Spec], 
             (state if x.role == "state" else v)[x.path.replace(".", "/")] = traced
         put_buffers(module, state)
         before = dict(module.buffers()._entries())
-        args, kwargs = put_together(structure, given)
+        args, kwargs = unflatten(structure, given)
         result = module(*args, v=v, **kwargs) if len(v) else module(*args, **kwargs)
-        leaves, shape = taken_apart(result)
+        leaves, shape = flatten(result)
         shapes.append(shape)
         at = {x.path.replace(".", "/"): i for i, x in enumerate(values) if x.role == "state"}
         new = [(at[path], _core.stop_gradient(x)) for path, x in module.buffers()._entries() if x is not before[path]]
@@ -195,13 +195,13 @@ def _sized(specs: list[Spec], size: int) -> list[Spec]:
     return [(dtype, tuple(size if n == _NAME else n for n in shape)) for dtype, shape in specs]
 
 
-def _way(graph: Any, paths: list[str], specs: list[Spec], draws: int, constants: Any, shape: Any) -> Way:
+def _exported(graph: Any, paths: list[str], specs: list[Spec], draws: int, constants: Any, shape: Any) -> ExportedProgram:
     outs = [(dtype, tuple(int(n) if n.isdigit() else n for n in sizes)) for dtype, sizes in graph.outputs()]
     graph, more = _core._without_held(graph)  # type: ignore[attr-defined]
-    return Way(graph.text(), paths, specs, draws, [*constants, *more], graph.updates(), outs, shape)
+    return ExportedProgram(graph.text(), paths, specs, draws, [*constants, *more], graph.updates(), outs, shape)
 
 
-def trace(module: Any, structure: Any, specs: list[Spec], training: bool | None) -> Way:
+def trace(module: Any, structure: Any, specs: list[Spec], training: bool | None) -> ExportedProgram:
     """The program of a call: for every size of the batch if that can be, else for the sizes that are given."""
     values, named = held(module), with_batch(specs)
     if named is not None:
@@ -214,12 +214,12 @@ def trace(module: Any, structure: Any, specs: list[Spec], training: bool | None)
             " known sizes, or give example_inputs"
         )
     graph, constants, draws, shape = _record(module, values, structure, specs, training)
-    return _way(graph, [x.path for x in values], specs, draws, constants, shape)
+    return _exported(graph, [x.path for x in values], specs, draws, constants, shape)
 
 
 def _for_every_batch(
     module: Any, values: list[Held], structure: Any, named: list[Spec], specs: list[Spec], training: bool | None
-) -> Way | None:
+) -> ExportedProgram | None:
     try:
         pair = [_record(module, values, structure, _sized(named, size), training) for size in _SIZES]
         text = _between((pair[0][0].text(), pair[1][0].text()))
@@ -237,19 +237,19 @@ def _for_every_batch(
                 return None
     except (ClematisError, ValueError, TypeError, MemoryError):
         return None
-    return _way(graph, [x.path for x in values], named, draws, constants, shape)
+    return _exported(graph, [x.path for x in values], named, draws, constants, shape)
 
 
-def captured_way(module: Captured, training: bool | None) -> Way:
+def captured_program(module: Captured, training: bool | None) -> ExportedProgram:
     """What a captured model holds already."""
-    from .captured import Way as Own
+    from .captured import ImportedProgram as Own
 
-    way: Any = module._ways[training]
-    if not isinstance(way, Own):
-        raise ConvertError(f"in training: {way}; call eval() first")
+    program: Any = module._programs[training]
+    if not isinstance(program, Own):
+        raise ConvertError(f"in training: {program}; call eval() first")
     inputs = [(dtype, tuple(int(n) if n.isdigit() else n for n in sizes))
-              for _, role, dtype, sizes in way.graph.inputs() if role == "input"]  # fmt: skip
-    return _way(way.graph, list(way.paths), inputs, int(way.draws), way.constants, way.out_spec)
+              for _, role, dtype, sizes in program.graph.inputs() if role == "input"]  # fmt: skip
+    return _exported(program.graph, list(program.paths), inputs, int(program.draws), program.constants, program.out_spec)
 
 
 class Programs:
@@ -259,13 +259,13 @@ class Programs:
         self.module: Any = module
         self.framework = framework
         self.name = module._name if isinstance(module, Captured) else type(module).__name__
-        # Structure of the arguments, whether it is for training, the way.
-        self.known: list[tuple[Any, bool | None, Way]] = []
+        # Structure of the arguments, whether it is for training, the program.
+        self.known: list[tuple[Any, bool | None, ExportedProgram]] = []
         self.is_captured = isinstance(module, Captured)
         # In which mode the converted model starts; None keeps the flag of each part.
         self.training = None if module is None else shared_training_flag(module)
         # A captured model knows how arguments become its arrays.
-        self.arguments = module._ways[0].arguments if isinstance(module, Captured) else None
+        self.arguments = module._programs[0].arguments if isinstance(module, Captured) else None
 
     def modes(self) -> tuple[bool | None, ...]:
         """The modes that a converted model can be in."""
@@ -275,9 +275,9 @@ class Programs:
         """The arrays among a call's arguments, and the structure that the program is found by."""
         if self.arguments is not None:
             return self.arguments.leaves(self.name, args, kwargs), None
-        return taken_apart((args, kwargs), is_leaf)
+        return flatten((args, kwargs), is_leaf)
 
-    def add(self, structure: Any, specs: list[Spec], training: bool | None) -> Way:
+    def add(self, structure: Any, specs: list[Spec], training: bool | None) -> ExportedProgram:
         """Traces one more; `training` None is for a module whose parts differ in their training flags."""
         if self.module is None:
             raise ConvertError(
@@ -285,19 +285,19 @@ class Programs:
                 f" {'training' if training else 'evaluation'}; convert the module again with example_inputs like these"
             )
         if isinstance(self.module, Captured):
-            way = captured_way(self.module, training)
-            if not way.fits(specs, loosely=True):
-                raise ConvertError(f"{self.name}: it was captured for {way.inputs}, not for {specs}")
+            program = captured_program(self.module, training)
+            if not program.fits(specs, loosely=True):
+                raise ConvertError(f"{self.name}: it was captured for {program.inputs}, not for {specs}")
         else:
-            way = trace(self.module, structure, specs, training)
+            program = trace(self.module, structure, specs, training)
         # What the framework cannot compute is found out now.
-        way.prepared(self.framework)
-        self.known.append((structure, training, way))
-        return way
+        program.prepared(self.framework)
+        self.known.append((structure, training, program))
+        return program
 
-    def find(self, structure: Any, specs: list[Spec], training: bool | None) -> "Way | None":
+    def find(self, structure: Any, specs: list[Spec], training: bool | None) -> "ExportedProgram | None":
         """The program for a call, if it is known."""
-        for own, mode, way in self.known:
-            if mode == training and own == structure and way.fits(specs, self.is_captured):
-                return way
+        for own, mode, program in self.known:
+            if mode == training and own == structure and program.fits(specs, self.is_captured):
+                return program
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _clematis as _core
 from ..errors import ConvertError, ShapeError
-from .nests import put_together, taken_apart
+from .tree_structure import unflatten, flatten
 
 # How far results may lie apart, as a part of the largest value: rounding adds up over the depth of a model, and a mistake is
 # rarely as small as this.
@@ -69,7 +69,7 @@ def verified(
 
     `after_traced` runs the new model where its framework traces it with an unknown batch size.
     """
-    leaves, shape = taken_apart((args, kwargs))
+    leaves, shape = flatten((args, kwargs))
     examples = [_core.asarray(x).numpy() for x in leaves]
     rows: list[Compared] = []
 
@@ -79,9 +79,9 @@ def verified(
         rows.extend(_compared(name, i, a, b, tolerance) for i, (a, b) in enumerate(zip(wanted, got, strict=True)))
 
     for name, given in (("the example", examples), ("a random input", [_like(x, i) for i, x in enumerate(examples)])):
-        args, kwargs = put_together(shape, list(given))
+        args, kwargs = unflatten(shape, list(given))
         compare(name, _host(before(args, kwargs)), _host(after(args, kwargs)))
-    args, kwargs = put_together(shape, _at_another_batch(examples))
+    args, kwargs = unflatten(shape, _at_another_batch(examples))
     both = _both_or_none(before, after_traced or after, args, kwargs)
     if both is not None:
         compare("another batch size", *both)
@@ -130,7 +130,7 @@ def _host(result: Any) -> list[Any]:
     """The arrays of a result, as numpy's."""
     if hasattr(result, "to_tuple"):
         result = result.to_tuple()
-    found = taken_apart(result)[0]
+    found = flatten(result)[0]
     return [_core.asarray(x.detach() if hasattr(x, "detach") else x).numpy() for x in found]
 
 

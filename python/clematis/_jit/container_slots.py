@@ -3,7 +3,7 @@
 from typing import Any
 
 from .. import _clematis as _core
-from .._module.discover import bare, is_nest, parts
+from .._module.discover import bare, is_pytree, parts
 from .._module.info import Info
 
 
@@ -54,7 +54,7 @@ def _collect(info: Info, container: Any, path: str, above: tuple[int, ...], out:
         elif type(x) in (list, dict):
             if not _collect(info, x, here, (*above, id(container)), out):
                 return False
-        elif is_nest(x):
+        elif is_pytree(x):
             return False
     return True
 

@@ -12,7 +12,7 @@ from .._module.info import TRACING
 from .._placement import backend_of, is_elsewhere
 from ..errors import ArgumentError, TraceError
 from ..gradients import with_grads
-from . import diagnostics, nests
+from . import diagnostics, pytree
 from .compiling import USE_COMPILER
 from .container_slots import ContainerSlot
 from .tracing import BackendMismatch, Slot, Tracing, UnbuiltModule, UsedModule, UsedOptimizer, donatable_inputs
@@ -43,7 +43,7 @@ class CompiledProgram:
     # Inputs that may be donated, with the list and dict items that refer to them as well.
     donatable: list[tuple[int, list[ContainerSlot]]]
     # Arguments that the function changes: the index of the output, then a path in the arguments or the leaf itself.
-    argument_writes: list[tuple[int, nests.Path, int | None]]
+    argument_writes: list[tuple[int, pytree.Path, int | None]]
     owners: list[UsedModule | UsedOptimizer]
     # Makes the result tree from its leaves, of which there are so many.
     unflatten: Callable[..., Any]
@@ -68,7 +68,7 @@ class CompiledProgram:
         """Writes updated values to arguments, modules and optimizers. Idempotent."""
         for at, path, leaf in self.argument_writes:
             if leaf is None:
-                nests.put(tree, path, outs[at])
+                pytree.put(tree, path, outs[at])
             else:
                 _core._put(leaves[leaf], outs[at])  # type: ignore[attr-defined]
         for at, slot in self.slot_writes:
@@ -179,7 +179,7 @@ class Jitted:
         self, args: Any, kwargs: Any, tree: Any, leaves: list[Any], keepalive: list[Any]
     ) -> CompiledProgram | None:
         tensors = [x for x in leaves if isinstance(x, _core.Tensor)]
-        arrays = tensors or [x for x in leaves if nests.is_array(x)]
+        arrays = tensors or [x for x in leaves if pytree.is_array(x)]
         backend = backend_of(arrays[0]) if arrays else None
         backend = backend or _core.current_backend()
         try:
@@ -197,7 +197,7 @@ class Jitted:
         compiled.specs = [diagnostics.spec(x) for x in leaves]
         compiled.transferred = [i for i, x in enumerate(leaves) if is_elsewhere(x, backend)]
         leaves = _transfer(compiled, leaves)
-        compiled.argument_names = [nests.spelled(path, self._names) for path, _ in nests.leaves(tree)]
+        compiled.argument_names = [pytree.spelled(path, self._names) for path, _ in pytree.leaves(tree)]
         tracing: Tracing | None = None
 
         def run(lift: Any) -> list[tuple[Any, int | None]]:
@@ -207,12 +207,12 @@ class Jitted:
             tracing = Tracing(lift, len(traced), backend, follows)
             numbers = [lift.number(x) for x in traced]
             given = self._traced_arguments(args, kwargs, tree, traced)
-            before = nests.refilled(given, iter(traced))
+            before = pytree.refilled(given, iter(traced))
             try:
                 with tracing.active():
                     out = self._function(*given[0], **given[1])
-                results = [x for _, x in nests.leaves(out)]
-                compiled.unflatten, compiled.result_count = nests.builder(out), len(results)
+                results = [x for _, x in pytree.leaves(out)]
+                compiled.unflatten, compiled.result_count = pytree.builder(out), len(results)
                 outputs: list[tuple[Any, int | None]] = [(x, None) for x in results]
                 compiled.argument_writes = []
                 for i, (x, number) in enumerate(zip(traced, numbers, strict=True)):
@@ -220,10 +220,10 @@ class Jitted:
                         self._check_in_place(leaves[i], compiled.argument_names[i])
                         compiled.argument_writes.append((len(outputs), (), i))
                         outputs.append((x, None))
-                for path, _, x in nests.changes(before, given):
-                    if not nests.is_leaf(x):
+                for path, _, x in pytree.changes(before, given):
+                    if not pytree.is_leaf(x):
                         raise TraceError(
-                            f"jit: the traced function set {nests.spelled(path, self._names)} to an object of type"
+                            f"jit: the traced function set {pytree.spelled(path, self._names)} to an object of type"
                             f" {type(x).__name__}; a compiled program can only write arrays: return it instead"
                         )
                     compiled.argument_writes.append((len(outputs), path, None))
@@ -255,7 +255,7 @@ class Jitted:
     def _traced_arguments(self, args: Any, kwargs: Any, tree: Any, traced: list[Any]) -> tuple[Any, Any]:
         """The arguments with tracers instead of arrays."""
         places, names = self._static
-        own, named = nests.refilled(tree, iter(traced))
+        own, named = pytree.refilled(tree, iter(traced))
         own = tuple(args[i] if i in places else x for i, x in enumerate(own))
         return own, {name: kwargs[name] if name in names else named[name] for name in kwargs}
 

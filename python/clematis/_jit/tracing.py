@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _clematis as _core
-from .._module.build import _has_changed, ensure, is_built, label, settle, stored
+from .._module.build import _has_changed, ensure, is_built, label, sync_tied_weights, stored
 from .._module.discover import RECORDING, State
 from .._module.info import NAME, TRACING, info_of
 from .._module.roles import _buffers, _inside
@@ -139,7 +139,7 @@ class UsedModule:
         """Records the settings that the program depends on."""
         below = list(_below(self.module, {}))
         self.known = [(info, info.training, info.assembled, frozenset(info.frozen)) for info in map(info_of, below)]
-        self.container_slots: list[ContainerSlot] | None = container_slots(info_of(self.module).nests)
+        self.container_slots: list[ContainerSlot] | None = container_slots(info_of(self.module).containers)
 
     def _is_in_sync(self) -> bool:
         """Whether lists and dicts still hold the module's variables: cheaper than to synchronize them."""
@@ -161,7 +161,7 @@ class UsedModule:
 
     def end_run(self) -> None:
         """Called after each run, when the slots hold the new values."""
-        settle(self.module)
+        sync_tied_weights(self.module)
         for slot in self.container_slots or ():
             slot.sync()
 
@@ -242,7 +242,7 @@ class Tracing:
         for path in info.leaves:
             slot: Variable | Buffer = Variable(v, path)
             self._lift(used, slot)
-        settle(module)
+        sync_tied_weights(module)
         for path, holder, key in _buffers(module, ""):
             self._lift(used, Buffer(holder, key, path))
         used.is_temporary = info.is_copy and not used.slots
@@ -329,7 +329,7 @@ class Tracing:
             if not isinstance(slot, StepScalars):
                 slot.write(value)
         for used in self.modules.values():
-            settle(used.module)
+            sync_tied_weights(used.module)
         for own in self.optimizers.values():
             own.optimizer._step, own.optimizer._missed, own.optimizer._is_restored = own.before
 

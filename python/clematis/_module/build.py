@@ -13,7 +13,7 @@ from .._leafwise import same_objects
 from ..container import Container
 from ..errors import BackendError, StructureError
 from .discover import Found, bare, has_changed, refilled
-from .info import NAME, RUNNING, Child, Info, Tie, add_parent, ancestors, disturb, info_of
+from .info import NAME, RUNNING, Child, Info, Tie, add_parent, ancestors, invalidate, info_of
 
 MODES = ("on_init", "on_call", "explicit")
 _LOCK = threading.RLock()
@@ -39,24 +39,24 @@ def ensure(module: Any, kind: type, now: bool = False) -> Info:
     elif now and info.created is None:
         with _LOCK:
             _assemble(module, info, kind, now)
-    elif info.nests and RUNNING.get() is None:
-        for owner in info.nests:
+    elif info.containers and RUNNING.get() is None:
+        for owner in info.containers:
             agree(owner)
     return info
 
 
 def _has_changed(info: Info) -> bool:
-    return any(has_changed(nest, was) for nest, was in info.watch)
+    return any(has_changed(tree, was) for tree, was in info.watch)
 
 
-def settle(module: Any) -> None:
+def sync_tied_weights(module: Any) -> None:
     """Lets tied variables agree, in all of the family."""
     if not info_of(module).tied:
         return
     ties = [tie for top in (module, *ancestors(module)) for tie in info_of(top).ties]
     # A tie may pull at the next: at most as often as there are ties.
     for _ in ties:
-        if not sum(tie.settle() for tie in ties):
+        if not sum(tie.sync() for tie in ties):
             return
 
 
@@ -64,7 +64,7 @@ def _assemble(module: Any, info: Info, kind: type, now: bool) -> None:
     info.building = True
     try:
         if info.fresh:
-            disturb(module)
+            invalidate(module)
         release(module, info)
         if info.created is None and (now or info.mode == "on_init"):
             _create(module, info)
@@ -88,9 +88,9 @@ def _assemble(module: Any, info: Info, kind: type, now: bool) -> None:
                 _keep_name(type(module), name)
         info.watch = watch
         info.filled = {path: x for path, x in found.entries if "/" in path and not isinstance(x, kind)}
-        info.nests = [owner for child in info.children for owner in info_of(child.module).nests]
+        info.containers = [owner for child in info.children for owner in info_of(child.module).containers]
         if info.filled:
-            info.nests.append(info)
+            info.containers.append(info)
         info.buffers = found.buffers
         info.assembled += 1
         info.fresh = True
@@ -115,7 +115,7 @@ def finder(info: Info, v: Container) -> Callable[[str, Any], Any]:
 
 
 def agree(info: Info) -> None:
-    """Variables and the nests that they were found in hold the same: what was put into a list is a variable's value."""
+    """Variables and the pytrees that they were found in hold the same: what was put into a list is a variable's value."""
 
     def find(path: str, x: Any) -> Any:
         at = info.pruned.get(path, path)
@@ -132,7 +132,7 @@ def agree(info: Info) -> None:
 
 def release(module: Any, info: Info) -> None:
     """Puts the newest values back to where they were found."""
-    settle(module)
+    sync_tied_weights(module)
     agree(info)
     if info.created is not None:
         for path in info.created.paths():
@@ -387,4 +387,4 @@ def take(module: Any, v: Any, partial: bool, home: bool = False, checked: bool =
     for path, x in changes:
         above, _, key = path.rpartition("/")
         dict.__setitem__(own[above] if above else own, key, x)
-    settle(module)
+    sync_tied_weights(module)

@@ -9,12 +9,12 @@ from contextvars import ContextVar
 from typing import Any
 
 from .. import _clematis as _core
-from .. import _nest
+from .. import _pytree
 from .._placement import backend_of_tree, moved
 from ..container import Container
 from ..errors import ClematisError, StructureError, TraceError
 from ..gradients import with_grads as gradients_wanted
-from .build import ensure, fitted, is_built, label, settle, stored
+from .build import ensure, fitted, is_built, label, sync_tied_weights, stored
 from .hooks import after, before
 from .info import RUNNING, TRACING, Frame, Info, info_of, routed
 from .track import Tracker
@@ -216,12 +216,12 @@ def _built(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_v: b
             info.given = given
         info.fresh = False
         ensure(module, kind)
-    settle(module)
+    sync_tied_weights(module)
     return info
 
 
 def _float_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    for _, x in _nest.entries([args, kwargs]):
+    for _, x in _pytree.entries([args, kwargs]):
         if _core._tree.is_array(x):
             dtype = _core.asarray(x).dtype
             if _core.isdtype(dtype, "real floating"):

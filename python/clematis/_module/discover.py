@@ -191,7 +191,7 @@ class Found:
                 return
             self.seen.add(id(x))
             foreign, before, watched = self.foreign, self.count(), len(self.watch)
-            self.foreign = foreign or not is_nest(x)
+            self.foreign = foreign or not is_pytree(x)
             for name, inner, value in inside:
                 self.follow(value, f"{path}/{name}", x, inner, depth + 1)
             self.foreign = foreign
@@ -212,31 +212,31 @@ def has_changed(x: Any, was: Any) -> bool:
     return len(x) != (was if isinstance(was, int) else len(was)) or isinstance(was, list) and fingerprint(x) != was
 
 
-def is_nest(x: Any) -> bool:
+def is_pytree(x: Any) -> bool:
     """Whether tensors inside are a module's own parameters."""
     return isinstance(x, (dict, list, tuple)) or hasattr(type(x), "__dataclass_fields__") and NAME not in x.__dict__
 
 
-def refilled(nest: Any, path: str, find: Callable[[str, Any], Any], inplace: bool, above: tuple[int, ...] = ()) -> Any:
-    """A nest with the tensors that `find` gives for paths; in place where that can be."""
-    if isinstance(nest, _core.Tensor):
-        return find(path, nest)
-    if not is_nest(nest) or id(nest) in above:
-        return nest
-    above = (*above, id(nest))
-    new = [(key, x, refilled(x, f"{path}/{name}", find, inplace, above)) for name, key, x in parts(nest) or ()]
+def refilled(tree: Any, path: str, find: Callable[[str, Any], Any], inplace: bool, above: tuple[int, ...] = ()) -> Any:
+    """A pytree with the tensors that `find` gives for paths; in place where that can be."""
+    if isinstance(tree, _core.Tensor):
+        return find(path, tree)
+    if not is_pytree(tree) or id(tree) in above:
+        return tree
+    above = (*above, id(tree))
+    new = [(key, x, refilled(x, f"{path}/{name}", find, inplace, above)) for name, key, x in parts(tree) or ()]
     if all(x is y for _, x, y in new):
-        return nest
-    if isinstance(nest, tuple):
+        return tree
+    if isinstance(tree, tuple):
         made = [y for _, _, y in new]
-        return type(nest)(*made) if hasattr(nest, "_fields") else tuple(made)
+        return type(tree)(*made) if hasattr(tree, "_fields") else tuple(made)
     if not inplace:
-        nest = copy(nest)
+        tree = copy(tree)
     for key, x, y in new:
         if x is y:
             continue
-        if isinstance(nest, (dict, list)):
-            nest[key] = y
+        if isinstance(tree, (dict, list)):
+            tree[key] = y
         else:
-            object.__setattr__(nest, key, y)
-    return nest
+            object.__setattr__(tree, key, y)
+    return tree

@@ -27,7 +27,7 @@ class Tie:
     def __init__(self, last: Any, places: list[tuple[Container, str]]) -> None:
         self.last, self.places = last, places
 
-    def settle(self) -> bool:
+    def sync(self) -> bool:
         """Puts the newest value everywhere; whether there was one."""
         for holder, key in self.places:
             x = dict.get(holder, key)
@@ -87,7 +87,7 @@ class Info:
         self.watch: list[tuple[Any, Any]] = []
         self.buffers: list[tuple[str, Any, Any]] = []
         # Those below with tensors in lists and the like, and what was last put into these.
-        self.nests: list[Info] = []
+        self.containers: list[Info] = []
         self.filled: dict[str, Any] = {}
         self.parents: list[weakref.ref[Any]] = []
 
@@ -136,13 +136,13 @@ def ancestors(module: Any) -> list[Any]:
     return found
 
 
-def disturb(module: Any) -> None:
+def invalidate(module: Any) -> None:
     """What was found about a module and those above it holds no longer."""
     info = info_of(module)
     if info.fresh or info.building:
         info.fresh = False
         for parent in parents_of(module):
-            disturb(parent)
+            invalidate(parent)
 
 
 class Frame:

@@ -7,7 +7,7 @@ from typing import Any
 from .. import _clematis as _core
 from ..container import Container
 from ..errors import StructureError
-from .build import ensure, label, settle, stored, take
+from .build import ensure, label, sync_tied_weights, stored, take
 from .call import frozen_paths
 from .discover import State
 from .info import TRACING, info_of
@@ -94,7 +94,7 @@ class Roles(Inspection):
     def to(self, backend: str) -> Any:
         """Moves all variables and buffers to a backend."""
         ensure(self, self._kind)
-        settle(self)
+        sync_tied_weights(self)
         moved: dict[int, Any] = {}
         for path in info_of(self).leaves:
             x = stored(self)[path]

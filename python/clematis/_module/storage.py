@@ -7,7 +7,7 @@ from typing import Any
 from .. import _clematis as _core
 from ..container import Container
 from ..errors import StructureError
-from .build import ensure, label, settle, stored, take
+from .build import ensure, label, sync_tied_weights, stored, take
 from .hooks import Hook
 from .info import info_of
 from .roles import Roles, put_buffers
@@ -19,7 +19,7 @@ class Storage(Roles):
 
     def _whole(self) -> Container:
         ensure(self, self._kind)
-        settle(self)
+        sync_tied_weights(self)
         out = stored(self).copy()
         for path, x in self.buffers()._entries():
             if path in out:

@@ -4,7 +4,7 @@ import contextlib
 from typing import Any
 
 from .. import _clematis as _core
-from .. import _nest
+from .. import _pytree
 from ..errors import ClematisError
 from .hooks import Hook
 from .info import info_of
@@ -74,7 +74,7 @@ def _size(v: Any) -> tuple[int, int]:
 
 def _flops(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
     """Operations of a call, counted without values; None where the call needs values."""
-    places = [(path, x) for path, x in _nest.entries([args, kwargs]) if _core._tree.is_array(x)]
+    places = [(path, x) for path, x in _pytree.entries([args, kwargs]) if _core._tree.is_array(x)]
     if not places:
         return None
     try:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _clematis as _core
-from .. import _nest
+from .. import _pytree
 from .._leafwise import parts
 from ..container import Container
 from ..errors import ArgumentError, ClematisError, FrameworkError, TraceError
@@ -14,12 +14,12 @@ from .look import flat_repr, mod_depth, mod_key, path_of
 
 
 def to_host(x: Any) -> Any:
-    """A nest with NumPy's arrays in place of all others."""
+    """A pytree with NumPy's arrays in place of all others."""
     try:
-        found = {path: _core.asarray(y).numpy().copy() for path, y in _nest.entries(x) if _core._tree.is_array(y)}
+        found = {path: _core.asarray(y).numpy().copy() for path, y in _pytree.entries(x) if _core._tree.is_array(y)}
     except FrameworkError as e:
         raise TraceError("track: there are no values to note while a compiler traces the call") from e
-    return _nest.replaced(x, found)
+    return _pytree.replaced(x, found)
 
 
 class _Entry:
@@ -122,7 +122,7 @@ def _compare(module: Any, noted: list[Any], values: Any, atol: Any, rtol: Any) -
     for at, (got, want) in enumerate(zip(noted, values, strict=False)):
         if want is None:
             continue
-        mine, theirs = list(_nest.entries(got)), list(_nest.entries(to_host(want)))
+        mine, theirs = list(_pytree.entries(got)), list(_pytree.entries(to_host(want)))
         bounds = {"atol": tolerance(atol, at), "rtol": tolerance(rtol, at)}
         fits = len(mine) == len(theirs) and all(
             np.shape(x) == np.shape(y) and np.allclose(x, y, **bounds)

@@ -7,7 +7,7 @@ from .. import _clematis as _core
 from ..errors import ArgumentError, ShapeError
 from ._base import GLOROT, ZEROS, Layer, choice, count, keys
 
-_WAYS = ("", "reverse_")
+_DIRECTIONS = ("", "reverse_")
 
 
 class _Recurrent(Layer):
@@ -33,21 +33,21 @@ class _Recurrent(Layer):
         super().__init__(**options)
 
     @property
-    def _ways(self) -> Sequence[str]:
-        return _WAYS if self.bidirectional else _WAYS[:1]
+    def _directions(self) -> Sequence[str]:
+        return _DIRECTIONS if self.bidirectional else _DIRECTIONS[:1]
 
     def _create_variables(self, *, device: Any = None, dtype: Any = None) -> dict[str, Any]:
         m = self.output_channels
         made: dict[str, Any] = {}
         for_w, for_b = self._initializers
-        kinds = [way + kind for way in _WAYS for kind in ("input", "recurrent")]
+        kinds = [direction + kind for direction in _DIRECTIONS for kind in ("input", "recurrent")]
         for kind, key in zip(kinds, self._take_keys(len(kinds)), strict=True):
             if kind.startswith("reverse_") and not self.bidirectional:
                 continue
             layers: dict[str, Any] = {}
             made[kind] = layers
             for i, layer_key in enumerate(keys(key, self.num_layers)):
-                below = m * len(self._ways) if i else self.input_channels
+                below = m * len(self._directions) if i else self.input_channels
                 n, wide = m if kind.endswith("recurrent") else below, m * self._gates
                 w_key, b_key = keys(layer_key, 2)
                 layers[f"layer_{i}"] = part = {}
@@ -59,14 +59,14 @@ class _Recurrent(Layer):
     def get_initial_state(self, batch_shape: Sequence[int], dtype: Any = None) -> Any:
         """Zeros for each layer and direction."""
         shape, like = (*batch_shape, self.output_channels), _core.asarray(self.v["input/layer_0/w"])
-        n = self.num_layers * len(self._ways)
+        n = self.num_layers * len(self._directions)
         with _core.backend(like.backend):
             zeros = [[_core.zeros(shape, dtype=dtype or like.dtype) for _ in range(n)] for _ in range(self._states)]
         return tuple(zeros) if self._states > 1 else zeros[0]
 
     def _given_state(self, x: Any, initial_state: Any) -> list[list[Any]]:
         """The states that were given, or zeros: for each tensor of a state, one per layer and direction."""
-        n = self.num_layers * len(self._ways)
+        n = self.num_layers * len(self._directions)
         if initial_state is None:
             return [[0.0] * n for _ in range(self._states)]
         state = initial_state if self._states > 1 else [initial_state]
@@ -92,16 +92,16 @@ class _Recurrent(Layer):
         ends: list[Any] = []
         for i in range(self.num_layers):
             outs, ends = [], []
-            for way in self._ways:
+            for direction in self._directions:
                 place = len(after[0])
-                own, inner = v[f"{way}input/layer_{i}"], v[f"{way}recurrent/layer_{i}"]
+                own, inner = v[f"{direction}input/layer_{i}"], v[f"{direction}recurrent/layer_{i}"]
                 biases = {"bias": own["b"], "recurrent_bias": inner["b"]} if self.with_bias else {}
                 states, kernels = [part[place] for part in before], [own["w"], inner["w"]]
-                hs, rest = self._steps(_core.flip(x, axis=-2) if way else x, states, kernels, biases)
+                hs, rest = self._steps(_core.flip(x, axis=-2) if direction else x, states, kernels, biases)
                 ends.append(hs[..., -1, :])
                 for part, last in zip(after, [ends[-1], *rest], strict=True):
                     part.append(last)
-                outs.append(_core.flip(hs, axis=-2) if way else hs)
+                outs.append(_core.flip(hs, axis=-2) if direction else hs)
             x = outs[0] if len(outs) == 1 else _core.concat(outs, axis=-1)
         if not self.return_sequence:
             x = ends[0] if len(ends) == 1 else _core.concat(ends, axis=-1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import _clematis as _core
-from .. import _nest
+from .. import _pytree
 from .._module.build import take
 from ..errors import ArgumentError, StructureError
 from ..module import Module
@@ -22,11 +22,11 @@ def joined(path: str, key: Any) -> str:
 
 def entries(tree: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Every array with the path to it, in order."""
-    if depth > _nest.DEPTH:
-        raise ArgumentError(f"tree: nested deeper than {_nest.DEPTH}")
+    if depth > _pytree.DEPTH:
+        raise ArgumentError(f"tree: nested deeper than {_pytree.DEPTH}")
     if isinstance(tree, Module):
         tree = tree.parameters()
-    parts = _nest.children(tree)
+    parts = _pytree.children(tree)
     if parts is not None:
         for key, part in parts:
             yield from entries(part, joined(path, key), depth + 1)
@@ -50,7 +50,7 @@ def frozen(tree: Any, path: str = "") -> set[str]:
     if isinstance(tree, Module):
         trained = set(tree.parameters().paths())
         return {joined(path, at) for at in tree.v.paths() if at not in trained}
-    parts = _nest.children(tree)
+    parts = _pytree.children(tree)
     if parts is None:
         return {path} if isinstance(tree, (int, float, complex)) else set()
     return {at for key, part in parts for at in frozen(part, joined(path, key))}
@@ -60,16 +60,16 @@ def placed(tree: Any, values: Mapping[str, Any], path: str = "", *, inplace: boo
     """A tree with other arrays at these paths: the same one, where its parts can be changed, or another."""
     if isinstance(tree, Module):
         return _into_module(tree, values, path, inplace)
-    parts = _nest.children(tree)
+    parts = _pytree.children(tree)
     if parts is None:
         return values.get(path, tree)
     new = [(key, part, placed(part, values, joined(path, key), inplace=inplace)) for key, part in parts]
     if inplace and all(part is other for _, part, other in new):
         return tree
     if not inplace or isinstance(tree, tuple):
-        return _nest.like(tree, [(key, other) for key, _, other in new])
+        return _pytree.like(tree, [(key, other) for key, _, other in new])
     if not isinstance(tree, (dict, list)):
-        return _nest.changed(tree, [(key, other) for key, _, other in new])
+        return _pytree.changed(tree, [(key, other) for key, _, other in new])
     for key, part, other in new:
         if part is other:
             continue

@@ -286,7 +286,7 @@ def nested(flat: Mapping[str, Any]) -> Any:
     return out
 
 
-def flat(nest: Any, path: str = "") -> list[tuple[str, Any]]:
-    if not isinstance(nest, Mapping):
-        return [(path, nest)]
-    return [entry for key, part in nest.items() for entry in flat(part, leaves.joined(path, key))]
+def flat(tree: Any, path: str = "") -> list[tuple[str, Any]]:
+    if not isinstance(tree, Mapping):
+        return [(path, tree)]
+    return [entry for key, part in tree.items() for entry in flat(part, leaves.joined(path, key))]

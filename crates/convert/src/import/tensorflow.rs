@@ -78,7 +78,7 @@ fn tensor_of(slot: &Slot) -> Result<Option<Tensor>> {
     }))
 }
 
-/// Numbers that are all known, in order, and the shape of their nest.
+/// Numbers that are all known, in order, and the shape of the nested lists.
 fn numbers(slot: &Slot) -> Option<(Vec<i64>, Vec<usize>)> {
     match slot {
         Slot::Int(d) => Some((vec![d.value()?], vec![])),

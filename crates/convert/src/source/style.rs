@@ -284,8 +284,8 @@ pub fn imports(target: &Target, text: &str, with_weights: bool) -> String {
 
 /// The function that makes the model with weights from a file.
 pub fn loader(target: &Target, name: &str, example: &str, inputs: &str, stateful: bool) -> String {
-    let nest = r#"def load(path):
-    """The parameters, as a nest of dicts and lists."""
+    let tree = r#"def load(path):
+    """Loads the parameters as nested dicts and lists."""
     params = {}
     for name, value in load_file(path).items():
         *above, last = name.split(".")
@@ -305,8 +305,8 @@ def _listed(part):
     return part
 "#;
     match target.name {
-        "tensorflow" => return nest.replace("VALUE", "tf.Variable(value)"),
-        _ if !target.classes => return nest.replace("VALUE", "value"),
+        "tensorflow" => return tree.replace("VALUE", "tf.Variable(value)"),
+        _ if !target.classes => return tree.replace("VALUE", "value"),
         _ => {}
     }
     match target.name {
@@ -380,6 +380,6 @@ def load(path):
     return model.eval()
 "#
         ),
-        _ => nest.replace("VALUE", "value"),
+        _ => tree.replace("VALUE", "value"),
     }
 }

@@ -1,4 +1,4 @@
-//! Nests in files: `save` and `load`.
+//! Pytrees in files: `save` and `load`.
 //!
 //! Arrays go to the file as tensors; numbers, text, truth values and `None` go to its metadata with the structure. Other
 //! objects are refused: a file never names code, so nothing in it is ever run.
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// A nest on its way to a file.
+/// A pytree on its way to a file.
 #[derive(Default)]
 struct Saved {
     tensors: Vec<(String, Tensor)>,
@@ -161,7 +161,7 @@ fn inside<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     x.call_method0(intern!(py, "__tree_flatten__"))
 }
 
-/// Writes a nest of arrays and plain values to a file.
+/// Writes a pytree of arrays and plain values to a file.
 ///
 /// The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, text, truth values and
 /// `None` are kept in its metadata. It is written beside the old one and renamed, so that a file of this name is always
@@ -177,9 +177,9 @@ fn save(py: Python<'_>, path: PathBuf, tree: &Object<'_>) -> PyResult<()> {
 
 /// Reads a file that `save` wrote, or any safetensors file, onto the current backend.
 ///
-/// With `like`, a nest of arrays, the result is one like it: names, shapes and element types must be the same, and all
+/// With `like`, a pytree of arrays, the result is one like it: names, shapes and element types must be the same, and all
 /// differences are told in one CheckpointError. With `strict=False` what differs is left as it is in `like`, and the result
-/// is a pair of the nest and a dict of what was skipped, by path.
+/// is a pair of the pytree and a dict of what was skipped, by path.
 #[pyfunction]
 #[pyo3(signature = (path, /, like=None, *, strict=true))]
 fn load<'py>(
@@ -203,7 +203,7 @@ fn load<'py>(
     Ok(PyTuple::new(py, [tree, told.into_any()])?.into_any())
 }
 
-/// The nest that a file tells of.
+/// The pytree that a file tells of.
 fn alone(py: Python<'_>, mut file: Reader) -> PyResult<Object<'_>> {
     let mut tensors = HashMap::new();
     for (name, host) in py.detach(|| file.read(|_| true)).or_raise()? {
@@ -214,7 +214,7 @@ fn alone(py: Python<'_>, mut file: Reader) -> PyResult<Object<'_>> {
 
 fn decode<'py>(
     py: Python<'py>,
-    nest: &FileStructure,
+    tree: &FileStructure,
     at: &mut String,
     is_root: bool,
     tensors: &mut HashMap<String, Tensor>,
@@ -229,7 +229,7 @@ fn decode<'py>(
         at.truncate(len);
         out
     };
-    Ok(match nest {
+    Ok(match tree {
         FileStructure::List(items) => {
             let items = items.iter().enumerate().map(|(i, x)| part(&i, x));
             PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
@@ -260,8 +260,8 @@ fn decode<'py>(
 }
 
 /// A plain value as Python has it.
-fn value<'py>(py: Python<'py>, nest: &FileStructure) -> PyResult<Object<'py>> {
-    Ok(match nest {
+fn value<'py>(py: Python<'py>, tree: &FileStructure) -> PyResult<Object<'py>> {
+    Ok(match tree {
         FileStructure::Bool(v) => PyBool::new(py, *v).to_owned().into_any(),
         FileStructure::Int(v) => v.into_pyobject(py)?.into_any(),
         // Python refuses thousands of digits, for reading them takes long.
@@ -279,8 +279,8 @@ fn value<'py>(py: Python<'py>, nest: &FileStructure) -> PyResult<Object<'py>> {
 }
 
 /// How a difference calls a plain value: by Python's name of its class.
-fn class(nest: &FileStructure) -> &'static str {
-    match nest {
+fn class(tree: &FileStructure) -> &'static str {
+    match tree {
         FileStructure::Nothing => "None",
         FileStructure::Bool(_) => "bool",
         FileStructure::Int(_) | FileStructure::BigInt(_) => "int",
@@ -290,7 +290,7 @@ fn class(nest: &FileStructure) -> &'static str {
         FileStructure::List(_)
         | FileStructure::Tuple(_)
         | FileStructure::Dict(_)
-        | FileStructure::Tensor => "a nest",
+        | FileStructure::Tensor => "a pytree",
     }
 }
 
@@ -309,7 +309,7 @@ struct Place<'py> {
     now: Object<'py>,
 }
 
-/// A nest like another, with what a file has.
+/// A pytree like another, with what a file has.
 fn fill<'py>(
     py: Python<'py>,
     mut file: Reader,
@@ -410,7 +410,7 @@ fn relabel<'py>(
         }
         Structure::Leaf { .. } | Structure::Other(_) => {
             let wanted = match plain(x) {
-                Ok(Some(nest)) => Wanted::Plain(nest),
+                Ok(Some(tree)) => Wanted::Plain(tree),
                 _ => match try_operand(x)? {
                     Some(leaf) => Wanted::Tensor(leaf.tensor, leaf.raw),
                     None => Wanted::Other,
@@ -450,7 +450,7 @@ fn compare(file: &Reader, places: &[Place<'_>]) -> Vec<Difference> {
         }
         let own = match &place.wanted {
             Wanted::Tensor(x, _) => x.spec().to_string(),
-            Wanted::Plain(nest) => class(nest).to_owned(),
+            Wanted::Plain(tree) => class(tree).to_owned(),
             Wanted::Other => continue,
         };
         let there = found.get(&place.path);

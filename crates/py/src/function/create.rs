@@ -15,7 +15,7 @@ use pyo3::types::{PyModule, PyTuple};
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// A tensor of anything: numbers, nests of them, arrays of any library.
+/// A tensor of anything: numbers, pytrees of them, arrays of any library.
 ///
 /// Numbers, lists and NumPy arrays go to the current backend; arrays of torch, jax and tensorflow keep their backend.
 #[pyfunction]
@@ -41,7 +41,7 @@ pub fn asarray<'py>(
         None if copy == Some(false) && number(obj)?.is_none() => {
             return Err(exception(
                 Kind::Value,
-                "asarray: a nest of numbers cannot be taken without a copy",
+                "asarray: a pytree of numbers cannot be taken without a copy",
             ));
         }
         None => nested_sequence::array(obj, want.map(PyDType))?,
@@ -61,7 +61,7 @@ pub fn asarray<'py>(
     Ok(PyTensor::bound(py, t)?.into_any())
 }
 
-/// The tensor of an array of any library; `None` for nests.
+/// The tensor of an array of any library; `None` for pytrees.
 fn from_object(
     py: Python<'_>,
     obj: &Object<'_>,

@@ -80,7 +80,7 @@ fn multi_head_attention<'py>(
 ) -> PyResult<Object<'py>> {
     let (py, op) = (x.py(), "multi_head_attention");
     let mut call = Call::new(py, op);
-    // All arrays first, so that a nest among them is seen before a function is called.
+    // All arrays first, so that a pytree among them is seen before a function is called.
     let own = call.take(x)?;
     let (scale, mask) = (call.take(scale)?, call.maybe(mask)?);
     let around = call.maybe(context)?;

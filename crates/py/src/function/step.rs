@@ -235,7 +235,7 @@ fn _optim_step<'py>(
     Ok((params, moments))
 }
 
-/// Runs on the leaves of a nest where they live.
+/// Runs on the leaves of a pytree where they live.
 fn on<R: Send>(
     py: Python<'_>,
     leaves: &Leaves,
@@ -259,7 +259,7 @@ fn same_kind<'py>(py: Python<'py>, out: Tensor, structure: &Structure) -> PyResu
     give(py, out, structure.is_raw())
 }
 
-/// The length of all leaves of a nest as one vector: the root of the sum of all squares.
+/// The length of all leaves of a pytree as one vector: the root of the sum of all squares.
 ///
 ///     >>> cm.tree.global_norm({"w": cm.asarray([3.0, 0.0]), "b": cm.asarray(4.0)})
 ///     Tensor(5.0, float32, native)
@@ -271,7 +271,7 @@ fn global_norm<'py>(tree: &Object<'py>) -> PyResult<Object<'py>> {
     same_kind(tree.py(), out, &structure)
 }
 
-/// A nest whose leaves are made shorter together where their length is more than `max_norm`.
+/// A pytree whose leaves are made shorter together where their length is more than `max_norm`.
 ///
 /// Where the length is no finite number they stay as they are.
 ///
@@ -286,7 +286,7 @@ fn clip_by_global_norm<'py>(tree: &Object<'py>, max_norm: f64) -> PyResult<Objec
     structure.build(tree.py(), &out, false)
 }
 
-/// A nest with every element held between two numbers.
+/// A pytree with every element held between two numbers.
 ///
 ///     >>> cm.tree.clip_by_value({"w": cm.asarray([3.0, -7.0])}, -5.0, 1.0)
 ///     {'w': Tensor([ 1.0, -5.0], float32, native)}
@@ -300,7 +300,7 @@ fn clip_by_value<'py>(tree: &Object<'py>, low: f64, high: f64) -> PyResult<Objec
     structure.build(tree.py(), &out, false)
 }
 
-/// Whether no element of a nest is infinite or NaN.
+/// Whether no element of a pytree is infinite or NaN.
 ///
 ///     >>> cm.tree.all_finite({"w": cm.asarray([1.0, cm.inf])})
 ///     False

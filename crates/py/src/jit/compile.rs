@@ -137,7 +137,7 @@ impl Donation {
     fn lost(&self, inputs: &[Tensor], py: Python<'_>) -> usize {
         let is_lost = |at: &&usize| {
             let own = inputs.get(**at).and_then(|x| x.data::<FrameworkArray>());
-            let gone = own.map(|own| own.borrow().bind(py).call_method0("is_deleted"));
+            let gone = own.map(|own| own.as_borrowed().bind(py).call_method0("is_deleted"));
             gone.is_some_and(|gone| gone.and_then(|x| x.is_truthy()).unwrap_or(false))
         };
         self.places.iter().filter(is_lost).count()
@@ -186,7 +186,7 @@ impl Lowered {
                 bail!(Internal, "{name}: {x:?} is an array of another framework");
             };
             let array = match &self.donation {
-                Some(_) => own.borrow(),
+                Some(_) => own.as_borrowed(),
                 None => own.array(),
             };
             arrays.push(array.bind(py).clone());

@@ -14,7 +14,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
 
-/// The deepest nest that is followed; a list that holds itself has no end.
+/// The deepest pytree that is followed; a list that holds itself has no end.
 const DEPTH: usize = 200;
 
 #[derive(Default)]
@@ -209,16 +209,16 @@ type Found<'py> = (
     bool,
 );
 
-/// The arrays of a nest in order, a key of all else, what the key knows by its address, and whether all arrays have values.
+/// The arrays of a pytree in order, a key of all else, what the key knows by its address, and whether all arrays have values.
 #[pyfunction]
-#[pyo3(signature = (nest, /))]
-pub fn _flat<'py>(nest: &Object<'py>) -> PyResult<Found<'py>> {
-    let py = nest.py();
+#[pyo3(signature = (tree, /))]
+pub fn _flat<'py>(tree: &Object<'py>) -> PyResult<Found<'py>> {
+    let py = tree.py();
     let mut flat = Flat {
         has_values: true,
         ..Flat::default()
     };
-    flat.add(nest, 0)?;
+    flat.add(tree, 0)?;
     let mut key = vec![PyBytes::new(py, &flat.bytes).into_any()];
     key.append(&mut flat.objects);
     Ok((

@@ -184,10 +184,7 @@ fn one(op: &Op, takes: Takes, inputs: &[&Tensor], large: usize) -> Option<Result
     if inputs[0].data::<FrameworkArray>().is_some() {
         return None;
     }
-    let Repr::Concrete {
-        backend: backend, ..
-    } = inputs[0].repr()
-    else {
+    let Repr::Concrete { backend, .. } = inputs[0].repr() else {
         return None;
     };
     for x in inputs {

@@ -61,7 +61,7 @@ impl Which {
         Ok(places)
     }
 
-    /// The chosen arguments as one nest.
+    /// The chosen arguments as one pytree.
     pub fn pick<'py>(&self, op: &str, args: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
         let places = self.places(op, args.len())?;
         match self {

@@ -49,7 +49,7 @@ struct Mapped {
 
 /// An argument that is taken apart, or one that stays as it is.
 enum Part<'py> {
-    Nest(Leaves, Structure),
+    Tree(Leaves, Structure),
     Whole(Object<'py>),
 }
 
@@ -57,7 +57,7 @@ impl<'py> Part<'py> {
     fn new(x: Object<'py>, axis: Option<i64>) -> PyResult<Self> {
         match axis {
             None => Ok(Part::Whole(x)),
-            Some(_) => flatten(&x).map(|(leaves, structure)| Part::Nest(leaves, structure)),
+            Some(_) => flatten(&x).map(|(leaves, structure)| Part::Tree(leaves, structure)),
         }
     }
 
@@ -68,7 +68,7 @@ impl<'py> Part<'py> {
     ) -> PyResult<Object<'py>> {
         match self {
             Part::Whole(x) => Ok(x.clone()),
-            Part::Nest(own, structure) => {
+            Part::Tree(own, structure) => {
                 let (mine, rest) = leaves.split_at(own.tensors.len());
                 *leaves = rest;
                 structure.build(py, mine, true)
@@ -96,7 +96,7 @@ impl Mapped {
         let last = named.iter().map(|part| (part, Some(0), None));
         let all = parts.iter().zip(&axes).enumerate();
         for (part, axis, place) in all.map(|(i, (p, a))| (p, *a, Some(i))).chain(last) {
-            let Part::Nest(leaves, _) = part else {
+            let Part::Tree(leaves, _) = part else {
                 continue;
             };
             for (x, path) in leaves.tensors.iter().zip(leaves.paths()) {
@@ -112,7 +112,7 @@ impl Mapped {
             }
         }
         let leaves = Leaves::new(tensors, paths);
-        let is_raw = |part: &Part<'_>| matches!(part, Part::Nest(_, s) if s.is_raw());
+        let is_raw = |part: &Part<'_>| matches!(part, Part::Tree(_, s) if s.is_raw());
         let raw = parts.iter().chain(&named).any(is_raw);
         let shape: Noted = RefCell::new(None);
         let run = |xs: &Leaves| -> PyResult<Leaves> {

@@ -92,7 +92,7 @@ def net(p, image):
 
 
 def load(path):
-    """The parameters, as a nest of dicts and lists."""
+    """Loads the parameters as nested dicts and lists."""
     params = {}
     for name, value in load_file(path).items():
         *above, last = name.split(".")

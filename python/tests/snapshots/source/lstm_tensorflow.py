@@ -53,7 +53,7 @@ def classifier(p, index):
 
 
 def load(path):
-    """The parameters, as a nest of dicts and lists."""
+    """Loads the parameters as nested dicts and lists."""
     params = {}
     for name, value in load_file(path).items():
         *above, last = name.split(".")

@@ -45,7 +45,7 @@ def residual(p, x):
 
 
 def load(path):
-    """The parameters, as a nest of dicts and lists."""
+    """Loads the parameters as nested dicts and lists."""
     params = {}
     for name, value in load_file(path).items():
         *above, last = name.split(".")

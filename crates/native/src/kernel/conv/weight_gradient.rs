@@ -369,7 +369,7 @@ impl<'a> Plan<'a> {
                 b: &right[panel * columns..],
                 b_step: self.right_strides.last().copied().unwrap_or(0),
                 segments: segments.of(self.line_of(tile)),
-                accumulate: accumulate,
+                accumulate,
                 out_step: columns,
             };
             T::Sum::tile(self.shape, &job, sums);

@@ -230,7 +230,7 @@ fn add<S: Tiled>(
             b: &right.0[plane * right.2 + panel * columns..],
             b_step: right.1,
             segments: &segments,
-            accumulate: accumulate,
+            accumulate,
             out_step: columns,
         };
         S::tile(roles.shape, &job, sums);

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _clematis as _core
-from .. import _nest
+from .. import _pytree
 from ..errors import TraceError
 
 Path = tuple[Any, ...]
@@ -19,48 +19,48 @@ def is_leaf(x: Any) -> bool:
     return isinstance(x, (_core.Tensor, _core._random.Key)) or is_array(x)
 
 
-def parts(nest: Any) -> list[tuple[Any, Any]] | None:
-    """Keys and parts of a nest; None of an array, and of what is kept as it is."""
-    if is_leaf(nest) or isinstance(nest, type) or hasattr(type(nest), "__jit_held__"):
+def parts(tree: Any) -> list[tuple[Any, Any]] | None:
+    """Keys and parts of a pytree; None of an array, and of what is kept as it is."""
+    if is_leaf(tree) or isinstance(tree, type) or hasattr(type(tree), "__jit_held__"):
         return None
-    return _nest.children(nest)
+    return _pytree.children(tree)
 
 
-def leaves(nest: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every array with the path to it."""
-    inside = parts(nest)
+    inside = parts(tree)
     if inside is None:
-        if is_leaf(nest):
-            yield path, nest
+        if is_leaf(tree):
+            yield path, tree
         return
     for key, part in inside:
         yield from leaves(part, (*path, key))
 
 
-def refilled(nest: Any, new: Iterator[Any]) -> Any:
-    """A nest of the same kind with other arrays; what holds none is the same object."""
-    inside = parts(nest)
+def refilled(tree: Any, new: Iterator[Any]) -> Any:
+    """A pytree of the same kind with other arrays; what holds none is the same object."""
+    inside = parts(tree)
     if inside is None:
-        return next(new) if is_leaf(nest) else nest
-    return _nest.like(nest, [(key, refilled(part, new)) for key, part in inside])
+        return next(new) if is_leaf(tree) else tree
+    return _pytree.like(tree, [(key, refilled(part, new)) for key, part in inside])
 
 
-def builder(nest: Any) -> Callable[[Iterator[Any]], Any]:
-    """What makes such a nest of arrays, without looking at it again."""
-    inside = parts(nest)
+def builder(tree: Any) -> Callable[[Iterator[Any]], Any]:
+    """What makes such a pytree of arrays, without looking at it again."""
+    inside = parts(tree)
     if inside is None:
-        if not is_leaf(nest):
-            return lambda new: nest
-        if isinstance(nest, _core._random.Key):
+        if not is_leaf(tree):
+            return lambda new: tree
+        if isinstance(tree, _core._random.Key):
             return lambda new: _core._key_of(next(new))  # type: ignore[attr-defined]
         return next
     makers = [(key, builder(part)) for key, part in inside]
-    if type(nest) is tuple:
+    if type(tree) is tuple:
         alone = [make for _, make in makers]
         return lambda new: tuple([make(new) for make in alone])
     # An example without arrays of the trace, which would live as long as the program.
-    like = refilled(nest, iter(lambda: None, 0))
-    return lambda new: _nest.like(like, [(key, make(new)) for key, make in makers])
+    like = refilled(tree, iter(lambda: None, 0))
+    return lambda new: _pytree.like(like, [(key, make(new)) for key, make in makers])
 
 
 def spelled(path: Path, names: list[str]) -> str:
@@ -73,7 +73,7 @@ def spelled(path: Path, names: list[str]) -> str:
 
 
 def changes(old: Any, new: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
-    """Where a nest holds other arrays than before; an error where it holds more or fewer."""
+    """Where a pytree holds other arrays than before; an error where it holds more or fewer."""
     before, after = parts(old), parts(new)
     if before is None or after is None:
         if old is not new and (is_leaf(old) or is_leaf(new) or before is not after):
@@ -91,13 +91,13 @@ def changes(old: Any, new: Any, path: Path = ()) -> Iterator[tuple[Path, Any, An
         yield from changes(x, y, (*path, key))
 
 
-def put(nest: Any, path: Path, value: Any) -> None:
+def put(tree: Any, path: Path, value: Any) -> None:
     """Puts an array into a dict, list or object of an argument."""
     for key in path[:-1]:
-        nest = dict(_nest.children(nest) or ())[key]
-    if isinstance(nest, dict):
-        dict.__setitem__(nest, path[-1], value)
-    elif isinstance(nest, list):
-        nest[path[-1]] = value
+        tree = dict(_pytree.children(tree) or ())[key]
+    if isinstance(tree, dict):
+        dict.__setitem__(tree, path[-1], value)
+    elif isinstance(tree, list):
+        tree[path[-1]] = value
     else:
-        object.__setattr__(nest, path[-1], value)
+        object.__setattr__(tree, path[-1], value)

@@ -10,8 +10,8 @@ from ..errors import ConvertError
 LEAF = "x"
 
 
-def taken_apart(nest: Any, is_leaf: Any = None) -> tuple[list[Any], Any]:
-    """The arrays of a nest in order, and what is left without them."""
+def flatten(tree: Any, is_leaf: Any = None) -> tuple[list[Any], Any]:
+    """The arrays of a pytree in order, and what is left without them."""
     leaves: list[Any] = []
     is_leaf = is_leaf or _core._tree.is_array
 
@@ -27,11 +27,11 @@ def taken_apart(nest: Any, is_leaf: Any = None) -> tuple[list[Any], Any]:
             return [kind, [part(value) for value in x]]
         return ["value", x]
 
-    return leaves, part(nest)
+    return leaves, part(tree)
 
 
-def put_together(shape: Any, leaves: list[Any]) -> Any:
-    """The opposite of `taken_apart`."""
+def unflatten(shape: Any, leaves: list[Any]) -> Any:
+    """The opposite of `flatten`."""
     given = iter(leaves)
 
     def part(shape: Any) -> Any:
@@ -54,9 +54,9 @@ def put_together(shape: Any, leaves: list[Any]) -> Any:
     return part(shape)
 
 
-def order_of(flatten: Any, build: Any, nest: Any) -> list[int]:
-    """The places of a framework's own list of leaves, in the order in which `taken_apart` finds them."""
-    count, found = len(flatten(nest)), []
+def order_of(flatten: Any, build: Any, tree: Any) -> list[int]:
+    """The places of a framework's own list of leaves, in the order in which `flatten` finds them."""
+    count, found = len(flatten(tree)), []
 
     def walk(x: Any, place: Any) -> None:
         if type(place) is int:
@@ -68,8 +68,8 @@ def order_of(flatten: Any, build: Any, nest: Any) -> list[int]:
             for value, at in zip(x, place, strict=True):
                 walk(value, at)
 
-    walk(nest, build(nest, list(range(count))))
-    # Kinds of nests that only the framework knows keep its order.
+    walk(tree, build(tree, list(range(count))))
+    # Kinds of pytrees that only the framework knows keep its order.
     return found if sorted(found) == list(range(count)) else list(range(count))
 
 

@@ -9,36 +9,36 @@ from .errors import ArgumentError
 
 Path: TypeAlias = tuple[Any, ...]
 
-# The deepest nest that is followed; a list that holds itself has no end.
+# The deepest pytree that is followed; a list that holds itself has no end.
 DEPTH = 200
 
 
-def children(nest: Any) -> list[tuple[Any, Any]] | None:
-    """Keys and parts of a nest, None of a leaf."""
-    if isinstance(nest, dict):
-        return list(dict.items(nest))
-    if isinstance(nest, (list, tuple)):
-        return list(enumerate(nest))
-    if hasattr(type(nest), "__tree_flatten__"):
-        return children(nest.__tree_flatten__())
-    if hasattr(type(nest), "__dataclass_fields__"):
-        return [(name, getattr(nest, name)) for name in field_names(nest)]
+def children(tree: Any) -> list[tuple[Any, Any]] | None:
+    """Keys and parts of a pytree, None of a leaf."""
+    if isinstance(tree, dict):
+        return list(dict.items(tree))
+    if isinstance(tree, (list, tuple)):
+        return list(enumerate(tree))
+    if hasattr(type(tree), "__tree_flatten__"):
+        return children(tree.__tree_flatten__())
+    if hasattr(type(tree), "__dataclass_fields__"):
+        return [(name, getattr(tree, name)) for name in field_names(tree)]
     return None
 
 
-def field_names(nest: Any) -> list[str]:
+def field_names(tree: Any) -> list[str]:
     """The fields of a dataclass that hold something."""
     # Slow to import; whoever has made one has paid for it.
     import dataclasses
 
-    return [field.name for field in dataclasses.fields(nest) if hasattr(nest, field.name)]
+    return [field.name for field in dataclasses.fields(tree) if hasattr(tree, field.name)]
 
 
-def entries(nest: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def entries(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every leaf with the path to it, in order."""
-    parts = children(nest)
+    parts = children(tree)
     if parts is None:
-        yield path, nest
+        yield path, tree
         return
     if len(path) > DEPTH:
         raise ArgumentError(f"tree: nested deeper than {DEPTH}")
@@ -46,56 +46,56 @@ def entries(nest: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield from entries(part, (*path, key))
 
 
-def replaced(nest: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
-    """A nest of the same kind with other leaves at some paths; nothing of the old one is changed."""
-    parts = children(nest)
+def replaced(tree: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
+    """A pytree of the same kind with other leaves at some paths; nothing of the old one is changed."""
+    parts = children(tree)
     if parts is None:
-        return values.get(path, nest)
-    return like(nest, [(key, replaced(part, values, (*path, key))) for key, part in parts])
+        return values.get(path, tree)
+    return like(tree, [(key, replaced(part, values, (*path, key))) for key, part in parts])
 
 
-def like(nest: Any, parts: list[tuple[Any, Any]]) -> Any:
-    """A nest of the same kind with these parts."""
-    kind: Any = type(nest)
-    if isinstance(nest, defaultdict):
-        return kind(nest.default_factory, parts)
-    if isinstance(nest, dict):
+def like(tree: Any, parts: list[tuple[Any, Any]]) -> Any:
+    """A pytree of the same kind with these parts."""
+    kind: Any = type(tree)
+    if isinstance(tree, defaultdict):
+        return kind(tree.default_factory, parts)
+    if isinstance(tree, dict):
         return kind(parts)
-    if isinstance(nest, list):
+    if isinstance(tree, list):
         return [part for _, part in parts]
-    if isinstance(nest, tuple):
+    if isinstance(tree, tuple):
         values = [part for _, part in parts]
         return kind(*values) if hasattr(kind, "_fields") else tuple(values)
     if hasattr(kind, "__tree_flatten__"):
-        return nest.__tree_unflatten__(like(nest.__tree_flatten__(), parts))
-    return changed(nest, parts)
+        return tree.__tree_unflatten__(like(tree.__tree_flatten__(), parts))
+    return changed(tree, parts)
 
 
-def changed(nest: Any, parts: list[tuple[str, Any]]) -> Any:
+def changed(tree: Any, parts: list[tuple[str, Any]]) -> Any:
     """A dataclass with other values in some fields; it is not made anew, so `__init__` need not take them."""
-    out = copy(nest)
+    out = copy(tree)
     for name, part in parts:
         # Frozen ones allow no other way.
         object.__setattr__(out, name, part)
     return out
 
 
-def kept(nest: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
-    """Only these leaves, in a nest of the same kind; tuples become lists. None where there are none."""
-    parts = children(nest)
+def kept(tree: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
+    """Only these leaves, in a pytree of the same kind; tuples become lists. None where there are none."""
+    parts = children(tree)
     if parts is None:
         return values.get(path)
     inner = [(key, kept(part, values, (*path, key))) for key, part in parts]
     inner = [(key, part) for key, part in inner if part is not None]
     if not inner:
         return None
-    if isinstance(nest, dict):
-        return like(nest, inner)
-    if isinstance(nest, (list, tuple)):
+    if isinstance(tree, dict):
+        return like(tree, inner)
+    if isinstance(tree, (list, tuple)):
         return [part for _, part in inner]
-    if hasattr(type(nest), "__tree_flatten__"):
-        return like(nest.__tree_flatten__(), inner)
-    return changed(nest, inner)
+    if hasattr(type(tree), "__tree_flatten__"):
+        return like(tree.__tree_flatten__(), inner)
+    return changed(tree, inner)
 
 
 def is_list_of_numbers(x: Any) -> bool:
@@ -105,15 +105,15 @@ def is_list_of_numbers(x: Any) -> bool:
     return all(is_list_of_numbers(part) or isinstance(part, (int, float, complex)) for part in x)
 
 
-def within(op: str, nest: Any, paths: Any) -> list[Path]:
-    """Paths given as lists of keys, or as one key each, checked against a nest."""
+def within(op: str, tree: Any, paths: Any) -> list[Path]:
+    """Paths given as lists of keys, or as one key each, checked against a pytree."""
     if isinstance(paths, str) or not isinstance(paths, Iterable):
         raise ArgumentError(f'{op}: indices are a list of paths such as [[0], [1, "w"]], not {paths!r}')
     found: list[Path] = []
     for path in paths:
         path = path if isinstance(path, (str, list, tuple)) else [path]
         keys: list[Any] = []
-        inner = nest
+        inner = tree
         for key in path.split("/") if isinstance(path, str) else path:
             parts = dict(children(inner) or [])
             if isinstance(key, int) and key < 0 and isinstance(inner, (list, tuple)):
