@@ -8,6 +8,7 @@ from typing import Any, TypeVar, final
 _T = TypeVar("_T")
 
 __all__ = [
+    "_panic_for_tests",
     "Tensor",
     "DType",
     "__version__",
@@ -318,6 +319,7 @@ __all__ = [
     "while_loop",
     "scan",
     "map",
+    "_write_file",
     "save",
     "load",
     "_Graph",
@@ -335,8 +337,10 @@ __all__ = [
     "_has_values",
     "_put",
     "_below",
+    "_is_mapped",
     "_flat",
     "_write_source",
+    "_python_string",
     "_in_scope",
     "_import_onnx",
     "_run_onnx",
@@ -394,7 +398,7 @@ class Tensor:
     def __complex__(self, /) -> builtins.complex: ...
     def __contains__(self, key: Any, /) -> builtins.bool: ...
     def __copy__(self, /) -> Any: ...
-    def __deepcopy__(self, /, _memo: Any) -> Any: ...
+    def __deepcopy__(self, /, memo: Any) -> Any: ...
     def __divmod__(self, value: Any, /) -> Any: ...
     def __dlpack__(self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: builtins.bool | None = None) -> Any: ...
     def __dlpack_device__(self, /) -> Any: ...
@@ -531,8 +535,8 @@ def _export_onnx(graph: Any, path: Any, values: Any, inputs: Any, outputs: Any) 
 
 _fft: ModuleType
 
-def _flat(nest: Any, /) -> Any:
-    """The arrays of a nest in order, a key of all else, what the key knows by its address, and whether all arrays have values."""
+def _flat(tree: Any, /) -> Any:
+    """The arrays of a pytree in order, a key of all else, what the key knows by its address, and whether all arrays have values."""
 
 def _flops(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The operations of `f(args, kwargs)`, found by a trace without values."""
@@ -555,6 +559,9 @@ def _import_rules(framework: Any) -> Any:
 def _in_scope(name: str, function: Callable[..., Any], args: Any, words: Any) -> Any:
     """Calls `function(*args, **words)` as a part of this name: what is recorded meanwhile bears its path."""
 
+def _is_mapped(x: _T | builtins.complex) -> _T:
+    """Whether an array is that of one example of many."""
+
 def _is_recording() -> Any:
     """Whether something is recorded on this thread: a program, the body of a loop."""
 
@@ -567,7 +574,7 @@ def _lower(graph: Any, framework_name: Any, name: str, refuses: Any) -> Any:
     """A graph as source: a function `name(ops, *inputs)` of a framework's functions; `refuses` may decline their arguments."""
 
 def _method(x: Any, name: str, /) -> Any:
-    """A function of the library bound to a nest as tensors have it bound to themselves."""
+    """A function of the library bound to a pytree as a method of its leaves."""
 
 def _moment_zeros(param: Any, /) -> Any:
     """A moment before the first step, at hand also while a step is traced."""
@@ -581,7 +588,7 @@ def _next_scale(scale: Any, growth: Any, backoff: Any, every: Any, good: Any, fi
 def _onnx_ops() -> Any:
     """The names of the ops that are known."""
 
-def _optim_numbers(name: str, settings: Any, lr: Any, count: Any, wide: Any, home: Any, /) -> Any:
+def _optim_numbers(name: str, settings: Any, lr: Any, count: Any, wide: Any, backend: Any, /) -> Any:
     """What the formula of a step takes besides tensors, for a program that is given it at each call."""
 
 def _optim_slots(name: str, settings: Any, /) -> Any:
@@ -594,15 +601,21 @@ def _optim_step(name: str, groups: Any, leaves: Any, stop: Any, /) -> Any:
 a list of moments or None, the number of its group, and which step of it this is, from 1, or a vector of the numbers
 that follow from it."""
 
+def _panic_for_tests(place: Any, message: Any) -> Any:
+    """Panics, to test what becomes of it."""
+
 def _put(x: _T | builtins.complex, value: Any) -> _T:
     """Puts a result into a tensor that a program changes."""
 
+def _python_string(text: Any) -> Any:
+    """A string literal of Python's, on one line, whose value is the text."""
+
 _random: ModuleType
 
-def _record(f: Callable[..., Any], name: str, home: Any, fast_math: Any, /) -> Any:
+def _record(f: Callable[..., Any], name: str, backend: Any, fast_math: Any, /) -> Any:
     """Records `f(lift)`, which returns results with what they replace."""
 
-def _restore(home: Any, dtype: Any, shape: int | Sequence[int], bytes: Any) -> Any:
+def _restore(backend: Any, dtype: Any, shape: int | Sequence[int], bytes: Any) -> Any:
     """A tensor from what `pickle` kept of it; on the engine if its backend is not there."""
 
 def _run_command_line(args: Any) -> Any:
@@ -629,6 +642,9 @@ _tree: ModuleType
 
 def _without_held(graph: Any) -> Any:
     """A graph without ops that hold tensors, and those tensors, which are its last inputs."""
+
+def _write_file(path: Any, bytes: Any) -> Any:
+    """Writes bytes as a file that is whole or not there."""
 
 def _write_source(request: Any) -> Any:
     """Writes a program as code; request and answer are JSON."""
@@ -781,9 +797,9 @@ def argsort(x: _T | builtins.complex, /, *, axis: int | Sequence[int] | None = -
 Tensor([1, 2, 0], int64, native)"""
 
 def array(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
-    """A tensor of anything: numbers, nests of them, arrays of any library.
+    """A tensor of anything: numbers, pytrees of them, arrays of any library.
 
-Numbers, lists and NumPy arrays go to the current backend; arrays of torch, jax and tensorflow keep their home.
+Numbers, lists and NumPy arrays go to the current backend; arrays of torch, jax and tensorflow keep their backend.
 
 >>> cm.asarray([1, 2, 3])
 Tensor([1, 2, 3], int32, native)
@@ -791,9 +807,9 @@ Tensor([1, 2, 3], int32, native)
 Tensor([1.0, 2.5], float64, native)"""
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
-    """A tensor of anything: numbers, nests of them, arrays of any library.
+    """A tensor of anything: numbers, pytrees of them, arrays of any library.
 
-Numbers, lists and NumPy arrays go to the current backend; arrays of torch, jax and tensorflow keep their home.
+Numbers, lists and NumPy arrays go to the current backend; arrays of torch, jax and tensorflow keep their backend.
 
 >>> cm.asarray([1, 2, 3])
 Tensor([1, 2, 3], int32, native)
@@ -913,7 +929,8 @@ def bilinear(x1: _T | builtins.complex, x2: _T | builtins.complex, weight: Any, 
 Tensor([9.0], float32, native)"""
 
 def binary_cross_entropy(true: Any, pred: Any, /, *, epsilon: Any = 1e-07, reduction: Any = 'none', out: Any = None) -> Any:
-    """The cross-entropy of two cases: -(true log(pred) + (1 - true) log(1 - pred)) of each element.
+    """The cross-entropy of two cases: -(true log(pred) + (1 - true) log(1 - pred)) of each element. Eager calls refuse a `pred` that
+is no probability: for logits there is `binary_cross_entropy_with_logits`.
 
 >>> cm.binary_cross_entropy(cm.asarray([1.0, 0.0]), cm.asarray([0.9, 0.5]))
 Tensor([0.105361, 0.693147], float32, native)"""
@@ -1151,7 +1168,8 @@ Tensor([1, 2], int64, native)"""
 
 def cross_entropy(true: Any, pred: Any, /, *, axis: int | Sequence[int] | None = -1, epsilon: Any = 1e-07, reduction: Any = 'sum', out: Any = None) -> Any:
     """The cross-entropy of probabilities: -true log(pred), summed over the axis of classes, or as `reduction` says. `pred` is
-kept within [epsilon, 1 - epsilon], so that logarithms have an end.
+kept within [epsilon, 1 - epsilon], so that logarithms have an end. Eager calls refuse a `pred` below -0.004 or above 1.004:
+for logits there is `cross_entropy_with_logits`.
 
 >>> true, pred = cm.asarray([[0.0, 1.0], [1.0, 0.0]]), cm.asarray([[0.25, 0.75], [0.5, 0.5]])
 >>> cm.cross_entropy(true, pred)
@@ -1535,7 +1553,7 @@ Tensor([[4.0, 2.0],
         [2.0, 0.0]], float32, native)"""
 
 def huber_loss(true: Any, pred: Any, /, *, delta: Any = 1.0, reduction: Any = 'mean', out: Any = None) -> Any:
-    """Half the square of the difference where that is up to `delta`, a straight line of slope `delta` beyond.
+    """`0.5 d²` of the difference `d` where `|d| <= delta`, and `delta (|d| - 0.5 delta)` elsewhere.
 
 >>> cm.huber_loss(cm.asarray([0.0, 0.0]), cm.asarray([0.5, 3.0]), reduction="none")
 Tensor([0.125,   2.5], float32, native)"""
@@ -1612,7 +1630,7 @@ def isnan(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 Tensor([False, False,  True], bool, native)"""
 
 def jac(f: Callable[..., Any], /, argnums: Any = None, *, mode: Any = None) -> Any:
-    """The matrix of derivatives: the output nest outside, the input nest inside. Mode is `forward`, `reverse` or None.
+    """The matrix of derivatives: the output pytree outside, the input pytree inside. Mode is `forward`, `reverse` or None.
 
 >>> cm.jac(lambda x: cm.asarray([2.0, 3.0]) * x)(cm.asarray([1.0, 1.0]))
 Tensor([[2.0, 0.0],
@@ -1710,9 +1728,9 @@ Tensor([ 0.0, 0.25,  0.5, 0.75,  1.0], float32, native)"""
 def load(path: Any, /, like: Any = None, *, strict: Any = True) -> Any:
     """Reads a file that `save` wrote, or any safetensors file, onto the current backend.
 
-With `like`, a nest of arrays, the result is one like it: names, shapes and element types must be the same, and all
+With `like`, a pytree of arrays, the result is one like it: names, shapes and element types must be the same, and all
 differences are told in one CheckpointError. With `strict=False` what differs is left as it is in `like`, and the result
-is a pair of the nest and a dict of what was skipped, by path.
+is a pair of the pytree and a dict of what was skipped, by path.
 
 >>> import os, tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -1821,7 +1839,7 @@ def lstm_update(x: _T | builtins.complex, init_h: Any, init_c: Any, kernel: Any,
 Tensor([0.213439, 0.346355], float32, native)"""
 
 def map(f: Callable[..., Any], xs: Any, /) -> Any:
-    """`f` of each step along the leading axis of a nest, stacked.
+    """`f` of each step along the leading axis of a pytree, stacked.
 
 >>> cm.map(lambda row: cm.sum(row), cm.asarray([[1, 2], [3, 4]]))
 Tensor([3, 7], int32, native)"""
@@ -1985,7 +2003,7 @@ def not_equal(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: A
 Tensor([ True, False], bool, native)"""
 
 def one_hot(indices: Any, depth: Any, /, *, dtype: Any = None, out: Any = None) -> Any:
-    """1 at the index along a new last axis, 0 elsewhere.
+    """1 at the index along a new last axis, 0 elsewhere; zeros for an index out of range.
 
 >>> cm.one_hot(cm.asarray([2, 0]), 3)
 Tensor([[0.0, 0.0, 1.0],
@@ -2062,8 +2080,8 @@ def power(x1: _T | builtins.complex, x2: _T | builtins.complex, /, *, out: Any =
 >>> cm.pow(cm.asarray([2, 3]), 2)
 Tensor([4, 9], int32, native)"""
 
-def prelu(x: _T | builtins.complex, slope: Any, /, *, out: Any = None) -> _T:
-    """x where positive, slope times x elsewhere; the slope broadcasts.
+def prelu(x: _T | builtins.complex, weight: Any, /, *, out: Any = None) -> _T:
+    """x where positive, weight times x elsewhere; the weight broadcasts.
 
 >>> cm.prelu(cm.asarray([-2.0, 2.0]), cm.asarray([0.5, 0.5]))
 Tensor([-1.0,  2.0], float32, native)"""
@@ -2193,7 +2211,7 @@ def rsqrt(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 Tensor([ 0.5, 0.25], float32, native)"""
 
 def save(path: Any, tree: Any, /) -> Any:
-    """Writes a nest of arrays and plain values to a file.
+    """Writes a pytree of arrays and plain values to a file.
 
 The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, text, truth values and
 `None` are kept in its metadata. It is written beside the old one and renamed, so that a file of this name is always
@@ -2307,7 +2325,7 @@ def sinh(x: _T | builtins.complex, /, *, out: Any = None) -> _T:
 Tensor([   0.0, 1.1752], float32, native)"""
 
 def smooth_l1_loss(input: Any, target: Any, /, *, beta: Any = 1.0, reduction: Any = 'mean', out: Any = None) -> Any:
-    """The square of the difference by 2 beta where that is below `beta`, the difference less beta / 2 beyond: the slope there is 1.
+    """`0.5 d² / beta` of the difference `d` where `|d| < beta`, and `|d| - 0.5 beta` elsewhere.
 
 >>> cm.smooth_l1_loss(cm.asarray([0.0, 0.0]), cm.asarray([0.5, 3.0]), reduction="none")
 Tensor([0.125,   2.5], float32, native)"""
@@ -2333,7 +2351,8 @@ Tensor([1.0, 2.0, 3.0], float32, native)
 Tensor([3.0, 2.0, 1.0], float32, native)"""
 
 def sparse_cross_entropy(true: Any, pred: Any, /, *, axis: int | Sequence[int] | None = -1, epsilon: Any = 1e-07, reduction: Any = 'sum', out: Any = None) -> Any:
-    """The cross-entropy of probabilities where `true` holds the number of the class: -log(pred) there.
+    """The cross-entropy of probabilities where `true` holds the number of the class: -log(pred) there. A number below 0, or of no
+class, is an `AxisError`; logits are refused as by `cross_entropy`.
 
 >>> cm.sparse_cross_entropy(cm.asarray([1, 0]), cm.asarray([[0.25, 0.75], [0.5, 0.5]]))
 Tensor([0.287682, 0.693147], float32, native)"""
@@ -2417,7 +2436,7 @@ def switch(index: Any, branches: Any, /, *operands: Any) -> Any:
 Tensor(50, int32, native)"""
 
 def take(x: _T | builtins.complex, indices: Any, /, *, axis: int | Sequence[int] | None = None, out: Any = None) -> _T:
-    """Slices along an axis at these indices.
+    """Slices along an axis at these indices. Negative ones count from the end; one out of range is an `AxisError`, also in programs.
 
 >>> cm.take(cm.asarray([10, 20, 30]), cm.asarray([2, 0]))
 Tensor([30, 10], int32, native)"""
@@ -2567,13 +2586,13 @@ def where(condition: Any, x1: Any, x2: Any, /, *, out: Any = None) -> Any:
 Tensor([1, 0], int32, native)"""
 
 def while_loop(test: Any, body: Any, start: Any, /) -> Any:
-    """Runs `body` on the carried nest while `test` of it holds.
+    """Runs `body` on the carried pytree while `test` of it holds.
 
 >>> cm.while_loop(lambda x: x < 100, lambda x: x * 2, cm.asarray(3))
 Tensor(192, int32, native)"""
 
 def wrap(x: Any, /) -> Tensor:
-    """The tensor of a framework's own array, at home there.
+    """The tensor of a framework's own array.
 
 >>> import numpy as np
 >>> cm.wrap(np.asarray([1.0, 2.0]))

@@ -38,8 +38,8 @@ def pair(f: Callable[[Any, Any], Any], x: Any, y: Any, path: str = "") -> Any:
 
 
 def parts(x: Any) -> dict[Any, Any]:
-    """The parts of a dict or a sequence by their keys."""
-    return dict(dict.items(x)) if isinstance(x, dict) else dict(enumerate(x))
+    """The children of a container by key."""
+    return dict(_tree._children(x))
 
 
 def chains(key_chains: Any) -> list[str]:

@@ -1,114 +1,65 @@
-"""Nests of dicts, lists, tuples, dataclasses and modules, walked in Python where leaves must stay what they are."""
+"""Pytrees by path, on top of the registry of containers in the extension."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, TypeAlias
 
+from . import _clematis as _core
 from .errors import ArgumentError
 
 Path: TypeAlias = tuple[Any, ...]
 
-# The deepest pytree that is followed; a list that holds itself has no end.
-DEPTH = 200
+# Keys and children of a container, one level deep; None for a leaf.
+children = _core._tree._children
 
 
-def children(tree: Any) -> list[tuple[Any, Any]] | None:
-    """Keys and parts of a pytree, None of a leaf."""
-    if isinstance(tree, dict):
-        return list(dict.items(tree))
-    if isinstance(tree, (list, tuple)):
-        return list(enumerate(tree))
-    if hasattr(type(tree), "__tree_flatten__"):
-        return children(tree.__tree_flatten__())
-    if hasattr(type(tree), "__dataclass_fields__"):
-        return [(name, getattr(tree, name)) for name in field_names(tree)]
-    return None
+def entries(tree: Any) -> Iterable[tuple[Path, Any]]:
+    """Pairs of path and leaf, in order; every object that is not a container is a leaf."""
+    paths, leaves, _ = _core._tree._flatten(tree)
+    return zip(paths, leaves, strict=True)
 
 
-def field_names(tree: Any) -> list[str]:
-    """The fields of a dataclass that hold something."""
-    # Slow to import; whoever has made one has paid for it.
-    import dataclasses
-
-    return [field.name for field in dataclasses.fields(tree) if hasattr(tree, field.name)]
-
-
-def entries(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every leaf with the path to it, in order."""
-    parts = children(tree)
-    if parts is None:
-        yield path, tree
-        return
-    if len(path) > DEPTH:
-        raise ArgumentError(f"tree: nested deeper than {DEPTH}")
-    for key, part in parts:
-        yield from entries(part, (*path, key))
-
-
-def replaced(tree: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
-    """A pytree of the same kind with other leaves at some paths; nothing of the old one is changed."""
-    parts = children(tree)
-    if parts is None:
-        return values.get(path, tree)
-    return like(tree, [(key, replaced(part, values, (*path, key))) for key, part in parts])
-
-
-def like(tree: Any, parts: list[tuple[Any, Any]]) -> Any:
-    """A pytree of the same kind with these parts."""
-    kind: Any = type(tree)
-    if isinstance(tree, defaultdict):
-        return kind(tree.default_factory, parts)
-    if isinstance(tree, dict):
-        return kind(parts)
-    if isinstance(tree, list):
-        return [part for _, part in parts]
-    if isinstance(tree, tuple):
-        values = [part for _, part in parts]
-        return kind(*values) if hasattr(kind, "_fields") else tuple(values)
-    if hasattr(kind, "__tree_flatten__"):
-        return tree.__tree_unflatten__(like(tree.__tree_flatten__(), parts))
-    return changed(tree, parts)
-
-
-def changed(tree: Any, parts: list[tuple[str, Any]]) -> Any:
-    """A dataclass with other values in some fields; it is not made anew, so `__init__` need not take them."""
-    out = copy(tree)
-    for name, part in parts:
-        # Frozen ones allow no other way.
-        object.__setattr__(out, name, part)
-    return out
+def replaced(tree: Any, values: Mapping[Path, Any]) -> Any:
+    """A copy of a pytree with other leaves at some paths."""
+    paths, leaves, treedef = _core._tree._flatten(tree)
+    return treedef.unflatten([values.get(path, x) for path, x in zip(paths, leaves, strict=True)])
 
 
 def kept(tree: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
-    """Only these leaves, in a pytree of the same kind; tuples become lists. None where there are none."""
+    """A pytree of the same kind with these leaves alone; tuples become lists. None if there is no leaf."""
+    if hasattr(type(tree), "__tree_flatten__"):
+        return kept(tree.__tree_flatten__(), values, path)
     parts = children(tree)
     if parts is None:
         return values.get(path)
-    inner = [(key, kept(part, values, (*path, key))) for key, part in parts]
-    inner = [(key, part) for key, part in inner if part is not None]
-    if not inner:
+    found = [(key, kept(part, values, (*path, key))) for key, part in parts]
+    found = [(key, part) for key, part in found if part is not None]
+    if not found:
         return None
-    if isinstance(tree, dict):
-        return like(tree, inner)
     if isinstance(tree, (list, tuple)):
-        return [part for _, part in inner]
-    if hasattr(type(tree), "__tree_flatten__"):
-        return like(tree.__tree_flatten__(), inner)
-    return changed(tree, inner)
+        return [part for _, part in found]
+    out = copy(tree)
+    if isinstance(tree, dict):
+        dict.clear(out)
+        dict.update(out, found)
+    else:
+        for name, part in found:
+            # A frozen dataclass allows nothing else.
+            object.__setattr__(out, name, part)
+    return out
 
 
 def is_list_of_numbers(x: Any) -> bool:
-    """Whether this stands for an array: lists of numbers all the way down."""
+    """Whether this is a nested list of numbers, which converts to one array."""
     if type(x) not in (list, tuple) or not x:
         return False
     return all(is_list_of_numbers(part) or isinstance(part, (int, float, complex)) for part in x)
 
 
 def within(op: str, tree: Any, paths: Any) -> list[Path]:
-    """Paths given as lists of keys, or as one key each, checked against a pytree."""
+    """Checks paths, each a list of keys, a single key or text with `/`, against a pytree."""
     if isinstance(paths, str) or not isinstance(paths, Iterable):
-        raise ArgumentError(f'{op}: indices are a list of paths such as [[0], [1, "w"]], not {paths!r}')
+        raise ArgumentError(f'{op}: expected indices to be a list of paths such as [[0], [1, "w"]], got {paths!r}')
     found: list[Path] = []
     for path in paths:
         path = path if isinstance(path, (str, list, tuple)) else [path]

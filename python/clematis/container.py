@@ -1,12 +1,11 @@
 """A dict of tensors with nested names: `v.layers.v0.w`, `v["layers/v0/w"]`, `v * 0.1`.
 
-It says no function of the library again. Any of them is a method by one rule (`c.conv2d(w, 1, "SAME")`, `c.max()`): the
-function is called with the container in the place of its first array, and does its work on every leaf. Operators go by
-leaf as well. Keys keep the order in which they came.
+Every function of the library is a method (`c.conv2d(w, 1, "SAME")`, `c.max()`): it is called with the container as its
+first array and maps over the leaves. Operators map over the leaves, too. Keys keep their order of insertion.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, NoReturn
 
@@ -30,7 +29,7 @@ def _operator(f: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
         return self._alike(_leafwise.pair(f, other, self))
 
     def assigned(self: "Container", other: Any) -> "Container":
-        # The container stays; its arrays are others afterwards, for they may stand elsewhere, too.
+        # The container is updated in place, its arrays are replaced: others may refer to them.
         self._take(plain(self, other))
         return self
 
@@ -161,29 +160,14 @@ class Container(_paths.Paths):
         """One of the same class."""
         return cls(entries)
 
-    def _leaves(self, f: Callable[[Any, str], Any], path: str = "", sequences: bool = True) -> "Container":
-        """A container of what a function makes of each leaf and its path."""
+    def _leaves(self, f: Callable[[Any, str], Any], sequences: bool = True) -> "Container":
+        """A container of `f(leaf, path)`; lists and tuples are containers too, or leaves."""
+        paths, leaves, treedef = _tree._flatten(self, (Container, list, tuple) if sequences else Container)
+        new = [f(x, "/".join(map(str, path))) for path, x in zip(paths, leaves, strict=True)]
+        return treedef.unflatten(new)  # type: ignore[no-any-return]
 
-        def each(x: Any, at: str) -> Any:
-            if isinstance(x, Container):
-                return x._leaves(f, at, sequences)
-            if sequences and isinstance(x, (list, tuple)):
-                parts = [each(part, f"{at}/{i}") for i, part in enumerate(x)]
-                return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
-            return f(x, at)
-
-        out = self._alike()
-        for key, x in dict.items(self):
-            dict.__setitem__(out, key, each(x, f"{path}/{key}" if path else str(key)))
-        return out
-
-    def _entries(self, path: str = "") -> Iterator[tuple[str, Any]]:
-        for key, x in dict.items(self):
-            at = f"{path}/{key}" if path else str(key)
-            if isinstance(x, Container):
-                yield from x._entries(at)
-            else:
-                yield at, x
+    def _entries(self) -> list[tuple[str, Any]]:
+        return _tree._entries(self, Container)  # type: ignore[no-any-return]
 
     def _take(self, other: "Container") -> None:
         """The leaves of another container of the same structure; containers inside stay the same objects."""
@@ -264,16 +248,16 @@ class Container(_paths.Paths):
         {'a': 1, 'b__c': 2}
         """
         if "/" in separator:
-            raise ArgumentError("flatten: a key cannot hold `/`, which parts the words of a path")
+            raise ArgumentError("flatten: expected a separator without `/`, which separates the keys of a path")
         return self._alike([(path.replace("/", separator), x) for path, x in self._entries()])
 
     def unflatten(self, separator: str = "__") -> "Container":
-        """The other way round: `{"a__b": x}` as `{"a": {"b": x}}`."""
+        """The inverse of `flatten`: `{"a__b": x}` as `{"a": {"b": x}}`."""
         return self._alike([(path.replace(separator, "/"), x) for path, x in self._entries()])
 
     @staticmethod
     def flatten_key_chain(key_chain: str, replacement: str = "__") -> str:
-        """A path as one key; dots part words of a path, too."""
+        """A path as one key; dots separate keys of a path, too."""
         return key_chain.replace("/", replacement).replace(".", replacement)
 
     # Questions.
@@ -377,7 +361,7 @@ class Container(_paths.Paths):
         except StructureError:
             return True
 
-    # The longer names that users of the forerunner know.
+    # Ivy's names.
     flatten_key_chains = flatten
     cont_map, cont_identical, cont_all_true, cont_all_false = map, identical, all_true, all_false
     cont_flatten_key_chains, cont_flatten_key_chain = flatten, flatten_key_chain

@@ -303,8 +303,11 @@ def test_classes_made_of_it_stay(backend):
     for out in (c + 1, -c, 1 - c, c.exp(), cm.exp(c), cm.grad(lambda c: cm.sum(c.a))(c), c.copy(), c.map(str), c[:1]):
         assert type(out) is Weights
     assert type(c.b) is Weights and type(copy.deepcopy(c)) is type(pickle.loads(pickle.dumps(c))) is Weights
-    with pytest.raises(cm.StructureError, match="tree.map: structures differ at `a` and `b.w`"):
-        cm.tree.map(lambda a, b: a, c, {"b": {"w": c.a}, "a": c.a})
+    # Entries are matched by key, in any order.
+    other = cm.tree.map(lambda a, b: b, c, {"b": {"w": c.a}, "a": c.b.w})
+    assert type(other) is Weights and other.a is c.b.w and other.b.w is c.a
+    with pytest.raises(cm.StructureError, match="tree.map: expected the structure .* at `b`, got "):
+        cm.tree.map(lambda a, b: a, c, {"a": c.a, "b": {"v": c.a}})
 
 
 def test_a_framework_s_arrays(framework, make_raw):

@@ -342,7 +342,7 @@ def test_unsupported_side_effects():
     def adds(box):
         box["new"] = box["a"]
 
-    with pytest.raises(cm.errors.TraceError, match="`new` was put in"):
+    with pytest.raises(cm.errors.TraceError, match="`new` was added"):
         cm.jit(adds)({"a": x})
     with pytest.raises(cm.errors.TraceError, match="seed"):
         cm.jit(lambda x: cm.seed(0))(x)

@@ -6,8 +6,8 @@ mod traced;
 
 use crate::error::{OrRaise, exception};
 use crate::operand::operand;
+use crate::pytree::{Leaves, Structure, called, flatten};
 use crate::transform::{Noted, Object, on_backend, taken};
-use crate::tree::{Leaves, Structure, called, flatten};
 use clematis_core::{DType, Kind, Result, Tensor, backend, control};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};

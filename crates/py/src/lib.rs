@@ -21,7 +21,7 @@ mod source;
 mod tree_map;
 mod tensor;
 mod transform;
-mod tree;
+mod pytree;
 
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
@@ -97,7 +97,7 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
             fourier::install as fn(&Bound<'_, PyModule>) -> PyResult<()>,
         ),
         ("_random", random::install_keyed),
-        ("_tree", tree::install),
+        ("_tree", pytree::install),
     ] {
         let part = PyModule::new(py, name)?;
         fill(&part)?;

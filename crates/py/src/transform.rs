@@ -11,7 +11,7 @@ use arguments::{Which, array_of_numbers, arrays, which};
 
 use crate::error::{OrRaise, exception};
 use crate::operand::{number, operand};
-use crate::tree::{Leaves, Structure, called, flatten};
+use crate::pytree::{Leaves, Structure, called, flatten};
 use clematis_core::autodiff::{self, Pullback, Pushforward};
 use clematis_core::{Kind, Result, Tensor, backend};
 use pyo3::prelude::*;
@@ -449,7 +449,7 @@ fn jvp<'py>(
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::plain_functions!(m; grad value_and_grad jac hessian vjp jvp linearize);
-    m.add_function(wrap_pyfunction!(crate::tree::_method, m)?)?;
+    m.add_function(wrap_pyfunction!(crate::pytree::_method, m)?)?;
     m.add_function(wrap_pyfunction!(_derivative, m)?)?;
     mapped::install(m)?;
     custom::install(m)

@@ -3,8 +3,9 @@
 use crate::callable;
 use crate::error::{OrRaise, exception};
 use crate::operand::try_operand;
+use crate::pytree::{self, DEPTH, Node, children, too_deep};
 use crate::tensor::PyTensor;
-use clematis_bridge::error::{failed, unless_failed};
+use clematis_bridge::error::failed;
 use clematis_bridge::{Framework, array};
 use clematis_core::{Kind, Repr, Tensor, backend, ops};
 use pyo3::prelude::*;
@@ -15,9 +16,6 @@ type Object<'py> = Bound<'py, PyAny>;
 
 /// Functions whose first argument is a list of arrays: a list of pytrees is there a pytree of lists.
 const OF_LISTS: [&str; 2] = ["concat", "stack"];
-
-/// The deepest pytree that is followed; a list that holds itself has no end.
-const DEPTH: usize = 200;
 
 /// The functions that tensors have as methods, by name.
 static METHODS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
@@ -77,38 +75,31 @@ pub fn pytree_error(op: &str, x: &Object<'_>) -> PyErr {
     made().unwrap_or_else(|e| e)
 }
 
-/// Whether something holds arrays rather than being one: a dict, a dataclass, or a list with a tensor somewhere inside.
+/// Whether an operand is a pytree: a dict, a dataclass, a registered object, or a list with an array somewhere inside.
 pub fn is_pytree(x: &Object<'_>) -> PyResult<bool> {
-    holds(x, 0)
+    holds_arrays(x, 0)
 }
 
-fn holds(x: &Object<'_>, depth: usize) -> PyResult<bool> {
+fn holds_arrays(x: &Object<'_>, depth: usize) -> PyResult<bool> {
     if depth > DEPTH {
-        return Err(exception(
-            Kind::Value,
-            format!("tree: nested deeper than {DEPTH}"),
-        ));
+        return Err(too_deep("tree", false));
     }
     if x.is_instance_of::<PyTensor>() {
         return Ok(false);
     }
-    if let Some(items) = items(x) {
-        for item in items {
-            if is_array(&item)? || holds(&item, depth + 1)? {
-                return Ok(true);
-            }
+    let Some(items) = items(x) else {
+        return Ok(pytree::is_container(x)? && !pytree::is_protocol(x)?);
+    };
+    for item in items {
+        if is_array(&item)? || holds_arrays(&item, depth + 1)? {
+            return Ok(true);
         }
-        return Ok(false);
     }
-    Ok(x.is_instance_of::<PyDict>() || is_dataclass(x)?)
+    Ok(false)
 }
 
 fn is_array(x: &Object<'_>) -> PyResult<bool> {
     Ok(x.is_instance_of::<PyTensor>() || array::framework_of(x).or_raise()?.is_some())
-}
-
-fn is_dataclass(x: &Object<'_>) -> PyResult<bool> {
-    Ok(!x.is_instance_of::<PyType>() && x.hasattr("__dataclass_fields__")?)
 }
 
 fn items<'py>(x: &Object<'py>) -> Option<Vec<Object<'py>>> {
@@ -200,11 +191,10 @@ fn call_fills(arguments: &[Argument<'_>], names: &[Bound<'_, PyString>], count: 
 /// Keywords for what a function of the user's is called with: spread where it is made like the data, else meant as it is.
 const LOOSE: [&str; 3] = ["to_q_v", "to_kv_v", "to_out_v"];
 
-#[derive(Clone)]
 enum Argument<'py> {
-    /// Not to be looked into.
+    /// Passed to every call as it is.
     Whole(Object<'py>),
-    /// Spread where it has the same parts as another.
+    /// Mapped over if its containers have the same keys as the mapped pytree's.
     Loose(Object<'py>),
     One(Object<'py>),
     /// A list of arrays, or of pytrees of the same structure.
@@ -226,38 +216,100 @@ impl<'py> Argument<'py> {
             }
         }
     }
-
-    fn part(
-        &self,
-        tree: &[Object<'py>],
-        f: &dyn Fn(&Object<'py>) -> PyResult<Object<'py>>,
-    ) -> PyResult<Self> {
-        let part = |x: &Object<'py>| if is_pytree(x)? { f(x) } else { Ok(x.clone()) };
-        Ok(match self {
-            Argument::Whole(x) => Argument::Whole(x.clone()),
-            Argument::Loose(x) => {
-                let mut alike = is_pytree(x)?;
-                if alike {
-                    let own = keys(x)?;
-                    alike = own.len() == tree.len();
-                    for key in tree {
-                        alike = alike && has(&own, key)?;
-                    }
-                }
-                Argument::Loose(if alike { f(x)? } else { x.clone() })
-            }
-            Argument::One(x) => Argument::One(part(x)?),
-            Argument::List(items) => {
-                Argument::List(items.iter().map(part).collect::<PyResult<_>>()?)
-            }
-        })
-    }
 }
 
-/// What came out for a leaf or a pytree: one thing, or several that make a pytree each.
+/// The result for a leaf or a pytree: one, or several that are a pytree each.
 enum Given<'py> {
     One(Object<'py>),
     Several(Vec<Object<'py>>),
+}
+
+/// The container that is mapped over at one level, and its place.
+struct Level<'a, 'py> {
+    tree: &'a Object<'py>,
+    node: &'a Node,
+    parts: &'a [Object<'py>],
+    path: &'a str,
+}
+
+impl<'py> Level<'_, 'py> {
+    /// The children of an argument in the order of the mapped container's keys; `None` if its keys are others.
+    fn aligned(&self, x: &Object<'py>) -> PyResult<Option<Vec<Object<'py>>>> {
+        if x.is(self.tree) {
+            return Ok(Some(self.parts.to_vec()));
+        }
+        let Some((node, parts)) = children(x)? else {
+            return Ok(None);
+        };
+        if parts.len() != self.parts.len() || !node.keys.is_like(&self.node.keys) {
+            return Ok(None);
+        }
+        let mut out = Vec::with_capacity(parts.len());
+        for i in 0..parts.len() {
+            match node.keys.find(x.py(), &self.node.keys, i)? {
+                Some(at) => out.push(parts[at].clone()),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(out))
+    }
+
+    /// An argument for each child: its own children if it is a pytree, else itself each time.
+    fn split(&self, name: &str, x: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
+        if !is_pytree(x)? {
+            return Ok(vec![x.clone(); self.parts.len()]);
+        }
+        match self.aligned(x)? {
+            Some(parts) => Ok(parts),
+            None => Err(self.mismatch(name, x)?),
+        }
+    }
+
+    fn split_argument(&self, name: &str, x: &Argument<'py>) -> PyResult<Vec<Argument<'py>>> {
+        let n = self.parts.len();
+        Ok(match x {
+            Argument::Whole(x) => (0..n).map(|_| Argument::Whole(x.clone())).collect(),
+            Argument::Loose(x) => {
+                let parts = if is_pytree(x)? {
+                    self.aligned(x)?
+                } else {
+                    None
+                };
+                let parts = parts.unwrap_or_else(|| vec![x.clone(); n]);
+                parts.into_iter().map(Argument::Loose).collect()
+            }
+            Argument::One(x) => {
+                let parts = self.split(name, x)?;
+                parts.into_iter().map(Argument::One).collect()
+            }
+            Argument::List(items) => {
+                let mut columns = vec![Vec::with_capacity(items.len()); n];
+                for item in items {
+                    for (column, part) in columns.iter_mut().zip(self.split(name, item)?) {
+                        column.push(part);
+                    }
+                }
+                columns.into_iter().map(Argument::List).collect()
+            }
+        })
+    }
+
+    #[cold]
+    fn mismatch(&self, name: &str, x: &Object<'py>) -> PyResult<PyErr> {
+        let place = match self.path {
+            "" => String::new(),
+            path => format!(" at `{path}`"),
+        };
+        let wanted = self.node.keys.text(x.py())?;
+        let got = match children(x)? {
+            Some((node, _)) => format!("the keys {}", node.keys.text(x.py())?),
+            None => x.get_type().name()?.to_string(),
+        };
+        Ok(exception(
+            Kind::Structure,
+            format!("{name}: expected a pytree with the keys {wanted}{place}, got {got}"),
+        ))
+    }
 }
 
 /// One function and the names of its last arguments.
@@ -286,75 +338,57 @@ impl<'py> Call<'_, 'py> {
             return self.leaf(arguments);
         };
         if depth > DEPTH {
-            return Err(exception(
-                Kind::Value,
-                format!("{}: nested deeper than {DEPTH}", self.name),
-            ));
+            return Err(too_deep(&self.name, false));
         }
-        let keys = keys(&tree)?;
-        let mut parts = Vec::with_capacity(keys.len());
-        for key in &keys {
+        let py = tree.py();
+        let Some((node, parts)) = children(&tree)? else {
+            return self.leaf(arguments);
+        };
+        let level = Level {
+            tree: &tree,
+            node: &node,
+            parts: &parts,
+            path,
+        };
+        let mut columns = (0..parts.len()).map(|_| Vec::new()).collect::<Vec<_>>();
+        for x in &arguments {
+            let split = level.split_argument(&self.name, x)?;
+            for (column, part) in columns.iter_mut().zip(split) {
+                column.push(part);
+            }
+        }
+        let mut results = Vec::with_capacity(parts.len());
+        for (i, (own, inner)) in parts.iter().zip(columns).enumerate() {
+            // Strings and None are part of the structure.
+            if own.is_none() || own.is_instance_of::<PyString>() {
+                results.push(Given::One(own.clone()));
+                continue;
+            }
+            let key = node
+                .keys
+                .get(py, i)?
+                .unwrap_or_else(|| py.None().into_bound(py));
             let at = match path {
                 "" => key.to_string(),
                 path => format!("{path}/{key}"),
             };
-            let part = |x: &Object<'py>| self.child(x, &tree, key, keys.len(), &at);
-            let inner = arguments
-                .iter()
-                .map(|x| x.part(&keys, &part))
-                .collect::<PyResult<_>>()?;
-            // What holds no array stays as it is.
-            let own = child(&tree, key)?;
-            parts.push(if own.is_none() || own.is_instance_of::<PyString>() {
-                Given::One(own)
-            } else {
-                self.each(inner, &at, depth + 1)?
-            });
+            results.push(self.each(inner, &at, depth + 1)?);
         }
-        let count = parts.iter().find_map(|p| match p {
+        let count = results.iter().find_map(|p| match p {
             Given::One(_) => None,
             Given::Several(parts) => Some(parts.len()),
         });
-        let Some(count) = count else {
-            let parts = parts.into_iter().filter_map(|p| match p {
-                Given::One(x) => Some(x),
-                Given::Several(_) => None,
-            });
-            return Ok(Given::One(rebuilt(&tree, &keys, parts.collect())?));
-        };
-        let trees = (0..count).map(|i| {
-            let parts = parts.iter().map(|p| match p {
+        let pick = |i: usize| {
+            let pick = |p: &Given<'py>| match p {
                 Given::One(x) => x.clone(),
                 Given::Several(parts) => parts[i].clone(),
-            });
-            rebuilt(&tree, &keys, parts.collect())
-        });
-        Ok(Given::Several(trees.collect::<PyResult<_>>()?))
-    }
-
-    /// The part of a pytree beside the first, which must be made alike.
-    fn child(
-        &self,
-        x: &Object<'py>,
-        first: &Object<'py>,
-        key: &Object<'py>,
-        count: usize,
-        at: &str,
-    ) -> PyResult<Object<'py>> {
-        let own = keys(x)?;
-        let alike = own.len() == count && (x.is(first) || has(&own, key)?);
-        if !alike {
-            return Err(exception(
-                Kind::Structure,
-                format!(
-                    "{}: pytrees of different structure: {count} parts with {at}, and {} parts {}",
-                    self.name,
-                    own.len(),
-                    PyList::new(x.py(), own)?.repr()?
-                ),
-            ));
-        }
-        child(x, key)
+            };
+            node.rebuild(py, results.iter().map(pick).collect())
+        };
+        Ok(match count {
+            None => Given::One(pick(0)?),
+            Some(count) => Given::Several((0..count).map(pick).collect::<PyResult<_>>()?),
+        })
     }
 
     fn leaf(&self, arguments: Vec<Argument<'py>>) -> PyResult<Given<'py>> {
@@ -381,88 +415,11 @@ impl<'py> Call<'_, 'py> {
             Some(out) => placed(&self.name, result, &out)?,
         };
         match result.cast::<PyTuple>() {
-            // Several results are only told apart from one where a pytree is around them.
+            // A tuple of results is distinguished from one result only within a pytree.
             Ok(parts) => Ok(Given::Several(parts.iter().collect())),
             Err(_) => Ok(Given::One(result)),
         }
     }
-}
-
-fn keys<'py>(tree: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
-    let py = tree.py();
-    if let Ok(dict) = tree.cast::<PyDict>() {
-        return Ok(dict.keys().iter().collect());
-    }
-    if let Some(items) = items(tree) {
-        return (0..items.len())
-            .map(|i| Ok(i.into_pyobject(py)?.into_any()))
-            .collect();
-    }
-    let names = crate::tree::field_names(tree)?;
-    Ok(names.into_iter().map(Bound::into_any).collect())
-}
-
-fn has(keys: &[Object<'_>], key: &Object<'_>) -> PyResult<bool> {
-    for own in keys {
-        if own.eq(key)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn child<'py>(tree: &Object<'py>, key: &Object<'py>) -> PyResult<Object<'py>> {
-    if let Ok(dict) = tree.cast::<PyDict>() {
-        // A class of its own may read a path where a key is meant.
-        return Ok(dict
-            .get_item(key)?
-            .unwrap_or_else(|| tree.py().None().into_bound(tree.py())));
-    }
-    if items(tree).is_some() {
-        return tree.get_item(key);
-    }
-    tree.getattr(key.cast::<PyString>()?)
-}
-
-/// A pytree like another, with other parts.
-fn rebuilt<'py>(
-    tree: &Object<'py>,
-    keys: &[Object<'py>],
-    parts: Vec<Object<'py>>,
-) -> PyResult<Object<'py>> {
-    let py = tree.py();
-    let class = tree.get_type();
-    if tree.is_instance_of::<PyDict>() {
-        let out = PyDict::new(py);
-        for (key, part) in keys.iter().zip(parts) {
-            out.set_item(key, part)?;
-        }
-        if class.is(py.get_type::<PyDict>()) {
-            return Ok(out.into_any());
-        }
-        // A class of its own may be made in another way: then a copy gets other parts.
-        if let Some(made) = unless_failed(py, class.call1((&out,)))? {
-            return Ok(made);
-        }
-        let copy = py.import("copy")?.call_method1("copy", (tree,))?;
-        copy.call_method1("update", (out,))?;
-        return Ok(copy);
-    }
-    if tree.is_instance_of::<PyList>() {
-        return Ok(PyList::new(py, parts)?.into_any());
-    }
-    if tree.is_instance_of::<PyTuple>() {
-        let parts = PyTuple::new(py, parts)?;
-        return match class.hasattr("_fields")? {
-            true => class.call1(parts),
-            false => Ok(parts.into_any()),
-        };
-    }
-    let changes = PyDict::new(py);
-    for (key, part) in keys.iter().zip(parts) {
-        changes.set_item(key, part)?;
-    }
-    crate::tree::with_fields(tree, &changes)
 }
 
 /// A result in the place that the caller gave, which is what is returned; of several results it is the first.

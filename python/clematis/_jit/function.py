@@ -313,7 +313,7 @@ class Jitted:
             if token is not None:
                 USE_COMPILER.reset(token)
         compiled.has_run = True
-        return compiled.unflatten(iter(outs))
+        return compiled.unflatten(outs)
 
 
 _TRACED = object()

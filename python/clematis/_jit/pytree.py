@@ -1,6 +1,6 @@
-"""Arguments and results without their arrays, in the order in which the extension finds them."""
+"""Arguments and results of traced functions as pytrees of arrays and random keys."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import _clematis as _core
@@ -9,62 +9,58 @@ from ..errors import TraceError
 
 Path = tuple[Any, ...]
 
-
-# One of NumPy's single numbers counts as a number.
-is_array = _core._tree.is_array
+_tree = _core._tree
+# NumPy scalars count as numbers.
+is_array = _tree.is_array
 
 
 def is_leaf(x: Any) -> bool:
-    """An array or a key."""
+    """Whether this is an array or a random key."""
     return isinstance(x, (_core.Tensor, _core._random.Key)) or is_array(x)
 
 
-def parts(tree: Any) -> list[tuple[Any, Any]] | None:
-    """Keys and parts of a pytree; None of an array, and of what is kept as it is."""
-    if is_leaf(tree) or isinstance(tree, type) or hasattr(type(tree), "__jit_held__"):
-        return None
-    return _pytree.children(tree)
+def _visit(x: Any) -> bool | None:
+    if is_leaf(x):
+        return True
+    return False if _is_static(x) else None
 
 
-def leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every array with the path to it."""
-    inside = parts(tree)
-    if inside is None:
-        if is_leaf(tree):
-            yield path, tree
-        return
-    for key, part in inside:
-        yield from leaves(part, (*path, key))
+def _is_static(x: Any) -> bool:
+    return isinstance(x, type) or hasattr(type(x), "__jit_held__") or _pytree.children(x) is None
+
+
+def leaves(tree: Any) -> Iterable[tuple[Path, Any]]:
+    """Pairs of path and array, in the order of the extension's `_flat`."""
+    paths, found, _ = _tree._flatten(tree, _visit)
+    return zip(paths, found, strict=True)
 
 
 def refilled(tree: Any, new: Iterator[Any]) -> Any:
-    """A pytree of the same kind with other arrays; what holds none is the same object."""
-    inside = parts(tree)
-    if inside is None:
-        return next(new) if is_leaf(tree) else tree
-    return _pytree.like(tree, [(key, refilled(part, new)) for key, part in inside])
+    """A copy of a pytree with other arrays."""
+    _, found, treedef = _tree._flatten(tree, _visit)
+    return treedef.unflatten([next(new) for _ in found])
 
 
-def builder(tree: Any) -> Callable[[Iterator[Any]], Any]:
-    """What makes such a pytree of arrays, without looking at it again."""
-    inside = parts(tree)
-    if inside is None:
-        if not is_leaf(tree):
-            return lambda new: tree
-        if isinstance(tree, _core._random.Key):
-            return lambda new: _core._key_of(next(new))  # type: ignore[attr-defined]
-        return next
-    makers = [(key, builder(part)) for key, part in inside]
-    if type(tree) is tuple:
-        alone = [make for _, make in makers]
-        return lambda new: tuple([make(new) for make in alone])
-    # An example without arrays of the trace, which would live as long as the program.
-    like = refilled(tree, iter(lambda: None, 0))
-    return lambda new: _pytree.like(like, [(key, make(new)) for key, make in makers])
+def builder(tree: Any) -> Callable[[list[Any]], Any]:
+    """A function that builds a pytree like this from a list that begins with its arrays."""
+    _, found, _ = _tree._flatten(tree, _visit)
+    # The structure of the results must not keep the tracers alive.
+    treedef, count = _tree._released(tree, _visit), len(found)
+    keys = [i for i, x in enumerate(found) if isinstance(x, _core._random.Key)]
+    if is_leaf(tree) and not keys:
+        return lambda new: new[0]
+
+    def build(new: list[Any]) -> Any:
+        new = new[:count]
+        for i in keys:
+            new[i] = _core._key_of(new[i])  # type: ignore[attr-defined]
+        return treedef.unflatten(new)
+
+    return build
 
 
 def spelled(path: Path, names: list[str]) -> str:
-    """How messages call a place among the arguments: `x`, `batch[0]`, `v["w"]`."""
+    """A place among the arguments for messages: `x`, `batch[0]`, `v["w"]`."""
     if len(path) < 2:
         return "an argument"
     which, first, *rest = path
@@ -73,26 +69,35 @@ def spelled(path: Path, names: list[str]) -> str:
 
 
 def changes(old: Any, new: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
-    """Where a pytree holds other arrays than before; an error where it holds more or fewer."""
-    before, after = parts(old), parts(new)
+    """Where a pytree holds other arrays than before.
+
+    Raises
+    ------
+    TraceError
+        If a key was added or removed.
+    """
+    before, after = _parts(old), _parts(new)
     if before is None or after is None:
         if old is not new and (is_leaf(old) or is_leaf(new) or before is not after):
             yield path, old, new
         return
-    if [key for key, _ in before] != [key for key, _ in after]:
-        missing = [key for key, _ in before if key not in dict(after)]
-        extra = [key for key, _ in after if key not in dict(before)]
-        told = f"`{(extra or missing or [key for key, _ in after])[0]}` was {'put in' if extra else 'taken out'}"
+    if before.keys() != after.keys() or list(before) != list(after):
+        extra, missing = [k for k in after if k not in before], [k for k in before if k not in after]
+        what = f"`{(extra or missing or list(before))[0]}` was {'added' if extra else 'removed'}"
         raise TraceError(
-            f"jit: {told}, in an argument of the traced function: that cannot be repeated at each call;"
-            " return a new container instead"
+            f"jit: {what}, in an argument of the traced function: a compiled program cannot repeat that at each call"
+            "\n  note: return a new container instead"
         )
-    for (key, x), (_, y) in zip(before, after, strict=True):
-        yield from changes(x, y, (*path, key))
+    for key, x in before.items():
+        yield from changes(x, after[key], (*path, key))
+
+
+def _parts(tree: Any) -> dict[Any, Any] | None:
+    return None if _visit(tree) is not None else dict(_pytree.children(tree) or ())
 
 
 def put(tree: Any, path: Path, value: Any) -> None:
-    """Puts an array into a dict, list or object of an argument."""
+    """Writes an array into a dict, list or object of an argument."""
     for key in path[:-1]:
         tree = dict(_pytree.children(tree) or ())[key]
     if isinstance(tree, dict):

@@ -20,7 +20,7 @@ Rate = float | Schedule | Callable[[], Any]
 
 def rate(name: str, lr: Any, step: int) -> float:
     """The learning rate of a step."""
-    value = lr(step) if isinstance(lr, Schedule) else lr() if callable(lr) and not leaves.is_array(lr) else lr
+    value = lr(step) if isinstance(lr, Schedule) else lr() if callable(lr) and not _core._tree.is_array(lr) else lr
     try:
         out = float(value)
     except (TypeError, ValueError):
@@ -67,7 +67,7 @@ class Optimizer:
         self._rule = next(c.__name__ for c in type(self).__mro__ if c.__module__.startswith(f"{__package__}."))
         self._settings = dict(settings)
         self._names = tuple(_core._optim_slots(self._rule, self._settings))
-        if isinstance(lr, Schedule) or not callable(lr) or leaves.is_array(lr):
+        if isinstance(lr, Schedule) or not callable(lr) or _core._tree.is_array(lr):
             rate(self._rule, lr, 0)
         self.groups = {pattern: self._group(pattern, numbers) for pattern, numbers in (groups or {}).items()}
         # Steps taken, moments by path, and how many of the steps went by without a parameter.

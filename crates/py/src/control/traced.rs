@@ -5,9 +5,9 @@
 
 use super::{Branches, chooser, same};
 use crate::error::{OrRaise, exception};
+use crate::pytree::{Leaves, Structure, called, flatten};
 use crate::transform::Object;
 use crate::transform::seen::{raw, tensors, word};
-use crate::tree::{Leaves, Structure, called, flatten};
 use clematis_bridge::array::{self, FrameworkArray};
 use clematis_core::{Backend, DType, Kind, Tensor, backend, ops};
 use pyo3::prelude::*;

@@ -5,15 +5,15 @@
 
 use crate::error::{OrRaise, exception};
 use crate::operand::{give, try_operand};
-use crate::tree::{self, Structure};
+use crate::pytree::{
+    Keys, NodeKind, Structure, Visit, children, is_builtin, is_container, is_protocol, walk,
+};
 use clematis_bridge::array;
 use clematis_core::{Kind, Tensor, backend, ops};
 use clematis_nn::checkpoint::{self, DEPTH, Difference, Key, Reader, Structure as FileStructure};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyModule, PyString, PyTuple, PyType,
-};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyModule, PyString, PyTuple};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -34,52 +34,38 @@ impl Saved {
         if let Some(plain) = plain(x).map_err(|what| self.refused(&what))? {
             return Ok(plain);
         }
-        if let Ok(dict) = x.cast::<PyDict>() {
-            let mut parts = Vec::with_capacity(dict.len());
-            for (key, value) in dict.iter() {
-                let key = self.key(&key)?;
-                let part = self.within(key.to_string(), &value)?;
-                parts.push((key, part));
-            }
-            return Ok(FileStructure::Dict(parts));
-        }
-        if let Ok(list) = x.cast::<PyList>() {
-            return Ok(FileStructure::List(self.items(list.iter())?));
-        }
-        if let Ok(tuple) = x.cast::<PyTuple>() {
-            return Ok(FileStructure::Tuple(self.items(tuple.iter())?));
-        }
-        if let Some(leaf) = try_operand(x)? {
+        if !is_builtin(x)
+            && let Some(leaf) = try_operand(x)?
+        {
             self.tensors.push((self.at.join("."), leaf.tensor));
             return Ok(FileStructure::Tensor);
         }
-        let py = x.py();
-        if !x.is_instance_of::<PyType>() {
-            if x.get_type().hasattr(intern!(py, "__tree_flatten__"))? {
-                return self.add(&inside(x)?);
-            }
-            if x.hasattr(intern!(py, "__dataclass_fields__"))? {
-                let mut parts = Vec::new();
-                for name in x.getattr("__dataclass_fields__")?.try_iter()? {
-                    let name = name?.cast_into::<PyString>()?;
-                    let value = x.getattr(&name)?;
-                    let key = self.key(name.as_any())?;
-                    let part = self.within(key.to_string(), &value)?;
-                    parts.push((key, part));
+        if let Some((node, parts)) = children(x)? {
+            return Ok(match (&node.kind, &node.keys) {
+                (_, Keys::Transparent) => self.add(&inside(x)?)?,
+                (NodeKind::Tuple | NodeKind::NamedTuple(_), _) => {
+                    FileStructure::Tuple(self.items(parts)?)
                 }
-                return Ok(FileStructure::Dict(parts));
-            }
+                (_, Keys::Index(_)) => FileStructure::List(self.items(parts)?),
+                (_, Keys::Named(names)) => {
+                    let mut entries = Vec::with_capacity(parts.len());
+                    for (name, value) in names.iter().zip(&parts) {
+                        let key = self.key(name.bind(x.py()))?;
+                        let part = self.within(key.to_string(), value)?;
+                        entries.push((key, part));
+                    }
+                    FileStructure::Dict(entries)
+                }
+            });
         }
         let class = x.get_type();
         let class = class.name()?;
         Err(self.refused(&format!("an object of class {class} cannot be saved")))
     }
 
-    fn items<'py>(
-        &mut self,
-        items: impl Iterator<Item = Object<'py>>,
-    ) -> PyResult<Vec<FileStructure>> {
+    fn items(&mut self, items: Vec<Object<'_>>) -> PyResult<Vec<FileStructure>> {
         items
+            .into_iter()
             .enumerate()
             .map(|(i, x)| self.within(i.to_string(), &x))
             .collect()
@@ -318,7 +304,7 @@ fn fill<'py>(
     strict: bool,
 ) -> PyResult<(Object<'py>, Vec<Difference>)> {
     let mut places = Vec::new();
-    let structure = look(like, &mut Vec::new(), &mut places)?;
+    let structure = places_of(like, &mut places)?;
     let differences = compare(&file, &places);
     if strict && !differences.is_empty() {
         return Err(crate::error::raise(Difference::error(path, &differences)));
@@ -358,73 +344,25 @@ fn fill<'py>(
     Ok((structure.build_from(py, leaves)?, differences))
 }
 
-/// Takes `like` apart as `cm.tree` does, but with every plain value and object as a leaf.
-fn look<'py>(
-    x: &Object<'py>,
-    at: &mut Vec<String>,
-    places: &mut Vec<Place<'py>>,
-) -> PyResult<Structure> {
-    let (_, mut structure) = tree::flatten(x)?;
-    relabel(&mut structure, x, at, places)?;
-    Ok(structure)
-}
-
-fn relabel<'py>(
-    structure: &mut Structure,
-    x: &Object<'py>,
-    at: &mut Vec<String>,
-    places: &mut Vec<Place<'py>>,
-) -> PyResult<()> {
-    let py = x.py();
-    let mut part = |name: String, inside: &mut Structure, x: &Object<'py>| {
-        at.push(name);
-        let out = relabel(inside, x, at, places);
-        at.pop();
-        out
-    };
-    match structure {
-        Structure::List(parts) | Structure::Tuple(_, parts) => {
-            for (i, inside) in parts.iter_mut().enumerate() {
-                part(i.to_string(), inside, &x.get_item(i)?)?;
-            }
-        }
-        Structure::Dict(_, parts) => {
-            // As `tree` reads it: a class of dict's may have a way of its own to look a key up.
-            let dict = x.cast::<PyDict>()?;
-            let items = dict.iter();
-            for ((key, inside), (_, value)) in parts.iter_mut().zip(items) {
-                part(key.bind(py).to_string(), inside, &value)?;
-            }
-        }
-        Structure::Fields(_, parts) => {
-            for (name, inside) in parts {
-                let value = x.getattr(name.as_str())?;
-                part(name.clone(), inside, &value)?;
-            }
-        }
-        Structure::Node(_, parts) => {
-            let value = inside(x)?;
-            let (_, whole) = tree::flatten(&value)?;
-            **parts = whole;
-            relabel(parts, &value, at, places)?;
-        }
-        Structure::Leaf { .. } | Structure::Other(_) => {
-            let wanted = match plain(x) {
-                Ok(Some(tree)) => Wanted::Plain(tree),
-                _ => match try_operand(x)? {
-                    Some(leaf) => Wanted::Tensor(leaf.tensor, leaf.raw),
-                    None => Wanted::Other,
-                },
-            };
-            places.push(Place {
-                path: at.join("."),
-                wanted,
-                now: x.clone(),
-            });
-            *structure = Structure::Leaf { raw: false };
-        }
-    }
-    Ok(())
+/// The structure of `like` with every plain value and object as a leaf, and these leaves.
+fn places_of<'py>(like: &Object<'py>, places: &mut Vec<Place<'py>>) -> PyResult<Structure> {
+    walk(like, &mut |x, path| {
+        let wanted = match plain(x) {
+            Ok(Some(value)) => Wanted::Plain(value),
+            _ => match try_operand(x)? {
+                Some(leaf) => Wanted::Tensor(leaf.tensor, leaf.raw),
+                None if is_protocol(x)? => return Ok(Visit::Holds(inside(x)?)),
+                None if is_container(x)? => return Ok(Visit::Inside),
+                None => Wanted::Other,
+            },
+        };
+        places.push(Place {
+            path: path.to_string(),
+            wanted,
+            now: x.clone(),
+        });
+        Ok(Visit::Leaf { raw: false })
+    })
 }
 
 /// All that the leaves of `like` and those of a file do not have in common.

@@ -1,8 +1,8 @@
 //! What a call would cost.
 
 use crate::error::OrRaise;
+use crate::pytree::flatten;
 use crate::transform::Object;
-use crate::tree::flatten;
 use clematis_core::graph::Role;
 use clematis_core::trace::Trace;
 use clematis_core::{Repr, Tensor, backend};

@@ -2,8 +2,8 @@
 
 use crate::error::{OrRaise, exception};
 use crate::operand::{LARGE, give, try_operand};
+use crate::pytree::{Leaves, Structure, flatten};
 use crate::tensor::PyTensor;
-use crate::tree::{self, Leaves, Structure};
 use clematis_core::host::Bytes;
 use clematis_core::{Host, Kind, Result, Tensor, backend, ops};
 use clematis_nn::LossScale;
@@ -266,7 +266,7 @@ fn same_kind<'py>(py: Python<'py>, out: Tensor, structure: &Structure) -> PyResu
 #[pyfunction]
 #[pyo3(signature = (tree, /))]
 fn global_norm<'py>(tree: &Object<'py>) -> PyResult<Object<'py>> {
-    let (leaves, structure) = tree::flatten(tree)?;
+    let (leaves, structure) = flatten(tree)?;
     let out = on(tree.py(), &leaves, clip::global_norm)?;
     same_kind(tree.py(), out, &structure)
 }
@@ -280,7 +280,7 @@ fn global_norm<'py>(tree: &Object<'py>) -> PyResult<Object<'py>> {
 #[pyfunction]
 #[pyo3(signature = (tree, max_norm, /))]
 fn clip_by_global_norm<'py>(tree: &Object<'py>, max_norm: f64) -> PyResult<Object<'py>> {
-    let (leaves, structure) = tree::flatten(tree)?;
+    let (leaves, structure) = flatten(tree)?;
     let clipped = |all: &[Tensor]| clip::clip_by_global_norm(all, max_norm).map(|(out, _)| out);
     let out = on(tree.py(), &leaves, clipped)?;
     structure.build(tree.py(), &out, false)
@@ -293,7 +293,7 @@ fn clip_by_global_norm<'py>(tree: &Object<'py>, max_norm: f64) -> PyResult<Objec
 #[pyfunction]
 #[pyo3(signature = (tree, low, high, /))]
 fn clip_by_value<'py>(tree: &Object<'py>, low: f64, high: f64) -> PyResult<Object<'py>> {
-    let (leaves, structure) = tree::flatten(tree)?;
+    let (leaves, structure) = flatten(tree)?;
     let out = on(tree.py(), &leaves, |all| {
         clip::clip_by_value(all, low, high)
     })?;
@@ -307,7 +307,7 @@ fn clip_by_value<'py>(tree: &Object<'py>, low: f64, high: f64) -> PyResult<Objec
 #[pyfunction]
 #[pyo3(signature = (tree, /))]
 fn all_finite(tree: &Object<'_>) -> PyResult<bool> {
-    let (leaves, _) = tree::flatten(tree)?;
+    let (leaves, _) = flatten(tree)?;
     on(tree.py(), &leaves, clip::all_finite)
 }
 
@@ -315,7 +315,7 @@ fn all_finite(tree: &Object<'_>) -> PyResult<bool> {
 #[pyfunction]
 #[pyo3(signature = (tree, factor, /))]
 fn _scaled<'py>(tree: &Object<'py>, factor: f64) -> PyResult<Object<'py>> {
-    let (leaves, structure) = tree::flatten(tree)?;
+    let (leaves, structure) = flatten(tree)?;
     let out = on(tree.py(), &leaves, |all| clip::scaled(all, factor))?;
     structure.build(tree.py(), &out, false)
 }
@@ -324,8 +324,8 @@ fn _scaled<'py>(tree: &Object<'py>, factor: f64) -> PyResult<Object<'py>> {
 #[pyfunction]
 #[pyo3(signature = (one, two, /))]
 fn _summed<'py>(one: &Object<'py>, two: &Object<'py>) -> PyResult<Object<'py>> {
-    let (leaves, structure) = tree::flatten(one)?;
-    let (more, _) = tree::flatten(two)?;
+    let (leaves, structure) = flatten(one)?;
+    let (more, _) = flatten(two)?;
     for (i, path) in leaves.paths().iter().enumerate() {
         let other = more.paths().get(i);
         let (x, y) = (&leaves.tensors[i], more.tensors.get(i));

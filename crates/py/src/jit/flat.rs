@@ -1,21 +1,19 @@
-//! The arrays of a call, and a key of all else: what a program is found by.
+//! Flattens the arguments of a jitted call into arrays and a cache key of everything else.
 
-use crate::error::exception;
 use crate::function::random::PyKey;
 use crate::operand::number;
+use crate::pytree::{
+    DEPTH, Keys, Node, NodeKind, builtin_children, children, is_protocol, too_deep,
+};
 use crate::tensor::PyTensor;
 use crate::transform::Object;
-use crate::tree::field_names;
 use clematis_bridge::array;
 use clematis_bridge::error::unless_failed;
 use clematis_core::jit::has_values;
-use clematis_core::{Kind, Scalar, Tensor};
+use clematis_core::{Scalar, Tensor};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
-
-/// The deepest pytree that is followed; a list that holds itself has no end.
-const DEPTH: usize = 200;
 
 #[derive(Default)]
 struct Flat<'py> {
@@ -94,10 +92,8 @@ impl<'py> Flat<'py> {
     }
 
     fn add(&mut self, x: &Object<'py>, depth: usize) -> PyResult<()> {
-        let py = x.py();
         if depth > DEPTH {
-            let message = format!("jit: arguments are nested deeper than {DEPTH}");
-            return Err(exception(Kind::Value, message));
+            return Err(too_deep("jit", false));
         }
         if let Ok(t) = x.cast::<PyTensor>() {
             let t = PyTensor::of(t);
@@ -109,28 +105,8 @@ impl<'py> Flat<'py> {
             self.bytes.push(b's');
             self.count(word.len());
             self.bytes.extend_from_slice(word.as_bytes());
-        } else if let Ok(dict) = x.cast::<PyDict>() {
-            self.bytes.push(b'd');
-            self.class(x, py.get_type::<PyDict>());
-            self.count(dict.len());
-            for (key, value) in dict.iter() {
-                self.add(&key, depth + 1)?;
-                self.add(&value, depth + 1)?;
-            }
-        } else if let Ok(list) = x.cast::<PyList>() {
-            self.bytes.push(b'l');
-            self.class(x, py.get_type::<PyList>());
-            self.count(list.len());
-            for item in list.iter() {
-                self.add(&item, depth + 1)?;
-            }
-        } else if let Ok(tuple) = x.cast::<PyTuple>() {
-            self.bytes.push(b't');
-            self.class(x, py.get_type::<PyTuple>());
-            self.count(tuple.len());
-            for item in tuple.iter() {
-                self.add(&item, depth + 1)?;
-            }
+        } else if let Some((node, parts)) = builtin_children(x)? {
+            self.container(x, &node, &parts, depth)?;
         } else if let Ok(key) = x.cast::<PyKey>() {
             let words = key.get().0.words().done();
             self.has_values &= words.is_ok_and(|w| has_values(&w));
@@ -143,15 +119,36 @@ impl<'py> Flat<'py> {
         Ok(())
     }
 
-    /// Notes a class that is not the usual one.
-    fn class(&mut self, x: &Object<'py>, usual: Bound<'py, PyType>) {
-        let class = x.get_type();
-        if class.is(&usual) {
-            self.bytes.push(0);
-        } else {
-            self.bytes.push(1);
-            self.objects.push(class.into_any());
+    fn container(
+        &mut self,
+        x: &Object<'py>,
+        node: &Node,
+        parts: &[Object<'py>],
+        depth: usize,
+    ) -> PyResult<()> {
+        let is_exact = x.cast_exact::<PyDict>().is_ok()
+            || x.cast_exact::<PyList>().is_ok()
+            || x.cast_exact::<PyTuple>().is_ok();
+        self.bytes.push(match (&node.keys, is_exact) {
+            (Keys::Named(_), true) => b'd',
+            (Keys::Index(_), true) if matches!(node.kind, NodeKind::List) => b'l',
+            (_, true) => b't',
+            (_, false) => b'C',
+        });
+        if !is_exact {
+            self.objects.push(x.get_type().into_any());
         }
+        self.count(parts.len());
+        if let NodeKind::Registered { aux, .. } = &node.kind {
+            self.other(aux.bind(x.py()))?;
+        }
+        for (i, part) in parts.iter().enumerate() {
+            if let Keys::Named(names) = &node.keys {
+                self.add(names[i].bind(x.py()), depth + 1)?;
+            }
+            self.add(part, depth + 1)?;
+        }
+        Ok(())
     }
 
     fn object(&mut self, x: &Object<'py>, depth: usize) -> PyResult<()> {
@@ -160,25 +157,19 @@ impl<'py> Flat<'py> {
         if x.is_instance_of::<PyType>() {
             self.other(x)?;
         } else if class.hasattr(intern!(py, "__jit_held__"))? {
-            // What it holds is looked at when it is used.
+            // What it holds is part of the key where the traced function uses it.
             self.bytes.push(b'h');
             self.by_address(x);
-        } else if class.hasattr(intern!(py, "__tree_flatten__"))? {
-            // It may hold more than it shows, so it is known by itself.
+        } else if is_protocol(x)? {
+            // It may hold more than its leaves, so its identity is part of the key.
             self.bytes.push(b'n');
             self.by_address(x);
             let inside = x.call_method0(intern!(py, "__tree_flatten__"))?;
             self.add(&inside, depth + 1)?;
         } else if let Some(t) = array_of(x)? {
             self.tensor(x, &t, b'R');
-        } else if class.hasattr(intern!(py, "__dataclass_fields__"))? {
-            self.bytes.push(b'D');
-            self.objects.push(class.into_any());
-            for name in field_names(x)? {
-                let value = x.getattr(&name)?;
-                self.add(name.as_any(), depth + 1)?;
-                self.add(&value, depth + 1)?;
-            }
+        } else if let Some((node, parts)) = children(x)? {
+            self.container(x, &node, &parts, depth)?;
         } else {
             self.other(x)?;
         }

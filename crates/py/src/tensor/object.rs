@@ -151,7 +151,7 @@ pub fn prepare<'py>(
     }
 }
 
-/// An op on each element of small tensors of one element type: `None` where they are anything else.
+/// Runs an elementwise op on small tensors of one dtype and one backend; `None` for all other operands.
 #[inline]
 pub fn elementwise<'py>(
     op: &Op,
@@ -169,7 +169,7 @@ pub fn elementwise<'py>(
     }
 }
 
-/// Whether both are one backend, mostly without a look at their names.
+/// Whether both are the same backend. Compares addresses before names.
 #[inline]
 fn is_same(a: &'static dyn Backend, b: &'static dyn Backend) -> bool {
     std::ptr::eq(a, b) || backend::same(a, b)
@@ -188,15 +188,15 @@ fn one(op: &Op, takes: Takes, inputs: &[&Tensor], large: usize) -> Option<Result
         return None;
     };
     for x in inputs {
-        // Others have other backends, and there Python may run.
-        let Repr::Concrete { backend, .. } = x.repr() else {
+        // On another backend Python may run, and operands of two backends are an error: both go through `apply`.
+        let Repr::Concrete { backend: own, .. } = x.repr() else {
             return None;
         };
-        if !is_same(*backend, *backend) || x.dtype() != dtype || x.shape().count() > large {
+        if !is_same(*own, *backend) || x.dtype() != dtype || x.shape().count() > large {
             return None;
         }
     }
-    // What `apply` does once it knows all this.
+    // The rest is what `apply` does.
     let spec = elementwise_spec(op, inputs)?;
     // Long work lets other threads run, which may replace the inputs.
     if spec.shape.count() > large {

@@ -3,7 +3,7 @@
 use super::seen;
 use super::{Object, on_backend};
 use crate::error::{OrRaise, exception};
-use crate::tree::{Structure, called, flatten};
+use crate::pytree::{Structure, called, flatten};
 use clematis_core::{Kind, Result, Tensor, autodiff, ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};

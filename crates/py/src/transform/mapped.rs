@@ -2,7 +2,7 @@
 
 use super::{Noted, Object, on_backend, taken};
 use crate::error::{OrRaise, exception};
-use crate::tree::{Leaves, Structure, called, flatten};
+use crate::pytree::{Leaves, Structure, called, flatten};
 use clematis_core::batch::vmap_along;
 use clematis_core::{Kind, Result};
 use pyo3::prelude::*;
