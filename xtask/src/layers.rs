@@ -71,7 +71,6 @@ const UNSAFE: &[&str] = &[
     "crates/core/src/host.rs",
     // A cell that loom watches.
     "crates/models/tests/models.rs",
-    "crates/native/src/buffer.rs",
     "crates/native/src/element.rs",
     // Kernels promise that their tasks write different elements.
     "crates/native/src/kernel/conv/winograd_strided.rs",
@@ -93,11 +92,13 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/kernel/sort.rs",
     "crates/native/src/kernel/window/fold.rs",
     "crates/native/src/kernel/window/select.rs",
+    "crates/native/src/memory/arena.rs",
+    "crates/native/src/memory/huge_pages.rs",
     "crates/native/src/parallel.rs",
     "crates/native/src/pool.rs",
+    "crates/native/src/prefetch.rs",
     "crates/native/src/simd.rs",
     "crates/native/src/simd/bf16.rs",
-    "crates/native/src/arena.rs",
     "crates/native/src/simd/gemm_kernel.rs",
     "crates/native/src/simd/depthwise_3x3.rs",
     "crates/native/src/simd/conv_kernel.rs",

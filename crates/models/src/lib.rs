@@ -12,7 +12,7 @@ mod parallel;
 #[path = "../../native/src/pool.rs"]
 mod pool;
 
-/// The SIMD functions that the modules use.
-mod simd {
+/// The prefetch functions that the modules use.
+mod prefetch {
     pub(crate) fn prefetch_range_write<T>(_: *const T, _: std::ops::Range<usize>) {}
 }

@@ -1,17 +1,13 @@
 //! The engine's data of a tensor: shared bytes and a layout.
-//!
-//! Also requests huge pages from the system, which needs a pointer.
-#![allow(unsafe_code)]
 
 use crate::element::constant;
-use crate::layout::{Layout, View};
+use crate::layout::{self, Layout, View};
 use crate::memory;
 use bytemuck::Pod;
-use clematis_core::host::{Bytes, Line};
+use clematis_core::host::Bytes;
 use clematis_core::tensor::Data;
 use clematis_core::{Host, Repr, Result, Shape, Spec, Tensor, bail, with_element};
 use std::borrow::Cow;
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// Bytes, shared by every view of them, and the layout of a tensor's elements.
@@ -106,25 +102,6 @@ impl Buffer {
     }
 }
 
-/// Bytes of a huge page.
-pub(crate) const LARGE_PAGE: usize = 2 << 20;
-
-/// Requests huge pages for this memory; the system may decline.
-pub(crate) fn in_large_pages(room: &mut [MaybeUninit<Line>]) {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    {
-        let start = room.as_mut_ptr().cast::<u8>();
-        let skip = start.align_offset(LARGE_PAGE);
-        let len = size_of_val(room).saturating_sub(skip) / LARGE_PAGE * LARGE_PAGE;
-        if len > 0 {
-            // SAFETY: the range lies inside `room`, on whole pages; this advice changes no contents.
-            unsafe { libc::madvise(start.add(skip).cast(), len, libc::MADV_HUGEPAGE) };
-        }
-    }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    let _ = room;
-}
-
 /// A tensor's buffer; a scalar constant gets a new one.
 pub fn of(x: &Tensor) -> Result<Cow<'_, Buffer>> {
     match x.repr() {
@@ -162,7 +139,7 @@ pub fn contiguous(op: &str, buffer: &Buffer, spec: &Spec) -> Result<Buffer> {
 pub fn copy(op: &str, buffer: &Buffer, spec: &Spec) -> Result<Buffer> {
     let mut bytes = memory::alloc(op, spec)?;
     crate::element::by_size!(spec.dtype, T => {
-        crate::kernel::map::copy(&buffer.view::<T>(&spec.shape), bytes.as_mut_slice());
+        layout::copy(&buffer.view::<T>(&spec.shape), bytes.as_mut_slice());
     });
     Ok(Buffer::new(bytes))
 }

@@ -1,8 +1,9 @@
 //! Strided layouts: where the elements of a tensor are in memory.
 //!
-//! Owns strides: views that copy no element, merging of axes, and reading a view in row-major order. Strides and
+//! Owns strides: views that copy no element, merging of axes, and reading and copying a view in row-major order. Strides and
 //! offsets count elements, not bytes.
 
+use crate::parallel;
 use smallvec::SmallVec;
 
 /// Static sizes.
@@ -392,6 +393,25 @@ pub fn read_run<T: Copy>(data: &[T], from: isize, step: isize, out: &mut [T]) {
             }
         }
     }
+}
+
+/// Elements per task of a copy, and of any kernel that is bound by memory.
+pub const COPY_GRAIN: usize = 1 << 16;
+
+/// Copies a view in row-major order.
+pub fn copy<T: Copy + Send + Sync>(view: &View<'_, T>, out: &mut [T]) {
+    if let Some(slice) = view.dense() {
+        return parallel::for_chunks_mut(out, COPY_GRAIN, |start, out| {
+            out.copy_from_slice(&slice[start..start + out.len()]);
+        });
+    }
+    let view = view.merged();
+    // Whole strips of rows per task, so that a transposed view is read along its memory.
+    let mut grain = COPY_GRAIN;
+    if let (true, Some(row)) = (view.crosses(), view.sizes.last()) {
+        grain = grain.div_ceil(row * 16) * row * 16;
+    }
+    parallel::for_chunks_mut(out, grain, |start, out| view.read(start, out));
 }
 
 #[cfg(test)]

@@ -2,20 +2,22 @@
 //!
 //! Owns kernels, memory, strides and threads. Knows nothing of derivatives, traces or other backends.
 
-pub mod buffer;
-pub(crate) mod call;
+pub mod engine;
+mod prefetch;
+mod pool;
+pub mod parallel;
+pub mod simd;
 pub mod element;
-pub mod kernel;
 pub mod layout;
 pub mod math;
 pub mod memory;
-pub mod parallel;
-mod pool;
-pub mod arena;
-pub mod simd;
+pub mod buffer;
+pub mod kernel;
+pub(crate) mod call;
 
 pub use buffer::Buffer;
-pub use memory::{memory_limit, memory_used, set_memory_limit};
+pub use engine::{Native, backend};
+pub use memory::{arena, memory_limit, memory_used, set_memory_limit};
 pub use parallel::{set_thread_limit, threads};
 
 use clematis_core::backend::{Executable, LINKED};
@@ -24,11 +26,6 @@ use clematis_core::{
     Backend, Composite, Device, Graph, Host, Op, Outs, Result, Spec, Support, Tensor, bail,
     interrupt,
 };
-
-/// The engine.
-pub struct Native;
-
-static NATIVE: Native = Native;
 
 #[linkme::distributed_slice(LINKED)]
 static LINK: fn() -> &'static dyn Backend = backend;
@@ -39,11 +36,6 @@ pub type Compiler = fn(&Graph) -> Option<Result<Box<dyn Executable>>>;
 /// Linked compilers; the first one that accepts a graph compiles it.
 #[linkme::distributed_slice]
 pub static COMPILERS: [Compiler];
-
-/// The engine as a backend of tensors.
-pub fn backend() -> &'static dyn Backend {
-    &NATIVE
-}
 
 impl Backend for Native {
     fn name(&self) -> &'static str {

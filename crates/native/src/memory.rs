@@ -5,9 +5,10 @@
 //! bounded size, which evicts the least recently used block. A running compiled graph allocates its results in an arena
 //! instead (`arena`). Reused blocks are not cleared: kernels write every element of their result.
 
+pub mod arena;
 mod budget;
+mod huge_pages;
 
-use crate::arena;
 use budget::Budget;
 use clematis_core::host::{Bytes, Line};
 use clematis_core::{DType, Result, Shape, Spec, bail};
@@ -339,12 +340,12 @@ fn alloc_from_system(op: &str, spec: &Spec, lines: usize) -> Result<Bytes> {
 /// Zeroed memory. Large blocks use huge pages, which must be requested before the first write: walking through 16 MiB
 /// then takes 8 page translations instead of 4096.
 fn zeroed(lines: usize) -> std::result::Result<Vec<Line>, ()> {
-    if lines * LINE < 2 * crate::buffer::LARGE_PAGE {
+    if lines * LINE < 2 * huge_pages::HUGE_PAGE {
         return bytemuck::allocation::try_zeroed_vec(lines);
     }
     let mut block = Vec::new();
     block.try_reserve_exact(lines).map_err(|_| ())?;
-    crate::buffer::in_large_pages(block.spare_capacity_mut());
+    huge_pages::request_huge_pages(block.spare_capacity_mut());
     block.resize(lines, bytemuck::Zeroable::zeroed());
     Ok(block)
 }

@@ -366,7 +366,7 @@ impl<'a, T> Columns<'a, T> {
     /// Prefetches elements that will be written, by whichever task.
     pub fn prefetch(&self, start: usize, len: usize) {
         let end = start.saturating_add(len).min(self.all.len);
-        crate::simd::prefetch_range_write(self.all.start, start.min(end)..end);
+        crate::prefetch::prefetch_range_write(self.all.start, start.min(end)..end);
     }
 }
 

@@ -342,6 +342,6 @@ fn packed<S: crate::element::Stored>(
     // By its size in bytes: the scratch buffer has no dtype of its own.
     let spec = Spec::of(clematis_core::DType::U8, [view.count() * size_of::<S>()])?;
     let mut bytes = memory::alloc("dot_general", &spec)?;
-    crate::kernel::map::copy(&view, bytes.as_mut_slice::<S>());
+    crate::layout::copy(&view, bytes.as_mut_slice::<S>());
     Ok(Some(bytes))
 }

@@ -27,7 +27,7 @@ where
     match p.kind {
         FftKind::Forward | FftKind::Inverse => {
             crate::element::by_size!(out.dtype, S => {
-                crate::kernel::map::copy(&from.view::<S>(x.shape()), bytes.as_mut_slice::<S>());
+                crate::layout::copy(&from.view::<S>(x.shape()), bytes.as_mut_slice::<S>());
             });
             let inverse = p.kind == FftKind::Inverse;
             fft::c2c::<T>(bytes.as_mut_slice(), &sizes, &p.axes, inverse).map_err(fail)?;

@@ -159,7 +159,7 @@ fn all<T: Stored<Wide: Float>>(
         Some(scale) => {
             let spec = scale.spec().with_dtype(out[0].dtype);
             let cast = super::cast::cast(scale, &spec)?;
-            let scale = Tensor::concrete(spec, crate::backend(), cast.boxed());
+            let scale = Tensor::concrete(spec, crate::engine::backend(), cast.boxed());
             parameter::<T>(&scale, &inner)?
         }
         None => vec![one; length],

@@ -6,7 +6,7 @@
 
 use crate::buffer::{Buffer, concrete};
 use crate::element::{Stored, constant};
-use crate::layout::{Strides, View};
+use crate::layout::{self, Strides, View};
 use crate::{memory, parallel, simd};
 use clematis_core::{Repr, Result, Shape, Spec, Tensor, bail};
 use smallvec::SmallVec;
@@ -40,7 +40,7 @@ impl Cost {
     /// Elements per task.
     pub const fn grain(self) -> usize {
         match self {
-            Cost::Light => 1 << 16,
+            Cost::Light => layout::COPY_GRAIN,
             Cost::Medium => 1 << 14,
             Cost::Heavy => 1 << 11,
         }
@@ -237,7 +237,7 @@ impl<'a, T: Stored> OperandReader<'a, T> {
 fn run<'a, T: Copy>(view: &View<'a, T>, at: usize, len: usize) -> &'a [T] {
     let last = view.sizes.len() - 1;
     let row = view.sizes[last];
-    let walk = crate::layout::Walk::new(
+    let walk = layout::Walk::new(
         &view.sizes[..last],
         [&view.strides[..last]],
         [view.offset as isize],
@@ -435,20 +435,4 @@ pub fn binary_streamed<T: Stored<Wide = T>>(
         simd::stream_done();
     });
     Ok(Some(Buffer::new(bytes)))
-}
-
-/// Copies a view in row-major order.
-pub fn copy<T: Stored>(view: &View<'_, T>, out: &mut [T]) {
-    if let Some(slice) = view.dense() {
-        return parallel::for_chunks_mut(out, Cost::Light.grain(), |start, out| {
-            out.copy_from_slice(&slice[start..start + out.len()]);
-        });
-    }
-    let view = view.merged();
-    // Whole strips of rows per task, so that a transposed view is read along its memory.
-    let mut grain = Cost::Light.grain();
-    if let (true, Some(row)) = (view.crosses(), view.sizes.last()) {
-        grain = grain.div_ceil(row * 16) * row * 16;
-    }
-    parallel::for_chunks_mut(out, grain, |start, out| view.read(start, out));
 }

@@ -395,7 +395,11 @@ pub fn norm(
     for p in &inputs[1..] {
         let spec = p.spec().with_dtype(out.dtype);
         let cast = super::cast::cast(p, &spec)?;
-        parameters.push(Tensor::concrete(spec, crate::backend(), cast.boxed()));
+        parameters.push(Tensor::concrete(
+            spec,
+            crate::engine::backend(),
+            cast.boxed(),
+        ));
     }
     let inner = Shape::from_sizes(&x.shape().sizes()[axis..]);
     if x.shape() == &out.shape && parameters.iter().all(|p| p.rank() <= inner.rank()) {
@@ -405,7 +409,7 @@ pub fn norm(
     let mut spec = x.spec().clone();
     let mut y = fused(op, x, &[], &inner, epsilon, centre, &spec)?;
     for (p, step) in parameters.iter().zip([Binary::Mul, Binary::Add]) {
-        let before = Tensor::concrete(spec.clone(), crate::backend(), y.boxed());
+        let before = Tensor::concrete(spec.clone(), crate::engine::backend(), y.boxed());
         let shape = spec.shape.broadcast_with(p.shape(), op)?;
         spec = spec.with_shape(shape);
         y = super::binary::run(step, &before, p, &spec)?;

@@ -52,7 +52,7 @@ pub fn scatter(
     };
     let (buffer, from) = (buffer::of(x)?, buffer::of(updates)?);
     let mut bytes = memory::alloc(op, out)?;
-    by_size!(out.dtype, T => super::map::copy(&buffer.view::<T>(x.shape()), bytes.as_mut_slice::<T>()));
+    by_size!(out.dtype, T => crate::layout::copy(&buffer.view::<T>(x.shape()), bytes.as_mut_slice::<T>()));
     if updates.shape().count() == 0 || out.shape.count() == 0 {
         return Ok(Buffer::new(bytes));
     }

@@ -122,7 +122,7 @@ pub fn dynamic_update(x: &Tensor, update: &Tensor, starts: &Tensor, out: &Spec) 
     let mut bytes = memory::alloc("dynamic_update_slice", out)?;
     by_size!(out.dtype, T => {
         let to = bytes.as_mut_slice::<T>();
-        super::map::copy(&x.view::<T>(&out.shape), to);
+        crate::layout::copy(&x.view::<T>(&out.shape), to);
         paste(&from.view::<T>(update.shape()), to, offset, &strides);
     });
     Ok(Buffer::new(bytes))
