@@ -5,7 +5,8 @@
 
 use clematis_core::host::types::C128;
 use clematis_core::{
-    DType, Element, Host, Real, Result, Scalar, Shape, Spec, Tensor, bail, with_element,
+    Backend, DType, Device, Element, Host, Real, Result, Scalar, Shape, Spec, Tensor, bail,
+    with_element,
 };
 
 /// A complex number of doubles.
@@ -308,6 +309,14 @@ pub fn places(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
         }
         place
     })
+}
+
+/// Uploads an array.
+pub fn upload(backend: &'static dyn Backend, x: &Array) -> Result<Tensor> {
+    let host = x.to_host()?;
+    let spec = host.spec().clone();
+    let data = backend.from_host(host, Device::Cpu)?;
+    Ok(Tensor::concrete(spec, backend, data))
 }
 
 #[cfg(test)]

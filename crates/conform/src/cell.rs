@@ -4,11 +4,16 @@
 //! `message` and `seconds` are optional, `dtype` and `check` distinguish cells of one row, and the other fields
 //! describe what the result was produced with. Any test runner can write such lines.
 
+use crate::array::Array;
 use crate::case_group::CaseGroup;
+use crate::compare::{Tolerance, compare};
+use crate::dashboard::Dashboard;
+use crate::named_test::NamedTest;
 use crate::report::{Check, Row, State};
-use crate::run::Runner;
-use clematis_core::{Error, Kind, Result};
+use crate::run::{Runner, guarded};
+use clematis_core::{Error, Kind, Result, backend, bail};
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
 /// The core version that results are produced with.
 pub const CORE: &str = env!("CARGO_PKG_VERSION");
@@ -16,70 +21,6 @@ pub const CORE: &str = env!("CARGO_PKG_VERSION");
 /// The check of functions whose whole contract another runner tests: calls of every kind, values, derivatives. It
 /// distinguishes their cells from those of an op or named test with the same name.
 pub const CONTRACT: &str = "contract";
-
-/// A table of the support matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dashboard {
-    /// Layers as functions.
-    Layers,
-    /// Derivatives of ops.
-    Gradients,
-    /// Random numbers.
-    Random,
-    /// Modules with parameters and state.
-    Modules,
-    /// Importers and exporters.
-    Converters,
-    /// Functions with a derivative of their own.
-    CustomGradients,
-    /// Values of ops.
-    Ops,
-    /// The Array API's own functions.
-    ArrayApi,
-}
-
-impl Dashboard {
-    /// All tables.
-    pub const ALL: [Dashboard; 8] = [
-        Dashboard::Layers,
-        Dashboard::Gradients,
-        Dashboard::Random,
-        Dashboard::Modules,
-        Dashboard::Converters,
-        Dashboard::CustomGradients,
-        Dashboard::Ops,
-        Dashboard::ArrayApi,
-    ];
-
-    /// The name in files and file names.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dashboard::Layers => "layers",
-            Dashboard::Gradients => "gradients",
-            Dashboard::Random => "random",
-            Dashboard::Modules => "modules",
-            Dashboard::Converters => "converters",
-            Dashboard::CustomGradients => "custom-gradients",
-            Dashboard::Ops => "ops",
-            Dashboard::ArrayApi => "array-api",
-        }
-    }
-
-    /// The title on pages.
-    pub fn title(self) -> &'static str {
-        match self {
-            Dashboard::Layers => "Layers",
-            Dashboard::Gradients => "Gradients",
-            Dashboard::Random => "Random numbers",
-            Dashboard::Modules => "Modules",
-            Dashboard::Converters => "Converters",
-            Dashboard::CustomGradients => "Custom gradients",
-            Dashboard::Ops => "Ops",
-            Dashboard::ArrayApi => "Array API",
-        }
-    }
-}
 
 /// The key of a cell.
 pub type Key = (Dashboard, String, String, String, String);
@@ -227,6 +168,49 @@ impl Cell {
             return Err(wrong("a cell needs a row and a backend".into()));
         }
         Ok(cell)
+    }
+}
+
+impl NamedTest {
+    /// Runs the test.
+    pub fn cell(&self, runner: &Runner) -> Cell {
+        let start = Instant::now();
+        let found = guarded(|| self.check(runner))
+            .and_then(|result| result.map_err(|error| error.to_string()));
+        let mut state = match found {
+            Ok(()) => State::Passed,
+            Err(_) => State::Failed,
+        };
+        let mut message = found.err().unwrap_or_default();
+        if let Some(limit) = runner.limits().iter().find(|limit| limit.names(self.row)) {
+            limit.settle(&mut state, &mut message);
+        }
+        let backend = runner.backend();
+        Cell {
+            message,
+            seconds: micros(start.elapsed().as_secs_f64()),
+            cases: 1,
+            version: runner.version().to_string(),
+            core: CORE.to_string(),
+            ..Cell::new(self.dashboard, self.row, backend.name(), state)
+        }
+    }
+
+    fn check(&self, runner: &Runner) -> Result<()> {
+        let on = |b| backend::with(b, || Array::from_tensor(&(self.run)()?));
+        let got = on(runner.backend())?;
+        if let Err(message) = (self.judge)(&got) {
+            bail!(Value, "{message}");
+        }
+        let Some(other) = runner.against() else {
+            return Ok(());
+        };
+        // Logarithms and the like differ in the last bits, and so may results computed from them.
+        let tolerance = Tolerance::overall(if got.dtype.is_inexact() { 64.0 } else { 0.0 });
+        if let Err(message) = compare(&got, &on(other)?, &tolerance)? {
+            bail!(Value, "differs from {}: {message}", other.name());
+        }
+        Ok(())
     }
 }
 

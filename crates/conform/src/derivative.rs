@@ -12,11 +12,10 @@ mod compare_backends;
 mod subject;
 
 use self::subject::{Part, Subject, cells, gap, pairing, parts, values, wide, widened};
-use crate::array::{Array, C, epsilon};
+use crate::array::{Array, C, epsilon, upload};
 use crate::case::{Case, Expect};
 use crate::draw::Draw;
 use crate::report::{Check, Finding, Outcome};
-use crate::run::{settled, upload};
 use clematis_core::autodiff::{jvp, vjp};
 use clematis_core::{Backend, Kind, Result, Tensor};
 use std::time::Instant;
@@ -58,7 +57,7 @@ pub fn check(
     let refused = d.none.or(d.no_reverse).is_some();
     if smooth && !subject.flat && !refused && against.is_none() {
         findings.push(Finding::timed(Check::Second, || {
-            settled(second(&subject, &parts[0]))
+            Outcome::settled(second(&subject, &parts[0]))
         }));
     }
     findings

@@ -1,6 +1,7 @@
 //! The support matrix as Markdown: one file per table, one row per test, one column per backend.
 
-use crate::cell::{Cell, Dashboard};
+use crate::cell::Cell;
+use crate::dashboard::Dashboard;
 use crate::matrix::{Line, Matrix, Tally};
 use crate::report::State;
 

@@ -1,6 +1,7 @@
 //! The support matrix: all results by table, test and backend.
 
-use crate::cell::{CONTRACT, Cell, Dashboard, Key};
+use crate::cell::{CONTRACT, Cell, Key};
+use crate::dashboard::Dashboard;
 use crate::report::State;
 use std::collections::{BTreeMap, BTreeSet};
 

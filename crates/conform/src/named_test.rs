@@ -1,4 +1,4 @@
-//! NamedTest tests, which do not belong to one op: random numbers and custom gradients.
+//! Named tests, which do not belong to one op: random numbers and custom gradients.
 //!
 //! Each is a function that computes numbers on the current backend, and a check of them. Other backends must also
 //! agree with the native engine: random numbers are composed of ops, so a seed gives the same numbers everywhere. A
@@ -8,12 +8,8 @@ mod custom;
 mod random;
 
 use crate::array::Array;
-use crate::cell::{CORE, Cell, Dashboard, micros};
-use crate::compare::{Tolerance, compare};
-use crate::report::State;
-use crate::run::{Runner, guarded};
-use clematis_core::{Result, Tensor, backend, bail};
-use std::time::Instant;
+use crate::dashboard::Dashboard;
+use clematis_core::{Result, Tensor};
 
 /// A named test.
 pub struct NamedTest {
@@ -22,9 +18,9 @@ pub struct NamedTest {
     /// The test.
     pub row: &'static str,
     /// Computes the numbers.
-    run: fn() -> Result<Tensor>,
+    pub(crate) run: fn() -> Result<Tensor>,
     /// Checks the numbers.
-    judge: fn(&Array) -> std::result::Result<(), String>,
+    pub(crate) judge: fn(&Array) -> std::result::Result<(), String>,
 }
 
 /// All named tests.
@@ -32,49 +28,6 @@ pub fn all() -> Vec<NamedTest> {
     let mut rows = random::rows();
     rows.extend(custom::rows());
     rows
-}
-
-impl NamedTest {
-    /// Runs the test.
-    pub fn cell(&self, runner: &Runner) -> Cell {
-        let start = Instant::now();
-        let found = guarded(|| self.check(runner))
-            .and_then(|result| result.map_err(|error| error.to_string()));
-        let mut state = match found {
-            Ok(()) => State::Passed,
-            Err(_) => State::Failed,
-        };
-        let mut message = found.err().unwrap_or_default();
-        if let Some(limit) = runner.limits().iter().find(|limit| limit.names(self.row)) {
-            limit.settle(&mut state, &mut message);
-        }
-        let backend = runner.backend();
-        Cell {
-            message,
-            seconds: micros(start.elapsed().as_secs_f64()),
-            cases: 1,
-            version: runner.version().to_string(),
-            core: CORE.to_string(),
-            ..Cell::new(self.dashboard, self.row, backend.name(), state)
-        }
-    }
-
-    fn check(&self, runner: &Runner) -> Result<()> {
-        let on = |b| backend::with(b, || Array::from_tensor(&(self.run)()?));
-        let got = on(runner.backend())?;
-        if let Err(message) = (self.judge)(&got) {
-            bail!(Value, "{message}");
-        }
-        let Some(other) = runner.against() else {
-            return Ok(());
-        };
-        // Logarithms and the like differ in the last bits, and so may results computed from them.
-        let tolerance = Tolerance::overall(if got.dtype.is_inexact() { 64.0 } else { 0.0 });
-        if let Err(message) = compare(&got, &on(other)?, &tolerance)? {
-            bail!(Value, "differs from {}: {message}", other.name());
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! The layout is in `page.html`, which renders the JSON inside it. To keep that small, cells are lists of indices
 //! into lists of strings.
 
-use crate::cell::{CORE, Dashboard};
+use crate::cell::CORE;
+use crate::dashboard::Dashboard;
 use crate::history::PastRun;
 use crate::matrix::Matrix;
 use crate::report::State;

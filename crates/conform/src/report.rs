@@ -1,6 +1,6 @@
 //! The report of a run: one row per op and dtype.
 
-use clematis_core::DType;
+use clematis_core::{DType, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Instant;
@@ -93,6 +93,13 @@ pub enum Outcome {
     Passed(f64),
     /// What went wrong.
     Failed(String),
+}
+
+impl Outcome {
+    /// The outcome of a check; an error is a failure of the case.
+    pub fn settled(outcome: Result<Outcome>) -> Outcome {
+        outcome.unwrap_or_else(|e| Outcome::Failed(e.to_string()))
+    }
 }
 
 /// One check of one op and dtype, over all its cases.

@@ -1,6 +1,6 @@
 //! Runs cases on a backend.
 
-use crate::array::{Array, Num, places, tiny};
+use crate::array::{Array, Num, places, tiny, upload};
 use crate::case::{Case, Expect, cases};
 use crate::case_group::{CaseGroup, group_cases};
 use crate::compare::compare_where;
@@ -8,7 +8,7 @@ use crate::derivative;
 use crate::known_limit::{self, KnownLimit};
 use crate::report::{Check, Finding, Outcome, Report, Row};
 use clematis_core::dispatch::apply;
-use clematis_core::{Backend, DType, Device, Op, Result, Tensor, backend, ops};
+use clematis_core::{Backend, DType, Op, Result, Tensor, backend, ops};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -198,19 +198,6 @@ pub fn guarded<R>(f: impl FnOnce() -> R) -> std::result::Result<R, String> {
             .or_else(|| panic.downcast_ref::<&str>().copied());
         format!("panicked: {}", text.unwrap_or("for no reason given"))
     })
-}
-
-/// Turns an error into a failure of the case.
-pub fn settled(outcome: Result<Outcome>) -> Outcome {
-    outcome.unwrap_or_else(|e| Outcome::Failed(e.to_string()))
-}
-
-/// Uploads an array.
-pub fn upload(backend: &'static dyn Backend, x: &Array) -> Result<Tensor> {
-    let host = x.to_host()?;
-    let spec = host.spec().clone();
-    let data = backend.from_host(host, Device::Cpu)?;
-    Ok(Tensor::concrete(spec, backend, data))
 }
 
 /// Uploads an array with permuted strides.

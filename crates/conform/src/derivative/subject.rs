@@ -1,8 +1,7 @@
 //! The function to differentiate, and the measures of its derivatives: finite differences, pairings, gaps.
 
-use crate::array::{Array, C, Num};
+use crate::array::{Array, C, Num, upload};
 use crate::case::Case;
-use crate::run::upload;
 use clematis_core::dispatch::apply;
 use clematis_core::{Backend, DType, Result, Tensor, ops};
 

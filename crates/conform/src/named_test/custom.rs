@@ -2,7 +2,7 @@
 
 use super::NamedTest;
 use crate::array::Array;
-use crate::cell::Dashboard;
+use crate::dashboard::Dashboard;
 use clematis_core::autodiff::{custom_vjp, grad};
 use clematis_core::ops::{self, Ops, tensor};
 use clematis_core::{Result, Tensor};

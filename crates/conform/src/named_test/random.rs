@@ -2,7 +2,7 @@
 
 use super::NamedTest;
 use crate::array::Array;
-use crate::cell::Dashboard;
+use crate::dashboard::Dashboard;
 use clematis_core::DType::{F32, I32, U32};
 use clematis_core::random::distribution as draw;
 use clematis_core::random::{Key, dropout};
