@@ -8,45 +8,22 @@ mod tensors;
 
 use crate::array;
 use crate::call::attempt;
+use crate::dialect_fast_paths::{CallingConvention, FastPath};
 use crate::error::{failed, own, unless_failed};
-use crate::framework::is_wide_type;
 use crate::introspect::{Reader, Seen};
-use crate::load::Loaded;
+use crate::load::{Loaded, is_usual, is_wide_type};
 use clematis_core::infer::infer;
 use clematis_core::op::{Gives, Takes};
 use clematis_core::{DType, Op, Result, Shape, Spec, Tensor};
 use pyo3::Borrowed;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyInt, PyTuple};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
+pub use crate::dialect_fast_paths::{MATMUL, NAMES};
 pub use tensors::ReadyElementwise;
-
-/// Our functions that a framework may have a fast path for.
-pub const NAMES: [&str; 16] = [
-    "matmul",
-    "sum",
-    "mean",
-    "max",
-    "min",
-    "reshape",
-    "permute_dims",
-    "softmax",
-    "log_softmax",
-    "linear",
-    "relu",
-    "sigmoid",
-    "silu",
-    "gelu",
-    "layer_norm",
-    "vecdot",
-];
-
-/// The index of `matmul` among them.
-pub const MATMUL: usize = 0;
 
 /// A borrowed argument.
 pub type Argument<'a, 'py> = Borrowed<'a, 'py, PyAny>;
@@ -148,60 +125,7 @@ impl<'py> Prepared<'_, 'py> {
     }
 }
 
-/// A framework's own function that computes the same as one of ours on the usual floats.
-pub struct FastPath {
-    /// The function.
-    pub function: Py<PyAny>,
-    /// A second function applied to its result, if any.
-    then: Option<Py<PyAny>>,
-    convention: CallingConvention,
-}
-
-/// How our arguments are passed to the framework.
-enum CallingConvention {
-    /// This many arrays.
-    Arrays(usize),
-    /// An array and a tuple of integers.
-    Axes,
-    /// An array and a tuple of sizes, one of which may be -1.
-    Sizes,
-    /// An array and `axis`, by default the last.
-    Axis,
-    /// An array, `axis` and `keepdims`.
-    Reduce,
-    /// The two arrays of a matmul.
-    Matmul,
-    /// Two arrays and `bias`, with the shapes of `linear` for one matrix.
-    Linear,
-}
-
 impl FastPath {
-    /// Reads an entry of a dialect's table: the function and its calling convention.
-    pub(crate) fn read(name: &str, entry: &Bound<'_, PyAny>) -> PyResult<FastPath> {
-        let entry = entry.cast::<PyTuple>()?;
-        let convention = entry.get_item(1)?;
-        let convention = match convention.extract::<usize>() {
-            Ok(count) => CallingConvention::Arrays(count),
-            Err(_) => match convention.extract::<String>()?.as_str() {
-                "matmul" => CallingConvention::Matmul,
-                "axes" => CallingConvention::Axes,
-                "sizes" => CallingConvention::Sizes,
-                "axis" => CallingConvention::Axis,
-                "reduce" => CallingConvention::Reduce,
-                "linear" => CallingConvention::Linear,
-                other => {
-                    let text = format!("FAST_PATHS: {name}: unknown calling convention {other}");
-                    return Err(PyValueError::new_err(text));
-                }
-            },
-        };
-        Ok(FastPath {
-            function: entry.get_item(0)?.unbind(),
-            then: entry.get_item(2).ok().map(Bound::unbind),
-            convention,
-        })
-    }
-
     fn prepare<'a, 'py: 'a>(
         &'a self,
         py: Python<'py>,
@@ -368,12 +292,6 @@ fn are_integers(x: &Bound<'_, PyAny>, least: i64) -> bool {
         n.is_exact_instance_of::<PyInt>()
             && (least == i64::MIN || n.extract::<i64>().is_ok_and(|n| n >= least))
     })
-}
-
-/// Whether a framework's own functions compute the same as ours for this dtype.
-#[inline]
-pub(crate) fn is_usual(loaded: &Loaded, dtype: DType) -> bool {
-    dtype == DType::F32 || dtype == DType::F64 && loaded.in_64.is_none()
 }
 
 /// The common dtype of operands that are arrays of one framework.

@@ -6,9 +6,8 @@ use crate::call::{Arguments, Keywords, raise_soon};
 use crate::error::{
     Raised, failed, foreign, is_own, is_own_error, own, unless_error, unless_failed,
 };
-use crate::fast_path::is_usual;
 use crate::introspect::Reader;
-use crate::load::{self, Loaded};
+use crate::load::{self, Loaded, is_usual, is_wide_type};
 use clematis_core::tensor::Data;
 use clematis_core::{
     Backend, DType, Device, Error, Executable, Graph, Host, Kind, Op, Outs, Repr, Result, Scalar,
@@ -569,11 +568,6 @@ fn resolved<'py>(
 /// Whether a spec needs jax's 64-bit mode.
 fn is_wide(spec: &Spec) -> bool {
     is_wide_type(spec.dtype)
-}
-
-/// Whether a dtype needs jax's 64-bit mode.
-pub(crate) fn is_wide_type(dtype: DType) -> bool {
-    matches!(dtype, DType::U64 | DType::I64 | DType::F64 | DType::C128)
 }
 
 #[cold]

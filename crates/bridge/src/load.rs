@@ -1,7 +1,7 @@
 //! Loads a dialect: executes it and binds its functions by op code.
 
+use crate::dialect_fast_paths::{FastPath, NAMES};
 use crate::error::{failed, is_own, own, unless_failed};
-use crate::fast_path::{self, FastPath};
 use clematis_core::{DType, Error, Kind, Op, Result};
 use clematis_dialect::{Dialect, File};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
@@ -75,6 +75,17 @@ pub struct Loaded {
     pub full: Option<Py<PyAny>>,
     /// The module itself.
     pub module: Py<PyModule>,
+}
+
+/// Whether a framework's own functions compute the same as ours for this dtype.
+#[inline]
+pub(crate) fn is_usual(loaded: &Loaded, dtype: DType) -> bool {
+    dtype == DType::F32 || dtype == DType::F64 && loaded.in_64.is_none()
+}
+
+/// Whether a dtype needs jax's 64-bit mode.
+pub(crate) fn is_wide_type(dtype: DType) -> bool {
+    matches!(dtype, DType::U64 | DType::I64 | DType::F64 | DType::C128)
 }
 
 /// The package of dialect modules.
@@ -257,10 +268,7 @@ pub fn bind(py: Python<'_>, name: &'static str, module: &Bound<'_, PyModule>) ->
             scalar_to_array: optional("scalar_to_array")?,
             numberless,
             is_traced: optional("is_traced")?,
-            fast_paths: fast_path::NAMES
-                .into_iter()
-                .map(fast_path)
-                .collect::<PyResult<_>>()?,
+            fast_paths: NAMES.into_iter().map(fast_path).collect::<PyResult<_>>()?,
             plain_array: table.get_item("array")?.map(Bound::unbind),
             full: optional("full")?,
             module: module.clone().unbind(),
