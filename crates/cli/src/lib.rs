@@ -3,18 +3,18 @@
 //! Owns the subcommands and their options, one file each. Exit code 0 for success, 1 for a failure, 2 for an invalid
 //! command line.
 
-mod backends;
-mod check;
-mod convert;
-mod demo;
 mod error;
+mod terminal;
 mod folder;
-mod inspect;
+mod backends;
 mod model;
 mod npy;
+mod convert;
+mod inspect;
 mod ops;
 mod run;
-mod terminal;
+mod check;
+mod demo;
 
 use std::ffi::OsString;
 use std::path::Path;

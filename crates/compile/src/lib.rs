@@ -6,29 +6,29 @@
 //! (`plan`, `run`) and of its scans (`scan`, `scan_blocks`). The kernels are the engine's own. A compiled graph is bit-identical
 //! to op-by-op execution wherever each element is computed independently.
 
-mod batched_chain;
-mod column_reduction;
-mod describe;
-mod fold_transpose;
-mod fuse_pairs;
-mod fusion;
 mod graph_rewriter;
-mod hoist;
 mod iteration_domain;
 mod matmul;
-mod pad_add_to_concat;
-mod plan;
-mod program;
-mod register_allocation;
-mod rematerialize;
-mod run;
-mod scan;
-mod scan_blocks;
+mod skinny_gemm;
 mod scan_cse;
 mod scan_residuals;
-mod skinny_gemm;
-mod tile;
+mod fold_transpose;
+mod hoist;
+mod pad_add_to_concat;
+mod rematerialize;
+mod scan_blocks;
+mod fusion;
+mod batched_chain;
+mod column_reduction;
+mod fuse_pairs;
+mod program;
+mod register_allocation;
 mod tile_interpreter;
+mod tile;
+mod describe;
+mod run;
+mod scan;
+mod plan;
 
 pub use plan::Plan;
 

@@ -8,9 +8,9 @@ pub mod foreign;
 pub mod identifiers;
 pub mod literal;
 pub mod onnx;
-pub mod import;
 pub mod lower;
 pub mod export;
+pub mod import;
 pub mod source;
 
 pub use foreign::Program;

@@ -5,6 +5,7 @@
 
 pub mod module;
 pub mod cost;
+pub mod functional;
 pub mod init;
 pub mod stack;
 pub mod linear;
@@ -17,11 +18,10 @@ pub mod dropout;
 pub mod sequential;
 pub mod attention;
 pub mod transformer;
-pub mod functional;
-pub mod optim;
 pub mod schedule;
 pub mod file;
 pub mod checkpoint;
+pub mod optim;
 
 pub use activation::{Activation, PRelu};
 pub use attention::{AttentionArgs, MultiHeadAttention};
