@@ -8,7 +8,8 @@
 
 use crate::error::{OrRaise, exception};
 use crate::function::elementwise;
-use crate::operand::{Elementwise, direct};
+use crate::method;
+use crate::operand::{Elementwise, direct, pytree_error_class};
 use crate::panics;
 use crate::tensor::object::{fast_path_tensors, is_tensor};
 use crate::tree_map;
@@ -69,8 +70,6 @@ const TAKE_FUNCTIONS: [&str; 17] = [
     "checkpoint",
 ];
 
-/// The exception that says: an operand is a pytree. Null until one is met.
-static PYTREE_ERROR: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
 /// `tree_map::call_on_leaves` as Python sees it.
 static CALL_ON_LEAVES: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -85,11 +84,6 @@ static DEFINITION: PyOnceLock<&'static Definition> = PyOnceLock::new();
 
 /// Arguments by position and by keyword are all read by this kind of C function.
 const FLAGS: c_int = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
-
-/// Says which exception means that an operand is a pytree.
-pub fn set_pytree_error(class: &Bound<'_, PyAny>) {
-    PYTREE_ERROR.store(class.clone().into_ptr(), Ordering::Release);
-}
 
 /// Adds a function to a module, with `out=` and pytrees.
 pub fn add(m: &Bound<'_, PyModule>, function: Bound<'_, PyCFunction>) -> PyResult<()> {
@@ -179,7 +173,7 @@ fn add_with(
         Bound::from_owned_ptr_or_err(py, made)?
     };
     if !is_bare {
-        tree_map::note_method(py, &name, &made)?;
+        method::note_method(py, &name, &made)?;
     }
     m.add(name.as_str(), made)
 }
@@ -264,12 +258,12 @@ unsafe fn called(
         if !out.is_null() {
             return out;
         }
-        let tree = PYTREE_ERROR.load(Ordering::Acquire);
+        let tree = pytree_error_class();
         if tree.is_null() || ffi::PyErr_ExceptionMatches(tree) == 0 {
             name_the_call(&*wrapped, false);
             return out;
         }
-        // An exception of this class says nothing but that: see `tree_map::pytree_error`.
+        // An exception of this class says nothing but that: see `operand::tree`.
         ffi::PyErr_Clear();
         take_over((*wrapped).object, args, count, names)
     }

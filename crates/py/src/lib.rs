@@ -2,26 +2,27 @@
 //!
 //! Reads arguments, calls the core, wraps results. Computes nothing.
 
+mod error;
+mod panics;
 mod args;
+mod dtype;
 mod backend;
+mod method;
+mod pytree_node;
+mod operand;
+mod tensor;
+mod dlpack;
+mod pytree;
+mod tree_map;
+mod transform;
+mod function;
 mod callable;
 mod control;
 mod convert;
-mod dlpack;
-mod dtype;
-mod error;
-mod function;
 mod jit;
 mod lower;
-mod nested_sequence;
 mod onnx;
-mod operand;
-mod panics;
 mod source;
-mod tree_map;
-mod tensor;
-mod transform;
-mod pytree;
 
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
@@ -97,7 +98,10 @@ pub fn _clematis(m: &Bound<'_, PyModule>) -> PyResult<()> {
             fourier::install as fn(&Bound<'_, PyModule>) -> PyResult<()>,
         ),
         ("_random", random::install_keyed),
-        ("_tree", pytree::install),
+        ("_tree", |m| {
+            pytree::install(m)?;
+            function::step::install_tree(m)
+        }),
     ] {
         let part = PyModule::new(py, name)?;
         fill(&part)?;

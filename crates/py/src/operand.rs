@@ -2,12 +2,15 @@
 //!
 //! Owns the rule of kinds: tensors in, tensors out; a framework's arrays in, the same framework's arrays out.
 
+pub mod nested_sequence;
+mod tree;
+
+pub use tree::{is_pytree, items, pytree_error_class};
+
 use crate::backend::detached;
 use crate::error::{OrRaise, exception};
-use crate::nested_sequence;
 use crate::panics::Running;
 use crate::tensor::{PyTensor, object};
-use crate::tree_map::{is_pytree, pytree_error};
 use clematis_bridge::array;
 use clematis_core::dispatch::apply_one;
 use clematis_core::expr::Expr;
@@ -17,6 +20,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 use smallvec::SmallVec;
+use tree::pytree_error;
 
 /// Kernels on more elements than this let other Python threads run.
 pub const LARGE: usize = 1 << 15;

@@ -1,23 +1,19 @@
 //! Pytrees: nested containers of arrays, from Python objects to lists of leaves and back.
 //!
-//! `node` knows the containers, `structure` flattens and rebuilds; this file chooses the leaves. A tensor, a framework's
+//! `pytree_node` knows the containers, `structure` flattens and rebuilds; this file chooses the leaves. A tensor, a framework's
 //! array or a Python number is a leaf; other objects that are no container are part of the structure.
 
-pub mod node;
 mod structure;
 
-pub use node::{
-    Keys, Kind as NodeKind, Node, builtin_children, children, is_builtin, is_container, is_protocol,
-};
-pub use structure::{DEPTH, Structure, Visit, too_deep, walk};
+pub use structure::{Structure, Visit, walk};
 
 use crate::error::exception;
 use crate::operand::{Operand, give, number, numpy_number, try_operand};
+use crate::pytree_node::{Object, is_builtin, is_container};
 use crate::tensor::PyTensor;
 use clematis_bridge::array;
 use clematis_core::tree::{Path, Role, Tree};
 use clematis_core::{Backend, Kind, Result, Tensor};
-use node::Object;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyModule, PyString, PyTuple, PyType};
 use std::sync::Arc;
@@ -440,13 +436,6 @@ fn _released<'py>(tree: &Object<'py>, containers: &Object<'py>) -> PyResult<Tree
     Ok(TreeDef { structure, count })
 }
 
-/// A function of the library bound to a pytree as a method of its leaves.
-#[pyfunction]
-#[pyo3(signature = (x, name, /))]
-pub fn _method<'py>(x: &Object<'py>, name: &Bound<'py, PyString>) -> PyResult<Object<'py>> {
-    crate::tree_map::method(x, name)
-}
-
 /// The core's result of a Python function, with the caller's own exception kept.
 pub fn called<T>(py: Python<'_>, out: PyResult<T>) -> Result<T> {
     out.map_err(|e| clematis_bridge::error::own(py, e))
@@ -454,9 +443,9 @@ pub fn called<T>(py: Python<'_>, out: PyResult<T>) -> Result<T> {
 
 /// Adds the functions to `tree`.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    use node::{_children, _rebuild, register};
+    use crate::pytree_node::{_children, _rebuild, register};
     m.add_class::<TreeDef>()?;
     crate::plain_functions!(m; flatten_tree unflatten structure_of map_tree map_with_path leaves_of paths_of is_array register
         _flatten _entries _arrays _released _children _rebuild);
-    crate::function::step::install_tree(m)
+    Ok(())
 }

@@ -184,7 +184,7 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         name: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        crate::tree_map::method(slf.as_any(), name)
+        crate::method::method(slf.as_any(), name)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

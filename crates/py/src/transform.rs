@@ -449,7 +449,7 @@ fn jvp<'py>(
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::plain_functions!(m; grad value_and_grad jac hessian vjp jvp linearize);
-    m.add_function(wrap_pyfunction!(crate::pytree::_method, m)?)?;
+    m.add_function(wrap_pyfunction!(crate::method::_method, m)?)?;
     m.add_function(wrap_pyfunction!(_derivative, m)?)?;
     mapped::install(m)?;
     custom::install(m)

@@ -1,114 +1,19 @@
 //! Functions over pytrees: one call for each leaf; and results put into arrays that the caller gave.
 
-use crate::callable;
 use crate::error::{OrRaise, exception};
-use crate::operand::try_operand;
-use crate::pytree::{self, DEPTH, Node, children, too_deep};
+use crate::operand::{is_pytree, items, try_operand};
+use crate::pytree_node::{DEPTH, Node, children, too_deep};
 use crate::tensor::PyTensor;
 use clematis_bridge::error::failed;
 use clematis_bridge::{Framework, array};
 use clematis_core::{Kind, Repr, Tensor, backend, ops};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 type Object<'py> = Bound<'py, PyAny>;
 
 /// Functions whose first argument is a list of arrays: a list of pytrees is there a pytree of lists.
 const OF_LISTS: [&str; 2] = ["concat", "stack"];
-
-/// The functions that tensors have as methods, by name.
-static METHODS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-
-/// Keeps a function for `method`. The first of a name wins: `linalg` has some that the main namespace has too.
-pub fn note_method(py: Python<'_>, name: &str, function: &Object<'_>) -> PyResult<()> {
-    let methods = METHODS
-        .get_or_init(py, || PyDict::new(py).unbind())
-        .bind(py);
-    if !methods.contains(name)? {
-        methods.set_item(name, function)?;
-    }
-    Ok(())
-}
-
-/// A function bound to a tensor.
-pub fn method<'py>(x: &Object<'py>, name: &Bound<'py, PyString>) -> PyResult<Object<'py>> {
-    let py = x.py();
-    let found = match METHODS.get(py) {
-        Some(methods) => methods.bind(py).get_item(name)?,
-        None => None,
-    };
-    let Some(function) = found else {
-        return Err(pyo3::exceptions::PyAttributeError::new_err(format!(
-            "'Tensor' object has no attribute '{name}'"
-        )));
-    };
-    let word = name.to_string_lossy();
-    if let Some(keyword) = crate::function::random::method_keyword(&word) {
-        let keywords = PyDict::new(py);
-        keywords.set_item(keyword, x)?;
-        let partial = py.import("functools")?.getattr("partial")?;
-        return partial.call((function,), Some(&keywords));
-    }
-    let class = py.import("types")?.getattr("MethodType")?;
-    class.call1((function, x))
-}
-
-/// The exception that an operand is a pytree.
-#[cold]
-pub fn pytree_error(op: &str, x: &Object<'_>) -> PyErr {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let py = x.py();
-    let made = || -> PyResult<PyErr> {
-        let class = match CLASS.get(py) {
-            Some(class) => class.bind(py),
-            None => {
-                let class = CLASS.import(py, "clematis.errors", "_PytreeError")?;
-                callable::set_pytree_error(class);
-                class
-            }
-        };
-        let kind = x.get_type();
-        let message = format!("{op}: an array was expected, not {}", kind.name()?);
-        Ok(PyErr::from_value(class.call1((message,))?))
-    };
-    made().unwrap_or_else(|e| e)
-}
-
-/// Whether an operand is a pytree: a dict, a dataclass, a registered object, or a list with an array somewhere inside.
-pub fn is_pytree(x: &Object<'_>) -> PyResult<bool> {
-    holds_arrays(x, 0)
-}
-
-fn holds_arrays(x: &Object<'_>, depth: usize) -> PyResult<bool> {
-    if depth > DEPTH {
-        return Err(too_deep("tree", false));
-    }
-    if x.is_instance_of::<PyTensor>() {
-        return Ok(false);
-    }
-    let Some(items) = items(x) else {
-        return Ok(pytree::is_container(x)? && !pytree::is_protocol(x)?);
-    };
-    for item in items {
-        if is_array(&item)? || holds_arrays(&item, depth + 1)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn is_array(x: &Object<'_>) -> PyResult<bool> {
-    Ok(x.is_instance_of::<PyTensor>() || array::framework_of(x).or_raise()?.is_some())
-}
-
-fn items<'py>(x: &Object<'py>) -> Option<Vec<Object<'py>>> {
-    if let Ok(list) = x.cast::<PyList>() {
-        return Some(list.iter().collect());
-    }
-    let tuple = x.cast::<PyTuple>().ok()?;
-    Some(tuple.iter().collect())
-}
 
 /// Calls a function with `out=`, or on each leaf of the pytrees among its arguments.
 #[pyfunction]

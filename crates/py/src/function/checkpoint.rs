@@ -5,9 +5,8 @@
 
 use crate::error::{OrRaise, exception};
 use crate::operand::{give, try_operand};
-use crate::pytree::{
-    Keys, NodeKind, Structure, Visit, children, is_builtin, is_container, is_protocol, walk,
-};
+use crate::pytree::{Structure, Visit, walk};
+use crate::pytree_node::{Keys, Kind as NodeKind, children, is_builtin, is_container, is_protocol};
 use clematis_bridge::array;
 use clematis_core::{Kind, Tensor, backend, ops};
 use clematis_nn::checkpoint::{self, DEPTH, Difference, Key, Reader, Structure as FileStructure};

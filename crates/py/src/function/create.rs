@@ -3,7 +3,7 @@
 use crate::args::beside;
 use crate::dtype::{self, PyDType};
 use crate::error::{OrRaise, exception};
-use crate::nested_sequence;
+use crate::operand::nested_sequence;
 use crate::operand::{Call, give, number, try_operand};
 use crate::tensor::{PyTensor, moved};
 use clematis_bridge::array;

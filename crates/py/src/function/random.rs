@@ -29,16 +29,6 @@ use pyo3::types::PyModule;
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The keyword under which a tensor stands in a method of these functions, which take no array by position.
-pub fn method_keyword(name: &str) -> Option<&'static str> {
-    match name {
-        "random_uniform" => Some("low"),
-        "random_normal" => Some("mean"),
-        "multinomial" => Some("probs"),
-        _ => None,
-    }
-}
-
 /// Uniform numbers in [low, high).
 #[pyfunction]
 #[pyo3(

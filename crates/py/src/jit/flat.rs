@@ -2,8 +2,8 @@
 
 use crate::function::random::PyKey;
 use crate::operand::number;
-use crate::pytree::{
-    DEPTH, Keys, Node, NodeKind, builtin_children, children, is_protocol, too_deep,
+use crate::pytree_node::{
+    DEPTH, Keys, Kind as NodeKind, Node, builtin_children, children, is_protocol, too_deep,
 };
 use crate::tensor::PyTensor;
 use crate::transform::Object;

@@ -1,10 +1,9 @@
 //! The structure of a pytree: flattening with any leaf predicate, and rebuilding from leaves.
 
-use super::node::{Keys, Kind, Node, Object, children};
 use crate::error::exception;
 use crate::operand::give;
+use crate::pytree_node::{DEPTH, Keys, Kind, Node, Object, children, too_deep};
 use clematis_core::{Kind as ErrorKind, Tensor};
-pub use clematis_nn::checkpoint::DEPTH;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -141,16 +140,6 @@ impl<'py> Walker<'_, 'py> {
         self.above.pop();
         Ok(Structure::Node(node, inside))
     }
-}
-
-/// The error for a pytree that is nested deeper than `DEPTH`, as one that contains itself is.
-#[cold]
-pub fn too_deep(op: &str, is_cycle: bool) -> PyErr {
-    let message = match is_cycle {
-        true => format!("{op}: expected a tree, got a container that contains itself"),
-        false => format!("{op}: expected at most {DEPTH} levels of nested containers, got more"),
-    };
-    exception(ErrorKind::Value, message)
 }
 
 /// What the leaves of a rebuilt pytree are.

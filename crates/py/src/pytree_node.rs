@@ -6,6 +6,7 @@
 use crate::error::exception;
 use clematis_bridge::error::unless_failed;
 use clematis_core::Kind as ErrorKind;
+pub use clematis_nn::checkpoint::DEPTH;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -441,4 +442,14 @@ pub fn _rebuild<'py>(x: &Object<'py>, parts: Vec<Object<'py>>) -> PyResult<Objec
         return node.rebuild(x.py(), vec![_rebuild(inside, parts)?]);
     }
     node.rebuild(x.py(), parts)
+}
+
+/// The error for a pytree that is nested deeper than `DEPTH`, as one that contains itself is.
+#[cold]
+pub fn too_deep(op: &str, is_cycle: bool) -> PyErr {
+    let message = match is_cycle {
+        true => format!("{op}: expected a tree, got a container that contains itself"),
+        false => format!("{op}: expected at most {DEPTH} levels of nested containers, got more"),
+    };
+    exception(ErrorKind::Value, message)
 }
