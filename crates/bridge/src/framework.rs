@@ -648,6 +648,10 @@ impl Backend for &'static Framework {
         COMPILER.get().and_then(|compile| compile(self, graph))
     }
 
+    fn has_own_autodiff(&self) -> bool {
+        true
+    }
+
     fn has_values(&self, x: &Tensor) -> bool {
         Python::attach(|py| {
             let Ok(loaded) = self.loaded(py) else {

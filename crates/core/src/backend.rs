@@ -50,6 +50,11 @@ pub trait Backend: Send + Sync {
     fn has_values(&self, _: &Tensor) -> bool {
         true
     }
+    /// Whether it differentiates by itself, as frameworks do: only there does `stop_gradient` change anything outside of a
+    /// trace.
+    fn has_own_autodiff(&self) -> bool {
+        false
+    }
     /// Compiles a whole graph; `None` means that it is run op by op.
     fn compile(&self, _: &Graph) -> Option<Result<Box<dyn Executable>>> {
         None

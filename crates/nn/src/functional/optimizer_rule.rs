@@ -372,7 +372,7 @@ fn backend_name(x: &Tensor) -> &'static str {
 /// Stops gradients, including those of a framework.
 fn stopped(x: Tensor) -> Result<Tensor> {
     match x.backend() {
-        Some(backend) if backend.name() == "native" && !is_traced(&x) => Ok(x),
+        Some(backend) if !backend.has_own_autodiff() && !is_traced(&x) => Ok(x),
         _ => ops::stop_gradient(x).done(),
     }
 }
