@@ -1,11 +1,11 @@
-//! Checks dependencies between crates, between modules of the core, and the list of files that may contain `unsafe`.
+//! Checks dependencies between crates, between the modules of each crate, and the list of files that may contain `unsafe`.
 //!
-//! Owns the three tables below. A new crate needs a row here; without one the check fails and says so.
+//! Owns the tables below. A new crate needs a row here; without one the check fails and says so.
 
 mod modules;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -59,6 +59,54 @@ const CRATES: &[(&str, &[&str])] = &[
 
 /// External crates that only some of ours may depend on: Python stays out of all others.
 const RESERVED: &[(&str, &[&str])] = &[("pyo3", &["clematis-bridge", "clematis-py"])];
+
+/// Modules of one crate that may refer to one another, and why. All other modules only refer to those above them in the
+/// crate's `lib.rs` or `main.rs`; `lib` stands for that file, which is below all others.
+const GROUPS: &[(&str, &[&str], &str)] = &[
+    (
+        "crates/core/src",
+        &[
+            "attr", "op", "tensor", "backend", "graph", "infer", "trace", "dispatch",
+        ],
+        "a loop op holds a graph, a graph holds constants, a tensor refers to its backend, a backend takes ops",
+    ),
+    (
+        "crates/bridge/src",
+        &["array", "framework"],
+        "a framework wraps its arrays, and the cache of array classes refers to the framework of each",
+    ),
+    (
+        "crates/py/src",
+        &["operand", "tensor", "dlpack"],
+        "a tensor's methods take operands, an operand may be a tensor, and both sides of DLPack are tensors",
+    ),
+    (
+        "crates/compile/src",
+        &[
+            "rematerialize",
+            "fusion",
+            "batched_chain",
+            "column_reduction",
+            "fuse_pairs",
+            "program",
+            "register_allocation",
+            "tile_interpreter",
+            "tile",
+            "describe",
+            "run",
+            "scan",
+            "plan",
+            "lib",
+        ],
+        "grouping, lowering and execution share types as long as the schedule is not a stage of its own",
+    ),
+];
+
+/// Crates that work on every backend and name none.
+const NAMELESS: &[&str] = &["crates/core/src", "crates/nn/src"];
+
+/// The names of backends.
+const BACKENDS: &[&str] = &["native", "numpy", "torch", "jax", "tensorflow"];
 
 /// The only files that may contain `unsafe`.
 const UNSAFE: &[&str] = &[
@@ -120,9 +168,28 @@ pub fn run() -> Outcome {
         "1",
         "--offline",
     ]))?;
-    let crates = dependencies(&metadata)?;
+    let packages = packages(&metadata)?;
+    let crates: BTreeMap<_, _> = packages
+        .iter()
+        .map(|p| (p.name.clone(), p.dependencies.clone()))
+        .collect();
     let mut faults = crate_faults(&crates);
-    faults.extend(core_faults(&root.join("crates/core/src"))?);
+    for package in &packages {
+        faults.extend(module_faults(&root, &package.folder.join("src"))?);
+    }
+    for (src, ..) in GROUPS {
+        if !root.join(src).is_dir() {
+            faults.push(format!(
+                "{src} has a group in xtask/src/layers.rs and does not exist"
+            ));
+        }
+    }
+    for src in NAMELESS {
+        for path in shell::files(&root.join(src), &["rs"])? {
+            let name = shell::relative(&path, &root);
+            faults.extend(backend_faults(&name, &shell::read(&path)?));
+        }
+    }
     faults.extend(unsafe_faults(&root)?);
     if faults.is_empty() {
         println!("layers: {} crates, all in order", crates.len());
@@ -131,23 +198,39 @@ pub fn run() -> Outcome {
     Err(format!("layers:\n  {}", faults.join("\n  ")).into())
 }
 
-/// Each package of the workspace with its dependencies, without dev dependencies.
-fn dependencies(metadata: &str) -> Result<BTreeMap<String, Vec<String>>, String> {
+/// A package of the workspace.
+#[derive(Debug, PartialEq)]
+struct Package {
+    name: String,
+    folder: PathBuf,
+    /// Without dev dependencies.
+    dependencies: Vec<String>,
+}
+
+/// The packages in the output of `cargo metadata`.
+fn packages(metadata: &str) -> Result<Vec<Package>, String> {
     let wrong = |what: &str| format!("cargo metadata: {what}");
     let value: Value = serde_json::from_str(metadata).map_err(|e| wrong(&e.to_string()))?;
     let packages = value["packages"]
         .as_array()
         .ok_or_else(|| wrong("no packages"))?;
-    let mut found = BTreeMap::new();
+    let mut found = Vec::new();
     for package in packages {
-        let name = package["name"]
-            .as_str()
-            .ok_or_else(|| wrong("a package without a name"))?;
+        let text = |key: &str| {
+            package[key]
+                .as_str()
+                .ok_or_else(|| wrong(&format!("a package without a {key}")))
+        };
+        let manifest = Path::new(text("manifest_path")?);
         let deps = package["dependencies"].as_array().into_iter().flatten();
         let names = deps
             .filter(|dep| dep["kind"].as_str() != Some("dev"))
             .filter_map(|dep| dep["name"].as_str().map(String::from));
-        found.insert(name.to_string(), names.collect());
+        found.push(Package {
+            name: text("name")?.to_string(),
+            folder: manifest.parent().unwrap_or(manifest).to_path_buf(),
+            dependencies: names.collect(),
+        });
     }
     Ok(found)
 }
@@ -173,13 +256,48 @@ fn crate_faults(crates: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     faults
 }
 
-fn core_faults(src: &Path) -> Result<Vec<String>, String> {
-    let order = modules::Order::of(&shell::read(&src.join("lib.rs"))?);
+/// Faults in the order of a crate's modules; none if it has no sources of its own.
+fn module_faults(root: &Path, src: &Path) -> Result<Vec<String>, String> {
+    let Some(root_file) = ["lib.rs", "main.rs"]
+        .map(|name| src.join(name))
+        .into_iter()
+        .find(|path| path.is_file())
+    else {
+        return Ok(Vec::new());
+    };
+    let name = shell::relative(src, root);
+    let groups: Vec<&[&str]> = GROUPS
+        .iter()
+        .filter(|(of, ..)| *of == name)
+        .map(|(_, modules, _)| *modules)
+        .collect();
+    let order = modules::Order::of(&shell::read(&root_file)?, &groups);
     let mut files = Vec::new();
     for path in shell::files(src, &["rs"])? {
         files.push((shell::relative(&path, src), shell::read(&path)?));
     }
-    Ok(order.faults(&files))
+    Ok(order.faults(&name, &files))
+}
+
+/// A fault for each string outside of comments and tests that is the name of a backend.
+fn backend_faults(file: &str, text: &str) -> Vec<String> {
+    if file.split(['/', '.']).any(|part| part == "tests") {
+        return Vec::new();
+    }
+    let end = source::test_start(text);
+    let mut faults = Vec::new();
+    for (number, line) in text[..end].lines().enumerate() {
+        let line = line.trim_start();
+        let quoted =
+            |name: &&&str| !line.starts_with("//") && line.contains(&format!("\"{name}\""));
+        if let Some(name) = BACKENDS.iter().find(quoted) {
+            faults.push(format!(
+                "{file}:{}: names the backend {name}; ask the backend what it supports",
+                number + 1
+            ));
+        }
+    }
+    faults
 }
 
 fn unsafe_faults(root: &Path) -> Result<Vec<String>, String> {
@@ -215,12 +333,17 @@ mod tests {
 
     #[test]
     fn dev_dependencies_are_left_out() {
-        let text = r#"{"packages":[{"name":"a","dependencies":[
+        let text = r#"{"packages":[{"name":"a","manifest_path":"/w/a/Cargo.toml","dependencies":[
             {"name":"b","kind":null},{"name":"c","kind":"dev"},{"name":"d","kind":"build"}]}]}"#;
-        let found = dependencies(text).expect("well formed");
-        assert_eq!(found, crates(&[("a", &["b", "d"])]));
-        assert!(dependencies("{}").is_err());
-        assert!(dependencies("nonsense").is_err());
+        let a = Package {
+            name: "a".into(),
+            folder: "/w/a".into(),
+            dependencies: vec!["b".into(), "d".into()],
+        };
+        assert_eq!(packages(text), Ok(vec![a]));
+        assert!(packages(r#"{"packages":[{"name":"a"}]}"#).is_err());
+        assert!(packages("{}").is_err());
+        assert!(packages("nonsense").is_err());
     }
 
     #[test]
@@ -253,6 +376,17 @@ mod tests {
                 "clematis-nn may not name pyo3"
             ]
         );
+    }
+
+    #[test]
+    fn crates_for_every_backend_name_none() {
+        let text = "// \"torch\"\nif b.name() == \"native\" {}\n#[cfg(test)]\nmod tests { fn f() { find(\"jax\") } }";
+        let found = backend_faults("crates/nn/src/a.rs", text);
+        assert_eq!(
+            found,
+            ["crates/nn/src/a.rs:2: names the backend native; ask the backend what it supports"]
+        );
+        assert!(backend_faults("crates/nn/src/a/tests.rs", text).is_empty());
     }
 
     #[test]

@@ -3,53 +3,28 @@
 //! Owns the list of commands and the exit codes: 0 for success, 1 for a failed check, 2 for an invalid command line.
 //! Each command is in a file of its own name.
 
+mod outcome;
+mod shell;
+mod source;
+mod sizes;
+mod python;
+mod suggest;
 mod bench;
 mod docs;
 mod fuzz;
 mod ivy_rows;
 mod layers;
+mod words;
 mod lint;
-mod python;
 mod sanitize;
 mod setup;
-mod shell;
-mod sizes;
 mod soak;
-mod source;
-mod suggest;
 mod targets;
 mod test;
-mod words;
 
 use std::process::ExitCode;
 
-/// Why a command failed.
-#[derive(Debug, PartialEq, Eq)]
-enum Failure {
-    /// Invalid command line.
-    Usage(String),
-    /// A check or a command failed.
-    Check(String),
-    /// A check failed and has already printed its report.
-    Reported,
-}
-
-impl Failure {
-    fn message(self) -> String {
-        match self {
-            Failure::Usage(message) | Failure::Check(message) => message,
-            Failure::Reported => "failed, see above".into(),
-        }
-    }
-}
-
-impl From<String> for Failure {
-    fn from(message: String) -> Self {
-        Failure::Check(message)
-    }
-}
-
-type Outcome = Result<(), Failure>;
+use outcome::{Failure, Outcome};
 
 struct Task {
     name: &'static str,
@@ -105,7 +80,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "layers",
-        meaning: "check dependencies between crates and modules, and where unsafe is allowed",
+        meaning: "check dependencies between crates and between the modules of each, and where unsafe is allowed",
         run: |args| none(args).and_then(|()| layers::run()),
     },
     Task {

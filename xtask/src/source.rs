@@ -130,6 +130,11 @@ pub fn without_tests(code: &str) -> String {
     out
 }
 
+/// Where the first test module of a file begins; its end if there is none.
+pub fn test_start(text: &str) -> usize {
+    text.find("#[cfg(test)]").unwrap_or(text.len())
+}
+
 /// The length of the module at the start of the text, `mod x { … }` or `mod x;`.
 fn test_module(text: &str) -> Option<usize> {
     let head = text.trim_start();

@@ -1,31 +1,47 @@
-//! Checks the order of the core's modules: each may only refer to those above it in `lib.rs`.
+//! Checks the order of the modules of a crate: each may only refer to those above it in `lib.rs` or `main.rs`.
 //!
-//! One group of types may refer to each other: a loop op holds a graph, a graph holds constants, a tensor refers to
-//! its backend, a backend takes ops.
+//! Modules that refer to one another form a group, which the caller lists. A listed group must be such a cycle, exactly: a
+//! group that got smaller is reported as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source;
 
-/// Modules that may refer to one another.
-const KNOT: &[&str] = &[
-    "attr", "op", "infer", "tensor", "backend", "graph", "trace", "dispatch",
-];
+/// The root file as a module: it sees all others, so it is the last.
+const ROOT: &str = "lib";
 
+/// The modules of one crate in order.
 pub struct Order {
     modules: Vec<String>,
-    /// Names that `lib.rs` re-exports, with their modules.
+    /// Names that the root re-exports or defines, with their modules.
     exports: BTreeMap<String, String>,
+    /// Groups of modules that may refer to one another.
+    groups: Vec<Vec<String>>,
+}
+
+/// A reference from one module to another.
+struct Reference<'a> {
+    file: &'a str,
+    line: usize,
+    from: &'a str,
+    to: &'a str,
 }
 
 impl Order {
-    pub fn of(lib: &str) -> Self {
-        let code = source::without_tests(&source::code(lib));
-        let modules: Vec<String> = source::occurrences(&code, "mod")
+    /// The order that a root file, `lib.rs` or `main.rs`, defines.
+    pub fn of(root: &str, groups: &[&[&str]]) -> Self {
+        let code = source::without_tests(&source::code(root));
+        let mut modules: Vec<String> = source::occurrences(&code, "mod")
             .map(|at| source::word(&code[at + "mod".len()..]).to_string())
             .filter(|name| !name.is_empty())
             .collect();
         let mut exports = BTreeMap::new();
+        for item in ["const", "enum", "fn", "static", "struct", "trait", "type"] {
+            for at in source::occurrences(&code, item) {
+                let name = source::word(&code[at + item.len()..]);
+                exports.insert(name.to_string(), ROOT.to_string());
+            }
+        }
         for at in source::occurrences(&code, "use") {
             let rest = &code[at + "use".len()..];
             let path = rest.split(';').next().unwrap_or_default().trim();
@@ -38,15 +54,72 @@ impl Order {
                 }
             }
         }
-        Order { modules, exports }
+        // A module hides an item of its name, `run::run` for one.
+        exports.retain(|name, from| from != ROOT || !modules.contains(name));
+        modules.push(ROOT.to_string());
+        let groups = groups
+            .iter()
+            .map(|group| group.iter().map(|name| name.to_string()).collect())
+            .collect();
+        Order {
+            modules,
+            exports,
+            groups,
+        }
     }
 
-    /// One line for each reference to a module that is not above.
-    pub fn faults(&self, files: &[(String, String)]) -> Vec<String> {
+    /// One line for each pair of modules of which the first refers to the second, which is not above it, and for each group that is not the cycle it is said to
+    /// be. `files` are the paths relative to the source folder `src`, with their texts.
+    pub fn faults(&self, src: &str, files: &[(String, String)]) -> Vec<String> {
         let code: Vec<(&str, String)> = files
             .iter()
             .map(|(name, text)| (name.as_str(), source::without_tests(&source::code(text))))
             .collect();
+        let (references, mut faults) = self.references(src, &code);
+        let mut seen = BTreeSet::new();
+        for Reference {
+            file,
+            line,
+            from,
+            to,
+        } in &references
+        {
+            let grouped =
+                |group: &Vec<String>| [from, to].iter().all(|m| group.iter().any(|g| g == *m));
+            let is_below = self.place(to) > self.place(from);
+            if is_below && !self.groups.iter().any(grouped) && seen.insert((from, to)) {
+                faults.push(format!(
+                    "{src}/{file}:{line}: {from} refers to {to}, which is below it in the root file"
+                ));
+            }
+        }
+        let cycles = cycles(&self.modules, &references);
+        for group in &self.groups {
+            let listed: BTreeSet<&str> = group.iter().map(String::as_str).collect();
+            if !cycles.contains(&listed) {
+                let parts: Vec<String> = cycles
+                    .iter()
+                    .filter(|cycle| !cycle.is_disjoint(&listed))
+                    .map(|cycle| format!("{cycle:?}"))
+                    .collect();
+                let now = match parts.is_empty() {
+                    true => "none of them".to_string(),
+                    false => parts.join(", "),
+                };
+                faults.push(format!(
+                    "{src}: the group {listed:?} in xtask/src/layers.rs is out of date; {now} refer to one another"
+                ));
+            }
+        }
+        faults
+    }
+
+    /// References between modules, and a fault for each name whose module is unknown.
+    fn references<'a>(
+        &'a self,
+        src: &str,
+        code: &'a [(&'a str, String)],
+    ) -> (Vec<Reference<'a>>, Vec<String>) {
         let macros: BTreeSet<&str> = code
             .iter()
             .flat_map(|(_, code)| {
@@ -56,41 +129,70 @@ impl Order {
                 })
             })
             .collect();
-        let mut faults = Vec::new();
-        for (file, code) in &code {
-            let own = file.split(['/', '.']).next().unwrap_or_default();
+        let (mut references, mut faults) = (Vec::new(), Vec::new());
+        for (file, code) in code {
+            let from = file.split(['/', '.']).next().unwrap_or_default();
             let is_test = file.split(['/', '.']).any(|part| part == "tests");
-            let Some(place) = self.place(own) else {
-                continue;
-            };
-            if is_test {
+            if is_test || from == ROOT || self.place(from).is_none() {
                 continue;
             }
             let depth = file.split('/').count();
             for (at, name) in named(code, depth) {
                 let line = source::line(code, at);
-                let module = self.exports.get(name).map_or(name, String::as_str);
-                match self.place(module) {
-                    Some(other) if other <= place => {}
-                    Some(_) if KNOT.contains(&own) && KNOT.contains(&module) => {}
-                    Some(_) => faults.push(format!(
-                        "core/src/{file}:{line}: {own} names {module}, which is below it in lib.rs"
-                    )),
-                    None if macros.contains(name) => {}
+                let to = self.exports.get(name).map_or(name, String::as_str);
+                if self.place(to).is_some() {
+                    references.push(Reference {
+                        file,
+                        line,
+                        from,
+                        to,
+                    });
+                } else if !macros.contains(name) && code[at..].starts_with("crate") {
                     // A `super` path may stay inside the file; without a module of that name it does.
-                    None if !code[at..].starts_with("crate") => {}
-                    None => faults.push(format!(
-                        "core/src/{file}:{line}: `crate::{name}`: name the module it comes from"
-                    )),
+                    faults.push(format!(
+                        "{src}/{file}:{line}: `crate::{name}`: name the module it comes from"
+                    ));
                 }
             }
         }
-        faults
+        (references, faults)
     }
 
     fn place(&self, module: &str) -> Option<usize> {
         self.modules.iter().position(|name| name == module)
     }
+}
+
+/// The sets of modules that reach one another.
+fn cycles<'a>(modules: &'a [String], references: &[Reference<'a>]) -> Vec<BTreeSet<&'a str>> {
+    let mut reach: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for Reference { from, to, .. } in references {
+        reach.entry(from).or_default().insert(to);
+    }
+    // The root declares all modules.
+    let all = modules.iter().map(String::as_str);
+    reach.entry(ROOT).or_default().extend(all);
+    for through in modules {
+        let onwards = reach.get(through.as_str()).cloned().unwrap_or_default();
+        for reached in reach.values_mut() {
+            if reached.contains(through.as_str()) {
+                reached.extend(&onwards);
+            }
+        }
+    }
+    let reaches = |a: &str, b: &str| reach.get(a).is_some_and(|reached| reached.contains(b));
+    let mut found: Vec<BTreeSet<&str>> = Vec::new();
+    for module in modules {
+        let cycle: BTreeSet<&str> = modules
+            .iter()
+            .map(String::as_str)
+            .filter(|other| reaches(module, other) && reaches(other, module))
+            .collect();
+        if cycle.len() > 1 && !found.contains(&cycle) {
+            found.push(cycle);
+        }
+    }
+    found
 }
 
 /// Positions and first segments of paths from the crate root: `crate::x`, and `super::x` repeated to the depth of the
@@ -174,21 +276,36 @@ mod tests {
         pub use error::{Error, Result};
         pub use ops::{self, add as plus, nested::{deep}};
         pub use tensor::Tensor;
+        pub fn version() -> u32 { 1 }
     ";
 
+    /// The faults of one file, among files where `op` and `tensor` refer to each other as they may.
     fn faults(file: &str, text: &str) -> Vec<String> {
-        Order::of(LIB).faults(&[(file.to_string(), text.to_string())])
+        let cycle = [
+            ("op/knot.rs", "use crate::tensor::Tensor;"),
+            ("tensor/knot.rs", "use crate::op::Op;"),
+        ];
+        let files: Vec<_> = cycle
+            .into_iter()
+            .chain([(file, text)])
+            .map(|(file, text)| (file.to_string(), text.to_string()))
+            .collect();
+        Order::of(LIB, &[&["op", "tensor"]]).faults("core/src", &files)
     }
 
     #[test]
     fn modules_and_exports_are_read_from_lib() {
-        let order = Order::of(LIB);
-        assert_eq!(order.modules, ["error", "shape", "op", "tensor", "ops"]);
+        let order = Order::of(LIB, &[]);
+        assert_eq!(
+            order.modules,
+            ["error", "shape", "op", "tensor", "ops", "lib"]
+        );
         let from = |name: &str| order.exports.get(name).map(String::as_str);
         assert_eq!(from("Result"), Some("error"));
         assert_eq!(from("plus"), Some("ops"));
         assert_eq!(from("deep"), Some("ops"));
         assert_eq!(from("add"), None);
+        assert_eq!(from("version"), Some("lib"));
     }
 
     #[test]
@@ -208,10 +325,11 @@ mod tests {
         let found = faults("shape.rs", "\nuse crate::{\n  error::Error, ops::add};");
         assert_eq!(
             found,
-            ["core/src/shape.rs:2: shape names ops, which is below it in lib.rs"]
+            ["core/src/shape.rs:2: shape refers to ops, which is below it in the root file"]
         );
         assert_eq!(faults("shape.rs", "fn f() { crate::ops::add(); }").len(), 1);
         assert_eq!(faults("shape.rs", "use crate::Tensor;").len(), 1);
+        assert_eq!(faults("shape.rs", "use crate::version;").len(), 1);
         assert_eq!(faults("shape.rs", "use super::ops;").len(), 1);
         assert_eq!(faults("shape/axis.rs", "use super::super::ops;").len(), 1);
         assert_eq!(
@@ -221,9 +339,33 @@ mod tests {
     }
 
     #[test]
-    fn the_knot_may_name_itself_and_no_more() {
+    fn a_group_may_refer_to_itself_and_no_more() {
         assert!(faults("op.rs", "use crate::tensor::Tensor;").is_empty());
         assert_eq!(faults("op.rs", "use crate::ops::add;").len(), 1);
+    }
+
+    #[test]
+    fn a_group_must_be_a_cycle_exactly() {
+        let files = |op: &str| {
+            [("op.rs", op), ("tensor.rs", "use crate::op::Op;")]
+                .map(|(file, text)| (file.to_string(), text.to_string()))
+        };
+        let group: &[&[&str]] = &[&["op", "tensor"]];
+        let cycle = files("use crate::tensor::Tensor;");
+        assert!(Order::of(LIB, group).faults("src", &cycle).is_empty());
+        assert_eq!(
+            Order::of(LIB, &[]).faults("src", &cycle),
+            ["src/op.rs:1: op refers to tensor, which is below it in the root file"]
+        );
+        let mended = files("");
+        assert_eq!(
+            Order::of(LIB, group).faults("src", &mended),
+            [
+                "src: the group {\"op\", \"tensor\"} in xtask/src/layers.rs is out of date; none of them refer to one another"
+            ]
+        );
+        let wide: &[&[&str]] = &[&["op", "shape", "tensor"]];
+        assert_eq!(Order::of(LIB, wide).faults("src", &cycle).len(), 1);
     }
 
     #[test]
