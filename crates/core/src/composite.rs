@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::infer::{infer, legal_axes};
-use crate::op::{Composite, Op, Takes};
+use crate::op::{Composite, Op};
 use crate::ops;
 use crate::outs::Outs;
 use crate::spec::Spec;
@@ -81,50 +81,6 @@ fn in_f32(x: &Tensor, f: impl FnOnce(Tensor) -> Result<Tensor>) -> Result<Tensor
 }
 
 impl Composite {
-    /// The dtypes that the first operand may have. Functions in `ops` convert integers to floats where that is
-    /// supported. Without this check a backend's kernel and the expansion could disagree on what is legal.
-    pub fn takes(&self) -> Takes {
-        use Composite::*;
-        match self {
-            Relu {} | MaxPool { .. } => Takes::Real,
-            LeakyRelu { .. }
-            | Elu { .. }
-            | Selu {}
-            | Gelu { .. }
-            | Sigmoid {}
-            | LogSigmoid {}
-            | Silu {}
-            | Softplus {}
-            | Mish {}
-            | HardSigmoid {}
-            | HardSwish {}
-            | Softmax { .. }
-            | LogSoftmax { .. }
-            | LogSumExp { .. }
-            | LayerNorm { .. }
-            | LayerNormGrad { .. }
-            | RmsNorm { .. }
-            | GroupNorm { .. }
-            | BatchNorm { .. }
-            | Attention { .. }
-            | CrossEntropy {}
-            | LstmCell {}
-            | GruCell {} => Takes::Float,
-            Mean { .. }
-            | Var { .. }
-            | Dropout { .. }
-            | AvgPool { .. }
-            | Solve {}
-            | Inv {}
-            | Det {} => Takes::Inexact,
-            Einsum { .. } => Takes::Number,
-            OneHot { .. } | RandomBits { .. } => Takes::Integer,
-            Linear {} | Embedding {} | ConvTranspose { .. } | Resize { .. } | Function { .. } => {
-                Takes::Any
-            }
-        }
-    }
-
     /// Checks the dtype of the first operand.
     pub(crate) fn check(&self, first: Option<&Spec>) -> Result<()> {
         if let Some(x) = first {

@@ -12,21 +12,19 @@ use crate::tensor::Tensor;
 
 /// Whether a composite has a derivative rule of its own.
 pub fn is_whole(c: &Composite) -> bool {
-    matches!(
-        c,
-        Composite::Relu {}
-            | Composite::Sigmoid {}
-            | Composite::Softmax { .. }
-            | Composite::LogSoftmax { .. }
-            | Composite::LogSumExp { .. }
-            | Composite::LayerNorm { .. }
-            | Composite::RandomBits { .. }
-    )
+    own_rule(c).is_some()
 }
 
 /// The rule of a composite. Composites without one are differentiated through their expansion.
 pub fn rule(c: &Composite) -> Rule {
-    match c {
+    own_rule(c).unwrap_or(Rule::General {
+        vjp: expanded_vjp,
+        jvp: expanded_jvp,
+    })
+}
+
+fn own_rule(c: &Composite) -> Option<Rule> {
+    Some(match c {
         Composite::Relu {} => {
             Rule::Pointwise(|_, _, x, _| ops::cast(ops::greater(x[0], 0), x[0].dtype()))
         }
@@ -48,11 +46,8 @@ pub fn rule(c: &Composite) -> Rule {
             jvp: expanded_jvp,
         },
         Composite::RandomBits { .. } => Rule::Zero,
-        _ => Rule::General {
-            vjp: expanded_vjp,
-            jvp: expanded_jvp,
-        },
-    }
+        _ => return None,
+    })
 }
 
 fn axis_of(op: &Op) -> Result<i64> {

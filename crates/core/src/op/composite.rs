@@ -9,6 +9,7 @@ use crate::dim::{Bindings, Dim};
 use crate::dtype::{DType, Real};
 use crate::error::Result;
 use crate::graph::Body;
+use crate::op::elementwise::Takes;
 use crate::op::params::Pads;
 use crate::shape::{Axes, Axis, Shape};
 use crate::words;
@@ -19,7 +20,7 @@ words! {
 }
 
 macro_rules! composites {
-    ($($(#[$meta:meta])* $variant:ident $name:literal $doc:literal { $($field:ident: $ty:ty),* $(,)? })*) => {
+    ($($(#[$meta:meta])* $variant:ident $name:literal $takes:ident $doc:literal { $($field:ident: $ty:ty),* $(,)? })*) => {
         /// An op with an expansion into other ops.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs)] // the rows' lines say it
@@ -40,6 +41,12 @@ macro_rules! composites {
             /// The name.
             pub const fn name(&self) -> &'static str {
                 match self { $(Composite::$variant { .. } => $name),* }
+            }
+
+            /// The dtypes that the first operand may have. Functions in `ops` convert integers to floats where that is
+            /// supported. Without this check a backend's kernel and the expansion could disagree on what is legal.
+            pub const fn takes(&self) -> Takes {
+                match self { $(Composite::$variant { .. } => Takes::$takes),* }
             }
 
             /// A dense index.
@@ -72,44 +79,44 @@ macro_rules! composites {
 }
 
 composites! {
-    Relu "relu" "max(x, 0)" {}
-    LeakyRelu "leaky_relu" "x where positive, negative_slope times x elsewhere" { negative_slope: Real }
-    Elu "elu" "x where positive, alpha (exp(x) - 1) elsewhere" { alpha: Real }
-    Selu "selu" "elu, scaled to preserve mean 0 and variance 1" {}
-    Gelu "gelu" "x times the normal CDF of x, or its tanh approximation" { approximate: bool }
-    Sigmoid "sigmoid" "1 / (1 + exp(-x))" {}
-    LogSigmoid "log_sigmoid" "log(sigmoid(x))" {}
-    Silu "silu" "x sigmoid(x)" {}
-    Softplus "softplus" "log(1 + exp(x))" {}
-    Mish "mish" "x tanh(softplus(x))" {}
-    HardSigmoid "hard_sigmoid" "relu6(x + 3) / 6" {}
-    HardSwish "hard_swish" "x hard_sigmoid(x)" {}
-    Softmax "softmax" "exp(x), scaled to sum to one along an axis" { axis: Axis }
-    LogSoftmax "log_softmax" "log(softmax(x))" { axis: Axis }
-    LogSumExp "logsumexp" "log of the sum of exp(x) over axes, which are removed" { axes: Axes }
-    Mean "mean" "the mean over axes, which are removed" { axes: Axes }
-    Var "var" "the variance over axes, which are removed; divides by n - correction" { axes: Axes, correction: Real }
-    LayerNorm "layer_norm" "x, scale?, bias?: normalised over the last axes from `axis` on" { axis: Axis, epsilon: Real }
-    LayerNormGrad "layer_norm_grad" "x, ct, scale?: the cotangents of x, scale and bias of a layer norm" { axis: Axis, epsilon: Real }
-    RmsNorm "rms_norm" "x, scale?: divided by the root mean square over the last axes from `axis` on" { axis: Axis, epsilon: Real }
-    GroupNorm "group_norm" "x, scale?, bias?: normalised within groups of channels; axis 0 is the batch" { axis: Axis, groups: usize, epsilon: Real }
-    BatchNorm "batch_norm" "x, mean, variance, scale?, bias?: normalised per channel with the given statistics" { axis: Axis, epsilon: Real }
-    Linear "linear" "x, w, b?: x wᵀ + b over the last axis" {}
-    Embedding "embedding" "table, indices: rows of a table" {}
-    Attention "attention" "q, k, v, mask?: softmax(q kᵀ scale) v over the last two axes; a bool mask keeps, a float mask is added" { scale: Real, causal: bool }
-    Dropout "dropout" "x, key: zeroes a fraction `rate` of the elements and scales the rest by 1 / (1 - rate)" { rate: Real }
-    ConvTranspose "conv_transpose" "x, w: the convolution's transpose, in the layouts of a convolution from the result to x" { strides: Axes, padding: Pads, rhs_dilation: Axes, lhs_layout: Axes, rhs_layout: Axes, out_layout: Axes, feature_groups: usize }
-    MaxPool "max_pool" "the maximum of each window" { size: Axes, strides: Axes, padding: Pads, dilation: Axes }
-    AvgPool "avg_pool" "the mean of each window" { size: Axes, strides: Axes, padding: Pads, dilation: Axes, count_padding: bool }
-    Resize "resize" "resizes by interpolation; pixel centres are at half-integers unless corners are aligned" { shape: Shape, method: ResizeMethod, align_corners: bool, antialias: bool }
-    Einsum "einsum" "Einstein summation by index letters" { equation: String }
-    OneHot "one_hot" "1 at the index along a new last axis, 0 elsewhere" { depth: Dim, dtype: DType }
-    CrossEntropy "cross_entropy" "logits, labels: -log softmax at the label along the last axis, one value per row" {}
-    LstmCell "lstm_cell" "x, h, c, wx, wh, b?: one step, gates in the order i f g o; new h and c" {}
-    GruCell "gru_cell" "x, h, wx, wh, bx?, bh?: one step, gates in the order r z n; new h" {}
-    Solve "solve" "x with a x = b" {}
-    Inv "inv" "the inverse of a square matrix" {}
-    Det "det" "the determinant" {}
-    RandomBits "random_bits" "key: Threefry-2x32 bits as unsigned integers" { dtype: DType, shape: Shape }
-    Function "function" "a named function with a body" { name: String, body: Body }
+    Relu "relu" Real "max(x, 0)" {}
+    LeakyRelu "leaky_relu" Float "x where positive, negative_slope times x elsewhere" { negative_slope: Real }
+    Elu "elu" Float "x where positive, alpha (exp(x) - 1) elsewhere" { alpha: Real }
+    Selu "selu" Float "elu, scaled to preserve mean 0 and variance 1" {}
+    Gelu "gelu" Float "x times the normal CDF of x, or its tanh approximation" { approximate: bool }
+    Sigmoid "sigmoid" Float "1 / (1 + exp(-x))" {}
+    LogSigmoid "log_sigmoid" Float "log(sigmoid(x))" {}
+    Silu "silu" Float "x sigmoid(x)" {}
+    Softplus "softplus" Float "log(1 + exp(x))" {}
+    Mish "mish" Float "x tanh(softplus(x))" {}
+    HardSigmoid "hard_sigmoid" Float "relu6(x + 3) / 6" {}
+    HardSwish "hard_swish" Float "x hard_sigmoid(x)" {}
+    Softmax "softmax" Float "exp(x), scaled to sum to one along an axis" { axis: Axis }
+    LogSoftmax "log_softmax" Float "log(softmax(x))" { axis: Axis }
+    LogSumExp "logsumexp" Float "log of the sum of exp(x) over axes, which are removed" { axes: Axes }
+    Mean "mean" Inexact "the mean over axes, which are removed" { axes: Axes }
+    Var "var" Inexact "the variance over axes, which are removed; divides by n - correction" { axes: Axes, correction: Real }
+    LayerNorm "layer_norm" Float "x, scale?, bias?: normalised over the last axes from `axis` on" { axis: Axis, epsilon: Real }
+    LayerNormGrad "layer_norm_grad" Float "x, ct, scale?: the cotangents of x, scale and bias of a layer norm" { axis: Axis, epsilon: Real }
+    RmsNorm "rms_norm" Float "x, scale?: divided by the root mean square over the last axes from `axis` on" { axis: Axis, epsilon: Real }
+    GroupNorm "group_norm" Float "x, scale?, bias?: normalised within groups of channels; axis 0 is the batch" { axis: Axis, groups: usize, epsilon: Real }
+    BatchNorm "batch_norm" Float "x, mean, variance, scale?, bias?: normalised per channel with the given statistics" { axis: Axis, epsilon: Real }
+    Linear "linear" Any "x, w, b?: x wᵀ + b over the last axis" {}
+    Embedding "embedding" Any "table, indices: rows of a table" {}
+    Attention "attention" Float "q, k, v, mask?: softmax(q kᵀ scale) v over the last two axes; a bool mask keeps, a float mask is added" { scale: Real, causal: bool }
+    Dropout "dropout" Inexact "x, key: zeroes a fraction `rate` of the elements and scales the rest by 1 / (1 - rate)" { rate: Real }
+    ConvTranspose "conv_transpose" Any "x, w: the convolution's transpose, in the layouts of a convolution from the result to x" { strides: Axes, padding: Pads, rhs_dilation: Axes, lhs_layout: Axes, rhs_layout: Axes, out_layout: Axes, feature_groups: usize }
+    MaxPool "max_pool" Real "the maximum of each window" { size: Axes, strides: Axes, padding: Pads, dilation: Axes }
+    AvgPool "avg_pool" Inexact "the mean of each window" { size: Axes, strides: Axes, padding: Pads, dilation: Axes, count_padding: bool }
+    Resize "resize" Any "resizes by interpolation; pixel centres are at half-integers unless corners are aligned" { shape: Shape, method: ResizeMethod, align_corners: bool, antialias: bool }
+    Einsum "einsum" Number "Einstein summation by index letters" { equation: String }
+    OneHot "one_hot" Integer "1 at the index along a new last axis, 0 elsewhere" { depth: Dim, dtype: DType }
+    CrossEntropy "cross_entropy" Float "logits, labels: -log softmax at the label along the last axis, one value per row" {}
+    LstmCell "lstm_cell" Float "x, h, c, wx, wh, b?: one step, gates in the order i f g o; new h and c" {}
+    GruCell "gru_cell" Float "x, h, wx, wh, bx?, bh?: one step, gates in the order r z n; new h" {}
+    Solve "solve" Inexact "x with a x = b" {}
+    Inv "inv" Inexact "the inverse of a square matrix" {}
+    Det "det" Inexact "the determinant" {}
+    RandomBits "random_bits" Integer "key: Threefry-2x32 bits as unsigned integers" { dtype: DType, shape: Shape }
+    Function "function" Any "a named function with a body" { name: String, body: Body }
 }
