@@ -379,6 +379,25 @@ mod tests {
     }
 
     #[test]
+    fn the_diagram_of_the_crates_is_the_table() {
+        let text = shell::read(&shell::root().join("ARCHITECTURE.md")).expect("readable");
+        let short = |name: &str| name.strip_prefix("clematis-").unwrap_or(name).to_string();
+        // Crates for tests and tools are in the table only.
+        let is_drawn = |name: &str| !["clematis-alone", "clematis-models", "xtask"].contains(&name);
+        for (name, deps) in CRATES.iter().filter(|(name, _)| is_drawn(name)) {
+            let deps: Vec<String> = deps.iter().map(|dep| short(dep)).collect();
+            let row = format!("{} ({})", short(name), deps.join(", "));
+            assert!(text.contains(&row), "ARCHITECTURE.md: expected `{row}`");
+        }
+        for (name, _) in CRATES {
+            assert!(
+                text.contains(&format!("| `{name}` |")),
+                "ARCHITECTURE.md: {name}"
+            );
+        }
+    }
+
+    #[test]
     fn crates_for_every_backend_name_none() {
         let text = "// \"torch\"\nif b.name() == \"native\" {}\n#[cfg(test)]\nmod tests { fn f() { find(\"jax\") } }";
         let found = backend_faults("crates/nn/src/a.rs", text);
