@@ -1,6 +1,6 @@
-//! The static checks: formatting, clippy, layers, sizes.
+//! The static checks: formatting, clippy, layers, sizes, documents.
 
-use crate::{Failure, Outcome, layers, shell, sizes};
+use crate::{Failure, Outcome, documents, layers, shell, sizes};
 
 /// Runs all checks, even after one has failed, so that one run reports everything.
 pub fn run() -> Outcome {
@@ -16,6 +16,7 @@ pub fn run() -> Outcome {
         ]),
         layers::run(),
         sizes::run(),
+        documents::run(),
     ];
     let failed: Vec<String> = checks
         .into_iter()

@@ -11,6 +11,7 @@ mod python;
 mod suggest;
 mod bench;
 mod docs;
+mod documents;
 mod fuzz;
 mod ivy_rows;
 mod layers;
@@ -75,7 +76,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "lint",
-        meaning: "formatting, clippy with warnings denied, layers, sizes, words",
+        meaning: "formatting, clippy with warnings denied, layers, sizes, documents",
         run: |args| none(args).and_then(|()| lint::run()),
     },
     Task {
@@ -92,6 +93,11 @@ const TASKS: &[Task] = &[
         name: "words",
         meaning: "no phrase of xtask/words.txt in sources, docs and file names",
         run: |args| none(args).and_then(|()| words::run()),
+    },
+    Task {
+        name: "documents",
+        meaning: "every path and function that the documents of the code name exists, and recipes list the files of their ops",
+        run: |args| none(args).and_then(|()| documents::run()),
     },
     Task {
         name: "stubs",
@@ -160,7 +166,7 @@ fn none(args: &[String]) -> Outcome {
 fn usage() -> String {
     let mut text = String::from("usage: cargo xtask COMMAND\n");
     for task in TASKS {
-        text.push_str(&format!("\n  {:<7} {}", task.name, task.meaning));
+        text.push_str(&format!("\n  {:<9} {}", task.name, task.meaning));
     }
     text
 }
