@@ -164,7 +164,7 @@ impl Structure {
             true => Output::Tensors,
             false => Output::SameKind,
         };
-        self.from_tensors(py, leaves, output)
+        self.unflatten_tensors(py, leaves, output)
     }
 
     /// Rebuilds the pytree of results: framework arrays if the arguments were such, else tensors.
@@ -175,10 +175,10 @@ impl Structure {
         raw: bool,
     ) -> PyResult<Object<'py>> {
         let output = if raw { Output::Arrays } else { Output::Tensors };
-        self.from_tensors(py, leaves, output)
+        self.unflatten_tensors(py, leaves, output)
     }
 
-    fn from_tensors<'py>(
+    fn unflatten_tensors<'py>(
         &self,
         py: Python<'py>,
         leaves: &[Tensor],
