@@ -1,7 +1,6 @@
 //! Compiles whole graphs for the CPU engine: operator fusion, memory planning and in-place updates.
 //!
-//! Owns what the engine's `compile` calls: graph passes (`hoist`, `scan_residuals`, `scan_cse`, `fold_transpose`,
-//! `pad_add_to_concat`, `rematerialize`), operator fusion (`fusion`), lowering of a fusion group to a program (`program`,
+//! Owns what the engine's `compile` calls: rematerialization (`rematerialize`), operator fusion (`fusion`), lowering of a fusion group to a program (`program`,
 //! `fuse_pairs`, `register_allocation`), its tile-by-tile execution (`tile`, `tile_interpreter`), and the plan of a whole graph
 //! (`plan`, `run`) and of its scans (`scan`, `scan_blocks`). The kernels are the engine's own. A compiled graph is bit-identical
 //! to op-by-op execution wherever each element is computed independently.
@@ -9,14 +8,10 @@
 mod batched_chain;
 mod column_reduction;
 mod describe;
-mod fold_transpose;
 mod fuse_pairs;
 mod fusion;
-mod graph_rewriter;
-mod hoist;
 mod iteration_domain;
 mod matmul;
-mod pad_add_to_concat;
 mod plan;
 mod program;
 mod register_allocation;
@@ -24,27 +19,13 @@ mod rematerialize;
 mod run;
 mod scan;
 mod scan_blocks;
-mod scan_cse;
-mod scan_residuals;
 mod skinny_gemm;
 mod tile;
 mod tile_interpreter;
 
 pub use plan::Plan;
 
-use clematis_core::{Graph, Result};
 use clematis_native::{COMPILERS, Compiler};
-
-/// Optimizes a graph for any backend: hoists work out of scans, saves residuals of forward scans for their backward scans, and
-/// folds transposes into dots and concats. A graph with symbolic dimensions is returned unchanged.
-pub fn optimize(graph: &Graph) -> Result<Graph> {
-    if graph.values.iter().any(|s| s.shape.is_symbolic()) {
-        return Ok(graph.clone());
-    }
-    let graph = hoist::run(&scan_residuals::run(graph)?)?;
-    let concatenated = pad_add_to_concat::run(&fold_transpose::run(&graph)).prune();
-    Ok(pad_add_to_concat::sink_transpose_into_concat(&concatenated)?.prune())
-}
 
 #[linkme::distributed_slice(COMPILERS)]
 static LINK: Compiler = plan::compile;

@@ -3,10 +3,10 @@
 use clematis_compile::Plan;
 use clematis_core::autodiff::value_and_grad;
 use clematis_core::ops::{self, Ops};
-use clematis_core::pass::Options;
 use clematis_core::random::Key;
 use clematis_core::trace::trace;
 use clematis_core::{DType, Executable, Result, Tensor, control};
+use clematis_passes::{Options, optimize};
 
 fn normal(shape: &[usize], seed: u64) -> Tensor {
     clematis_nn::init::normal(
@@ -21,7 +21,7 @@ fn normal(shape: &[usize], seed: u64) -> Tensor {
 fn close(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> String {
     let specs: Vec<_> = inputs.iter().map(|x| x.spec().clone()).collect();
     let graph = trace(&specs, f).expect("it runs").graph;
-    let graph = graph.optimise(Options::default()).expect("it runs");
+    let graph = optimize(&graph, Options::default()).expect("it runs");
     let plan = Plan::new(&graph).expect("it runs");
     let want = graph
         .call(&inputs.iter().collect::<Vec<_>>())

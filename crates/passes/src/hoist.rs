@@ -3,7 +3,7 @@
 //! A dot of a sequence's element with a constant becomes one dot of the whole sequence before the scan. A carried sum
 //! of dots becomes one dot after the scan. Two scans with equal carries are merged.
 
-use crate::fold_transpose;
+use crate::fold_dot_transpose;
 use crate::graph_rewriter::GraphRewriter;
 use crate::scan_cse::duplicate_scans;
 use clematis_core::graph::{Arg, Graph, Input, Node, Output, ValueId};
@@ -147,7 +147,7 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
         bail!(Internal, "compile: expected a scan, got {}", node.op.name());
     };
     let p = &Scan {
-        body: Body::new(fold_transpose::run(&run(&p.body.0)?).prune()),
+        body: Body::new(fold_dot_transpose::run(&run(&p.body.0)?).prune()),
         ..(**p).clone()
     };
     let args = node.args.iter().map(|a| rewriter.lookup(a));

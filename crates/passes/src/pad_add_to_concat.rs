@@ -2,7 +2,7 @@
 //! has. A transpose of the concat is moved into its parts, so that elements are copied once.
 
 use crate::graph_rewriter::GraphRewriter;
-use crate::iteration_domain::value;
+use crate::graph_rewriter::value;
 use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::op::Binary;
 use clematis_core::{Op, Result, Shape};

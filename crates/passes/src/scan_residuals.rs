@@ -6,7 +6,7 @@
 //! scan.
 
 use crate::graph_rewriter::GraphRewriter;
-use crate::iteration_domain::value;
+use crate::graph_rewriter::value;
 use crate::scan_cse::same_arg;
 use clematis_core::graph::{Arg, Graph, Node, Output, ValueId};
 use clematis_core::op::Scan;
