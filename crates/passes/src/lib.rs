@@ -13,10 +13,8 @@ mod fold_transpose;
 mod graph_rewriter;
 mod hoist;
 mod match_composites;
-mod pad_add_to_concat;
 mod rewrite;
-mod scan_cse;
-mod scan_residuals;
+mod sink_transpose_into_concat;
 
 pub use clematis_core::pass::Options;
 pub use graph_rewriter::GraphRewriter;
@@ -59,15 +57,14 @@ pub fn optimize(graph: &Graph, options: Options) -> Result<Graph> {
     Ok(graph)
 }
 
-/// Hoists work out of scans, saves residuals of forward scans for their backward scans, and folds transposes into dots
-/// and concats. A graph with symbolic dimensions is returned unchanged.
+/// Hoists work out of scans, and folds transposes into dots and concats. A graph with symbolic dimensions is returned
+/// unchanged.
 pub fn optimize_loops(graph: &Graph) -> Result<Graph> {
     if graph.values.iter().any(|s| s.shape.is_symbolic()) {
         return Ok(graph.clone());
     }
-    let graph = hoist::run(&scan_residuals::run(graph)?)?;
-    let concatenated = pad_add_to_concat::run(&fold_dot_transpose::run(&graph)).prune();
-    Ok(pad_add_to_concat::sink_transpose_into_concat(&concatenated)?.prune())
+    let folded = fold_dot_transpose::run(&hoist::run(graph)?).prune();
+    Ok(sink_transpose_into_concat::run(&folded)?.prune())
 }
 
 /// Programs are optimized where this crate is linked.
