@@ -3,25 +3,9 @@
 import clematis as cm
 import numpy as np
 import pytest
-from clematis._jit.pad_add_to_concat import pad_add_to_concat
 from clematis._jit.xla_policy import compile_whole
 
 BACKENDS = [name for name in ("native", "torch", "jax", "tensorflow") if name in cm.backends()]
-
-
-def test_padded_sums_become_concat():
-    text = (
-        "def program(ops, v0, v1):\n"
-        "    v2 = ops.pad(v0, 0.0, low=(0,), high=(3,), interior=(0,))\n"
-        "    v3 = ops.pad(v1, 0.0, low=(2,), high=(0,), interior=(0,))\n"
-        "    v4 = ops.add(v2, v3)\n"
-        "    return (v4,)"
-    )
-    assert "v4 = sum_of_pads(ops, 0.0, (v0, (0,), (3,)), (v1, (2,), (0,)))" in pad_add_to_concat(text)
-    assert "ops.pad" not in pad_add_to_concat(text)
-    # One pad has another use.
-    other = text.replace("return (v4,)", "return (v4, v2)")
-    assert pad_add_to_concat(other) == other
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -33,6 +17,15 @@ def test_gradients_of_slices(name, cut):
     with cm.backend(name):
         f = cm.jit(cm.grad(lambda x: cm.sum(x[:, :end] ** 2) + cm.sum(x[:, start:])))
         np.testing.assert_allclose(np.asarray(f(cm.asarray(values)).tolist()), expected, rtol=1e-6)
+
+
+def test_the_gradient_of_a_split_is_one_concat():
+    def f(x):
+        first, second, third = cm.split(x, 3, axis=1)
+        return cm.sum(first * second) + cm.sum(third**2)
+
+    program = cm.explain(cm.grad(f), cm.ones((2, 6)))
+    assert "concat(" in str(program) and "pad(" not in str(program)
 
 
 def test_xla_compiles_small_programs_whole():

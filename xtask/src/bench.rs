@@ -55,6 +55,12 @@ const BENCHES: &[Bench] = &[
         ],
         front: "bench/train.py",
     },
+    Bench {
+        name: "tree",
+        source: "bench/tree.py",
+        cargo: &[],
+        front: "bench/tree.py",
+    },
 ];
 
 pub fn run(args: &[String]) -> Outcome {

@@ -38,6 +38,7 @@ pub use clematis_compile as compile;
 pub use clematis_native as native;
 #[cfg(feature = "nn")]
 pub use clematis_nn as nn;
+pub use clematis_passes as passes;
 
 /// The README's example runs as a test.
 #[cfg(doctest)]

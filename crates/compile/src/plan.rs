@@ -4,16 +4,15 @@ use crate::batched_chain::BatchedChain;
 use crate::describe::is_view;
 use crate::fusion::{FusionGroup, fuse};
 use crate::iteration_domain::value;
-use crate::optimize;
 use crate::program::{self, Program};
 use crate::rematerialize;
 use crate::scan::PlannedScan;
 use crate::skinny_gemm;
 use clematis_core::backend::with;
 use clematis_core::graph::{self, Arg, Graph};
-use clematis_core::pass::Options;
 use clematis_core::{DType, Executable, Op, Result, Spec, Support, Tensor};
 use clematis_native::{backend, memory};
+use clematis_passes::{Options, optimize, optimize_loops};
 
 /// One step of a plan.
 pub(crate) enum Step {
@@ -251,7 +250,7 @@ pub(crate) fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
         graph = opened;
         captured.extend(found);
     }
-    let graph = optimize(&graph.optimise(Options::default())?)?;
+    let graph = optimize_loops(&optimize(&graph, Options::default())?)?;
     Ok((rematerialize::run(&graph)?, captured))
 }
 

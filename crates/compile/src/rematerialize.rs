@@ -3,11 +3,11 @@
 //! instruction in the group.
 
 use crate::fusion::fuse;
-use crate::graph_rewriter::GraphRewriter;
 use crate::iteration_domain::{FusionRole, role, value};
 use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::op::{Binary, Unary};
 use clematis_core::{Op, Result};
+use clematis_passes::GraphRewriter;
 use std::collections::HashMap;
 
 /// The fewest elements for which rematerialization pays; smaller values stay in cache.

@@ -2,10 +2,10 @@
 
 use clematis_compile::Plan;
 use clematis_core::ops::{self, Ops};
-use clematis_core::pass::Options;
 use clematis_core::random::Key;
 use clematis_core::trace::trace;
 use clematis_core::{DType, Executable, Graph, Result, Tensor};
+use clematis_passes::{Options, optimize};
 
 fn normal(shape: &[usize], seed: u64) -> Tensor {
     clematis_nn::init::normal(
@@ -20,7 +20,7 @@ fn graph_of(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>)
     let specs: Vec<_> = inputs.iter().map(|x| x.spec().clone()).collect();
     let closed = trace(&specs, f).expect("it runs");
     assert!(closed.captured.is_empty());
-    closed.graph.optimise(Options::default()).expect("it runs")
+    optimize(&closed.graph, Options::default()).expect("it runs")
 }
 
 fn bits(x: &Tensor) -> Vec<u32> {

@@ -3,10 +3,10 @@
 use clematis_compile::Plan;
 use clematis_core::autodiff::value_and_grad;
 use clematis_core::ops::{self, Ops};
-use clematis_core::pass::Options;
 use clematis_core::random::Key;
 use clematis_core::trace::trace;
 use clematis_core::{Executable, Result, Shape, Tensor};
+use clematis_passes::{Options, optimize};
 use proptest::prelude::*;
 
 const ROWS: usize = 21;
@@ -90,7 +90,7 @@ proptest! {
         let given: Vec<Tensor> = (0..3).map(|i| normal(shapes[i], seed.wrapping_add(i as u64))).collect();
         let specs: Vec<_> = given.iter().map(|x| x.spec().clone()).collect();
         let closed = trace(&specs, |x| both(&lines, x)).expect("it runs");
-        let graph = closed.graph.optimise(Options::default()).expect("it runs");
+        let graph = optimize(&closed.graph, Options::default()).expect("it runs");
         let want = closed.graph.call(&given.iter().collect::<Vec<_>>()).expect("it runs");
         let out = Plan::new(&graph).expect("it runs").run(&mut given.clone()).expect("it runs");
         prop_assert_eq!(want.len(), out.len());

@@ -8,6 +8,7 @@ use clematis_core::ops::{self, Ops};
 use clematis_core::random::stream;
 use clematis_core::{DType, Kind, Result, Tensor};
 use clematis_native as _;
+use clematis_passes as _;
 
 fn vector(values: &[f32]) -> Tensor {
     ops::from_slice(values, [values.len()]).expect("a vector")

@@ -8,17 +8,19 @@ pub mod rule;
 
 mod composite;
 mod control;
+mod cotangent;
 mod index;
 mod linalg;
 mod linear;
 mod pointwise;
 mod reduce;
+mod scan;
 mod structural;
 mod sweep;
 mod window;
 
 pub use rule::Rule;
-pub use sweep::Recorded;
+pub use sweep::{Mode, Recorded};
 
 use crate::batch::vmap_along;
 use crate::dtype::DType;
@@ -60,15 +62,16 @@ fn check_inputs(op: &str, x: &impl Tree) -> Result<Vec<Tensor>> {
     Ok(leaves)
 }
 
-/// Records a function of a tree.
+/// Records a function of a tree for sweeps of one mode.
 fn record<T: Tree + Clone, O: Tree + Clone>(
+    mode: Mode,
     op: &str,
     f: impl FnOnce(&T) -> Result<O>,
     x: &T,
 ) -> Result<(Recorded, O)> {
     let leaves = check_inputs(op, x)?;
     let mut structure = None;
-    let recorded = Recorded::new(&leaves, |xs| {
+    let recorded = Recorded::new(mode, &leaves, |xs| {
         let out = f(&tree::with_leaves(x, xs)?)?;
         let leaves = tree::leaves(&out);
         structure = Some(out);
@@ -137,7 +140,7 @@ pub fn vjp<T: Tree + Clone, O: Tree + Clone>(
     f: impl FnOnce(&T) -> Result<O>,
     x: &T,
 ) -> Result<(O, Pullback<T, O>)> {
-    let (recorded, out) = record("vjp", f, x)?;
+    let (recorded, out) = record(Mode::Reverse, "vjp", f, x)?;
     Ok((
         out,
         Pullback {
@@ -198,7 +201,7 @@ pub fn linearize<T: Tree + Clone, O: Tree + Clone>(
     f: impl FnOnce(&T) -> Result<O>,
     x: &T,
 ) -> Result<(O, Pushforward<T, O>)> {
-    let (recorded, out) = record("linearize", f, x)?;
+    let (recorded, out) = record(Mode::Forward, "linearize", f, x)?;
     Ok((
         out.clone(),
         Pushforward {
@@ -261,7 +264,7 @@ fn value_aux_grad<T: Tree + Clone, A: Tree + Clone>(
     f: impl FnOnce(&T) -> Result<(Tensor, A)>,
     x: &T,
 ) -> Result<(Tensor, A, T)> {
-    let (recorded, (value, aux)) = record("grad", f, x)?;
+    let (recorded, (value, aux)) = record(Mode::Reverse, "grad", f, x)?;
     check_loss("grad", &value)?;
     let mut cts = vec![None; recorded.outputs().len()];
     cts[0] = Some(ops::ones_like(&value).done()?);
@@ -368,7 +371,11 @@ pub fn jac_tree<T: Tree + Clone, O: Tree + Clone>(
     x: &T,
     reverse: Option<bool>,
 ) -> Result<Vec<Vec<Tensor>>> {
-    let (recorded, _) = record("jac", f, x)?;
+    let mode = match reverse {
+        Some(false) => Mode::Forward,
+        Some(true) | None => Mode::Reverse,
+    };
+    let (recorded, _) = record(mode, "jac", f, x)?;
     let (inputs, outputs) = (recorded.inputs(), recorded.outputs());
     for y in outputs {
         ensure!(

@@ -1,9 +1,10 @@
 //! The graph IR: values, nodes in topological order, inputs and outputs.
 //!
 //! Flat, topological, append-only. `text` prints and parses it, `verify` checks it, `bind` substitutes numbers for
-//! symbolic dimensions, `prune` eliminates dead nodes.
+//! symbolic dimensions, `prune` eliminates dead nodes, `extract` cuts out a part.
 
 pub mod bind;
+pub mod extract;
 pub mod inline;
 pub mod prune;
 pub mod text;

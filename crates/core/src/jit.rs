@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::graph::{Graph, Node, Role, ValueId};
 use crate::op::Op;
 use crate::ops;
-use crate::pass::Options;
+use crate::pass::{self, Options};
 use crate::precondition::Precondition;
 use crate::random::{Key, stream};
 use crate::shape::Shape;
@@ -317,7 +317,7 @@ impl Program {
         // Custom ops are opaque to backends; their expansions are not.
         let is_custom = |node: &Node| Ok(matches!(node.op, Op::Custom(_)));
         let (graph, captured) = backend::with(backend, || self.graph.inlined(is_custom))?;
-        let graph = graph.optimise(self.options)?;
+        let graph = pass::optimize(graph, self.options)?;
         let executable = backend.compile(&graph).transpose()?;
         Ok(Compiled {
             graph,

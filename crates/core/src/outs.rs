@@ -45,6 +45,13 @@ impl<T> Outs<T> {
         }
     }
 
+    /// Drops all results but the first `count`.
+    pub fn truncate(&mut self, count: usize) {
+        if let Outs::Many(v) = self {
+            v.truncate(count);
+        }
+    }
+
     /// Maps each result.
     pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> Outs<U> {
         match self {

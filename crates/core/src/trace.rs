@@ -27,8 +27,29 @@ pub struct Trace {
     /// The name of the recorded function in messages.
     name: OnceLock<String>,
     closed: AtomicBool,
+    /// Prepares backward passes; only in a trace that is swept backward.
+    prepare: Option<Prepare>,
     recording: Mutex<Recording>,
 }
+
+/// The backward pass of an op, prepared when the op was recorded.
+pub trait Pullback: Send + Sync {
+    /// The op that is recorded: it also returns residuals, as its last results.
+    fn forward(&self) -> &Op;
+    /// The number of results without residuals.
+    fn results(&self) -> usize;
+    /// The cotangents of the operands, from operands, results with residuals, and cotangents of the results.
+    fn pull(
+        &self,
+        xs: &[&Tensor],
+        ys: &[&Tensor],
+        cts: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>>;
+}
+
+/// Prepares the backward pass of an op from its operands in the recording and their values; `None` for ops whose
+/// derivative rule needs no residuals.
+pub type Prepare = fn(&Trace, &Op, &[Arg], &[&Tensor]) -> Result<Option<Arc<dyn Pullback>>>;
 
 /// The recording so far.
 #[derive(Default)]
@@ -37,6 +58,8 @@ pub struct Recording {
     pub graph: Graph,
     /// The concrete value of each graph value, one level below; empty in an abstract trace.
     pub values: Vec<Tensor>,
+    /// Prepared backward passes, by node, in ascending order.
+    pub pullbacks: Vec<(usize, Arc<dyn Pullback>)>,
     /// Preconditions to check when the program runs.
     deferred: Vec<DeferredCheck>,
 }
@@ -86,6 +109,15 @@ impl Drop for Open {
 impl Trace {
     /// Opens a trace above all open traces of this thread.
     pub fn open(with_values: bool) -> Open {
+        Trace::open_with(with_values, None)
+    }
+
+    /// Opens a trace with values that is going to be swept backward.
+    pub fn open_reverse(prepare: Prepare) -> Open {
+        Trace::open_with(true, Some(prepare))
+    }
+
+    fn open_with(with_values: bool, prepare: Option<Prepare>) -> Open {
         let level = LEVEL.get() + 1;
         LEVEL.set(level);
         let trace = Arc::new(Trace {
@@ -94,6 +126,7 @@ impl Trace {
             mapped: AtomicBool::new(false),
             name: OnceLock::new(),
             closed: AtomicBool::new(false),
+            prepare,
             recording: Mutex::default(),
         });
         if !with_values {
@@ -252,12 +285,22 @@ impl Trace {
                 _ => *x,
             })
             .collect();
-        let outs = apply(op, &below)?;
+        let pullback = match self.prepare {
+            Some(prepare) => prepare(self, op, &args, &below)?,
+            None => None,
+        };
+        let op = pullback.as_ref().map_or(op, |p| p.forward());
+        let mut outs = apply(op, &below)?;
         let mut r = self.recording();
         let specs: Vec<Spec> = outs.as_slice().iter().map(|t| t.spec().clone()).collect();
         let scope = current_scope(&mut r.graph);
         let mut ids = r.graph.node(op.clone(), args, &specs, scope).map(ValueId);
         r.values.extend_from_slice(outs.as_slice());
+        if let Some(pullback) = pullback {
+            outs.truncate(pullback.results());
+            let node = r.graph.nodes.len() - 1;
+            r.pullbacks.push((node, pullback));
+        }
         drop(r);
         Ok(outs.map(|value| {
             let id = ids.next().unwrap_or(ValueId(u32::MAX));

@@ -297,7 +297,7 @@ fn booleans_are_zero_or_one() {
     let header = r#"{"b":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}}"#;
     assert!(read(&file(header, &[0, 1])).is_ok());
     let e = read(&file(header, &[0, 2])).unwrap_err();
-    assert!(e.message().contains("neither 0 nor 1"), "{e}");
+    assert!(e.message().contains("expected booleans of 0 or 1"), "{e}");
 }
 
 /// Numbers and words for a hostile header.

@@ -200,11 +200,11 @@ fn errors_name_the_function_and_both_values() {
     let x = counted(&[1, 2, 1]);
     let p = one(1, Padding::Valid, 1);
     let mut cases: Vec<(Result<Tensor>, Kind, &str)> = vec![
-        (conv(&x, powers(3), None, &p).done(), Kind::Shape, "over 3"),
+        (conv(&x, powers(3), None, &p).done(), Kind::Shape, "size 3 exceeds the size 2"),
         (
             conv(&x, counted(&[1, 2, 1]), None, &p).done(),
             Kind::Shape,
-            "takes 2 channels",
+            "expects 2 channels",
         ),
         (
             conv(&x, counted(&[1, 1, 1, 1]), None, &p).done(),
@@ -214,7 +214,7 @@ fn errors_name_the_function_and_both_values() {
         (
             conv(&x, powers(1), Some(&counted(&[2])), &p).done(),
             Kind::Shape,
-            "for 1 channels",
+            "does not match 1 channels",
         ),
     ];
     let each = one(1, Padding::Each(vec![(0, 0)]), 1);

@@ -168,7 +168,7 @@ fn errors_name_the_argument() -> Result<()> {
     named(
         net.forward_from(&x, Some((&[], &[]))).map(drop),
         Kind::Value,
-        &["0 hidden", "not 1"],
+        &["expected 1 hidden", "got 0 and 0"],
     );
     Ok(())
 }

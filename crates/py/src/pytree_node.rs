@@ -449,7 +449,9 @@ pub fn _rebuild<'py>(x: &Object<'py>, parts: Vec<Object<'py>>) -> PyResult<Objec
 pub fn too_deep(op: &str, is_cycle: bool) -> PyErr {
     let message = match is_cycle {
         true => format!("{op}: expected a tree, got a container that contains itself"),
-        false => format!("{op}: expected at most {DEPTH} levels of nested containers, got more"),
+        false => format!(
+            "{op}: expected at most {DEPTH} levels of nested containers, got more\n  note: does a container contain itself?"
+        ),
     };
     exception(ErrorKind::Value, message)
 }

@@ -14,15 +14,11 @@ from typing import Any
 from .._convert.lowered import dialect, source
 from .clusters import cluster
 from .compiling import USE_COMPILER
-from .pad_add_to_concat import pad_add_to_concat, sum_of_pads
-from .scan_outputs import deferred_concat, run_scan_as_lists, scan_outputs_as_lists, stack_outputs
+from .scan_outputs import Parts, run_scan_as_lists, scan_outputs_as_lists, stack_outputs
 from .xla_policy import compile_whole
 
 # torch.compile takes from seconds to minutes, so the first runs are eager.
 EAGER_RUNS = 2
-
-# Frameworks on which one concat is faster than padded sums; XLA fuses the pads.
-_CONCAT_IS_FASTER = frozenset({"numpy", "tensorflow", "torch"})
 
 _NUMBERS = itertools.count()
 _WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
@@ -34,7 +30,7 @@ def _executed(text: str, ops: Any) -> Callable[..., Any]:
     filename = f"<clematis jit {next(_NUMBERS)}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     space: dict[str, Any] = {"__name__": "clematis._jit.programs", "ops": ops}
-    space.update((f.__name__, f) for f in (deferred_concat, run_scan_as_lists, stack_outputs, sum_of_pads))
+    space.update((f.__name__, f) for f in (Parts, run_scan_as_lists, stack_outputs))
     exec(compile(text, filename, "exec"), space)  # noqa: S102
     function: Callable[..., Any] = space["run"]
     # The program has no control flow on values, so AutoGraph has nothing to convert.
@@ -66,8 +62,6 @@ def prepared(graph: Any, framework: str) -> Prepared:
     text = source(graph, framework, "program")
     if framework == "tensorflow" and USE_COMPILER.get() and not compile_whole(graph.text()):
         text = cluster(text, graph).replace("ops.run_scan(", "ops.run_steps(")
-    if framework in _CONCAT_IS_FASTER:
-        text = pad_add_to_concat(text)
     if framework == "torch" and "ops.run_scan(" in text:
         text = scan_outputs_as_lists(text)
     names = ", ".join(f"x{i}" for i in range(len(graph.inputs())))

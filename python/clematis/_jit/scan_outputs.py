@@ -9,20 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .pad_add_to_concat import concat_operands
-
 
 class Parts(NamedTuple):
     """The operands of a concat along `axis` that has not been computed."""
 
     parts: tuple[Any, ...]
     axis: int
-
-
-def deferred_concat(total: Any, *padded: Any) -> Any:
-    """A sum of padded arrays as `Parts` where it equals a concat, else `total`."""
-    found = concat_operands(padded)
-    return total if found is None else Parts(*found)
 
 
 def run_scan_as_lists(
@@ -77,17 +69,18 @@ def _scans(function: ast.FunctionDef) -> Iterator[_Scan]:
 
 
 def _defer_concats(body: ast.FunctionDef, carries: int, wanted: list[bool]) -> None:
-    """Makes a scan body return the wanted outputs as `Parts` where they are sums of padded arrays."""
-    sums: dict[str, list[ast.expr]] = {}
+    """Makes a scan body return the wanted outputs as `Parts` where they are concats."""
+    concats: dict[str, tuple[list[ast.expr], ast.expr]] = {}
     for line in body.body:
         match line:
-            case ast.Assign([ast.Name(name)], ast.Call(ast.Name("sum_of_pads"), [_, _, *padded])):
-                sums[name] = padded
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute(attr="concat"), parts, [ast.keyword("axis", axis)])):
+                concats[name] = parts, axis
             case ast.Return(ast.Tuple(values)):
                 for at, is_wanted in enumerate(wanted, carries):
                     value = values[at]
-                    if is_wanted and isinstance(value, ast.Name) and value.id in sums:
-                        values[at] = ast.Call(ast.Name("deferred_concat"), [value, *sums[value.id]], [])
+                    if is_wanted and isinstance(value, ast.Name) and value.id in concats:
+                        parts, axis = concats[value.id]
+                        values[at] = ast.Call(ast.Name("Parts"), [ast.Tuple(parts), axis], [])
 
 
 def scan_outputs_as_lists(text: str) -> str:

@@ -9,8 +9,8 @@ mod train;
 mod workload;
 
 use clematis_core::jit::Program;
-use clematis_core::pass::Options;
 use clematis_core::{Result, Tensor};
+use clematis_passes::{Options, optimize};
 use std::time::{Duration, Instant};
 use train::{inputs, numbers, record, step};
 use workload::{NAMES, Workload, workload};
@@ -22,7 +22,7 @@ static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PEAK: f64 = 227e9;
 
 fn interpreted(program: &Program, state: &[Tensor]) -> Result<Vec<Tensor>> {
-    let graph = program.graph().optimise(Options::default())?;
+    let graph = optimize(program.graph(), Options::default())?;
     graph.call(&state.iter().collect::<Vec<_>>())
 }
 
@@ -89,7 +89,7 @@ fn bench(name: &str, words: &[String]) -> Result<()> {
     let program = record(&w)?;
     let home = clematis_native::backend();
     if asked("--graph") {
-        println!("{}", program.graph().optimise(Options::default())?);
+        println!("{}", optimize(program.graph(), Options::default())?);
     }
     if asked("--describe") {
         println!("{}", program.explain(home)?.1);
@@ -117,7 +117,7 @@ fn bench(name: &str, words: &[String]) -> Result<()> {
         loss = step(&program, &mut state, 1)?;
     }
     let first = first.elapsed().as_secs_f64();
-    let graph = program.graph().optimise(Options::default())?;
+    let graph = optimize(program.graph(), Options::default())?;
     let mut times = Vec::new();
     let mut count = 1;
     let busy = processor();

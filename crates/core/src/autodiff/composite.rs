@@ -1,7 +1,7 @@
 //! Derivatives of composites that have a rule of their own, cheaper than differentiating their expansion.
 
 use super::rule::Rule;
-use super::sweep;
+use super::sweep::{Mode, Recorded};
 use crate::bail;
 use crate::dispatch::apply;
 use crate::error::Result;
@@ -198,9 +198,9 @@ fn layer_norm_vjp(
 }
 
 /// Records the expansion of an op, to be swept.
-fn expanded(op: &Op, xs: &[&Tensor], places: &[usize]) -> Result<sweep::Recorded> {
+fn expanded(mode: Mode, op: &Op, xs: &[&Tensor], places: &[usize]) -> Result<Recorded> {
     let inputs: Vec<Tensor> = places.iter().map(|&i| xs[i].clone()).collect();
-    sweep::Recorded::new(&inputs, |lifted| {
+    Recorded::new(mode, &inputs, |lifted| {
         let mut all: Vec<&Tensor> = xs.to_vec();
         for (&i, x) in places.iter().zip(lifted) {
             all[i] = x;
@@ -217,7 +217,7 @@ fn expanded_vjp(
     wanted: &[bool],
 ) -> Result<Vec<Option<Tensor>>> {
     let places: Vec<usize> = (0..xs.len()).filter(|&i| wanted[i]).collect();
-    let back = expanded(op, xs, &places)?.backward(ct.to_vec())?;
+    let back = expanded(Mode::Reverse, op, xs, &places)?.backward(ct.to_vec())?;
     let mut out = vec![None; xs.len()];
     for (i, part) in places.into_iter().zip(back) {
         out[i] = part;
@@ -233,7 +233,7 @@ fn expanded_jvp(
 ) -> Result<Vec<Option<Tensor>>> {
     let places: Vec<usize> = (0..xs.len()).filter(|&i| dx[i].is_some()).collect();
     let tangents = places.iter().map(|&i| dx[i].clone()).collect();
-    expanded(op, xs, &places)?.forward(tangents)
+    expanded(Mode::Forward, op, xs, &places)?.forward(tangents)
 }
 
 pub fn custom_vjp(

@@ -3,7 +3,9 @@
 //! A rule defines both modes. Pointwise, linear and multilinear ops need one formula. For `Forward`, the VJP is the
 //! transpose of the JVP: the JVP is linear in the tangents, so it is recorded and transposed.
 
-use super::{composite, control, index, linalg, linear, pointwise, reduce, structural, window};
+use super::{
+    composite, control, index, linalg, linear, pointwise, reduce, scan, structural, window,
+};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::op::{CumulativeKind, Op, ReduceKind, ScatterKind, Unary, WindowKind};
@@ -132,8 +134,8 @@ impl Op {
                 jvp: control::while_jvp,
             },
             Op::Scan(_) => Rule::General {
-                vjp: control::scan_vjp,
-                jvp: control::scan_jvp,
+                vjp: scan::scan_vjp,
+                jvp: scan::scan_jvp,
             },
             Op::Collective(_) => {
                 Rule::None("collective ops are not differentiable in this version")

@@ -1,14 +1,25 @@
 //! Recordings of function runs, and the forward and backward sweeps over them.
 
+use super::cotangent::Cotangent;
 use super::rule::{Jvp, Rule};
+use super::scan;
 use crate::error::Result;
 use crate::graph::{Arg, Graph, Node, ValueId};
 use crate::op::Op;
 use crate::ops::{self};
 use crate::tensor::{Repr, Tensor};
-use crate::trace::Trace;
+use crate::trace::{Pullback, Trace};
 use crate::{bail, ensure};
 use std::sync::Arc;
+
+/// The direction of the sweeps over a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Forward sweeps: JVPs.
+    Forward,
+    /// Backward sweeps: VJPs. Loops save residuals.
+    Reverse,
+}
 
 /// The recording of one function run: its graph with the value of every intermediate.
 pub struct Recorded {
@@ -19,15 +30,38 @@ pub struct Recorded {
     output_ids: Vec<Option<ValueId>>,
     /// Whether each value depends differentiably on an input.
     active: Vec<bool>,
+    /// Prepared backward passes, by node, in ascending order.
+    pullbacks: Vec<(usize, Arc<dyn Pullback>)>,
+}
+
+/// Whether each value depends differentiably on an input.
+pub fn active(graph: &Graph) -> Vec<bool> {
+    let mut active = vec![false; graph.values.len()];
+    for input in &graph.inputs {
+        active[input.value.0 as usize] = graph.spec(input.value).dtype.is_inexact();
+    }
+    for node in &graph.nodes {
+        let depends = node.args.iter().any(|a| is_active(&active, a));
+        if depends && !matches!(node.op.rule(), Rule::Zero) {
+            for id in node.outs.clone() {
+                active[id as usize] = graph.values[id as usize].dtype.is_inexact();
+            }
+        }
+    }
+    active
 }
 
 impl Recorded {
     /// Runs `f` on inputs one trace level up.
     pub fn new(
+        mode: Mode,
         inputs: &[Tensor],
         f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<Self> {
-        let open = Trace::open(true);
+        let open = match mode {
+            Mode::Forward => Trace::open(true),
+            Mode::Reverse => Trace::open_reverse(scan::prepare),
+        };
         let lifted: Vec<Tensor> = inputs.iter().map(|x| open.trace.lift(x)).collect();
         let traced = f(&lifted)?;
         let trace = open.trace.clone();
@@ -37,18 +71,8 @@ impl Recorded {
         let mut recording = trace.recording();
         let graph = std::mem::take(&mut recording.graph);
         let values = std::mem::take(&mut recording.values);
-        let mut active = vec![false; graph.values.len()];
-        for (i, x) in inputs.iter().enumerate() {
-            active[i] = x.dtype().is_inexact();
-        }
-        for node in &graph.nodes {
-            let depends = node.args.iter().any(|a| is_active(&active, a));
-            if depends && !matches!(node.op.rule(), Rule::Zero) {
-                for id in node.outs.clone() {
-                    active[id as usize] = graph.values[id as usize].dtype.is_inexact();
-                }
-            }
-        }
+        let pullbacks = std::mem::take(&mut recording.pullbacks);
+        let active = active(&graph);
         Ok(Recorded {
             graph,
             values,
@@ -56,6 +80,7 @@ impl Recorded {
             outputs,
             output_ids,
             active,
+            pullbacks,
         })
     }
 
@@ -88,7 +113,7 @@ impl Recorded {
 
     /// Backward sweep: cotangents of the inputs from cotangents of the outputs; absent ones are zero.
     pub fn backward(&self, cotangents: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>> {
-        let mut cts: Vec<Option<Tensor>> = vec![None; self.values.len()];
+        let mut cts = vec![Cotangent::default(); self.values.len()];
         for ((ct, id), y) in cotangents
             .into_iter()
             .zip(&self.output_ids)
@@ -97,23 +122,35 @@ impl Recorded {
             if let (Some(ct), Some(id)) = (ct, id)
                 && self.active[id.0 as usize]
             {
-                accumulate(&mut cts[id.0 as usize], ops::cast(ct, y.dtype()).done()?)?;
+                cts[id.0 as usize].add(ops::cast(ct, y.dtype()).done()?)?;
             }
         }
-        for node in self.graph.nodes.iter().rev() {
+        let mut pullbacks = self.pullbacks.iter().rev().peekable();
+        for (n, node) in self.graph.nodes.iter().enumerate().rev() {
+            let pullback = pullbacks.next_if(|(at, _)| *at == n);
             let outs = node.outs.start as usize..node.outs.end as usize;
-            let own: Vec<Option<Tensor>> = cts[outs].iter_mut().map(Option::take).collect();
-            if own.iter().all(Option::is_none) {
+            if cts[outs.clone()].iter().all(Cotangent::is_none) {
                 continue;
             }
-            let wanted: Vec<bool> = node
-                .args
-                .iter()
-                .map(|a| is_active(&self.active, a))
-                .collect();
             let (xs, ys) = self.operands(node);
-            let back = pull(&node.op, &xs, &ys, &own, &wanted)
-                .map_err(|e| e.note(format!("while differentiating {}", node.op.name())))?;
+            let own = cts[outs].iter_mut().zip(&ys);
+            let own = own.map(|(ct, y)| ct.take(y));
+            let own = own.collect::<Result<Vec<Option<Tensor>>>>()?;
+            if let ([Arg::Value(id)], [x], [Some(ct)]) = (&node.args[..], &xs[..], &own[..])
+                && self.active[id.0 as usize]
+                && cts[id.0 as usize].add_slice(&node.op, x, ct)
+            {
+                continue;
+            }
+            let back = match pullback {
+                Some((_, pullback)) => pullback.pull(&xs, &ys, &own),
+                None => {
+                    let wanted = node.args.iter().map(|a| is_active(&self.active, a));
+                    pull(&node.op, &xs, &ys, &own, &wanted.collect::<Vec<bool>>())
+                }
+            };
+            let back =
+                back.map_err(|e| e.note(format!("while differentiating {}", node.op.name())))?;
             for ((arg, part), x) in node.args.iter().zip(back).zip(&xs) {
                 if let (Arg::Value(id), Some(part)) = (arg, part)
                     && self.active[id.0 as usize]
@@ -126,12 +163,14 @@ impl Recorded {
                         part.spec(),
                         x.spec()
                     );
-                    accumulate(&mut cts[id.0 as usize], part)?;
+                    cts[id.0 as usize].add(part)?;
                 }
             }
         }
-        let inputs = self.graph.inputs.iter().take(self.inputs.len());
-        Ok(inputs.map(|i| cts[i.value.0 as usize].take()).collect())
+        let inputs = self.graph.inputs.iter().zip(&self.inputs);
+        inputs
+            .map(|(input, x)| cts[input.value.0 as usize].take(x))
+            .collect()
     }
 
     /// Forward sweep: tangents of the outputs from tangents of the inputs; absent ones are zero.
@@ -290,7 +329,7 @@ pub fn transpose_of(
         .map(|&i| ops::zeros_like(xs[i]).done())
         .collect::<Result<_>>()?;
     let mut kept = Vec::new();
-    let recorded = Recorded::new(&zeros, |tangents| {
+    let recorded = Recorded::new(Mode::Reverse, &zeros, |tangents| {
         let mut dxs = vec![None; xs.len()];
         for (&i, t) in places.iter().zip(tangents) {
             dxs[i] = Some(t.clone());

@@ -126,7 +126,7 @@ mod tests {
             ..Sgd::new(1.0)
         };
         let refused = Groups::new(Sgd::new(1.0)).with("*", momentum);
-        assert!(refused.is_err_and(|e| e.message().contains("keeps [")));
+        assert!(refused.is_err_and(|e| e.message().contains("expected the moments []")));
         assert!(
             Groups::new(Adam::new(1.0))
                 .with("*", Adam::new(f64::NAN))

@@ -1,12 +1,12 @@
 //! Common subexpression elimination.
 
-use super::Options;
-use super::rewrite::{Args, rewrite};
-use crate::dtype::{DType, Scalar};
-use crate::error::Result;
-use crate::graph::{Arg, Graph, ValueId};
-use crate::op::Op;
-use crate::tensor::Repr;
+use crate::rewrite::{Args, rewrite};
+use clematis_core::dtype::{DType, Scalar};
+use clematis_core::error::Result;
+use clematis_core::graph::{Arg, Graph, ValueId};
+use clematis_core::op::Op;
+use clematis_core::pass::Options;
+use clematis_core::tensor::Repr;
 use rustc_hash::FxHashMap;
 
 /// A hashable operand.

@@ -6,12 +6,12 @@
 
 mod rounded;
 
-use super::Options;
-use super::rewrite::{Args, rewrite};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::graph::{Arg, Graph, Node};
-use crate::op::{Binary, Composite, Op, Unary};
+use crate::rewrite::{Args, rewrite};
+use clematis_core::dtype::DType;
+use clematis_core::error::Result;
+use clematis_core::graph::{Arg, Graph, Node};
+use clematis_core::op::{Binary, Composite, Op, Unary};
+use clematis_core::pass::Options;
 
 /// √(2 / π) and the factor of the cubic term in the tanh approximation of gelu.
 const ROOT: f64 = 0.797_884_560_802_865_4;

@@ -1,15 +1,16 @@
 //! Runs the passes inside branches, loops and functions.
 
-use super::Options;
-use super::rewrite::rewrite;
-use crate::error::Result;
-use crate::graph::{Body, Graph};
-use crate::op::{Composite, Cond, Op, Scan, While};
+use crate::optimize;
+use crate::rewrite::rewrite;
+use clematis_core::error::Result;
+use clematis_core::graph::{Body, Graph};
+use clematis_core::op::{Composite, Cond, Op, Scan, While};
+use clematis_core::pass::Options;
 
 /// Optimises every body. A body that does not shrink is kept, so that it stays equal to itself.
 pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
-    let better = |body: &Body| -> Result<Body> {
-        let new = body.0.optimise(options)?;
+    let improved = |body: &Body| -> Result<Body> {
+        let new = optimize(&body.0, options)?;
         let is_shorter = new.nodes.len() < body.0.nodes.len();
         Ok(if is_shorter {
             Body::new(new)
@@ -20,24 +21,24 @@ pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
     rewrite(graph, |new, node, args| {
         let op: Op = match &node.op {
             Op::Cond(p) => Cond {
-                branches: p.branches.iter().map(better).collect::<Result<_>>()?,
+                branches: p.branches.iter().map(improved).collect::<Result<_>>()?,
             }
             .into(),
             Op::While(p) => While {
-                test: better(&p.test)?,
-                body: better(&p.body)?,
+                test: improved(&p.test)?,
+                body: improved(&p.body)?,
                 ..(**p).clone()
             }
             .into(),
             Op::Scan(p) => Scan {
-                body: better(&p.body)?,
+                body: improved(&p.body)?,
                 ..(**p).clone()
             }
             .into(),
             Op::Call(c) => match &**c {
                 Composite::Function { name, body } => Composite::Function {
                     name: name.clone(),
-                    body: better(body)?,
+                    body: improved(body)?,
                 }
                 .into(),
                 _ => return Ok(None),

@@ -1,9 +1,9 @@
 //! Composites that round differently from their formulas: a framework's fused op replaces a chain of small ones.
 
 use super::{Defs, same};
-use crate::graph::{Arg, Node};
-use crate::op::{Binary, Composite, Op, ReduceKind, Unary};
-use crate::shape::Axes;
+use clematis_core::graph::{Arg, Node};
+use clematis_core::op::{Binary, Composite, Op, ReduceKind, Unary};
+use clematis_core::shape::Axes;
 use smallvec::SmallVec;
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 

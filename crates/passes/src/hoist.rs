@@ -1,11 +1,10 @@
 //! Hoists work out of scans: a computation that steps do not need of one another runs once for all steps.
 //!
 //! A dot of a sequence's element with a constant becomes one dot of the whole sequence before the scan. A carried sum
-//! of dots becomes one dot after the scan. Two scans with equal carries are merged.
+//! of dots becomes one dot after the scan.
 
-use crate::fold_transpose;
+use crate::fold_dot_transpose;
 use crate::graph_rewriter::GraphRewriter;
-use crate::scan_cse::duplicate_scans;
 use clematis_core::graph::{Arg, Graph, Input, Node, Output, ValueId};
 use clematis_core::op::{Binary, Dot, Scan};
 use clematis_core::shape::Axes;
@@ -18,20 +17,8 @@ pub fn run(graph: &Graph) -> Result<Graph> {
     if !graph.nodes.iter().any(is_loop) {
         return Ok(graph.clone());
     }
-    let pairs = duplicate_scans(graph);
     let mut rewriter = GraphRewriter::new(graph, |_| true);
-    for (n, node) in graph.nodes.iter().enumerate() {
-        if let Some((_, first)) = pairs.iter().find(|(removed, _)| *removed == n) {
-            // Merged with the later scan, which needs no operand that this one does not have.
-            optimize_scan(graph, &graph.nodes[*first], &mut rewriter)?;
-            for (old, other) in node.outs.clone().zip(graph.nodes[*first].outs.clone()) {
-                rewriter.map[old as usize] = rewriter.map[other as usize].clone();
-            }
-            continue;
-        }
-        if pairs.iter().any(|(_, made)| *made == n) {
-            continue;
-        }
+    for node in &graph.nodes {
         if is_loop(node) {
             optimize_scan(graph, node, &mut rewriter)?;
             continue;
@@ -147,7 +134,7 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
         bail!(Internal, "compile: expected a scan, got {}", node.op.name());
     };
     let p = &Scan {
-        body: Body::new(fold_transpose::run(&run(&p.body.0)?).prune()),
+        body: Body::new(fold_dot_transpose::run(&run(&p.body.0)?).prune()),
         ..(**p).clone()
     };
     let args = node.args.iter().map(|a| rewriter.lookup(a));

@@ -1,11 +1,11 @@
 //! Folds transposes into the `dot_general` that reads them.
 
-use super::Options;
-use super::rewrite::{Args, Rewriter, rewrite};
-use crate::error::Result;
-use crate::graph::{Arg, Graph};
-use crate::op::{Dot, Op};
-use crate::shape::Axes;
+use crate::rewrite::{Args, Rewriter, rewrite};
+use clematis_core::error::Result;
+use clematis_core::graph::{Arg, Graph};
+use clematis_core::op::{Dot, Op};
+use clematis_core::pass::Options;
+use clematis_core::shape::Axes;
 
 /// `dot_general` names its contracted axes, so it can read the operand before the transpose.
 pub fn run(graph: &Graph, _: Options) -> Result<Graph> {

@@ -1,16 +1,16 @@
 //! Constant folding.
 
-use super::Options;
-use super::rewrite::rewrite;
-use super::simplify::number;
-use crate::backend::{self, LINKED};
-use crate::dispatch::apply;
-use crate::error::Result;
-use crate::graph::{Arg, Graph};
-use crate::op::{Full, Op};
-use crate::shape::Shape;
-use crate::tensor::Tensor;
-use crate::trace::Trace;
+use crate::algebraic_simplify::number;
+use crate::rewrite::rewrite;
+use clematis_core::backend::{self, LINKED};
+use clematis_core::dispatch::apply;
+use clematis_core::error::Result;
+use clematis_core::graph::{Arg, Graph};
+use clematis_core::op::{Full, Op};
+use clematis_core::pass::Options;
+use clematis_core::shape::Shape;
+use clematis_core::tensor::Tensor;
+use clematis_core::trace::Trace;
 use smallvec::smallvec;
 
 /// Folds elementwise ops on numbers, and on arrays filled with one number.

@@ -1,11 +1,11 @@
 //! Rewrites a graph node by node: a rule may replace the results of each node.
 
-use crate::ensure;
-use crate::error::Result;
-use crate::graph::{Arg, Graph, Node, Output, ScopeId, ValueId};
-use crate::infer::infer;
-use crate::op::Op;
-use crate::spec::Spec;
+use clematis_core::ensure;
+use clematis_core::error::Result;
+use clematis_core::graph::{Arg, Graph, Node, Output, ScopeId, ValueId};
+use clematis_core::infer::infer;
+use clematis_core::op::Op;
+use clematis_core::spec::Spec;
 use smallvec::SmallVec;
 
 /// Operands.

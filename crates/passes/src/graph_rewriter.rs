@@ -5,7 +5,8 @@ use clematis_core::{Op, Result, Spec, bail};
 use smallvec::SmallVec;
 
 /// A new graph under construction, with the map from the old graph's values to its own.
-pub(crate) struct GraphRewriter {
+pub struct GraphRewriter {
+    /// The new graph.
     pub graph: Graph,
     /// The new operand that replaces each value of the old graph, once there is one.
     pub map: Vec<Option<Arg>>,
@@ -62,5 +63,13 @@ impl GraphRewriter {
             });
         }
         Ok(self.graph)
+    }
+}
+
+/// The index of the value that an operand refers to, unless it is a constant.
+pub(crate) fn value(arg: &Arg) -> Option<usize> {
+    match arg {
+        Arg::Value(id) => Some(id.0 as usize),
+        Arg::Const(_) => None,
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! Every rule is bit-exact, including NaN and the sign of zero, unless it checks `fast_math`.
 
-use super::Options;
-use super::rewrite::{Args, Rewriter, rewrite};
-use crate::dtype::{Category, DType, Scalar};
-use crate::error::Result;
-use crate::graph::{Arg, Graph, Node};
-use crate::op::{Binary, Broadcast, Op, Unary};
-use crate::shape::{Axes, Shape};
-use crate::tensor::Tensor;
+use crate::rewrite::{Args, Rewriter, rewrite};
+use clematis_core::dtype::{Category, DType, Scalar};
+use clematis_core::error::Result;
+use clematis_core::graph::{Arg, Graph, Node};
+use clematis_core::op::{Binary, Broadcast, Op, Unary};
+use clematis_core::pass::Options;
+use clematis_core::shape::{Axes, Shape};
+use clematis_core::tensor::Tensor;
 use smallvec::smallvec;
 
 /// Runs one round over all nodes.
@@ -118,7 +118,7 @@ fn binary(
             return Ok(None);
         };
         let dtype = specs[0].dtype;
-        let zeros = crate::op::Full {
+        let zeros = clematis_core::op::Full {
             value: Scalar::ZERO.cast(dtype),
             dtype,
             shape: out,
@@ -225,7 +225,7 @@ fn broadcast(new: &mut Rewriter, p: &Broadcast, args: &Args, node: &Node) -> Res
     };
     match &inner.op {
         Op::Full(full) => {
-            let full = crate::op::Full {
+            let full = clematis_core::op::Full {
                 shape: p.shape.clone(),
                 ..(**full).clone()
             };
@@ -256,7 +256,7 @@ fn reverse(new: &Rewriter, axes: &Axes, args: &Args) -> Option<Arg> {
     }
 }
 
-fn whole_slice(new: &Rewriter, p: &crate::op::Slice, args: &Args) -> Option<Arg> {
+fn whole_slice(new: &Rewriter, p: &clematis_core::op::Slice, args: &Args) -> Option<Arg> {
     let x = args.first()?;
     let from_start = p.start.iter().all(|d| *d == 0usize) && p.strides.iter().all(|&s| s == 1);
     let to_end = p.limit.iter().eq(new.spec(x).shape.dims().iter());

@@ -3,7 +3,7 @@
 //! Also rewrites `x > 0` to `relu(x) > 0` where `relu(x)` is already computed: the backward pass then needs only
 //! `relu(x)`.
 
-use crate::iteration_domain::value;
+use crate::graph_rewriter::value;
 use clematis_core::graph::{Arg, Graph, ValueId};
 use clematis_core::op::{Compare, Dot};
 use clematis_core::{Composite, Op};
