@@ -3,7 +3,6 @@
 
 use crate::describe::is_view;
 use crate::fusion::FusionGroup;
-use crate::iteration_domain::value;
 use crate::plan::Plan;
 use crate::run::allocate;
 use crate::scan::{block_view, write_row};
@@ -17,6 +16,7 @@ use clematis_core::{
 use clematis_native::buffer::concrete;
 use clematis_native::parallel::{self, Columns};
 use clematis_native::{Buffer, backend};
+use clematis_passes::value;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -5,12 +5,13 @@
 //! op: each task sums a range of rows in blocks, and the partial sums of the tasks are added in order.
 
 use crate::fusion::FusionGroup;
-use crate::iteration_domain::{FusionRole, IterationDomain, role, value};
+use crate::iteration_domain::{FusionRole, IterationDomain, role};
 use clematis_core::graph::Graph;
 use clematis_core::op::ReduceKind;
 use clematis_core::{DType, Op, Spec};
 use clematis_native::kernel::reduce::{ROW_BLOCK, rows_per_partial};
 use clematis_native::kernel::row_kernels::accumulate;
+use clematis_passes::value;
 
 /// Sizes of the last axis for which fusing pays: at least one full vector, and few enough for a partial sum per task.
 const COLUMNS: std::ops::RangeInclusive<usize> = 16..=4096;

@@ -6,9 +6,10 @@
 
 use crate::batched_chain;
 use crate::column_reduction;
-use crate::iteration_domain::{FusionRole, IterationDomain, role, value};
+use crate::iteration_domain::{FusionRole, IterationDomain, role};
 use clematis_core::Op;
 use clematis_core::graph::Graph;
+use clematis_passes::value;
 
 /// The most nodes of a group. A program numbers its values with 16 bits, and a node needs at most seven: its result,
 /// and three operands that are read and broadcast.

@@ -1,19 +1,10 @@
 //! CSE for scans: merges a scan with a later one that has the same carries, such as the forward scan that a VJP
 //! repeats.
 
-use clematis_core::Op;
-use clematis_core::Role;
-use clematis_core::graph::{Arg, Graph, Node};
+use crate::graph_view::same_arg;
+use clematis_core::graph::{Graph, Node};
 use clematis_core::op::Scan;
-
-/// Whether two operands are the same.
-pub fn same_arg(a: &Arg, b: &Arg) -> bool {
-    match (a, b) {
-        (Arg::Value(a), Arg::Value(b)) => a == b,
-        (Arg::Const(a), Arg::Const(b)) => a.same(b),
-        _ => false,
-    }
-}
+use clematis_core::{Op, Role};
 
 /// The text of the part of a body that computes the carries.
 fn carry_text(scan: &Scan) -> String {

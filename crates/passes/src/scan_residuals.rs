@@ -1,15 +1,15 @@
 //! Residuals for scans: the forward scan emits the values that the backward scan would recompute, where that saves
-//! dots.
+//! dots: `scan {f}, scan {g(f)} → r = scan {f, r}, scan {g(r)}`.
 //!
 //! The VJP of a scan runs its steps in reverse and begins each step by recomputing values of the forward step. This
 //! pass adds those values to the outputs of the forward scan, stacked over the steps, and passes them to the backward
 //! scan.
 
-use crate::graph_rewriter::GraphRewriter;
-use crate::graph_rewriter::value;
-use crate::scan_cse::same_arg;
+use crate::graph_view::{same_arg, value};
+use crate::rewriter::Rewriter;
 use clematis_core::graph::{Arg, Graph, Node, Output, ValueId};
 use clematis_core::op::Scan;
+use clematis_core::pass::Options;
 use clematis_core::{Body, Op, Result, Role, Spec};
 use std::collections::HashMap;
 
@@ -33,14 +33,18 @@ fn as_scan(node: &Node) -> Option<&Scan> {
 }
 
 /// Replaces recomputed values of backward scans by residuals of forward scans.
-pub fn run(graph: &Graph) -> Result<Graph> {
+pub fn run(graph: &Graph, _: Options) -> Result<Option<Graph>> {
+    let scans = graph.nodes.iter().filter(|n| as_scan(n).is_some());
+    if scans.count() < 2 || graph.is_symbolic() {
+        return Ok(None);
+    }
     let mut graph = graph.clone();
     let mut visited: Vec<(usize, usize)> = Vec::new();
     while let Some(residuals) = find(&graph, &visited) {
         visited.push((residuals.forward, residuals.backward));
         graph = rebuild(&graph, &residuals)?;
     }
-    Ok(graph)
+    Ok((!visited.is_empty()).then_some(graph))
 }
 
 fn find(graph: &Graph, visited: &[(usize, usize)]) -> Option<Residuals> {
@@ -161,12 +165,11 @@ fn common_values(
 }
 
 fn rebuild(graph: &Graph, residuals: &Residuals) -> Result<Graph> {
-    let mut rewriter = GraphRewriter::new(graph, |_| true);
+    let mut rewriter = Rewriter::new(graph);
     // The residuals of the forward scan, stacked over the steps.
     let mut sequences: Vec<Arg> = Vec::new();
     for (n, node) in graph.nodes.iter().enumerate() {
-        let args = node.args.iter().map(|a| rewriter.lookup(a));
-        let mut args = args.collect::<Result<Vec<Arg>>>()?;
+        let mut args = rewriter.operands(node)?;
         let outs = node.outs.start as usize..node.outs.end as usize;
         let mut specs: Vec<Spec> = graph.values[outs.clone()].to_vec();
         let mut op = node.op.clone();
@@ -183,7 +186,7 @@ fn rebuild(graph: &Graph, residuals: &Residuals) -> Result<Graph> {
             args.extend(sequences.iter().cloned());
             op = with_body(q, read_residuals(&q.body.0, &residuals.values)?);
         }
-        let made = rewriter.add_node(op, &args, &specs, node);
+        let made = rewriter.add(op, args, &specs, node.scope);
         if n == residuals.forward {
             sequences.extend_from_slice(&made[outs.len()..]);
         }
@@ -201,7 +204,7 @@ fn with_body(p: &Scan, body: Graph) -> Op {
 
 /// A body that reads the residuals as inputs instead of computing them.
 fn read_residuals(body: &Graph, values: &[(usize, usize)]) -> Result<Graph> {
-    let mut rewriter = GraphRewriter::new(body, |_| true);
+    let mut rewriter = Rewriter::new(body);
     for &(v, _) in values {
         let id = rewriter
             .graph
@@ -210,9 +213,9 @@ fn read_residuals(body: &Graph, values: &[(usize, usize)]) -> Result<Graph> {
     }
     for node in &body.nodes {
         let outs = node.outs.start as usize..node.outs.end as usize;
-        let args = node.args.iter().map(|a| rewriter.lookup(a));
-        let args = args.collect::<Result<Vec<Arg>>>()?;
-        let made = rewriter.add_node(node.op.clone(), &args, &body.values[outs.clone()], node);
+        let args = rewriter.operands(node)?;
+        let specs = &body.values[outs.clone()];
+        let made = rewriter.add(node.op.clone(), args, specs, node.scope);
         for (old, arg) in outs.zip(made) {
             if !values.iter().any(|(v, _)| *v == old) {
                 rewriter.map[old] = Some(arg);
