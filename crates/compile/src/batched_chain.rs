@@ -3,7 +3,6 @@
 
 use crate::describe::is_view;
 use crate::fusion::FusionGroup;
-use crate::iteration_domain::value;
 use crate::plan::Plan;
 use crate::run::allocate;
 use crate::scan::{block_view, write_row};
@@ -17,14 +16,18 @@ use clematis_core::{
 use clematis_native::buffer::concrete;
 use clematis_native::parallel::{self, Columns};
 use clematis_native::{Buffer, backend};
+use clematis_passes::{GraphView, value};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Mutex;
 
 /// The fewest matrices; each one is a task.
 const MIN_MATRICES: usize = 8;
 /// The fewest matmuls of a chain.
 const MIN_MATMULS: usize = 2;
+/// The most groups that are tried as one chain.
+const MAX_GROUPS: usize = 256;
 /// Bytes of intermediate values, for all matrices together, from which a chain pays; less stays in cache anyway.
 const MIN_INTERMEDIATE_BYTES: usize = 1 << 20;
 /// The most bytes that one matrix may hold at its peak: this much stays in L2.
@@ -244,11 +247,18 @@ fn external_results(graph: &Graph, nodes: &[usize], needed: &dyn Fn(usize) -> bo
 }
 
 /// Merges consecutive groups into batched chains.
-pub fn form_chains(graph: &Graph, groups: Vec<FusionGroup>) -> Vec<FusionGroup> {
+pub fn form_chains(view: &GraphView<'_>, groups: Vec<FusionGroup>) -> Vec<FusionGroup> {
+    // The leading axes of the first matmul at or after each group.
+    let mut leads: Vec<Option<Rc<[usize]>>> = vec![None; groups.len() + 1];
+    for (at, group) in groups.iter().enumerate().rev() {
+        let own = leading_axes(view.graph(), group).map(Rc::from);
+        leads[at] = own.or_else(|| leads[at + 1].clone());
+    }
     let mut out: Vec<FusionGroup> = Vec::with_capacity(groups.len());
     let mut at = 0;
     while at < groups.len() {
-        match longest_chain(graph, &groups[at..]) {
+        let found = leads[at].as_deref();
+        match found.and_then(|lead| longest_chain(view, &groups[at..], lead)) {
             Some((mut chain, count)) => {
                 out.append(&mut chain);
                 at += count;
@@ -268,14 +278,19 @@ fn is_view_group(graph: &Graph, group: &FusionGroup) -> bool {
 }
 
 /// The longest chain at the start of these groups: the views it depends on, then the chain as one group, and the number
-/// of groups consumed.
-fn longest_chain(graph: &Graph, groups: &[FusionGroup]) -> Option<(Vec<FusionGroup>, usize)> {
-    // The first matmul determines the leading axes; the groups before it must have them too.
-    let lead = groups.iter().find_map(|group| leading_axes(graph, group))?;
-    let mut chain = ChainBuilder::new(graph, lead.clone());
+/// of groups consumed. The first matmul has the leading axes `lead`; the groups before it must have them too.
+fn longest_chain(
+    view: &GraphView<'_>,
+    groups: &[FusionGroup],
+    lead: &[usize],
+) -> Option<(Vec<FusionGroup>, usize)> {
+    let graph = view.graph();
+    let mut chain = ChainBuilder::new(graph, lead.to_vec());
     // Which groups are part of the chain; the others can run before it.
     let mut links: Vec<bool> = Vec::new();
-    for group in groups {
+    // The number of matmuls up to each group.
+    let mut matmuls: Vec<usize> = Vec::new();
+    for group in groups.iter().take(MAX_GROUPS) {
         let added = chain.add_group(group).is_some();
         if !added
             && (links.is_empty()
@@ -285,40 +300,30 @@ fn longest_chain(graph: &Graph, groups: &[FusionGroup]) -> Option<(Vec<FusionGro
             break;
         }
         links.push(added);
+        matmuls.push(chain.matmuls);
     }
     while let Some(last) = links.iter().rposition(|link| *link) {
         links.truncate(last + 1);
+        // A group that was added in part may have counted its matmul, so this is an upper bound.
+        if matmuls[last] < MIN_MATMULS {
+            break;
+        }
         let (own, before): (Vec<_>, Vec<_>) = groups.iter().zip(&links).partition(|x| *x.1);
         let group = FusionGroup {
             nodes: own.iter().flat_map(|(u, _)| u.nodes.clone()).collect(),
             domain: None,
             column_sums: Vec::new(),
-            lead: Some(lead.clone()),
+            lead: Some(lead.to_vec()),
         };
-        let needed = is_read_elsewhere(graph, &group.nodes);
-        if is_profitable(graph, &group, &lead, &needed) {
+        let own: HashSet<usize> = group.nodes.iter().copied().collect();
+        let needed = |v: usize| view.is_output(v) || view.users(v).any(|n| !own.contains(&n));
+        if is_profitable(graph, &group, lead, &needed) {
             let before = before.into_iter().map(|(u, _)| u.clone());
             return Some((before.chain([group]).collect(), links.len()));
         }
         links.truncate(last);
     }
     None
-}
-
-/// Whether a node outside of these reads a value.
-fn is_read_elsewhere(graph: &Graph, nodes: &[usize]) -> impl Fn(usize) -> bool + use<> {
-    let mut read = vec![false; graph.values.len()];
-    for (n, node) in graph.nodes.iter().enumerate() {
-        if !nodes.contains(&n) {
-            node.args
-                .iter()
-                .filter_map(value)
-                .for_each(|v| read[v] = true);
-        }
-    }
-    let outputs = graph.outputs.iter().filter_map(|o| value(&o.arg));
-    outputs.for_each(|v| read[v] = true);
-    move |v| read[v]
 }
 
 /// Whether running a chain matrix by matrix pays.

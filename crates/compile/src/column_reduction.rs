@@ -5,12 +5,13 @@
 //! op: each task sums a range of rows in blocks, and the partial sums of the tasks are added in order.
 
 use crate::fusion::FusionGroup;
-use crate::iteration_domain::{FusionRole, IterationDomain, role, value};
+use crate::iteration_domain::{FusionRole, IterationDomain, role};
 use clematis_core::graph::Graph;
 use clematis_core::op::ReduceKind;
 use clematis_core::{DType, Op, Spec};
 use clematis_native::kernel::reduce::{ROW_BLOCK, rows_per_partial};
 use clematis_native::kernel::row_kernels::accumulate;
+use clematis_passes::{GraphView, value};
 
 /// Sizes of the last axis for which fusing pays: at least one full vector, and few enough for a partial sum per task.
 const COLUMNS: std::ops::RangeInclusive<usize> = 16..=4096;
@@ -50,43 +51,57 @@ fn summed_value(graph: &Graph, group: &FusionGroup) -> Option<usize> {
 }
 
 /// Whether a group has every element of a value in registers: it produces the value, or reads it elementwise.
-fn provides(graph: &Graph, group: &FusionGroup, v: usize) -> bool {
+fn provides(
+    view: &GraphView<'_>,
+    position: &[usize],
+    (at, group): (usize, &FusionGroup),
+    v: usize,
+) -> bool {
+    let graph = view.graph();
     let shape = &graph.values[v].shape;
     let whole = group.domain.as_ref().is_some_and(|s| s.shape == *shape);
-    whole
-        && group.nodes.iter().any(|&n| {
-            let node = &graph.nodes[n];
-            let produces = node.outs.contains(&(v as u32));
-            let reads = node.args.iter().filter_map(value).any(|arg| arg == v);
-            let reads_all = match role(graph, node) {
-                Some(FusionRole::Elementwise) => {
-                    graph.values[node.outs.start as usize].shape == *shape
-                }
-                Some(FusionRole::Reduce) => true,
-                Some(FusionRole::Broadcast) | None => false,
-            };
-            produces || reads && reads_all
-        })
+    // Column sums on the side of the group have no role, and another shape.
+    let own = |n: &usize| position[*n] == at;
+    let reads_all = |n: usize| {
+        let node = &graph.nodes[n];
+        match role(graph, node) {
+            Some(FusionRole::Elementwise) => graph.values[node.outs.start as usize].shape == *shape,
+            Some(FusionRole::Reduce) => true,
+            Some(FusionRole::Broadcast) | None => false,
+        }
+    };
+    whole && (view.producer(v).filter(own).is_some() || view.users(v).filter(own).any(reads_all))
 }
 
 /// Moves each column sum into an earlier group that has its elements in registers, if no group before the host reads
 /// the sum.
-pub fn attach(graph: &Graph, mut groups: Vec<FusionGroup>) -> Vec<FusionGroup> {
+pub fn attach(view: &GraphView<'_>, mut groups: Vec<FusionGroup>) -> Vec<FusionGroup> {
+    let graph = view.graph();
+    // The position of each node's group.
+    let mut position = vec![0; graph.nodes.len()];
+    for (u, group) in groups.iter().enumerate() {
+        group.all().for_each(|n| position[n] = u);
+    }
     for at in 0..groups.len() {
         let Some(v) = summed_value(graph, &groups[at]) else {
             continue;
         };
         let n = groups[at].nodes[0];
         let sum = graph.nodes[n].outs.start as usize;
-        let uses = |group: &FusionGroup| {
-            let args = group.all().flat_map(|n| &graph.nodes[n].args);
-            args.filter_map(value).any(|arg| arg == sum)
-        };
-        let first_use = groups.iter().position(uses).unwrap_or(groups.len());
-        let host = (0..first_use).find(|&u| u != at && provides(graph, &groups[u], v));
+        let first_use = view.users(sum).map(|user| position[user]).min();
+        let before = |u: &usize| first_use.is_none_or(|first| *u < first);
+        let nodes = view.producer(v).into_iter().chain(view.users(v));
+        let mut hosts: Vec<usize> = nodes.map(|n| position[n]).filter(before).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts.retain(|&u| u != at);
+        let host = hosts
+            .into_iter()
+            .find(|&u| provides(view, &position, (u, &groups[u]), v));
         if let Some(host) = host {
             groups[host].column_sums.push(n);
             groups[at].nodes.clear();
+            position[n] = host;
         }
     }
     groups.retain(|group| !group.nodes.is_empty());

@@ -1,8 +1,8 @@
 //! A readable description of a plan: its steps, their results, and the peak memory.
 
-use crate::iteration_domain::value;
 use crate::plan::{Plan, Step};
 use clematis_core::{Executable, Op, Spec};
+use clematis_passes::value;
 
 impl Plan {
     /// The steps, one per line.

@@ -6,9 +6,11 @@
 
 use crate::batched_chain;
 use crate::column_reduction;
-use crate::iteration_domain::{FusionRole, IterationDomain, role, value};
+use crate::iteration_domain::{FusionRole, IterationDomain, role};
 use clematis_core::Op;
 use clematis_core::graph::Graph;
+use clematis_passes::{GraphView, value};
+use rustc_hash::FxHashSet;
 
 /// The most nodes of a group. A program numbers its values with 16 bits, and a node needs at most seven: its result,
 /// and three operands that are read and broadcast.
@@ -34,48 +36,28 @@ impl FusionGroup {
     }
 }
 
-/// A set of small integers.
-#[derive(Clone, Default)]
-struct BitSet(Vec<u64>);
-
-impl BitSet {
-    fn contains(&self, i: usize) -> bool {
-        self.0.get(i / 64).is_some_and(|w| w >> (i % 64) & 1 == 1)
-    }
-    fn insert(&mut self, i: usize) {
-        if self.0.len() <= i / 64 {
-            self.0.resize(i / 64 + 1, 0);
-        }
-        self.0[i / 64] |= 1 << (i % 64);
-    }
-    fn union_with(&mut self, other: &BitSet) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
-            *a |= b;
-        }
-    }
-    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        let bits = |(at, &word): (usize, &u64)| {
-            (0..64)
-                .filter(move |b| word >> b & 1 == 1)
-                .map(move |b| at * 64 + b)
-        };
-        self.0.iter().enumerate().flat_map(bits)
-    }
-}
+/// Steps of path searches per node of the graph. Where they run out, which takes graphs that have tens of thousands of
+/// groups open at once, nodes start groups of their own.
+const SEARCH_STEPS_PER_NODE: usize = 2048;
 
 struct GroupBuilder<'a> {
     graph: &'a Graph,
     /// Groups that were merged into others stay as empty ones.
     groups: Vec<FusionGroup>,
-    /// The groups that must run before each group.
-    predecessors: Vec<BitSet>,
-    /// Whether no further node may join a group.
+    /// The group that each group was merged into; itself, if it was not.
+    parent: Vec<usize>,
+    /// The groups whose values each group reads, perhaps under the number that they had before they were merged.
+    predecessors: Vec<Vec<usize>>,
+    /// Pairs of a group and a predecessor that are in these lists.
+    edges: FxHashSet<(usize, usize)>,
+    /// Whether no further node may join a group. The predecessors of a closed group are closed.
     closed: Vec<bool>,
     /// The group that produces each value.
     producer: Vec<Option<usize>>,
+    /// The search that visited each group last, and the number of searches.
+    visited: Vec<usize>,
+    searches: usize,
+    steps_left: usize,
 }
 
 /// Whether an op is expensive enough to separate the groups before it from those after it.
@@ -87,28 +69,51 @@ fn is_heavy(op: &Op) -> bool {
     )
 }
 
+/// Appends the shorter list to the longer one, in any order.
+fn append(into: &mut Vec<usize>, mut from: Vec<usize>) {
+    if from.len() > into.len() {
+        std::mem::swap(into, &mut from);
+    }
+    into.append(&mut from);
+}
+
 /// The fusion groups of a graph, in topological order.
 pub fn fuse(graph: &Graph) -> Vec<FusionGroup> {
+    let view = GraphView::new(graph);
     let mut builder = GroupBuilder {
         graph,
         groups: Vec::new(),
+        parent: Vec::new(),
         predecessors: Vec::new(),
+        edges: FxHashSet::default(),
         closed: Vec::new(),
         producer: vec![None; graph.values.len()],
+        visited: Vec::new(),
+        searches: 0,
+        steps_left: SEARCH_STEPS_PER_NODE * graph.nodes.len(),
     };
     for n in 0..graph.nodes.len() {
         builder.add_node(n);
     }
-    batched_chain::form_chains(
-        graph,
-        column_reduction::attach(graph, builder.topological_order()),
-    )
+    let groups = column_reduction::attach(&view, builder.topological_order());
+    batched_chain::form_chains(&view, groups)
 }
 
 impl GroupBuilder<'_> {
-    fn producers(&self, n: usize) -> Vec<usize> {
+    /// The group that a group was merged into.
+    fn find(&mut self, mut u: usize) -> usize {
+        while self.parent[u] != u {
+            self.parent[u] = self.parent[self.parent[u]];
+            u = self.parent[u];
+        }
+        u
+    }
+
+    /// The groups that produce the operands of a node.
+    fn producers(&mut self, n: usize) -> Vec<usize> {
         let args = self.graph.nodes[n].args.iter().filter_map(value);
-        let mut producers: Vec<usize> = args.filter_map(|v| self.producer[v]).collect();
+        let found: Vec<usize> = args.filter_map(|v| self.producer[v]).collect();
+        let mut producers: Vec<usize> = found.into_iter().map(|m| self.find(m)).collect();
         producers.sort_unstable();
         producers.dedup();
         producers
@@ -139,21 +144,59 @@ impl GroupBuilder<'_> {
     }
 
     /// Whether these groups and a node can merge: no other group lies on a path between any two of them.
-    fn can_merge(&self, groups: &[usize], producers: &[usize]) -> bool {
-        let mut required = BitSet::default();
-        for &u in groups {
-            required.union_with(&self.predecessors[u]);
+    ///
+    /// The groups are open, and all groups that depend on an open group are open, so closed groups need no search.
+    fn can_merge(&mut self, groups: &[usize], producers: &[usize]) -> bool {
+        self.searches += 1;
+        let mut pending: Vec<usize> = Vec::new();
+        for &u in producers.iter().filter(|u| !groups.contains(u)) {
+            self.visit(u, &mut pending);
         }
-        for &m in producers {
-            required.insert(m);
-            required.union_with(&self.predecessors[m]);
+        // No path leads from a group back to itself.
+        let others = if groups.len() > 1 { groups } else { &[] };
+        for &u in others {
+            for at in 0..self.predecessors[u].len() {
+                let before = self.find(self.predecessors[u][at]);
+                if !groups.contains(&before) {
+                    self.visit(before, &mut pending);
+                }
+            }
         }
-        let mut others = required.iter().filter(|u| !groups.contains(u));
-        others.all(|u| {
-            groups
-                .iter()
-                .all(|&own| !self.predecessors[u].contains(own))
-        })
+        while let Some(u) = pending.pop() {
+            for at in 0..self.predecessors[u].len() {
+                if self.steps_left == 0 {
+                    return false;
+                }
+                self.steps_left -= 1;
+                let before = self.find(self.predecessors[u][at]);
+                if groups.contains(&before) {
+                    return false;
+                }
+                self.visit(before, &mut pending);
+            }
+        }
+        true
+    }
+
+    /// Queues an open group that this search has not seen.
+    fn visit(&mut self, u: usize, pending: &mut Vec<usize>) {
+        if !self.closed[u] && self.visited[u] != self.searches {
+            self.visited[u] = self.searches;
+            pending.push(u);
+        }
+    }
+
+    /// Closes all groups that a group depends on.
+    fn close_before(&mut self, group: usize) {
+        let mut pending = vec![group];
+        while let Some(u) = pending.pop() {
+            for at in 0..self.predecessors[u].len() {
+                let before = self.find(self.predecessors[u][at]);
+                if before != u && !std::mem::replace(&mut self.closed[before], true) {
+                    pending.push(before);
+                }
+            }
+        }
     }
 
     fn add_node(&mut self, n: usize) {
@@ -206,68 +249,54 @@ impl GroupBuilder<'_> {
                     column_sums: Vec::new(),
                     lead: None,
                 });
-                self.predecessors.push(BitSet::default());
+                self.predecessors.push(Vec::new());
                 self.closed.push(false);
+                self.visited.push(0);
+                self.parent.push(self.groups.len() - 1);
                 self.groups.len() - 1
             }
         };
         for &other in merged.iter().skip(1) {
             self.merge(group, other);
         }
-        let mut predecessors = self.predecessors[group].clone();
         for &m in producers.iter().filter(|m| !merged.contains(m)) {
-            predecessors.insert(m);
-            predecessors.union_with(&self.predecessors[m]);
+            if self.edges.insert((group, m)) {
+                self.predecessors[group].push(m);
+            }
         }
-        self.predecessors[group] = predecessors;
         self.groups[group].nodes.push(n);
         self.groups[group].domain = domain;
         for v in self.graph.nodes[n].outs.clone() {
             self.producer[v as usize] = Some(group);
         }
-        // Whatever runs after this group also runs after its predecessors.
-        let all = self.predecessors[group].clone();
         if is_heavy(&self.graph.nodes[n].op) {
-            all.iter().for_each(|u| self.closed[u] = true);
-        }
-        for set in &mut self.predecessors {
-            if set.contains(group) {
-                set.union_with(&all);
-            }
+            self.close_before(group);
         }
     }
 
     fn merge(&mut self, into: usize, from: usize) {
+        self.parent[from] = into;
         let nodes = std::mem::take(&mut self.groups[from].nodes);
-        self.groups[into].nodes.extend(nodes);
-        self.groups[into].nodes.sort_unstable();
-        let mut predecessors = std::mem::take(&mut self.predecessors[from]);
-        predecessors.union_with(&self.predecessors[into]);
-        for gone in [from, into] {
-            if let Some(word) = predecessors.0.get_mut(gone / 64) {
-                *word &= !(1 << (gone % 64));
-            }
-        }
-        self.predecessors[into] = predecessors;
-        for producer in self.producer.iter_mut().filter(|m| **m == Some(from)) {
-            *producer = Some(into);
-        }
-        for set in &mut self.predecessors {
-            if set.contains(from) {
-                set.insert(into);
-            }
-        }
+        append(&mut self.groups[into].nodes, nodes);
+        let predecessors = std::mem::take(&mut self.predecessors[from]);
+        append(&mut self.predecessors[into], predecessors);
     }
 
     /// Topological order. Among ready groups the one with the earliest last node comes first; groups without successors
     /// come last.
-    fn topological_order(self) -> Vec<FusionGroup> {
+    fn topological_order(mut self) -> Vec<FusionGroup> {
+        for v in 0..self.producer.len() {
+            self.producer[v] = self.producer[v].map(|m| self.find(m));
+        }
         let GroupBuilder {
             graph,
-            groups,
+            mut groups,
             producer,
             ..
         } = self;
+        for group in &mut groups {
+            group.nodes.sort_unstable();
+        }
         let mut successors: Vec<Vec<usize>> = vec![Vec::new(); groups.len()];
         let mut pending = vec![0usize; groups.len()];
         let mut has_successor = vec![false; groups.len()];

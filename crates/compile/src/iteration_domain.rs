@@ -1,6 +1,6 @@
 //! Iteration domains of fusion groups, and the role of a node in a group.
 
-use clematis_core::graph::{Arg, Graph, Node};
+use clematis_core::graph::{Graph, Node};
 use clematis_core::op::{Binary, ReduceKind, Unary};
 use clematis_core::{Composite, DType, Op, Shape};
 use clematis_native::kernel::{binary, unary};
@@ -139,13 +139,5 @@ pub fn role(graph: &Graph, node: &Node) -> Option<FusionRole> {
             identity.then_some(FusionRole::Broadcast)
         }
         _ => None,
-    }
-}
-
-/// The index of the value that an operand refers to, unless it is a constant.
-pub fn value(arg: &Arg) -> Option<usize> {
-    match arg {
-        Arg::Value(id) => Some(id.0 as usize),
-        Arg::Const(_) => None,
     }
 }

@@ -3,7 +3,6 @@
 use crate::batched_chain::BatchedChain;
 use crate::describe::is_view;
 use crate::fusion::{FusionGroup, fuse};
-use crate::iteration_domain::value;
 use crate::program::{self, Program};
 use crate::rematerialize;
 use crate::scan::PlannedScan;
@@ -12,7 +11,8 @@ use clematis_core::backend::with;
 use clematis_core::graph::{self, Arg, Graph};
 use clematis_core::{DType, Executable, Op, Result, Spec, Support, Tensor};
 use clematis_native::{backend, memory};
-use clematis_passes::{Options, optimize, optimize_loops};
+use clematis_passes::{GraphView, Options, optimize, value};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// One step of a plan.
 pub(crate) enum Step {
@@ -36,6 +36,26 @@ pub(crate) struct Node {
     pub packed: bool,
 }
 
+/// How an input may be packed, as far as its readers have been seen.
+#[derive(Clone, Copy)]
+enum Packing {
+    Unread,
+    /// Along its contracted axis.
+    Axis(usize),
+    Never,
+}
+
+impl Packing {
+    /// With one more reader, a skinny GEMM that contracts this axis; `None` for any other reader.
+    fn and(self, axis: Option<usize>) -> Self {
+        match (self, axis) {
+            (Packing::Unread, Some(axis)) => Packing::Axis(axis),
+            (Packing::Axis(own), Some(axis)) if own == axis => self,
+            _ => Packing::Never,
+        }
+    }
+}
+
 /// A planned graph.
 pub struct Plan {
     pub(crate) steps: Vec<(Step, Vec<usize>)>,
@@ -56,6 +76,49 @@ pub struct Plan {
     pub(crate) escapes: Vec<bool>,
 }
 
+/// The lifetimes of values, by fusion group.
+struct Liveness {
+    /// The position of the last group that reads each value; outputs have no last use.
+    last_use: Vec<Option<usize>>,
+    /// Whether a value is read outside of the group that produces it.
+    needed: Vec<bool>,
+    /// Whether each input is updated by an output.
+    updated: Vec<bool>,
+}
+
+impl Liveness {
+    fn new(view: &GraphView<'_>, groups: &[FusionGroup]) -> Self {
+        let graph = view.graph();
+        let mut group_of = vec![0; graph.nodes.len()];
+        for (u, group) in groups.iter().enumerate() {
+            group.all().for_each(|n| group_of[n] = u);
+        }
+        let last_use = |v: usize| match view.is_output(v) {
+            true => None,
+            false => view.users(v).map(|n| group_of[n]).max(),
+        };
+        let needed = |v: usize| {
+            let own = view.producer(v).map(|n| group_of[n]);
+            view.is_output(v) || view.users(v).any(|n| Some(group_of[n]) != own)
+        };
+        let values = 0..graph.values.len();
+        let mut updated = vec![false; graph.inputs.len()];
+        for input in graph.outputs.iter().filter_map(|o| o.updates) {
+            updated[input] = true;
+        }
+        Liveness {
+            last_use: values.clone().map(last_use).collect(),
+            needed: values.map(needed).collect(),
+            updated,
+        }
+    }
+
+    /// Whether a value is not read after a group.
+    fn dies(&self, v: usize, group: usize) -> bool {
+        self.last_use[v] == Some(group)
+    }
+}
+
 /// Compiles a graph for the CPU engine; `None` if it has symbolic dimensions.
 pub fn compile(graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
     if graph.values.iter().any(|s| s.shape.is_symbolic()) {
@@ -67,48 +130,33 @@ pub fn compile(graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
 impl Plan {
     /// Plans a graph with static shapes.
     pub fn new(graph: &Graph) -> Result<Plan> {
-        let (graph, captured) = prepare(graph)?;
-        Plan::from_prepared(&graph, captured)
+        let prepared = prepare(graph)?;
+        let groups = prepared.groups.unwrap_or_else(|| fuse(&prepared.graph));
+        Plan::with_groups(&prepared.graph, groups, prepared.captured)
     }
 
     /// Plans a prepared graph; `captured` holds the values of its last inputs.
     pub(crate) fn from_prepared(graph: &Graph, captured: Vec<Tensor>) -> Result<Plan> {
-        let groups = fuse(graph);
-        let mut inputs = vec![None; graph.values.len()];
-        for (i, input) in graph.inputs.iter().enumerate() {
-            inputs[input.value.0 as usize] = Some(i);
-        }
-        let is_output = |v: usize| graph.outputs.iter().any(|o| value(&o.arg) == Some(v));
-        let mut last_use = vec![None; graph.values.len()];
-        for (u, group) in groups.iter().enumerate() {
-            for n in group.all() {
-                for v in graph.nodes[n].args.iter().filter_map(value) {
-                    last_use[v] = Some(u);
-                }
-            }
-        }
-        let mut users: Vec<Vec<usize>> = vec![Vec::new(); graph.values.len()];
-        for (u, group) in groups.iter().enumerate() {
-            for n in group.all() {
-                for v in graph.nodes[n].args.iter().filter_map(value) {
-                    users[v].push(u);
-                }
-            }
-        }
+        Plan::with_groups(graph, fuse(graph), captured)
+    }
+
+    /// Plans a prepared graph with its fusion groups, in order.
+    fn with_groups(graph: &Graph, groups: Vec<FusionGroup>, captured: Vec<Tensor>) -> Result<Plan> {
+        let view = GraphView::new(graph);
+        let liveness = Liveness::new(&view, &groups);
         let mut steps = Vec::with_capacity(groups.len());
         for (u, group) in groups.iter().enumerate() {
-            let needed = |v: usize| is_output(v) || users[v].iter().any(|&x| x != u);
-            let dies = |v: usize| last_use[v] == Some(u) && !is_output(v);
-            let step = plan_group(graph, group, &needed, &dies, &inputs)?;
+            let step = plan_group(&view, group, u, &liveness)?;
             let mut dead: Vec<usize> = group
                 .all()
                 .flat_map(|n| graph.nodes[n].args.iter().filter_map(value))
-                .filter(|&v| inputs[v].is_none() && dies(v))
+                .filter(|&v| view.input(v).is_none() && liveness.dies(v, u))
                 .collect();
             dead.sort_unstable();
             dead.dedup();
             steps.push((step, dead));
         }
+        let inputs = (0..graph.values.len()).map(|v| view.input(v)).collect();
         let is_fused = |(step, _): &(Step, Vec<usize>)| matches!(step, Step::Fused(_));
         let tail_len = steps.iter().rev().take_while(|s| is_fused(s)).count();
         let mut plan = Plan {
@@ -135,38 +183,55 @@ impl Plan {
     /// Lets skinny GEMMs take a packed right operand, if that is one of the first `fixed` inputs and nothing else reads
     /// it. Returns those inputs with their contracted axes.
     pub(crate) fn pack(&mut self, fixed: usize) -> Vec<(usize, usize)> {
-        let mut packed: Vec<(usize, usize)> = Vec::new();
-        for input in 0..fixed {
-            let is_input = |v: usize| self.inputs[v] == Some(input);
-            let reads = |arg: &Arg| value(arg).is_some_and(is_input);
-            let mut axis = None;
-            let fits = self.steps.iter().all(|(step, _)| match step {
+        let fixed_input = |arg: &Arg| {
+            let input = value(arg).and_then(|v| self.inputs[v]);
+            input.filter(|&input| input < fixed)
+        };
+        // What the readers of each input allow: nothing yet, a contracted axis, or no packing.
+        let mut axes: Vec<Packing> = vec![Packing::Unread; fixed];
+        for (step, _) in &self.steps {
+            let mut rest: Vec<usize> = Vec::new();
+            match step {
                 Step::Op(node) => match (&node.op, &node.args[..]) {
-                    (Op::Dot(p), [x, y]) if !reads(x) && reads(y) => {
-                        let specs = [x, y].map(|a| match a {
-                            Arg::Value(id) => &self.values[id.0 as usize],
-                            Arg::Const(t) => t.spec(),
-                        });
-                        let sum = p.rhs_contract.first().copied();
-                        let same_spec = axis.is_none() || axis == sum;
-                        axis = sum;
-                        same_spec && skinny_gemm::is_skinny(p, specs[0], specs[1])
+                    (Op::Dot(p), [x, y]) if fixed_input(x) != fixed_input(y) => {
+                        rest.extend(fixed_input(x));
+                        if let Some(input) = fixed_input(y) {
+                            let specs = [x, y].map(|a| match a {
+                                Arg::Value(id) => &self.values[id.0 as usize],
+                                Arg::Const(t) => t.spec(),
+                            });
+                            let fits = skinny_gemm::is_skinny(p, specs[0], specs[1]);
+                            let axis = p.rhs_contract.first().copied().filter(|_| fits);
+                            axes[input] = axes[input].and(axis);
+                        }
                     }
-                    (_, args) => !args.iter().any(reads),
+                    (_, args) => rest.extend(args.iter().filter_map(fixed_input)),
                 },
-                Step::Fused(p) => !p.sources.iter().any(|s| reads(&s.arg)),
-                Step::Scan(_, args, _) | Step::BatchedChain(_, args, _) => !args.iter().any(reads),
-            });
-            let is_output = self.outputs.iter().any(reads);
-            if let (true, false, Some(axis)) = (fits, is_output, axis) {
-                packed.push((input, axis));
+                Step::Fused(p) => {
+                    rest.extend(p.sources.iter().filter_map(|s| fixed_input(&s.arg)));
+                }
+                Step::Scan(_, args, _) | Step::BatchedChain(_, args, _) => {
+                    rest.extend(args.iter().filter_map(fixed_input));
+                }
             }
+            rest.into_iter().for_each(|i| axes[i] = Packing::Never);
         }
+        for input in self.outputs.iter().filter_map(fixed_input) {
+            axes[input] = Packing::Never;
+        }
+        let axes = axes.into_iter().enumerate();
+        let packed: Vec<(usize, usize)> = axes
+            .filter_map(|(input, packing)| match packing {
+                Packing::Axis(axis) => Some((input, axis)),
+                Packing::Unread | Packing::Never => None,
+            })
+            .collect();
+        let is_packed: HashSet<usize> = packed.iter().map(|p| p.0).collect();
         for (step, _) in &mut self.steps {
             if let Step::Op(node) = step
                 && let (Op::Dot(_), Some(v)) = (&node.op, node.args.get(1).and_then(value))
             {
-                node.packed = packed.iter().any(|&(i, _)| self.inputs[v] == Some(i));
+                node.packed = self.inputs[v].is_some_and(|i| is_packed.contains(&i));
             }
         }
         packed
@@ -198,7 +263,7 @@ impl Plan {
     }
 
     fn independent_tail(&self) -> usize {
-        let mut made: Vec<usize> = Vec::new();
+        let mut made: HashSet<usize> = HashSet::new();
         let mut tail = self.tail;
         for (at, (step, _)) in self.steps.iter().enumerate().skip(self.tail) {
             if let Step::Fused(program) = step {
@@ -216,19 +281,17 @@ impl Plan {
 
     /// An input that two programs of the tail read is not overwritten: they run at the same time.
     fn keep_shared_inputs(&mut self) {
-        let mut reads: Vec<usize> = Vec::new();
+        let mut reads = vec![0usize; self.values.len()];
         for (step, _) in &self.steps[self.tail..] {
             if let Step::Fused(program) = step {
-                reads.extend(program.sources.iter().filter_map(|s| value(&s.arg)));
+                let read = program.sources.iter().filter_map(|s| value(&s.arg));
+                read.for_each(|v| reads[v] += 1);
             }
         }
         for (step, _) in &mut self.steps[self.tail..] {
             if let Step::Fused(program) = step {
                 let sources = &program.sources;
-                let shared = |at: usize| {
-                    value(&sources[at].arg)
-                        .is_some_and(|v| reads.iter().filter(|r| **r == v).count() > 1)
-                };
+                let shared = |at: usize| value(&sources[at].arg).is_some_and(|v| reads[v] > 1);
                 for target in &mut program.targets {
                     target.reuses = target.reuses.filter(|&at| !shared(at));
                 }
@@ -237,31 +300,49 @@ impl Plan {
     }
 }
 
-/// Prepares a graph for planning: expands composites without a kernel, then runs the optimization passes.
-pub(crate) fn prepare(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
+/// A graph that is ready for planning.
+pub(crate) struct Prepared {
+    pub graph: Graph,
+    /// Values of the last inputs: constants that were captured when composites were expanded.
+    pub captured: Vec<Tensor>,
+    /// The fusion groups, if rematerialization has left them as they were.
+    groups: Option<Vec<FusionGroup>>,
+}
+
+/// Prepares an optimized graph for planning: expands composites without a kernel, and rematerializes cheap values.
+///
+/// Only a graph that still has such composites is optimized again; those of a program are expanded before its passes.
+pub(crate) fn prepare(graph: &Graph) -> Result<Prepared> {
     let expands = |node: &graph::Node| {
-        let is_call = matches!(node.op, Op::Call(_));
-        Ok(is_call && backend().support(&node.op) == Support::Expands)
+        matches!(node.op, Op::Call(_)) && backend().support(&node.op) == Support::Expands
     };
     let (mut graph, mut captured) = (graph.clone(), Vec::new());
-    // An expanded composite may contain another composite.
-    while graph.nodes.iter().any(|n| expands(n).is_ok_and(|o| o)) {
-        let (opened, found) = with(backend(), || graph.inlined(expands))?;
-        graph = opened;
-        captured.extend(found);
+    if graph.nodes.iter().any(expands) {
+        let (expanded, found) = with(backend(), || graph.expanded(expands))?;
+        graph = optimize(&expanded, Options::default())?;
+        captured = found;
     }
-    let graph = optimize_loops(&optimize(&graph, Options::default())?)?;
-    Ok((rematerialize::run(&graph)?, captured))
+    let groups = fuse(&graph);
+    let (graph, groups) = match rematerialize::run(&graph, &groups)? {
+        Some(new) => (new, None),
+        None => (graph, Some(groups)),
+    };
+    Ok(Prepared {
+        graph,
+        captured,
+        groups,
+    })
 }
 
 /// A single binary op on data larger than the last-level cache: the engine's kernel uses streaming stores, a tile would
 /// not.
 fn streaming_op(
-    graph: &Graph,
+    view: &GraphView<'_>,
     group: &FusionGroup,
-    dies: &dyn Fn(usize) -> bool,
-    inputs: &[Option<usize>],
+    at: usize,
+    liveness: &Liveness,
 ) -> Option<Node> {
+    let graph = view.graph();
     let ([n], []) = (&group.nodes[..], &group.column_sums[..]) else {
         return None;
     };
@@ -269,11 +350,10 @@ fn streaming_op(
     let spec = &graph.values[node.outs.start as usize];
     let same_spec = |arg: &Arg| graph.arg_spec(arg) == spec;
     // Memory that can be overwritten is already in cache: a value at its last use, or an input that the result updates.
-    let updated = |i: usize| graph.outputs.iter().any(|o| o.updates == Some(i));
     let stays_live = |arg: &Arg| {
-        value(arg).is_some_and(|v| match inputs[v] {
-            Some(input) => !updated(input),
-            None => !dies(v),
+        value(arg).is_some_and(|v| match view.input(v) {
+            Some(input) => !liveness.updated[input],
+            None => !liveness.dies(v, at),
         })
     };
     let fits = matches!(node.op, Op::Binary(_))
@@ -298,15 +378,17 @@ fn single_op(graph: &Graph, node: &graph::Node) -> Node {
     }
 }
 
+/// The step of a group, which is number `at`.
 fn plan_group(
-    graph: &Graph,
+    view: &GraphView<'_>,
     group: &FusionGroup,
-    needed: &dyn Fn(usize) -> bool,
-    dies: &dyn Fn(usize) -> bool,
-    inputs: &[Option<usize>],
+    at: usize,
+    liveness: &Liveness,
 ) -> Result<Step> {
+    let graph = view.graph();
+    let needed = |v: usize| liveness.needed[v];
     if let Some(lead) = &group.lead {
-        let (batched_chain, args, outs) = BatchedChain::new(graph, group, lead, needed)?;
+        let (batched_chain, args, outs) = BatchedChain::new(graph, group, lead, &needed)?;
         return Ok(Step::BatchedChain(Box::new(batched_chain), args, outs));
     }
     if let ([n], None) = (&group.nodes[..], &group.domain) {
@@ -317,36 +399,35 @@ fn plan_group(
         }
         return Ok(Step::Op(node));
     }
-    if let Some(node) = streaming_op(graph, group, dies, inputs) {
+    if let Some(node) = streaming_op(view, group, at, liveness) {
         return Ok(Step::Op(node));
     }
-    let mut program = program::lower(graph, group, needed)?;
-    // A target reuses the memory of a source of the same shape and dtype that dies here; each source at most once.
-    let mut taken: Vec<usize> = Vec::new();
-    let sources: Vec<Option<usize>> = program.sources.iter().map(|s| value(&s.arg)).collect();
-    let shapes: Vec<_> = program.sources.iter().map(|s| s.shape.clone()).collect();
-    for target in &mut program.targets {
-        let fits = |(at, v): &(usize, &Option<usize>)| match v {
-            Some(v) => {
-                let once = sources.iter().filter(|o| **o == Some(*v)).count() == 1;
-                let free = once && !taken.contains(at) && dies(*v);
-                // A broadcast source is read at other positions than it would be written.
-                free && graph.values[*v] == target.spec && shapes[*at] == target.spec.shape
-            }
-            None => false,
-        };
-        // Prefer donated inputs: the caller expects the new value in their memory.
-        let mut found: Vec<usize> = sources
-            .iter()
-            .enumerate()
-            .filter(fits)
-            .map(|x| x.0)
-            .collect();
-        found.sort_by_key(|&at| sources[at].is_none_or(|v| inputs[v].is_none()));
-        if let Some(&at) = found.first() {
-            target.reuses = Some(at);
-            taken.push(at);
+    let mut program = program::lower(view, group, &needed)?;
+    reuse_sources(&mut program, view, at, liveness);
+    Ok(Step::Fused(program))
+}
+
+/// Lets targets reuse the memory of sources of the same shape and dtype that die in this group; each source at most once.
+fn reuse_sources(program: &mut Program, view: &GraphView<'_>, at: usize, liveness: &Liveness) {
+    let values = &view.graph().values;
+    let mut reads: HashMap<usize, usize> = HashMap::new();
+    for v in program.sources.iter().filter_map(|s| value(&s.arg)) {
+        *reads.entry(v).or_default() += 1;
+    }
+    // Free sources by spec, donated inputs first: the caller expects the new value in their memory.
+    let mut free: HashMap<&Spec, [VecDeque<usize>; 2]> = HashMap::new();
+    for (source, v) in program.sources.iter().enumerate() {
+        let Some(v) = value(&v.arg) else { continue };
+        // A broadcast source is read at other positions than it would be written.
+        let fits = program.sources[source].shape == values[v].shape;
+        if fits && reads[&v] == 1 && liveness.dies(v, at) {
+            let kinds = free.entry(&values[v]).or_default();
+            kinds[usize::from(view.input(v).is_none())].push_back(source);
         }
     }
-    Ok(Step::Fused(program))
+    for target in &mut program.targets {
+        if let Some(kinds) = free.get_mut(&target.spec) {
+            target.reuses = kinds.iter_mut().find_map(VecDeque::pop_front);
+        }
+    }
 }

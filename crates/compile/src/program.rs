@@ -6,13 +6,14 @@
 use crate::column_reduction::ColumnSum;
 use crate::fuse_pairs::{PairKernel, ScalarKernel};
 use crate::fusion::FusionGroup;
-use crate::iteration_domain::{Extent, IterationDomain, value};
+use crate::iteration_domain::{Extent, IterationDomain};
 use clematis_core::graph::{Arg, Graph, Node};
 use clematis_core::op::{Binary, Compare, ReduceKind, Unary};
-use clematis_core::{Composite, DType, Op, Result, Shape, Spec, bail};
+use clematis_core::{Composite, DType, Op, Result, Shape, Spec, Tensor, bail};
 use clematis_native::kernel::row_kernels::map1;
 use clematis_native::kernel::{binary, unary};
-use std::collections::HashMap;
+use clematis_passes::{GraphView, value};
+use std::collections::{HashMap, HashSet};
 
 /// Row sizes for which tiles consist of whole rows if a source broadcasts one row.
 const BROADCAST_ROW_SIZES: std::ops::RangeInclusive<usize> = 16..=4096;
@@ -210,6 +211,7 @@ pub struct Program {
 
 struct Lowering<'a> {
     graph: &'a Graph,
+    view: &'a GraphView<'a>,
     domain: &'a IterationDomain,
     sources: Vec<Source>,
     values: Vec<Value>,
@@ -217,16 +219,18 @@ struct Lowering<'a> {
     /// The value of the program for each value that the group produces, and for each one that it reads from outside.
     results: HashMap<usize, u16>,
     external: HashMap<(usize, Extent), u16>,
-    constants: Vec<(clematis_core::Tensor, Extent, u16)>,
+    /// The value of the program for each number that the group reads.
+    constants: HashMap<(u64, DType, Extent), u16>,
     broadcast: HashMap<u16, u16>,
 }
 
 /// Lowers a fusion group to a program. `needed` says which values are read outside.
 pub fn lower(
-    graph: &Graph,
+    view: &GraphView<'_>,
     group: &FusionGroup,
     needed: &dyn Fn(usize) -> bool,
 ) -> Result<Program> {
+    let graph = view.graph();
     let Some(domain) = &group.domain else {
         bail!(
             Internal,
@@ -235,17 +239,19 @@ pub fn lower(
     };
     let mut lowering = Lowering {
         graph,
+        view,
         domain,
         sources: Vec::new(),
         values: Vec::new(),
         instructions: Vec::new(),
         results: HashMap::new(),
         external: HashMap::new(),
-        constants: Vec::new(),
+        constants: HashMap::new(),
         broadcast: HashMap::new(),
     };
     // Sources are numbered first, so that the results of instructions are consecutive.
-    let internal: Vec<usize> = group.nodes.iter().map(|&n| out(&graph.nodes[n])).collect();
+    let results: Vec<usize> = group.nodes.iter().map(|&n| out(&graph.nodes[n])).collect();
+    let internal: HashSet<usize> = results.iter().copied().collect();
     for &n in &group.nodes {
         let node = &graph.nodes[n];
         let extent = lowering.operand_extent(node)?;
@@ -276,7 +282,7 @@ pub fn lower(
         });
         ops.push("column_sum");
     }
-    let targets = internal.iter().filter(|&&v| needed(v));
+    let targets = results.iter().filter(|&&v| needed(v));
     let targets = targets
         .map(|&v| Target {
             id: v,
@@ -309,6 +315,12 @@ pub fn lower(
     program.assign_sinks()?;
     program.allocate_registers()?;
     Ok(program)
+}
+
+/// A number that can be compared, with its dtype: a double holds every value of those dtypes that are fused.
+fn number(t: &Tensor) -> Option<(u64, DType)> {
+    let n = t.as_number()?;
+    Some((n.as_f64().to_bits(), t.dtype()))
 }
 
 fn out(node: &Node) -> usize {
@@ -361,11 +373,9 @@ impl Lowering<'_> {
     fn source(&mut self, arg: &Arg, extent: Extent, node: &Node) -> Result<u16> {
         let known = match arg {
             Arg::Value(id) => self.external.get(&(id.0 as usize, extent)).copied(),
-            Arg::Const(t) => self
-                .constants
-                .iter()
-                .find(|(n, c, _)| *c == extent && n.same(t))
-                .map(|(.., at)| *at),
+            Arg::Const(t) => {
+                number(t).and_then(|(n, dtype)| self.constants.get(&(n, dtype, extent)).copied())
+            }
         };
         if let Some(at) = known {
             return Ok(at);
@@ -386,7 +396,10 @@ impl Lowering<'_> {
             Arg::Value(id) => {
                 self.external.insert((id.0 as usize, extent), at);
             }
-            Arg::Const(t) => self.constants.push((t.clone(), extent, at)),
+            Arg::Const(t) => {
+                let key = number(t).map(|(n, dtype)| (n, dtype, extent));
+                self.constants.extend(key.map(|key| (key, at)));
+            }
         }
         Ok(at)
     }
@@ -484,9 +497,8 @@ impl Lowering<'_> {
 
 impl Lowering<'_> {
     fn producer(&self, arg: &Arg) -> Option<&Node> {
-        let v = value(arg)? as u32;
-        self.results.get(&(v as usize))?;
-        self.graph.nodes.iter().find(|n| n.outs.start == v)
+        self.results.get(&value(arg)?)?;
+        self.view.producer_of(arg)
     }
 
     /// `x` of `select(x > 0, sqrt(select(x > 0, x, _)), 0)`, the pattern of a square root with a finite gradient at 0.

@@ -2,7 +2,6 @@
 //! them.
 
 use crate::column_reduction;
-use crate::iteration_domain::value;
 use crate::matmul;
 use crate::plan::{Node, Plan, Step};
 use crate::program::{Program, Target};
@@ -15,6 +14,7 @@ use clematis_core::{
 };
 use clematis_native::parallel::{self, Columns};
 use clematis_native::{Buffer, arena, backend, memory};
+use clematis_passes::value;
 
 /// Peak bytes from which a plan checks the available memory before it starts.
 const CHECKED_BYTES: usize = 1 << 24;

@@ -1,7 +1,7 @@
 //! Scans (loops over the leading axis): the body is planned once, and each step writes its outputs straight into the
 //! stacked results.
 
-use crate::plan::{Plan, prepare};
+use crate::plan::{Plan, Prepared, prepare};
 use crate::run::allocate;
 use crate::scan_blocks::{self, RowBlocks};
 use crate::skinny_gemm;
@@ -93,7 +93,11 @@ impl PlannedScan {
             *spec = spec.with_shape(spec.shape.insert(0, length as usize));
         }
         let inputs = scan.body.inputs.len();
-        let (body, captured) = prepare(&scan.body)?;
+        let Prepared {
+            graph: body,
+            captured,
+            ..
+        } = prepare(&scan.body)?;
         let rows = scan_blocks::split(&body, scan.consts, scan.carries, inputs);
         let mut body = Plan::from_prepared(rows.as_ref().map_or(&body, |r| &r.body), captured)?;
         let packed = match &rows {

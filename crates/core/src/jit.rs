@@ -9,7 +9,7 @@ mod cache;
 
 pub use cache::{Cache, Stats};
 
-use crate::backend::{self, Backend, Executable};
+use crate::backend::{self, Backend, Executable, Support};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Role, ValueId};
@@ -316,7 +316,18 @@ impl Program {
     fn prepare(&self, backend: &'static dyn Backend) -> Result<Compiled> {
         // Custom ops are opaque to backends; their expansions are not.
         let is_custom = |node: &Node| Ok(matches!(node.op, Op::Custom(_)));
-        let (graph, captured) = backend::with(backend, || self.graph.inlined(is_custom))?;
+        let (mut graph, mut captured) = backend::with(backend, || self.graph.inlined(is_custom))?;
+        // Composites that the backend lacks are expanded before the passes run, so that they run once. Where composites
+        // are to be matched they stay: they are parts of patterns. With symbolic dimensions they are expanded when sizes
+        // are known.
+        if !self.options.fused && !graph.is_symbolic() {
+            let expands = |node: &Node| {
+                matches!(node.op, Op::Call(_)) && backend.support(&node.op) == Support::Expands
+            };
+            let (expanded, found) = backend::with(backend, || graph.expanded(expands))?;
+            graph = expanded;
+            captured.extend(found);
+        }
         let graph = pass::optimize(graph, self.options)?;
         let executable = backend.compile(&graph).transpose()?;
         Ok(Compiled {

@@ -2,7 +2,7 @@
 //!
 //! Every rule is bit-exact, including NaN and the sign of zero, unless it checks `fast_math`.
 
-use crate::rewrite::{Args, Rewriter, rewrite};
+use crate::rewriter::{Args, Rewriter, rewrite};
 use clematis_core::dtype::{Category, DType, Scalar};
 use clematis_core::error::Result;
 use clematis_core::graph::{Arg, Graph, Node};
@@ -13,7 +13,7 @@ use clematis_core::tensor::Tensor;
 use smallvec::smallvec;
 
 /// Runs one round over all nodes.
-pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
+pub fn run(graph: &Graph, options: Options) -> Result<Option<Graph>> {
     rewrite(graph, |new, node, args| {
         let found = match &node.op {
             Op::Unary(u) => unary(new, *u, args),
@@ -42,7 +42,7 @@ pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
 pub fn number(new: &Rewriter, arg: &Arg) -> Option<Scalar> {
     match arg {
         Arg::Const(t) => t.as_number(),
-        Arg::Value(_) => match &new.maker(arg)?.op {
+        Arg::Value(_) => match &new.producer(arg)?.op {
             Op::Full(p) => Some(p.value),
             _ => None,
         },
@@ -50,7 +50,7 @@ pub fn number(new: &Rewriter, arg: &Arg) -> Option<Scalar> {
 }
 
 fn unary(new: &Rewriter, op: Unary, args: &Args) -> Option<Arg> {
-    let inner = new.maker(args.first()?)?;
+    let inner = new.producer(args.first()?)?;
     let undoes = matches!(
         (op, &inner.op),
         (Unary::Neg, Op::Unary(Unary::Neg))
@@ -156,7 +156,7 @@ fn cast(new: &Rewriter, dtype: DType, args: &Args) -> Option<Arg> {
         return Some(x.clone());
     }
     // A round trip through a wider dtype that holds every value of the first.
-    let inner = new.maker(x)?;
+    let inner = new.producer(x)?;
     let Op::Cast(between) = inner.op else {
         return None;
     };
@@ -183,7 +183,7 @@ fn reshape(new: &mut Rewriter, shape: &Shape, args: &Args, node: &Node) -> Resul
     if new.spec(x).shape == *shape {
         return Ok(Some(x.clone()));
     }
-    let Some(inner) = new.maker(x) else {
+    let Some(inner) = new.producer(x) else {
         return Ok(None);
     };
     if !matches!(inner.op, Op::Reshape(_)) {
@@ -201,7 +201,7 @@ fn transpose(new: &mut Rewriter, axes: &Axes, args: &Args, node: &Node) -> Resul
     if axes.iter().enumerate().all(|(i, &axis)| i == axis) {
         return Ok(Some(x.clone()));
     }
-    let Some(inner) = new.maker(x) else {
+    let Some(inner) = new.producer(x) else {
         return Ok(None);
     };
     let Op::Transpose(first) = &inner.op else {
@@ -220,7 +220,7 @@ fn broadcast(new: &mut Rewriter, p: &Broadcast, args: &Args, node: &Node) -> Res
     if new.spec(x).shape == p.shape && p.axes.iter().enumerate().all(|(i, &axis)| i == axis) {
         return Ok(Some(x.clone()));
     }
-    let Some(inner) = new.maker(x) else {
+    let Some(inner) = new.producer(x) else {
         return Ok(None);
     };
     match &inner.op {
@@ -249,7 +249,7 @@ fn reverse(new: &Rewriter, axes: &Axes, args: &Args) -> Option<Arg> {
     if axes.is_empty() {
         return Some(x.clone());
     }
-    let inner = new.maker(x)?;
+    let inner = new.producer(x)?;
     match &inner.op {
         Op::Reverse(first) if first == axes => inner.args.first().cloned(),
         _ => None,
@@ -290,7 +290,7 @@ fn without_broadcast(new: &mut Rewriter, node: &Node, args: &Args) -> Result<Opt
 }
 
 fn shorter(new: &Rewriter, arg: &Arg, out: &Shape) -> Option<Arg> {
-    let inner = new.maker(arg)?;
+    let inner = new.producer(arg)?;
     match &inner.op {
         Op::Full(p) if out.rank() > 0 => Some(Arg::Const(Tensor::scalar(p.value, p.dtype))),
         Op::Broadcast(p) => {

@@ -1,53 +1,63 @@
-//! Runs the passes inside branches, loops and functions.
+//! Bodies: the graphs inside branches, loops and functions.
 
-use crate::optimize;
-use crate::rewrite::rewrite;
-use clematis_core::error::Result;
+use crate::rewriter::rewrite;
 use clematis_core::graph::{Body, Graph};
-use clematis_core::op::{Composite, Cond, Op, Scan, While};
-use clematis_core::pass::Options;
+use clematis_core::op::{Cond, Scan, While};
+use clematis_core::{Composite, Op, Result};
+use rustc_hash::FxHashMap;
 
-/// Optimises every body. A body that does not shrink is kept, so that it stays equal to itself.
-pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
-    let improved = |body: &Body| -> Result<Body> {
-        let new = optimize(&body.0, options)?;
-        let is_shorter = new.nodes.len() < body.0.nodes.len();
-        Ok(if is_shorter {
-            Body::new(new)
-        } else {
-            body.clone()
-        })
+fn has_bodies(op: &Op) -> bool {
+    match op {
+        Op::Cond(_) | Op::While(_) | Op::Scan(_) => true,
+        Op::Call(c) => matches!(**c, Composite::Function { .. }),
+        _ => false,
+    }
+}
+
+/// Replaces each body by what `pass` makes of it: `scan {body} → scan {pass(body)}`. Equal bodies stay equal.
+pub fn for_each_body(graph: Graph, pass: impl Fn(&Graph) -> Result<Graph>) -> Result<Graph> {
+    if !graph.nodes.iter().any(|node| has_bodies(&node.op)) {
+        return Ok(graph);
+    }
+    // Bodies compare by identity, so each one is rewritten once.
+    let mut known: FxHashMap<*const Graph, Body> = FxHashMap::default();
+    let mut of = |body: &Body| -> Result<Body> {
+        let key: *const Graph = &*body.0;
+        if let Some(new) = known.get(&key) {
+            return Ok(new.clone());
+        }
+        let new = Body::new(pass(&body.0)?);
+        known.insert(key, new.clone());
+        Ok(new)
     };
-    rewrite(graph, |new, node, args| {
+    let new = rewrite(&graph, |new, node, args| {
         let op: Op = match &node.op {
             Op::Cond(p) => Cond {
-                branches: p.branches.iter().map(improved).collect::<Result<_>>()?,
+                branches: p.branches.iter().map(&mut of).collect::<Result<_>>()?,
             }
             .into(),
             Op::While(p) => While {
-                test: improved(&p.test)?,
-                body: improved(&p.body)?,
+                test: of(&p.test)?,
+                body: of(&p.body)?,
                 ..(**p).clone()
             }
             .into(),
             Op::Scan(p) => Scan {
-                body: improved(&p.body)?,
+                body: of(&p.body)?,
                 ..(**p).clone()
             }
             .into(),
             Op::Call(c) => match &**c {
                 Composite::Function { name, body } => Composite::Function {
                     name: name.clone(),
-                    body: improved(body)?,
+                    body: of(body)?,
                 }
                 .into(),
                 _ => return Ok(None),
             },
             _ => return Ok(None),
         };
-        if op == node.op {
-            return Ok(None);
-        }
         new.several(op, args.clone(), node.scope).map(Some)
-    })
+    })?;
+    Ok(new.unwrap_or(graph))
 }

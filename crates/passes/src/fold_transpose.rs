@@ -1,6 +1,6 @@
 //! Folds transposes into the `dot_general` that reads them.
 
-use crate::rewrite::{Args, Rewriter, rewrite};
+use crate::rewriter::{Args, Rewriter, rewrite};
 use clematis_core::error::Result;
 use clematis_core::graph::{Arg, Graph};
 use clematis_core::op::{Dot, Op};
@@ -8,7 +8,7 @@ use clematis_core::pass::Options;
 use clematis_core::shape::Axes;
 
 /// `dot_general` names its contracted axes, so it can read the operand before the transpose.
-pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
+pub fn run(graph: &Graph, _: Options) -> Result<Option<Graph>> {
     rewrite(graph, |new, node, args| {
         let (Op::Dot(p), [x, y]) = (&node.op, args.as_slice()) else {
             return Ok(None);
@@ -38,7 +38,7 @@ pub fn run(graph: &Graph, _: Options) -> Result<Graph> {
 
 /// The operand of a transpose and the axes within it, if the free axes keep their order.
 fn through(new: &Rewriter, arg: &Arg, batch: &Axes, contract: &Axes) -> Option<(Arg, Axes, Axes)> {
-    let inner = new.maker(arg)?;
+    let inner = new.producer(arg)?;
     let Op::Transpose(axes) = &inner.op else {
         return None;
     };

@@ -1,78 +1,45 @@
-//! Hoists work out of scans: a computation that steps do not need of one another runs once for all steps.
+//! Loop-invariant code motion out of scans: a computation that steps do not need of one another runs once for all steps:
+//! `scan {f(dot(x[i], w))} → y = dot(x, w); scan {f(y[i])}`.
 //!
 //! A dot of a sequence's element with a constant becomes one dot of the whole sequence before the scan. A carried sum
 //! of dots becomes one dot after the scan.
 
-use crate::fold_dot_transpose;
-use crate::graph_rewriter::GraphRewriter;
-use clematis_core::graph::{Arg, Graph, Input, Node, Output, ValueId};
+use crate::graph_view::{GraphView, value};
+use crate::rewriter::Rewriter;
+use crate::{fold_dot_transpose, relu_mask};
+use clematis_core::graph::{Arg, Graph, Node, Output, ValueId};
 use clematis_core::op::{Binary, Dot, Scan};
+use clematis_core::pass::Options;
 use clematis_core::shape::Axes;
 use clematis_core::{Body, DType, Op, Result, Role, Shape, Spec, bail};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Optimizes all scans of a graph.
-pub fn run(graph: &Graph) -> Result<Graph> {
+pub fn run(graph: &Graph, options: Options) -> Result<Option<Graph>> {
     let is_loop = |node: &Node| matches!(node.op, Op::Scan(_));
-    if !graph.nodes.iter().any(is_loop) {
-        return Ok(graph.clone());
+    if !graph.nodes.iter().any(is_loop) || graph.is_symbolic() {
+        return Ok(None);
     }
-    let mut rewriter = GraphRewriter::new(graph, |_| true);
+    let mut rewriter = Rewriter::new(graph);
     for node in &graph.nodes {
         if is_loop(node) {
-            optimize_scan(graph, node, &mut rewriter)?;
-            continue;
-        }
-        let args = node.args.iter().map(|a| rewriter.lookup(a));
-        let args = args.collect::<Result<Vec<Arg>>>()?;
-        let outs = node.outs.start as usize..node.outs.end as usize;
-        let made = rewriter.add_node(node.op.clone(), &args, &graph.values[outs.clone()], node);
-        for (old, arg) in outs.zip(made) {
-            rewriter.map[old] = Some(arg);
+            optimize_scan(graph, node, &mut rewriter, options)?;
+        } else {
+            rewriter.copy(graph, node)?;
         }
     }
-    rewriter.finish(graph)
+    rewriter.finish(graph).map(Some)
 }
 
-/// Definitions and uses of the values of a body.
-struct Uses {
-    /// The node that produces each value.
-    producer: Vec<Option<usize>>,
-    /// The number of uses of each value.
-    count: Vec<usize>,
-    /// The input index of each value that is an input.
-    input: Vec<Option<usize>>,
-}
-
-fn uses(body: &Graph) -> Uses {
-    let n = body.values.len();
-    let mut uses = Uses {
-        producer: vec![None; n],
-        count: vec![0; n],
-        input: vec![None; n],
-    };
-    for (i, Input { value, .. }) in body.inputs.iter().enumerate() {
-        uses.input[value.0 as usize] = Some(i);
-    }
-    let outputs = body.outputs.iter().map(|o| &o.arg);
-    for arg in body.nodes.iter().flat_map(|n| &n.args).chain(outputs) {
-        if let Arg::Value(id) = arg {
-            uses.count[id.0 as usize] += 1;
+/// A body in which inner scans and transposes are optimized, so that more of it can be hoisted.
+fn optimized_body(body: &Graph, options: Options) -> Result<Graph> {
+    let mut body = body.clone();
+    for pass in [run, relu_mask::run, fold_dot_transpose::run] {
+        if let Some(new) = pass(&body, options)? {
+            body = new;
         }
     }
-    for (i, node) in body.nodes.iter().enumerate() {
-        for v in node.outs.clone() {
-            uses.producer[v as usize] = Some(i);
-        }
-    }
-    uses
-}
-
-fn value(arg: &Arg) -> Option<usize> {
-    match arg {
-        Arg::Value(id) => Some(id.0 as usize),
-        Arg::Const(_) => None,
-    }
+    Ok(body.prune())
 }
 
 /// The same axes behind one more leading axis.
@@ -81,12 +48,16 @@ fn shifted(axes: &Axes) -> Vec<usize> {
 }
 
 /// The dot that is added to this carry, with its operands, if the carry is used for nothing else.
-fn accumulated_dot<'a>(p: &'a Scan, uses: &Uses, carry: usize) -> Option<(&'a Dot, [usize; 2])> {
-    let body = &p.body.0;
+fn accumulated_dot<'a>(
+    p: &Scan,
+    view: &GraphView<'a>,
+    carry: usize,
+) -> Option<(&'a Dot, [usize; 2])> {
+    let body = view.graph();
     let own = body.inputs.get(p.consts + carry)?.value.0 as usize;
     let out = value(&body.outputs.get(carry)?.arg)?;
-    let add = &body.nodes[uses.producer[out]?];
-    if add.op != Op::Binary(Binary::Add) || uses.count[own] != 1 || uses.count[out] != 1 {
+    let add = &body.nodes[view.producer(out)?];
+    if add.op != Op::Binary(Binary::Add) || view.uses(own) != 1 || view.uses(out) != 1 {
         return None;
     }
     let part = match (value(&add.args[0])?, value(&add.args[1])?) {
@@ -94,21 +65,21 @@ fn accumulated_dot<'a>(p: &'a Scan, uses: &Uses, carry: usize) -> Option<(&'a Do
         (a, b) if b == own => a,
         _ => return None,
     };
-    let dot = &body.nodes[uses.producer[part]?];
+    let dot = &body.nodes[view.producer(part)?];
     let Op::Dot(d) = &dot.op else { return None };
-    let fits = uses.count[part] == 1
+    let fits = view.uses(part) == 1
         && body.values[part].dtype == DType::F32
         && body.values[part].shape == body.values[own].shape;
     let sides = [value(&dot.args[0])?, value(&dot.args[1])?];
-    let varies = |v: usize| uses.input[v].is_none_or(|i| i >= p.consts);
+    let varies = |v: usize| view.input(v).is_none_or(|i| i >= p.consts);
     (fits && sides.iter().all(|&v| varies(v))).then_some((d, sides))
 }
 
 /// Whether a matrix is read only by dots that contract its last axis, except for hoisted dots.
 fn only_read_transposed(
-    body: &Graph,
+    view: &GraphView<'_>,
     matrix: ValueId,
-    hoisted: &HashMap<usize, (Spec, Arg)>,
+    hoisted: &FxHashMap<usize, (Spec, Arg)>,
 ) -> bool {
     let is_matrix = |arg: &Arg| matches!(arg, Arg::Value(id) if *id == matrix);
     let transposed = |node: &Node| match (&node.op, &node.args[..]) {
@@ -117,41 +88,45 @@ fn only_read_transposed(
         }
         _ => false,
     };
-    let inside = |n: &&Node| !hoisted.contains_key(&(n.outs.start as usize));
-    let mut readers = body
-        .nodes
-        .iter()
-        .filter(inside)
-        .filter(|n| n.args.iter().any(is_matrix));
-    let is_output = body.outputs.iter().any(|o| is_matrix(&o.arg));
-    let any = body.nodes.iter().any(transposed);
-    any && !is_output && body.spec(matrix).rank() == 2 && readers.all(transposed)
+    let (body, v) = (view.graph(), matrix.0 as usize);
+    let mut readers = view.users(v).map(|n| &body.nodes[n]);
+    let mut inside = readers
+        .clone()
+        .filter(|n| !hoisted.contains_key(&(n.outs.start as usize)));
+    readers.any(transposed)
+        && !view.is_output(v)
+        && body.spec(matrix).rank() == 2
+        && inside.all(transposed)
 }
 
 /// Copies a scan without the work that can be hoisted.
-fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Result<()> {
+fn optimize_scan(
+    graph: &Graph,
+    node: &Node,
+    rewriter: &mut Rewriter,
+    options: Options,
+) -> Result<()> {
     let Op::Scan(p) = &node.op else {
-        bail!(Internal, "compile: expected a scan, got {}", node.op.name());
+        bail!(Internal, "hoist: expected a scan, got {}", node.op.name());
     };
     let p = &Scan {
-        body: Body::new(fold_dot_transpose::run(&run(&p.body.0)?).prune()),
+        body: Body::new(optimized_body(&p.body.0, options)?),
         ..(**p).clone()
     };
-    let args = node.args.iter().map(|a| rewriter.lookup(a));
-    let mut args = args.collect::<Result<Vec<Arg>>>()?;
-    let (body, uses) = (&p.body.0, uses(&p.body.0));
+    let mut args = rewriter.operands(node)?;
+    let (body, view) = (&*p.body.0, GraphView::new(&p.body.0));
     let fixed = p.consts + p.carries;
     let stacked = |spec: &Spec| spec.with_shape(spec.shape.insert(0, p.length));
 
     // Dots of whole sequences move before the scan.
-    let mut hoisted: HashMap<usize, (Spec, Arg)> = HashMap::new();
+    let mut hoisted: FxHashMap<usize, (Spec, Arg)> = FxHashMap::default();
     for inner in &body.nodes {
         let (Op::Dot(d), [x, y]) = (&inner.op, &inner.args[..]) else {
             continue;
         };
         let inputs = value(x)
             .zip(value(y))
-            .map(|(x, y)| (uses.input[x], uses.input[y]));
+            .map(|(x, y)| (view.input(x), view.input(y)));
         let Some((Some(x), Some(y))) = inputs else {
             continue;
         };
@@ -163,34 +138,31 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
             lhs_contract: Axes::new(&shifted(&d.lhs_contract)),
             ..(**d).clone()
         };
-        let made = rewriter.add_node(
-            whole.into(),
-            &[args[x].clone(), args[y].clone()],
-            &[stacked(&spec)],
-            node,
-        );
+        let operands = [args[x].clone(), args[y].clone()];
+        let specs = [stacked(&spec)];
+        let made = rewriter.add(whole.into(), &operands[..], &specs, node.scope);
         hoisted.insert(inner.outs.start as usize, (spec, made[0].clone()));
     }
     let sums: Vec<Option<(&Dot, [usize; 2])>> = (0..p.carries)
-        .map(|i| accumulated_dot(p, &uses, i))
+        .map(|i| accumulated_dot(p, &view, i))
         .collect();
 
     // Matrices that every step reads transposed are transposed once.
     let transposed: Vec<usize> = (0..p.consts)
-        .filter(|&i| only_read_transposed(body, body.inputs[i].value, &hoisted))
+        .filter(|&i| only_read_transposed(&view, body.inputs[i].value, &hoisted))
         .collect();
     for &i in &transposed {
         let spec = graph.arg_spec(&node.args[i]);
         let swapped = Axes::new(&[1, 0]);
         let [rows, columns] = [spec.shape.dims()[0], spec.shape.dims()[1]];
         let spec = spec.with_shape(Shape::from_dims([columns, rows]));
-        args[i] =
-            rewriter.add_node(Op::Transpose(swapped), &[args[i].clone()], &[spec], node)[0].clone();
+        let made = rewriter.add(Op::Transpose(swapped), &args[i..=i], &[spec], node.scope);
+        args[i] = made[0].clone();
     }
 
     // The new body: its inputs without the hoisted sums, plus the hoisted dots as sequences.
     let removed = |i: usize| i >= p.consts && i < fixed && sums[i - p.consts].is_some();
-    let mut inside = GraphRewriter::new(body, |i| !removed(i));
+    let mut inside = Rewriter::with_inputs(body, |i| !removed(i));
     let mut sequences: Vec<Arg> = Vec::new();
     for inner in &body.nodes {
         let out = inner.outs.start as usize;
@@ -210,23 +182,20 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
         }
     }
     for inner in &body.nodes {
-        let outs = inner.outs.start as usize..inner.outs.end as usize;
-        if hoisted.contains_key(&outs.start) {
+        if hoisted.contains_key(&(inner.outs.start as usize)) {
             continue;
         }
         // Skips the additions to a sum that is no longer carried.
-        let known: Option<Vec<Arg>> = inner.args.iter().map(|a| inside.lookup(a).ok()).collect();
-        let Some(known) = known else { continue };
+        let Ok(known) = inside.operands(inner) else {
+            continue;
+        };
         let mut op = inner.op.clone();
         if let (Op::Dot(d), Some(y)) = (&mut op, inner.args.get(1).and_then(value))
-            && uses.input[y].is_some_and(|i| transposed.contains(&i))
+            && view.input(y).is_some_and(|i| transposed.contains(&i))
         {
             d.rhs_contract = Axes::new(&[0]);
         }
-        let made = inside.add_node(op, &known, &body.values[outs.clone()], inner);
-        for (old, arg) in outs.zip(made) {
-            inside.map[old] = Some(arg);
-        }
+        inside.copy_with(body, inner, op, known);
     }
     let carried: Vec<usize> = (0..p.carries).filter(|&i| sums[i].is_none()).collect();
     let rows = p.carries..body.outputs.len();
@@ -237,7 +206,7 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
     // The operands of hoisted sums become outputs of the scan, unless they are sequences or outputs already.
     let mut extra_outputs: Vec<usize> = Vec::new();
     for v in sums.iter().flatten().flat_map(|(_, sides)| *sides) {
-        let is_input = uses.input[v].is_some_and(|i| i >= fixed);
+        let is_input = view.input(v).is_some_and(|i| i >= fixed);
         let is_output = rows.clone().any(|i| value(&body.outputs[i].arg) == Some(v));
         if !is_input && !is_output && !extra_outputs.contains(&v) {
             extra_outputs.push(v);
@@ -273,7 +242,7 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
         length: p.length,
         reverse: p.reverse,
     };
-    let made = rewriter.add_node(scan.into(), &operands, &specs, node);
+    let made = rewriter.add(scan.into(), operands.as_slice(), &specs, node.scope);
     for (at, i) in carried.iter().copied().chain(rows.clone()).enumerate() {
         rewriter.map[node.outs.start as usize + i] = Some(made[at].clone());
     }
@@ -283,7 +252,7 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
     for (i, sum) in sums.iter().enumerate() {
         let Some((d, sides)) = sum else { continue };
         let side = |v: usize| -> Result<Arg> {
-            if let Some(at) = uses.input[v].filter(|&i| i >= fixed) {
+            if let Some(at) = view.input(v).filter(|&i| i >= fixed) {
                 return Ok(operands[p.consts + carried.len() + at - fixed].clone());
             }
             let out = rows
@@ -292,7 +261,7 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
             let at = match (out, extra_outputs.iter().position(|&w| w == v)) {
                 (Some(at), _) => carried.len() + at,
                 (None, Some(at)) => first + at,
-                _ => bail!(Internal, "compile: %{v} is not an output of its scan"),
+                _ => bail!(Internal, "hoist: %{v} is not an output of its scan"),
             };
             Ok(made[at].clone())
         };
@@ -309,15 +278,11 @@ fn optimize_scan(graph: &Graph, node: &Node, rewriter: &mut GraphRewriter) -> Re
         };
         let out = node.outs.start as usize + i;
         let spec = [graph.values[out].clone()];
-        let sum = rewriter.add_node(
-            whole.into(),
-            &[side(sides[0])?, side(sides[1])?],
-            &spec,
-            node,
-        );
+        let operands = [side(sides[0])?, side(sides[1])?];
+        let sum = rewriter.add(whole.into(), &operands[..], &spec, node.scope);
         let initial = rewriter.lookup(&Arg::Value(ValueId(out as u32)))?;
         let add = Op::Binary(Binary::Add);
-        let made = rewriter.add_node(add, &[initial, sum[0].clone()], &spec, node);
+        let made = rewriter.add(add, &[initial, sum[0].clone()][..], &spec, node.scope);
         rewriter.map[out] = Some(made[0].clone());
     }
     Ok(())

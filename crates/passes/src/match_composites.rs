@@ -1,4 +1,5 @@
-//! Pattern matching: replaces the formula of a composite by the composite, so that a backend's fused kernel runs.
+//! Pattern matching: replaces the formula of a composite by the composite, so that a backend's fused kernel runs:
+//! `x * sigmoid(x) → silu(x)`.
 //!
 //! Only if no other node reads the intermediates: a derivative that needs them is better off with the formula. And
 //! only if the engine's kernel is bit-identical to the formula, except for frameworks, which get any op they have a
@@ -6,48 +7,38 @@
 
 mod rounded;
 
-use crate::rewrite::{Args, rewrite};
-use clematis_core::dtype::DType;
-use clematis_core::error::Result;
+use crate::graph_view::GraphView;
+use crate::rewriter::{Args, rewrite};
 use clematis_core::graph::{Arg, Graph, Node};
-use clematis_core::op::{Binary, Composite, Op, Unary};
+use clematis_core::op::{Binary, Unary};
 use clematis_core::pass::Options;
+use clematis_core::{Composite, DType, Op, Result, Spec};
+use smallvec::SmallVec;
 
 /// √(2 / π) and the factor of the cubic term in the tanh approximation of gelu.
 const ROOT: f64 = 0.797_884_560_802_865_4;
 const CUBE: f64 = 0.044_715;
 
-/// A graph with the defining node and the number of uses of each value.
-struct Defs<'a> {
-    graph: &'a Graph,
-    maker: Vec<Option<usize>>,
-    reads: Vec<usize>,
+/// A composite and its operands.
+type Found<'a> = (Composite, SmallVec<[&'a Arg; 3]>);
+
+fn of(composite: Composite, x: &Arg) -> Found<'_> {
+    (composite, SmallVec::from_slice(&[x]))
 }
 
-impl<'a> Defs<'a> {
-    fn new(graph: &'a Graph) -> Self {
-        let (mut maker, mut reads) = (vec![None; graph.values.len()], vec![0; graph.values.len()]);
-        for (n, node) in graph.nodes.iter().enumerate() {
-            node.outs.clone().for_each(|v| maker[v as usize] = Some(n));
-        }
-        let args = graph.nodes.iter().flat_map(|node| &node.args);
-        for arg in args.chain(graph.outputs.iter().map(|output| &output.arg)) {
-            if let Arg::Value(id) = arg {
-                reads[id.0 as usize] += 1;
-            }
-        }
-        Defs {
-            graph,
-            maker,
-            reads,
-        }
+/// A graph in which formulas are matched.
+struct Formulas<'a> {
+    view: GraphView<'a>,
+}
+
+impl<'a> Formulas<'a> {
+    /// The node that produces an operand which is read `times` times.
+    fn node(&self, arg: &Arg, times: usize) -> Option<&'a Node> {
+        self.view.producer_read(arg, times)
     }
 
-    /// The node that defines an operand which is read `times` times.
-    fn node(&self, arg: &Arg, times: usize) -> Option<&'a Node> {
-        let Arg::Value(id) = arg else { return None };
-        let at = self.maker[id.0 as usize]?;
-        (self.reads[id.0 as usize] == times).then(|| &self.graph.nodes[at])
+    fn spec<'b>(&'b self, arg: &'b Arg) -> &'b Spec {
+        self.view.graph().arg_spec(arg)
     }
 
     /// Both operands of an operation that is read once.
@@ -58,7 +49,7 @@ impl<'a> Defs<'a> {
 
     /// Whether an operand of the node that defines `arg` is this number, rounded to its dtype.
     fn is_number(&self, operand: &Arg, arg: &Arg, number: f64) -> bool {
-        let double = self.graph.arg_spec(arg).dtype == DType::F64;
+        let double = self.spec(arg).dtype == DType::F64;
         match operand {
             Arg::Const(t) => t.as_number().is_some_and(|found| match double {
                 true => found.as_f64() == number,
@@ -135,28 +126,27 @@ fn same(a: &Arg, b: &Arg) -> bool {
 }
 
 /// Replaces formulas by composites.
-pub fn run(graph: &Graph, options: Options) -> Result<Graph> {
-    let made = Defs::new(graph);
+pub fn run(graph: &Graph, options: Options) -> Result<Option<Graph>> {
+    let formulas = Formulas {
+        view: GraphView::new(graph),
+    };
     rewrite(graph, |new, node, _| {
         let out = &graph.values[node.outs.start as usize];
         // With half precision a formula rounds after each step, a kernel only once.
         if node.outs.len() != 1 || ![DType::F32, DType::F64].contains(&out.dtype) {
             return Ok(None);
         }
-        let (composite, args) = match (made.gelu(node), made.silu(node)) {
-            (Some(x), _) => (
-                Composite::Gelu { approximate: true },
-                Args::from_iter([new.follow(x)]),
-            ),
-            (_, Some(x)) => (Composite::Silu {}, Args::from_iter([new.follow(x)])),
-            _ if options.fused => match made.rounded(node) {
-                Some((composite, args)) => {
-                    (composite, args.into_iter().map(|x| new.follow(x)).collect())
-                }
-                None => return Ok(None),
-            },
-            _ => return Ok(None),
+        let found = match (formulas.gelu(node), formulas.silu(node)) {
+            (Some(x), _) => Some(of(Composite::Gelu { approximate: true }, x)),
+            (_, Some(x)) => Some(of(Composite::Silu {}, x)),
+            _ if options.fused => formulas.rounded(node),
+            _ => None,
         };
+        let Some((composite, args)) = found else {
+            return Ok(None);
+        };
+        let args = args.into_iter().map(|x| new.lookup(x));
+        let args = args.collect::<Result<Args>>()?;
         Ok(Some(vec![new.one(composite.into(), args, node.scope)?]))
     })
 }

@@ -1,67 +1,52 @@
-//! Moves transposes of a concat into its operands: `transpose(concat(a, b)) → concat(transpose(a), transpose(b))`, so that
-//! elements are copied once.
+//! Moves a transpose of a concat into its operands: `transpose(concat(a, b)) → concat(transpose(a), transpose(b))`.
+//!
+//! Elements are then copied once.
 
-use crate::graph_rewriter::{GraphRewriter, value};
-use clematis_core::graph::{Arg, Graph, Node};
+use crate::graph_view::{GraphView, value};
+use crate::rewriter::{Args, Rewriter};
+use clematis_core::graph::{Graph, Node};
+use clematis_core::pass::Options;
+use clematis_core::shape::Axes;
 use clematis_core::{Op, Result, Shape};
 
-/// Rewrites a graph; concats without remaining uses are left dead.
-pub fn run(graph: &Graph) -> Result<Graph> {
-    let mut producer = vec![None; graph.values.len()];
-    let mut count = vec![0usize; graph.values.len()];
-    for node in &graph.nodes {
-        node.outs
-            .clone()
-            .for_each(|v| producer[v as usize] = Some(node));
-        let read = node.args.iter().filter_map(value);
-        read.for_each(|v| count[v] += 1);
-    }
-    let outputs = graph.outputs.iter().filter_map(|o| value(&o.arg));
-    outputs.for_each(|v| count[v] += 1);
-    let transposed_concat = |node: &Node| {
-        let Op::Transpose(axes) = &node.op else {
-            return None;
-        };
-        let v = value(&node.args[0]).filter(|&v| count[v] == 1)?;
-        let parts: &Node = producer[v]?;
-        match parts.op {
-            Op::Concat(axis) => Some((axes.clone(), axes.iter().position(|&a| a == axis)?, parts)),
-            _ => None,
-        }
+/// The concat that a transpose reads, if nothing else does; the axes, and the axis of the transposed concat.
+fn transposed_concat<'a>(
+    view: &GraphView<'a>,
+    node: &'a Node,
+) -> Option<(&'a Axes, usize, &'a Node)> {
+    let Op::Transpose(axes) = &node.op else {
+        return None;
     };
-    if !graph.nodes.iter().any(|n| transposed_concat(n).is_some()) {
-        return Ok(graph.clone());
+    let v = value(&node.args[0]).filter(|&v| view.uses(v) == 1)?;
+    let parts = &view.graph().nodes[view.producer(v)?];
+    match parts.op {
+        Op::Concat(axis) => Some((axes, axes.iter().position(|&a| a == axis)?, parts)),
+        _ => None,
     }
-    let mut rewriter = GraphRewriter::new(graph, |_| true);
+}
+
+/// Rewrites a graph; concats without remaining uses are left dead.
+pub fn run(graph: &Graph, _: Options) -> Result<Option<Graph>> {
+    let view = GraphView::new(graph);
+    let mut nodes = graph.nodes.iter();
+    if !nodes.any(|n| transposed_concat(&view, n).is_some()) || graph.is_symbolic() {
+        return Ok(None);
+    }
+    let mut new = Rewriter::new(graph);
     for node in &graph.nodes {
-        let outs = node.outs.start as usize..node.outs.end as usize;
-        let specs = &graph.values[outs.clone()];
-        let made = match transposed_concat(node) {
-            Some((axes, axis, parts)) => {
-                let mut transposed = Vec::with_capacity(parts.args.len());
-                for part in &parts.args {
-                    let spec = graph.arg_spec(part);
-                    let sizes: Vec<usize> = axes.iter().map(|&a| spec.shape.size(a)).collect();
-                    let spec = spec.with_shape(Shape::from_sizes(&sizes));
-                    let part = rewriter.lookup(part)?;
-                    transposed.extend(rewriter.add_node(
-                        Op::Transpose(axes.clone()),
-                        &[part],
-                        &[spec],
-                        node,
-                    ));
-                }
-                rewriter.add_node(Op::Concat(axis), &transposed, specs, node)
-            }
-            None => {
-                let args = node.args.iter().map(|a| rewriter.lookup(a));
-                let args = args.collect::<Result<Vec<Arg>>>()?;
-                rewriter.add_node(node.op.clone(), &args, specs, node)
-            }
+        let Some((axes, axis, parts)) = transposed_concat(&view, node) else {
+            new.copy(graph, node)?;
+            continue;
         };
-        for (old, arg) in outs.zip(made) {
-            rewriter.map[old] = Some(arg);
+        let mut transposed = Args::new();
+        for part in &parts.args {
+            let spec = graph.arg_spec(part);
+            let sizes: Vec<usize> = axes.iter().map(|&a| spec.shape.size(a)).collect();
+            let spec = spec.with_shape(Shape::from_sizes(&sizes));
+            let part = Args::from_iter([new.lookup(part)?]);
+            transposed.extend(new.add(Op::Transpose(axes.clone()), part, &[spec], node.scope));
         }
+        new.copy_with(graph, node, Op::Concat(axis), transposed);
     }
-    rewriter.finish(graph)
+    new.finish(graph).map(Some)
 }

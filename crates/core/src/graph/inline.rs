@@ -54,4 +54,16 @@ impl Graph {
         }
         Ok((new.prune(), closed.captured))
     }
+
+    /// Expands the selected nodes, and those that their expansions contain, until none is left. Returns the values of the
+    /// inputs that this adds, like `inlined`.
+    pub fn expanded(&self, selects: impl Fn(&Node) -> bool) -> Result<(Graph, Vec<Tensor>)> {
+        let (mut graph, mut captured) = (self.clone(), Vec::new());
+        while graph.nodes.iter().any(&selects) {
+            let (opened, found) = graph.inlined(|node| Ok(selects(node)))?;
+            graph = opened;
+            captured.extend(found);
+        }
+        Ok((graph, captured))
+    }
 }

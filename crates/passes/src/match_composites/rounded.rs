@@ -1,20 +1,13 @@
 //! Composites that round differently from their formulas: a framework's fused op replaces a chain of small ones.
 
-use super::{Defs, same};
+use super::{Formulas, Found, of, same};
 use clematis_core::graph::{Arg, Node};
 use clematis_core::op::{Binary, Composite, Op, ReduceKind, Unary};
 use clematis_core::shape::Axes;
 use smallvec::SmallVec;
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
-/// A composite and its operands.
-pub type Found<'a> = (Composite, SmallVec<[&'a Arg; 3]>);
-
-fn of(c: Composite, x: &Arg) -> Found<'_> {
-    (c, SmallVec::from_slice(&[x]))
-}
-
-impl<'a> Defs<'a> {
+impl<'a> Formulas<'a> {
     /// Matches the node against the formulas of these composites.
     pub fn rounded(&self, node: &'a Node) -> Option<Found<'a>> {
         self.softmax(node)
@@ -46,7 +39,7 @@ impl<'a> Defs<'a> {
             },
             _ => return None,
         };
-        let from = &self.graph.arg_spec(&node.args[0]).shape;
+        let from = &self.spec(&node.args[0]).shape;
         let is_kept = |a: usize| match axes.contains(&a) {
             true => to.dims()[a] == 1usize,
             false => to.dims()[a] == from.dims()[a],
@@ -165,7 +158,7 @@ impl<'a> Defs<'a> {
         let [x, _] = &self.node(d, times)?.args[..] else {
             return None;
         };
-        let rank = self.graph.arg_spec(x).rank();
+        let rank = self.spec(x).rank();
         let last: Axes = (rank.checked_sub(axes.len())?..rank).collect();
         (self.is_centred(d, x, axes, times) && !last.is_empty() && *axes == last).then_some(())?;
         let epsilon = epsilon.as_number()?.as_f64().into();
@@ -211,9 +204,9 @@ impl<'a> Defs<'a> {
                 return None;
             };
             let given = if op == Binary::Mul { 1 } else { 2 };
-            let rows = &self.graph.arg_spec(&norm.args[0]).shape.dims()[*axis..];
-            let spec = self.graph.arg_spec(parameter);
-            let fits = spec.shape.dims() == rows && spec.dtype == self.graph.arg_spec(y).dtype;
+            let rows = &self.spec(&norm.args[0]).shape.dims()[*axis..];
+            let spec = self.spec(parameter);
+            let fits = spec.shape.dims() == rows && spec.dtype == self.spec(y).dtype;
             (norm.args.len() == given && fits).then(|| {
                 let mut args: SmallVec<[&Arg; 3]> = norm.args.iter().collect();
                 args.push(parameter);

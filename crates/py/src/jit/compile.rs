@@ -42,7 +42,6 @@ pub fn compile(
     let backend = framework.as_backend()?;
     // What cannot be written down is left to single ops, which say what is wrong where something is.
     let (graph, held) = backend::with(backend, || without_held(graph)).ok()?;
-    let graph = clematis_passes::optimize_loops(&graph).ok()?;
     let outs = graph.output_specs();
     Python::attach(|py| {
         let made = || -> PyResult<Option<Lowered>> {
