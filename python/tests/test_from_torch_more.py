@@ -163,7 +163,7 @@ def test_how_many_boxes_are_kept_depends_on_values():
             return boxes[nms(boxes, scores, 0.5)]
 
     with pytest.raises(
-        UnsupportedError, match="(?s)how many boxes `nms` keeps depends on their values.*torchvision.nms"
+        UnsupportedError, match="(?s)the number of boxes that `nms` keeps depends on their values.*torchvision.nms"
     ):
         cm.from_torch_module(Kept(), (torch.rand(4, 4), torch.rand(4)))
 

@@ -1,9 +1,9 @@
-//! Graphs as code that a person would keep: classes by sub-module, named layers, a framework's own words for the rest.
+//! Writes graphs as readable source code: classes by submodule, named layers, idiomatic calls for everything else.
 //!
-//! A program is changed step by step: layers are found (`layers`), what a target has no words for is opened or turned
-//! (`prepare`), steps are put into the parts of the model (`tree`), parts become classes or functions (`code`), whose
-//! lines are nested and named (`lines`) and laid out (`text`). What each framework calls an op stands in `tables`; the
-//! functions that have no spelling are named in the answer, and Python takes them from the dialects.
+//! A program is rewritten in stages: layers are found (`layers`), the program is legalized for the target
+//! (`prepare`), steps are grouped by module (`tree`), modules become classes or functions (`code`), whose
+//! expressions are inlined and named (`lines`) and line-broken (`text`). The calls of each framework are in `tables`; the
+//! ops without a spelling are listed in the response, and Python adds their functions from the dialects.
 
 mod code;
 mod control;
@@ -27,20 +27,20 @@ use clematis_core::{Error, Kind, Result, bail};
 use program::{Layer, Program, Value};
 use std::collections::BTreeMap;
 
-/// What is to be written.
+/// A request.
 #[derive(serde::Deserialize)]
 pub struct Request {
-    /// The framework.
+    /// The target framework.
     pub target: String,
-    /// What the model or function is called.
+    /// The name of the model or function.
     pub name: String,
-    /// The program as text.
+    /// The graph as text.
     pub graph: String,
-    /// Names of the arguments that are arrays.
+    /// Names of the array arguments.
     pub arguments: Vec<String>,
-    /// What is returned, with the character U+0005 for each array.
+    /// The returned expression, with the character U+0005 for each array.
     pub returns: String,
-    /// Names of classes by the paths of their instances.
+    /// Class names by the paths of their instances.
     #[serde(default)]
     pub classes: BTreeMap<String, String>,
     /// The paths of all modules, if they are known.
@@ -49,29 +49,29 @@ pub struct Request {
     /// Whether it is a function rather than a model.
     #[serde(default)]
     pub function: bool,
-    /// What a model that is one layer is called as a part; empty for others.
+    /// The attribute name for a model that is a single layer; empty for others.
     #[serde(default)]
     pub alone: String,
 }
 
-/// What was written.
+/// The response.
 #[derive(serde::Serialize)]
 pub struct Answer {
     /// The imports.
     pub imports: String,
-    /// What helpers are called that stand between imports and code.
+    /// The ops whose helper functions go between imports and code.
     pub helpers: Vec<String>,
     /// The code.
     pub code: String,
     /// The function that loads weights, if there are any.
     pub loader: String,
-    /// The values of the weights' file.
+    /// The tensors of the weights file.
     pub weights: Vec<code::Stored>,
     /// The name of the class or function.
     pub entry: String,
 }
 
-/// Writes a program; request and answer are JSON.
+/// Writes source code; request and response are JSON.
 pub fn write(request: &str) -> Result<String> {
     let wrong = |e: serde_json::Error| Error::new(Kind::Convert, format!("source: {e}"));
     let request: Request = serde_json::from_str(request).map_err(wrong)?;
@@ -83,7 +83,7 @@ fn answer(request: &Request) -> Result<Answer> {
         let names: Vec<&str> = target::TARGETS.iter().map(|t| t.name).collect();
         bail!(
             Value,
-            "source: nothing is known of `{}`; there are: {}",
+            "source: unsupported target `{}`; available: {}",
             request.target,
             names.join(", ")
         );
@@ -95,7 +95,7 @@ fn answer(request: &Request) -> Result<Answer> {
     let to = &plain;
     let graph = Graph::parse(&request.graph)?;
     let Some(mut words) = spell::Words::new(to.words) else {
-        bail!(Internal, "source: no words of {}", to.words);
+        bail!(Internal, "source: no op table for {}", to.words);
     };
     name_sizes(&graph, &mut words);
     let paths: Vec<&str> = request
@@ -149,7 +149,7 @@ fn answer(request: &Request) -> Result<Answer> {
     }
     bail!(
         Internal,
-        "source: the parts of the model cannot be told apart"
+        "source: the modules of the model cannot be distinguished"
     )
 }
 
@@ -204,7 +204,7 @@ fn finished(
     }
 }
 
-/// A layer as it will be once its channels stand where the target has them.
+/// A layer after its channel axis has been moved to where the target has it.
 fn turned(to: &target::Target, layer: &Layer) -> Layer {
     let mut layer = layer.clone();
     let rank = layer.int("rank");
@@ -223,7 +223,7 @@ fn turned(to: &target::Target, layer: &Layer) -> Layer {
     layer
 }
 
-/// Gives named sizes the names that they have in the code: the first axis is the batch.
+/// Renames symbolic sizes for the code: that of the first axis is the batch size.
 fn name_sizes(graph: &Graph, words: &mut spell::Words) {
     let mut names = Identifiers::default();
     for input in graph.inputs.iter().filter(|i| i.role == Role::Input) {

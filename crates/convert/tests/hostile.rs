@@ -197,7 +197,7 @@ fn absurd_attributes_are_errors_and_no_panics() {
     let inputs = [input("q", &[1, 2, 4]), input("past", &[4])];
     let message = refused(&model(&graph(&[node], &[], &inputs, &["y"]), &[]));
     assert!(
-        message.contains("expected a past_key of 4 axes, got f32[4]"),
+        message.contains("expected a past_key of rank 4, got f32[4]"),
         "{message}"
     );
     for op in ["GRU", "LSTM", "RNN"] {

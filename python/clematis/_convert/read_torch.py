@@ -128,7 +128,7 @@ class _Reader:
                     self.first = i
                     return part
             except ClematisError as e:
-                if "no counterpart" in str(e) or "depends on values" in str(e):
+                if "unsupported operator" in str(e) or "depends on values" in str(e):
                     raise
                 error = error or e
             except Exception as e:  # noqa: BLE001 - torch raises anything

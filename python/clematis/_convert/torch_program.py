@@ -252,7 +252,7 @@ class Writer:
             with self.torch.no_grad():
                 made = target(*node.args, **node.kwargs)
         except Exception as e:
-            raise UnsupportedError(f"convert: {target} has no counterpart: {first_line(e)}") from e
+            raise UnsupportedError(f"convert: unsupported operator {target}: {first_line(e)}") from e
         self.made.append((node.name, made))
 
     def graph(self, module: Any) -> Any:

@@ -1,49 +1,49 @@
-//! Element types of less than a byte, and floats of one: what they hold, in a type of ours that holds all of it.
+//! Low-precision ONNX dtypes (int2, int4, fp4, fp8): their encoding, and the wider dtype that holds their values.
 //!
-//! No framework here stores them. A value of such a type is kept in a wider one, int8, uint8 or float32, and is rounded
-//! where the model rounds, so that all numbers are those of the model; only the memory is not.
+//! Values of such a dtype are stored as int8, uint8 or float32, and are rounded where the model rounds,
+//! so results are those of the model; only the memory use differs.
 
 use clematis_core::DType;
 
-/// What one of these types is made of.
+/// The encoding of a low-precision dtype.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Narrow {
     /// An integer.
     Int {
-        /// How many.
+        /// The number of bits.
         bits: u32,
-        /// Whether it has a sign.
+        /// Whether it is signed.
         signed: bool,
     },
     /// A float.
     Float {
-        /// Bits of the exponent.
+        /// Exponent bits.
         exponent: u32,
-        /// Bits of the mantissa.
+        /// Mantissa bits.
         mantissa: u32,
-        /// What the exponent is counted from.
+        /// The exponent bias.
         bias: i32,
-        /// What stands for what is no number.
+        /// The encodings of non-finite values.
         special: Special,
     },
-    /// Powers of two.
+    /// A power of two (E8M0).
     Scale,
 }
 
-/// What a float has besides numbers.
+/// The non-finite values of a float format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Special {
-    /// Nothing.
+    /// None.
     None,
-    /// NaN where all bits but the sign are set.
+    /// NaN with all bits except the sign set.
     Last,
-    /// NaN in the place of minus zero.
+    /// NaN in the encoding of negative zero.
     MinusZero,
-    /// Infinities and NaN, as wide floats have them.
+    /// Infinities and NaN, as in IEEE formats.
     Infinities,
 }
 
-/// The type of ONNX's number.
+/// The type with this ONNX dtype code.
 pub fn narrow(code: i64) -> Option<Narrow> {
     let float = |exponent, mantissa, bias, special| Narrow::Float {
         exponent,
@@ -71,7 +71,7 @@ fn int(bits: u32, signed: bool) -> Narrow {
 }
 
 impl Narrow {
-    /// The type of ours that values are kept in.
+    /// The dtype that holds its values.
     pub fn held(self) -> DType {
         match self {
             Narrow::Int { signed: true, .. } => DType::I8,
@@ -80,7 +80,7 @@ impl Narrow {
         }
     }
 
-    /// Bits of one element in a file.
+    /// Bits per element in a file.
     pub fn bits(self) -> u32 {
         match self {
             Narrow::Int { bits, .. } => bits,
@@ -91,7 +91,7 @@ impl Narrow {
         }
     }
 
-    /// Least and greatest number.
+    /// The smallest and largest finite number.
     pub fn limits(self) -> (f64, f64) {
         match self {
             Narrow::Int { bits, signed: true } => {
@@ -118,7 +118,7 @@ impl Narrow {
         }
     }
 
-    /// The number that some bits stand for.
+    /// The number that a bit pattern encodes.
     pub fn decode(self, code: u8) -> f64 {
         match self {
             Narrow::Int { bits, signed } => {

@@ -1,4 +1,4 @@
-//! Units become classes or functions; equal ones become one, with arguments for the numbers in which they differ.
+//! Turns units into classes or functions. Equal units become one, with arguments for the numbers in which they differ.
 
 use super::expr::{self, Expr, place};
 use super::kinds::{Instance, Kind, Made, child, instance_key, relative};
@@ -14,58 +14,58 @@ use clematis_core::{Result, bail};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// A value of the file.
+/// A tensor stored in the weights file.
 #[derive(serde::Serialize)]
 pub struct Stored {
-    /// Its name there.
+    /// Its key in the file.
     pub name: String,
-    /// The inputs of the graph that it is made of.
+    /// The graph inputs that it is computed from.
     pub inputs: Vec<usize>,
-    /// What is done with them, in order.
+    /// The changes applied to them, in order.
     pub changes: Vec<Change>,
 }
 
-/// Stands for an array in what is returned: no literal of Python that is written here holds it.
+/// Placeholder for an array in the returned expression: no Python literal written here contains it.
 const PLACE: char = '\u{5}';
 
-/// The attributes of parts.
+/// The attribute names of the modules.
 #[derive(Default)]
 pub(super) struct Attributes {
-    /// By the part, whether it is a value, and the path below the part.
+    /// Keyed by module path, whether the attribute is a value, and the path below the module.
     pub(super) names: HashMap<(String, bool, String), String>,
     pub(super) taken: HashMap<String, Identifiers>,
 }
 
-/// Writes a program's units.
+/// Writes the units of a program as Python code.
 pub struct Coder<'a> {
-    /// What is written.
+    /// The program.
     pub program: &'a Program,
-    /// For whom.
+    /// The target framework.
     pub target: &'a Target,
-    /// In which words.
+    /// The op spellings of the target framework.
     pub words: &'a Words,
-    /// Names of classes by paths.
+    /// Class names by module path.
     pub classes: &'a BTreeMap<String, String>,
-    /// Names of the arguments of the whole.
+    /// Names of the entry function's arguments.
     pub arguments: &'a [String],
-    /// What is returned, with a mark for each value.
+    /// The returned expression, with a placeholder for each array.
     pub returns: &'a str,
     pub(super) kinds: Vec<Kind>,
     pub(super) units: BTreeSet<String>,
     pub(super) lists: BTreeMap<String, Vec<String>>,
     pub(super) layers: BTreeMap<String, super::program::Layer>,
     pub(super) at: HashMap<String, usize>,
-    /// The attributes of each part, and what each stands for.
+    /// The attributes of each module, and what each holds.
     pub(super) attributes: RefCell<Attributes>,
     /// The outermost class or function.
     entry: Option<usize>,
-    /// Values for the file.
+    /// Tensors for the weights file.
     pub stored: Vec<Stored>,
-    /// A part whose calls differ, which has to be opened.
+    /// A module whose calls differ in structure and therefore has to be inlined.
     pub differs: Option<String>,
 }
 
-/// Names of modules and functions that the code uses.
+/// Names of modules and functions that the generated code uses.
 const RESERVED: [&str; 26] = [
     "torch",
     "nn",
@@ -95,7 +95,7 @@ const RESERVED: [&str; 26] = [
     "sys",
 ];
 
-/// The names that no argument, value, function or class of the code may have.
+/// The names that no argument, value, function or class of the generated code may have.
 pub(super) fn reserved(helpers: &BTreeSet<String>) -> Identifiers {
     let mut names = Identifiers::python();
     names.reserve(RESERVED);
@@ -105,11 +105,11 @@ pub(super) fn reserved(helpers: &BTreeSet<String>) -> Identifiers {
     names
 }
 
-/// Functions that loops and branches define, and what these take.
+/// Functions that loops and branches define, and their parameters.
 const LOOPS: [&str; 5] = ["step", "test", "body", "carry", "row"];
 
 impl<'a> Coder<'a> {
-    /// Over a program.
+    /// A writer for a program.
     pub fn new(
         program: &'a Program,
         target: &'a Target,
@@ -137,7 +137,7 @@ impl<'a> Coder<'a> {
         }
     }
 
-    /// The text of all classes or functions, the outermost last, and the outermost one's name.
+    /// The source of all classes or functions, the outermost last, and the outermost one's name.
     pub fn write(&mut self, root: &Unit, name: &str) -> Result<(String, String)> {
         self.survey(root);
         let (kind, _) = self.unit(root, Some(name))?;
@@ -154,7 +154,7 @@ impl<'a> Coder<'a> {
         Ok((text, self.kinds[kind].name.clone()))
     }
 
-    /// What the outermost class or function takes.
+    /// The inputs of the outermost class or function.
     pub fn entry_inputs(&self) -> &[String] {
         self.entry
             .and_then(|i| self.kinds.get(i))
@@ -168,7 +168,7 @@ impl<'a> Coder<'a> {
         names
     }
 
-    /// Notes where units, lists and layers are.
+    /// Records the paths of units, lists and layers.
     fn survey(&mut self, unit: &Unit) {
         self.units.insert(unit.path.clone());
         for item in &unit.items {
@@ -300,7 +300,7 @@ impl<'a> Coder<'a> {
                         let Some(own) = target::layer(self.target, layer, &label) else {
                             bail!(
                                 Internal,
-                                "source: a {} that {} does not have",
+                                "source: {} layer is not supported for {}",
                                 layer.kind,
                                 self.target.name
                             );
@@ -365,7 +365,10 @@ impl<'a> Coder<'a> {
         for name in self.words.mentioned.borrow().iter() {
             match self.size(name, &inputs, &arguments) {
                 Some(line) => text.push(line),
-                None if root => bail!(Unsupported, "source: no input has the size `{name}`"),
+                None if root => bail!(
+                    Unsupported,
+                    "source: no input has an axis of the symbolic size `{name}`"
+                ),
                 None => {
                     self.differs.get_or_insert(unit.path.clone());
                 }
@@ -434,7 +437,7 @@ impl<'a> Coder<'a> {
         Ok((kind, self.kinds[kind].instances.len() - 1))
     }
 
-    /// Gives a held value its name in a unit.
+    /// Binds a parameter or buffer to the expression that reads it in a unit.
     fn reach(&self, around: &str, v: Val, inputs: &[Val], names: &mut Names) {
         if inputs.contains(&v) || names.of.contains_key(&v) {
             return;
@@ -484,7 +487,7 @@ impl<'a> Coder<'a> {
         }
     }
 
-    /// The values that a unit holds itself.
+    /// The parameters and buffers that belong to a unit itself.
     fn own(&self, unit: &Unit, made: &mut Vec<Made>) {
         for input in &self.program.inputs {
             if let Some((name, shape, dtype)) = self.raw(input.value)
@@ -533,7 +536,7 @@ impl<'a> Coder<'a> {
             _ if matches!(self.words.name, "keras" | "clematis") => {
                 bail!(
                     Unsupported,
-                    "source: {} has no spelling of `{}` yet",
+                    "source: {} has no spelling of op `{}`",
                     self.target.name,
                     op.name()
                 )
@@ -541,7 +544,7 @@ impl<'a> Coder<'a> {
             Op::Custom(_) | Op::Collective(_) => {
                 bail!(
                     Unsupported,
-                    "source: `{}` cannot be written as {} code",
+                    "source: op `{}` cannot be written as {} code",
                     op.name(),
                     self.target.name
                 )
@@ -554,7 +557,7 @@ impl<'a> Coder<'a> {
         }
     }
 
-    /// The lines of a body, as of a loop: names of what it takes, statements, results.
+    /// The lines of a body, such as a loop's: parameter names, statements, results.
     pub fn body(
         &mut self,
         graph: &clematis_core::Graph,
@@ -568,7 +571,7 @@ impl<'a> Coder<'a> {
             wishes: HashMap::new(),
         };
         names.reserved.reserve(LOOPS);
-        // Values of the function around it keep their places, which are filled when that is written.
+        // Values of the enclosing function keep their placeholders, which are filled in when that function is written.
         for (input, x) in graph.inputs.iter().zip(inputs) {
             names.of.insert(
                 input.value.0,
@@ -608,13 +611,13 @@ impl<'a> Coder<'a> {
         Ok((text.into_iter().map(back).collect(), results))
     }
 
-    /// The text of a class or function.
+    /// The source of a class or function.
     fn definition(&self, i: usize, root: bool) -> String {
         super::style::definition(self.target, &self.parts(i), root)
     }
 }
 
-/// Names for what attention works on, also before its shape is changed.
+/// Preferred names for the operands of attention, also for the values that are reshaped to them.
 fn wishes(unit: &Unit) -> HashMap<Val, String> {
     let mut found = HashMap::new();
     for item in unit.items.iter().rev() {
@@ -632,7 +635,7 @@ fn wishes(unit: &Unit) -> HashMap<Val, String> {
                     (found.get(&step.outs[0]).cloned(), &step.args[0])
                 {
                     match found.get(v) {
-                        // One thing that three are cut from is none of them.
+                        // If query, key and value are slices of one tensor, that tensor is none of them.
                         Some(other) if *other != name => {
                             found.insert(*v, "qkv".to_string());
                         }

@@ -1,4 +1,4 @@
-//! Loops and branches: bodies become functions that stand before the line that runs them.
+//! Loops and branches: each body becomes a function defined before the line that calls it.
 
 use super::code::Coder;
 use super::expr::{Expr, place};
@@ -15,7 +15,7 @@ fn grouped(items: &[String]) -> String {
     }
 }
 
-/// The line that runs a loop or a branch.
+/// The line that calls a loop or a branch.
 pub fn line(coder: &mut Coder<'_>, step: &Step, op: &Op) -> Result<Line> {
     let args: Vec<String> = step.args.iter().map(|x| coder.words.array(x)).collect();
     let prefix = match coder.words.name {
@@ -106,7 +106,7 @@ pub fn line(coder: &mut Coder<'_>, step: &Step, op: &Op) -> Result<Line> {
             }
             Ok(line)
         }
-        _ => bail!(Internal, "source: {} is no loop", op.name()),
+        _ => bail!(Internal, "source: expected a loop, got op `{}`", op.name()),
     }
 }
 
@@ -126,7 +126,7 @@ fn function(head: &str, lines: Vec<String>, result: &str) -> String {
     text
 }
 
-/// A body that takes what is carried, and a row where it goes over rows; constants are defaults.
+/// A loop body: takes the carry, and for a scan a row; constants are default arguments.
 fn looped(
     coder: &mut Coder<'_>,
     body: &Graph,

@@ -1,19 +1,19 @@
-//! Expressions as text with places for values in them, until values have names.
+//! Expressions as text with placeholders for values, which are filled in once values have names.
 //!
-//! `\u{e}12:6\u{f}` stands for value 12 where an operator of strength 6 is around it; `\u{1}in\u{2}64\u{3}` is the number
-//! 64, which may become an argument called `in` where instances of a class differ in it.
+//! `\u{e}12:6\u{f}` is value 12 as operand of an operator of precedence 6; `\u{1}in\u{2}64\u{3}` is the number
+//! 64, which may become an argument called `in` if instances of a class differ in it.
 
 use super::program::Val;
 
-/// Nothing binds stronger: a name, a call.
+/// The highest precedence: a name or a call.
 pub const ATOM: u8 = 10;
 
-/// An expression, and how strong its outermost operator is.
+/// An expression and the precedence of its outermost operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// The text with places in it.
+    /// The text with placeholders.
     pub text: String,
-    /// The strength of the outermost operator.
+    /// The precedence of the outermost operator.
     pub strength: u8,
 }
 
@@ -26,12 +26,12 @@ impl Expr {
         }
     }
 
-    /// The values that stand in it, each as often as it does.
+    /// The values in the expression, with repetitions.
     pub fn values(&self) -> Vec<Val> {
         places(&self.text).into_iter().map(|p| p.2).collect()
     }
 
-    /// With other expressions for some of its values.
+    /// The expression with some of its values replaced by other expressions.
     pub fn with(&self, find: &dyn Fn(Val) -> Option<Expr>) -> Expr {
         let mut text = String::new();
         let mut from = 0;
@@ -51,7 +51,7 @@ impl Expr {
         }
     }
 
-    /// How long it will be, about.
+    /// The approximate length of the text.
     pub fn width(&self) -> usize {
         let mut n = 0;
         let mut from = 0;
@@ -63,7 +63,7 @@ impl Expr {
     }
 }
 
-/// The place of a value.
+/// The placeholder of a value.
 pub fn place(v: Val, strength: u8) -> String {
     format!("\u{e}{v}:{strength}\u{f}")
 }
@@ -73,7 +73,7 @@ pub fn hole(label: &str, value: impl std::fmt::Display) -> String {
     format!("\u{1}{label}\u{2}{value}\u{3}")
 }
 
-/// Where places begin and end, their values and strengths.
+/// The start, end, value and precedence of each placeholder.
 fn places(text: &str) -> Vec<(usize, usize, Val, u8)> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -103,17 +103,17 @@ pub fn holes(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// A text without the values of its holes.
+/// The text without the values of its holes: equal for instances of one class.
 pub fn skeleton(text: &str) -> String {
     each_hole(text, &mut |label, _| format!("\u{1}{label}\u{3}"))
 }
 
-/// A text with the values of its holes.
+/// The text with the values of its holes filled in.
 pub fn filled(text: &str) -> String {
     each_hole(text, &mut |_, value| value.to_string())
 }
 
-/// A text with something else in the place of each hole.
+/// The text with each hole replaced by `f(label, value)`.
 pub fn each_hole(text: &str, f: &mut dyn FnMut(&str, &str) -> String) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Ops whose spelling depends on their parameters: shapes, slices, products, windows.
+//! Expressions of ops whose source depends on their parameters: reshape, slice, dot, pooling, padding.
 
 use super::expr::{Expr, hole};
 use super::program::{Operand, Program, Step, value};
@@ -6,7 +6,7 @@ use super::spell::{Words, letter, number, real, tuple};
 use clematis_core::op::{Composite, Dot, Op};
 use clematis_core::{DType, Dim, Result, Shape};
 
-/// The spelling, if there is one.
+/// The op as an expression, or `None` if the framework has no spelling of it.
 pub fn spell(w: &Words, program: &Program, step: &Step, op: &Op) -> Result<Option<Expr>> {
     let spec = |i: usize| program.spec(&step.args[i]);
     let out = || &program.specs[step.outs[0] as usize];
@@ -54,7 +54,7 @@ pub fn spell(w: &Words, program: &Program, step: &Step, op: &Op) -> Result<Optio
             )))
         }
         Op::Full(p) => Some(full(w, &number(p.value), p.dtype, &p.shape)),
-        // Neither counts in all unsigned types.
+        // `arange` does not support all unsigned dtypes in either.
         Op::Iota(p) if matches!(w.name, "torch" | "tensorflow") && letter(p.dtype) == 'u' => None,
         Op::Iota(p) => {
             let n = w.size(p.shape.dims()[p.axis]);
@@ -136,7 +136,7 @@ pub fn spell(w: &Words, program: &Program, step: &Step, op: &Op) -> Result<Optio
                 let (Some(pads), true) = (pads, plain) else {
                     return Ok(None);
                 };
-                // Frameworks do not agree on whether padding counts.
+                // Frameworks differ in whether average pooling counts padding.
                 if pads.iter().any(|p| *p != (0, 0)) && !(*count_padding && w.name == "torch") {
                     return Ok(None);
                 }
@@ -183,7 +183,7 @@ fn device(w: &Words) -> String {
     }
 }
 
-/// Sizes of a shape, of which one that is named may be left to the framework.
+/// The sizes of a shape; one symbolic size may become -1.
 fn sizes(w: &Words, shape: &Shape) -> Vec<String> {
     let open = shape.dims().iter().filter(|d| d.is_symbolic()).count();
     let rest = open == 1 && !shape.dims().contains(&Dim::number(0));
@@ -301,7 +301,7 @@ fn full(w: &Words, value: &str, dtype: DType, shape: &Shape) -> Expr {
     })
 }
 
-/// Padding with a number.
+/// Constant padding.
 pub fn pad(w: &Words, x: &str, sizes: &[(i64, i64)], value: &str) -> String {
     let zero = matches!(value, "0" | "0.0");
     if w.name == "torch" {
@@ -419,7 +419,7 @@ fn einsum(w: &Words, program: &Program, step: &Step, p: &Dot) -> Option<Expr> {
     )))
 }
 
-/// One number where all are equal.
+/// A single number if all are equal, else a tuple.
 pub fn short(label: &str, xs: &[i64]) -> String {
     match xs {
         [first, rest @ ..] if rest.iter().all(|x| x == first) => hole(label, first),
@@ -430,7 +430,7 @@ pub fn short(label: &str, xs: &[i64]) -> String {
     }
 }
 
-/// Whether padding is what "SAME" gives.
+/// Whether the padding equals "SAME" padding.
 pub fn is_same(size: Option<i64>, window: i64, stride: i64, pads: (i64, i64)) -> bool {
     let total = match size {
         Some(n) => ((n + stride - 1) / stride - 1) * stride + window - n,

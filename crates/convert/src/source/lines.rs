@@ -1,4 +1,4 @@
-//! The lines of a function: what is written inside of what, and what values are called.
+//! The statements of a function: which expressions are inlined, and how values are named.
 
 use super::expr::Expr;
 use super::program::Val;
@@ -8,24 +8,24 @@ use std::collections::{HashMap, HashSet};
 /// One statement.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What it makes.
+    /// The values that it assigns.
     pub outs: Vec<Val>,
-    /// Of what.
+    /// The assigned expression.
     pub expr: Expr,
-    /// What its result may be called.
+    /// The preferred name of the result.
     pub hint: String,
-    /// The list whose items are called one after the other, the place of the item and the value that goes through.
+    /// For a call of a list's item: the list, the index of the item and the value passed through.
     pub item: Option<(String, usize, Val)>,
-    /// How the items of a list are called that this line goes through.
+    /// The loop header, if the statement stands for a loop over the items of a list.
     pub each: Option<String>,
-    /// Functions that stand before it.
+    /// Function definitions that precede the statement.
     pub before: Vec<String>,
-    /// How results are taken apart; empty for the plain way.
+    /// How results are unpacked; empty for the default.
     pub pattern: String,
 }
 
 impl Line {
-    /// A plain one.
+    /// A statement without a loop.
     pub fn new(outs: Vec<Val>, expr: Expr, hint: &str) -> Line {
         Line {
             outs,
@@ -49,7 +49,7 @@ impl Line {
 
 const WIDE: usize = 62;
 
-/// Calls of a list's items that follow each other become one line that goes through the list.
+/// Merges consecutive calls of a list's items into one loop over the list.
 pub fn with_loops(
     lines: Vec<Line>,
     outputs: &[Val],
@@ -90,7 +90,7 @@ pub fn with_loops(
                 _ => break,
             }
         }
-        // The same call each time but for the item and what goes through.
+        // The calls are equal except for the item and the value passed through.
         let (whole, variable) = each(&list);
         let call = |i: usize| {
             let mark = Expr::atom("\u{7}");
@@ -115,7 +115,7 @@ pub fn with_loops(
     out
 }
 
-/// Writes short expressions inside of those that use them.
+/// Inlines short expressions into the expressions that use them.
 pub fn nested(lines: Vec<Line>, outputs: &[Val]) -> (Vec<Line>, HashMap<Val, Expr>) {
     let mut uses: HashMap<Val, usize> = HashMap::new();
     for v in lines
@@ -194,16 +194,16 @@ fn depth(text: &str) -> usize {
 
 /// Names of a function's values.
 pub struct Names {
-    /// Words that values cannot be called.
+    /// Names that values cannot have.
     pub reserved: Identifiers,
-    /// What values are called.
+    /// The name of each value.
     pub of: HashMap<Val, String>,
-    /// What they had better be called.
+    /// The preferred name of each value.
     pub wishes: HashMap<Val, String>,
 }
 
 impl Names {
-    /// A name that no living value has.
+    /// A name that no live value has.
     fn fresh(&self, hint: &str, living: &HashSet<String>) -> String {
         let base = match hint.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_') {
             _ if hint.is_empty() => "y",
@@ -220,7 +220,7 @@ impl Names {
             .unwrap_or_else(|| base.to_string())
     }
 
-    /// The text of the lines; `fixed` are names that stay (those of arguments may be taken over).
+    /// The text of the statements; `ends` are read by the caller. Names of dead arguments may be reused.
     pub fn write(&mut self, lines: &[Line], ends: &[Val]) -> Vec<String> {
         let mut last: HashMap<Val, usize> = HashMap::new();
         let mut count: HashMap<Val, usize> = HashMap::new();
@@ -264,7 +264,7 @@ impl Names {
                 ([_], Some(v)) if line.hint.is_empty() || single(v) => Some(*v),
                 _ => None,
             };
-            // A line that goes through a list keeps the name of what goes through.
+            // A loop over a list assigns to the name of the value passed through.
             let taken = match &line.item {
                 Some((_, _, v)) if line.each.is_some() => dying.contains(v).then_some(*v),
                 _ => taken,

@@ -1,11 +1,11 @@
-//! ConvConfig windows.
+//! Pooling and window reductions.
 
 use super::emit::{Attr, Call, Emitter};
 use clematis_core::op::{Pads, WindowKind};
 use clematis_core::shape::Axes;
 use clematis_core::{Composite, DType, Dim, Op, Result, bail};
 
-/// A window over all axes.
+/// The parameters of a window over all axes.
 struct Slide<'a> {
     size: &'a Axes,
     strides: &'a Axes,
@@ -14,14 +14,14 @@ struct Slide<'a> {
 }
 
 impl Emitter {
-    /// Pools, and reductions of windows.
+    /// Pooling and window reductions.
     pub fn windows(&mut self, c: &Call<'_>) -> Result<Option<String>> {
         Ok(Some(match c.op {
             Op::Window(p) => {
                 if p.base_dilation.iter().any(|&n| n != 1) {
                     bail!(
                         Unsupported,
-                        "to_onnx: a window over elements with gaps between them"
+                        "to_onnx: unsupported window reduction with base dilation"
                     );
                 }
                 let slide = Slide {
@@ -49,7 +49,9 @@ impl Emitter {
                         let count = self.number(count as f64, c.dtype())?;
                         self.op("Mul", &[&mean, &count])
                     }
-                    WindowKind::Prod => bail!(Unsupported, "to_onnx: a product over windows"),
+                    WindowKind::Prod => {
+                        bail!(Unsupported, "to_onnx: unsupported window reduction `prod`")
+                    }
                 }
             }
             Op::Call(composite) => match &**composite {
@@ -97,7 +99,7 @@ impl Emitter {
         }))
     }
 
-    /// A pool: axes with windows last, two before them.
+    /// A pool: windowed axes last, two before them.
     fn slid(
         &mut self,
         c: &Call<'_>,
@@ -114,7 +116,7 @@ impl Emitter {
         if last.is_empty() {
             return Ok(self.op("Identity", &[x]));
         }
-        // The usual layout stays as it is, so that its own axes are pooled.
+        // NCHW stays as it is, so that its own axes are pooled.
         if own.len() > 2 && last[0] >= 2 {
             last = (2..own.len()).collect();
         }
@@ -150,10 +152,10 @@ impl Emitter {
         let Some(mut pads) = pads.collect::<Option<Vec<i64>>>() else {
             bail!(
                 Unsupported,
-                "to_onnx: a pool whose padding depends on sizes without numbers"
+                "to_onnx: unsupported pool whose padding depends on symbolic sizes"
             );
         };
-        // A pool may not be padded by as much as its window, and not by less than nothing.
+        // The padding of a pool must be non-negative and smaller than its window.
         let n = last.len();
         let too_much = (0..2 * n).any(|i| pads[i] < 0 || pads[i] >= s.size[last[i % n]] as i64);
         if too_much {
@@ -162,7 +164,10 @@ impl Emitter {
                     .iter()
                     .any(|a| matches!(a, Attr::Int("count_include_pad", 1)));
             if word == "AveragePool" && !counted {
-                bail!(Unsupported, "to_onnx: a pool that is padded by {pads:?}");
+                bail!(
+                    Unsupported,
+                    "to_onnx: unsupported padding {pads:?} of a pool"
+                );
             }
             let edge = if word == "MaxPool" {
                 f64::NEG_INFINITY

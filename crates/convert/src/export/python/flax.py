@@ -1,5 +1,5 @@
 class Part(nnx.Module):
-    """Holds variables under a word of their paths."""
+    """A submodule that holds variables."""
 
 
 class Frozen(nnx.Variable):
@@ -10,7 +10,7 @@ WORDS = {word for path in HELD for word in path.split(".")}
 
 
 def attribute(word):
-    """A word of a path as an attribute: one that the model has a meaning for gets underscores."""
+    """A component of a path as an attribute name: reserved names get underscores."""
     own = word
     while hasattr(Model, own) or own in ("rngs", "constants") or (own != word and own in WORDS):
         own += "_"
@@ -46,7 +46,7 @@ class Model(nnx.Module):
         return found[...]
 
     def __call__(self, *inputs):
-        """The outputs: one alone, several as a tuple."""
+        """Returns the output, or a tuple of several."""
         keys = [jax.random.bits(self.rngs(), (2,), "uint32") for _ in range(KEYS)]
         constants = [x[...] for x in self.constants]
         outs = program(ops, *map(self.held, HELD), *inputs, *keys, *constants)
@@ -54,7 +54,7 @@ class Model(nnx.Module):
 
 
 def call(*arrays):
-    """The outputs of numpy's arrays."""
+    """Runs the model on NumPy arrays."""
     given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
     outs = nnx.jit(lambda model, *xs: model(*xs))(Model(), *given)
     outs = (outs,) if len(OUTPUTS) == 1 else outs

@@ -2,10 +2,10 @@ VALUES = files.weights(__file__)
 
 
 class Model(hk.Module):
-    """The model: weights are parameters, running statistics state. Their first values are those of the file."""
+    """The model: weights are parameters, running statistics state, both initialized from the file."""
 
     def __call__(self, *inputs):
-        """The outputs: one alone, several as a tuple."""
+        """Returns the output, or a tuple of several."""
 
         def held(path):
             role, word = HELD[path]
@@ -24,7 +24,7 @@ forward = hk.transform_with_state(lambda *inputs: Model("model")(*inputs))
 
 
 def call(*arrays):
-    """The outputs of numpy's arrays."""
+    """Runs the model on NumPy arrays."""
     given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
     params, state = forward.init(jax.random.key(0), *given)
     outs, _ = jax.jit(forward.apply)(params, state, jax.random.key(1), *given)

@@ -5,7 +5,7 @@ class Model:
         self.values = files.weights(__file__)
 
     def __call__(self, *inputs):
-        """The outputs: one alone, several as a tuple."""
+        """Returns the output, or a tuple of several."""
         keys = [np.random.default_rng().integers(0, 1 << 32, 2, np.uint32) for _ in range(KEYS)]
         held, constants = [self.values[name] for name in HELD], [self.values[name] for name in CONSTANTS]
         outs = program(ops, *held, *inputs, *keys, *constants)
@@ -13,7 +13,7 @@ class Model:
 
 
 def call(*arrays):
-    """The outputs of numpy's arrays."""
+    """Runs the model on NumPy arrays."""
     given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
     outs = Model()(*given)
     return list((outs,) if len(OUTPUTS) == 1 else outs)

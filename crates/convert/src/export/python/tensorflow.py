@@ -1,5 +1,5 @@
 class Model(tf.Module):
-    """The model; its variables bear the names of the weights, with `/` for dots."""
+    """The model; its variables have the names of the weights, with `/` for dots."""
 
     def __init__(self):
         super().__init__("model")
@@ -11,7 +11,7 @@ class Model(tf.Module):
         self.constants = [files.given(ops, word, values[name]) for name, word in CONSTANTS.items()]
 
     def __call__(self, *inputs):
-        """The outputs: one alone, several as a tuple. Fit for `tf.function` and `tf.GradientTape`."""
+        """Returns the output, or a tuple of several. Works with `tf.function` and `tf.GradientTape`."""
         keys = [tf.random.uniform((2,), maxval=None, dtype=tf.uint32) for _ in range(KEYS)]
         held = [tf.convert_to_tensor(self.held[name]) for name in HELD]
         outs = program(ops, *held, *inputs, *keys, *self.constants)
@@ -19,7 +19,7 @@ class Model(tf.Module):
 
 
 def call(*arrays):
-    """The outputs of numpy's arrays."""
+    """Runs the model on NumPy arrays."""
     given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
     outs = tf.function(Model(), autograph=False)(*given)
     outs = (outs,) if len(OUTPUTS) == 1 else outs

@@ -1,5 +1,5 @@
 class Part(torch.nn.Module):
-    """Holds parameters under a word of their paths."""
+    """A submodule that holds parameters."""
 
 
 WORDS = {word for path in HELD for word in path.split(".")}
@@ -7,7 +7,7 @@ TAKEN = set(vars(torch.nn.Module())) | {f"constant_{i}" for i in range(len(CONST
 
 
 def attribute(word):
-    """A word of a path as torch can have it: one that its modules have a meaning for gets underscores."""
+    """A component of a path as an attribute name: reserved names get underscores."""
     own = word
     while hasattr(Model, own) or own in TAKEN or (own != word and own in WORDS):
         own += "_"
@@ -49,7 +49,7 @@ class Model(torch.nn.Module):
         return found
 
     def forward(self, *inputs):
-        """The outputs: one alone, several as a tuple."""
+        """Returns the output, or a tuple of several."""
         keys = [torch.randint(0, 1 << 32, (2,)).to(torch.uint32) for _ in range(KEYS)]
         constants = [getattr(self, f"constant_{i}") for i in range(len(CONSTANTS))]
         outs = program(ops, *map(self.held, HELD), *inputs, *keys, *constants)
@@ -57,7 +57,7 @@ class Model(torch.nn.Module):
 
 
 def call(*arrays):
-    """The outputs of numpy's arrays."""
+    """Runs the model on NumPy arrays."""
     given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
     with torch.no_grad():
         outs = Model().eval()(*given)

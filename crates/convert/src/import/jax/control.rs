@@ -1,4 +1,4 @@
-//! Branches, loops and keys. Keys are their two words: an array of them has one more axis than jax shows.
+//! Branches, loops and PRNG keys. A key is two words, so an array of keys has one more axis than in jax.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -51,7 +51,7 @@ fn body(slot: &Slot, op: &str) -> Result<Arc<Program>> {
         Slot::Program(program) => Ok(program.clone()),
         other => bail!(
             Convert,
-            "convert: `{op}`: a body was expected, not {}",
+            "convert: `{op}`: expected a jaxpr, got {}",
             other.kind()
         ),
     }
@@ -60,7 +60,11 @@ fn body(slot: &Slot, op: &str) -> Result<Arc<Program>> {
 fn tensors(slots: Vec<Slot>, op: &str) -> Result<Vec<Tensor>> {
     let one = |slot: Slot| match slot.as_number() {
         Some(x) => Ok(x),
-        None => bail!(Convert, "convert: `{op}`: a body gives {}", slot.kind()),
+        None => bail!(
+            Convert,
+            "convert: `{op}`: expected a tensor as result of a body, got {}",
+            slot.kind()
+        ),
     };
     slots.into_iter().map(one).collect()
 }
@@ -90,7 +94,7 @@ fn cond(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .collect::<Result<Vec<_>>>()?;
     let index = x(a, 0)?;
     let xs = operands(a, 1)?;
-    // Two-way branches inside each other: every one but the chosen is left out.
+    // A chain of two-way branches.
     let walk = RefCell::new(w);
     choose(&walk, &index, &xs, &bodies, 0).map(several)
 }
@@ -137,7 +141,7 @@ fn while_loop(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         start.to_vec(),
         |carry| match inside(&test, of_test, carry)?.into_iter().next() {
             Some(go_on) => Ok(go_on),
-            None => bail!(Convert, "convert: `while` without a test"),
+            None => bail!(Convert, "convert: `while` without a condition"),
         },
         |carry| inside(&step, of_step, carry),
     )?;
@@ -172,7 +176,7 @@ fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 fn random_split(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let shape = a.told(0)?.shape;
     let Some(words) = shape.count_dim().value() else {
-        bail!(Unsupported, "convert: a number of keys that is not known");
+        bail!(Unsupported, "convert: a symbolic number of keys");
     };
     let keys = Key::from_tensor(e(a, 0)).split_n(words as usize / 2);
     let words = keys

@@ -1,4 +1,4 @@
-//! Products, convolutions, windows, factorisations, transforms.
+//! Dot, convolutions, window reductions, factorizations, Fourier transforms.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -48,7 +48,7 @@ fn lists(a: &Args<'_>, name: &str) -> Result<Vec<Slot>> {
         Slot::List(xs) => Ok(xs.clone()),
         other => bail!(
             Convert,
-            "convert: `{}`: {name} is {}",
+            "convert: `{}`: expected {name} to be a list, got {}",
             a.node.op,
             other.kind()
         ),
@@ -84,7 +84,7 @@ fn dot_general(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::dot_general(x, y, params).done()?.into())
 }
 
-/// Pairs of numbers before and after each axis.
+/// The padding before and after each axis.
 fn pads(a: &Args<'_>) -> Result<Pads> {
     let number = |x: Option<&Slot>| match x {
         Some(Slot::Int(d)) => *d,
@@ -94,7 +94,7 @@ fn pads(a: &Args<'_>) -> Result<Pads> {
         Slot::List(two) => Ok((number(two.first()), number(two.get(1)))),
         other => bail!(
             Convert,
-            "convert: `{}`: padding is {}",
+            "convert: `{}`: expected padding to be pairs, got {}",
             a.node.op,
             other.kind()
         ),
@@ -118,7 +118,7 @@ fn conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::conv_general(e(a, 0), e(a, 1), params).done()?.into())
 }
 
-/// As many numbers as there are axes; without any, ones.
+/// One number per axis; ones if the parameter is missing.
 fn each(a: &Args<'_>, name: &str, rank: usize) -> Result<Axes> {
     let given = places(a, name)?;
     Ok(if given.is_empty() {
@@ -141,7 +141,7 @@ fn window(a: &Args<'_>, kind: WindowKind) -> Result<Slot> {
     Ok(ops::reduce_window(x, params).done()?.into())
 }
 
-/// Operands: what is added, and where the windows choose.
+/// Operands: the source that is added, and the operand in which windows select.
 fn select_and_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (source, x) = (x(a, 0)?, x(a, 1)?);
     let chooses_max = a.text(NAMED, "select_prim", "ge")? == "ge";
@@ -189,7 +189,7 @@ fn fft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         "IFFT" => FftKind::Inverse,
         "RFFT" => FftKind::Real,
         "IRFFT" => FftKind::RealInverse,
-        other => bail!(Unsupported, "convert: a transform called `{other}`"),
+        other => bail!(Unsupported, "convert: unsupported fft kind `{other}`"),
     };
     let Some(&length) = lengths.last() else {
         return Ok(x.into());

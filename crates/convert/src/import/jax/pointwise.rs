@@ -1,4 +1,4 @@
-//! Element by element.
+//! Elementwise primitives.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -92,7 +92,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ne", two!(ops::not_equal)),
     ("lt", two!(ops::less)),
     ("le", two!(ops::less_equal)),
-    // The order of all floats, which search for places uses; NaN aside it is the usual one.
+    // The total order of floats, which searchsorted uses; it differs from the usual order for NaN only.
     ("lt_to", two!(ops::less)),
     ("le_to", two!(ops::less_equal)),
     ("gt", two!(ops::greater)),
@@ -137,7 +137,7 @@ fn round(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.int(NAMED, "rounding_method", 1)? == 1 {
         return Ok(ops::round(x).done()?.into());
     }
-    // Halves away from zero.
+    // Round half away from zero.
     let up = ops::floor(ops::abs(&x) + 0.5);
     Ok((ops::sign(&x) * up).done()?.into())
 }
@@ -174,7 +174,7 @@ fn div(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if x.dtype().is_inexact() {
         return Ok((x / y).done()?.into());
     }
-    // Integers are divided towards zero: exactly so many times the divisor as is left without the remainder.
+    // Integer division rounds towards zero: subtract the remainder, then divide exactly.
     let rest = ops::fmod(&x, &y);
     Ok(ops::floor_divide(&x - rest, &y).done()?.into())
 }

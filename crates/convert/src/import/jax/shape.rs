@@ -1,4 +1,4 @@
-//! Shapes, parts, new tensors, reductions.
+//! Reshapes, slices, concatenation, constants, reductions.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -92,7 +92,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Every operand.
+/// All operands.
 fn all(a: &Args<'_>) -> Result<Vec<Tensor>> {
     (0..a.args.len()).map(|i| x(a, i)).collect()
 }
@@ -150,7 +150,7 @@ fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-/// Parts along an axis, whose sizes jax knows.
+/// Slices along an axis, whose sizes jax knows.
 fn pieces(a: &Args<'_>, vanishes: bool) -> Result<Slot> {
     let x = x(a, 0)?;
     let axis = a.int(NAMED, "axis", 0)?;
@@ -166,7 +166,7 @@ fn pieces(a: &Args<'_>, vanishes: bool) -> Result<Slot> {
         out.push(ops::reshape(ops::slice_axis(&x, axis, start, start + size), told).done()?);
         start = start + size;
     }
-    // One part is a part, not a list.
+    // A single part is returned as an array, not as a list.
     Ok(match <[Tensor; 1]>::try_from(out) {
         Ok([one]) => one.into(),
         Err(several) => several.into(),

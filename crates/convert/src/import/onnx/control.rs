@@ -1,4 +1,4 @@
-//! Branches, loops, and the model's own functions.
+//! If, Loop, Scan and model-local functions.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -23,14 +23,14 @@ fn body(a: &Args<'_>, name: &str) -> Result<Arc<Program>> {
         Slot::Program(program) => Ok(program.clone()),
         other => bail!(
             Convert,
-            "convert: `{}`: {name} is {}, not a body",
+            "convert: `{}`: expected {name} to be a body, got {}",
             a.node.op,
             other.kind()
         ),
     }
 }
 
-/// What a body takes from outside.
+/// The values that a body captures.
 fn captured(a: &Args<'_>, name: &str) -> Vec<Slot> {
     match a.slot(NAMED, &format!("&{name}")) {
         Slot::List(xs) => xs.clone(),
@@ -79,7 +79,7 @@ fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let carried: Vec<Slot> = a.args.iter().skip(2).cloned().collect();
     let count = carried.len();
     if program.outputs.len() < 1 + count {
-        return Err(a.bad("as many results of the body as it takes"));
+        return Err(a.bad("a body with one result per loop variable"));
     }
     let most = match a.slot(0, "M") {
         Slot::Nothing => None,
@@ -102,7 +102,7 @@ fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         if more > 0 {
             bail!(
                 Unsupported,
-                "convert: a `Loop` that gives rows and never runs"
+                "convert: `Loop` with scan outputs and zero iterations"
             );
         }
         return Ok(several(a, std::mem::take(&mut out)));
@@ -121,13 +121,13 @@ fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if rows > 0 {
         bail!(
             Unsupported,
-            "convert: a `Loop` that gives rows, whose number depends on values"
+            "convert: `Loop` with scan outputs whose number of iterations depends on values"
         );
     }
     while_loop(w, a, &program, carried, &outside, most, first)
 }
 
-/// A loop whose test always holds: as many steps as are told.
+/// A loop whose condition is always true: it runs for the given number of iterations.
 fn counted_loop(
     w: &mut Walk<'_>,
     program: &Program,
@@ -191,7 +191,7 @@ fn while_loop(
     Ok(several(a, slots(&out[2..]).collect()))
 }
 
-/// Step by step, with values at hand.
+/// Runs a loop iteration by iteration, with known values.
 fn stepped(
     w: &mut Walk<'_>,
     a: &Args<'_>,
@@ -215,7 +215,7 @@ fn stepped(
         given.extend(carried.into_iter().chain(outside.iter().cloned()));
         let mut out = w.inside(program, &given)?;
         if out.len() < 1 + count {
-            return Err(a.bad("as many results of the body as it takes"));
+            return Err(a.bad("a body with one result per loop variable"));
         }
         test = out.remove(0);
         for (all, row) in rows.iter_mut().zip(out.split_off(count)) {
@@ -228,7 +228,7 @@ fn stepped(
         if all.is_empty() {
             bail!(
                 Unsupported,
-                "convert: a `Loop` that gives rows and never runs"
+                "convert: `Loop` with scan outputs and zero iterations"
             );
         }
         carried.push(ops::stack(&all, 0).done()?.into());
@@ -240,14 +240,14 @@ fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let program = body(a, "body")?;
     let outside = captured(a, "body");
     let old = version(a) < 9;
-    // Version 8 has lengths first, and a batch that each sequence stands in.
+    // Version 8 has sequence lengths as its first operand, and a batch axis.
     let from = usize::from(old);
     let sequences = a.int(NAMED, "num_scan_inputs", 1)?.max(1) as usize;
     let all = (from..a.args.len())
         .map(|i| t(a, i))
         .collect::<Result<Vec<_>>>()?;
     if all.len() < sequences {
-        return Err(a.bad("as many sequences as are told"));
+        return Err(a.bad("num_scan_inputs sequences"));
     }
     let count = all.len() - sequences;
     let (start, xs) = all.split_at(count);
@@ -315,7 +315,7 @@ fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.has(0, "sequence_lens") {
         bail!(
             Unsupported,
-            "convert: `Scan` over sequences of several lengths"
+            "convert: `Scan` over sequences of different lengths"
         );
     }
     let both = (start.to_vec(), xs.to_vec());

@@ -1,4 +1,4 @@
-//! Gathering, scattering, and what depends on values.
+//! Gather, scatter, Unique, NonZero and cache updates.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -16,7 +16,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("GatherElements", |_, a| {
         let (x, at) = (t(a, 0)?, t(a, 1)?);
         if at.rank() != x.rank() {
-            return Err(a.bad("indices with as many axes as the data"));
+            return Err(a.bad("indices of the data's rank"));
         }
         let axis = x
             .shape()
@@ -76,7 +76,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Indices that count from the back, counted from the front.
+/// Converts negative indices to non-negative ones.
 fn counted_from_front(at: &Tensor, size: Dim) -> Result<Tensor> {
     let at = ops::cast(at, DType::I64).done()?;
     if let Some(host) = values(&at)
@@ -100,7 +100,7 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let Some(found) = places.iter().map(one).collect::<Option<Vec<Dim>>>() else {
             bail!(
                 Convert,
-                "convert: `Gather` {places:?} among {} sizes",
+                "convert: `Gather`: indices {places:?} out of range for {} sizes",
                 own.len()
             );
         };
@@ -125,14 +125,14 @@ fn gather_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at) = (t(a, 0)?, t(a, 1)?);
     let b = a.int(NAMED, "batch_dims", 0)?.max(0) as usize;
     if at.rank() == 0 || b >= at.rank() {
-        return Err(a.bad("indices with more axes than batches"));
+        return Err(a.bad("indices with more axes than batch_dims"));
     }
     let (q, r) = (at.rank(), x.rank());
     let k = at.shape().known_size(q - 1, "gather_nd")?;
     if b + k > r {
         bail!(
             Convert,
-            "convert: `GatherND` at {} of {}",
+            "convert: `GatherND`: incompatible indices {} and operand {}",
             at.spec(),
             x.spec()
         );
@@ -154,7 +154,7 @@ fn gather_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::gather(x, at, p))
 }
 
-/// Index vectors whose components count from the front.
+/// Converts the components of index vectors to non-negative ones.
 fn vectors_from_front(at: &Tensor, dims: &[Dim]) -> Result<Tensor> {
     let at = ops::cast(at, DType::I64).done()?;
     if let Some(host) = values(&at)
@@ -202,7 +202,7 @@ fn put(kind: ScatterKind, x: &Tensor, at: &[Tensor], updates: &Tensor) -> Result
 fn scatter_elements(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at, updates) = (t(a, 0)?, t(a, 1)?, t(a, 2)?);
     if at.rank() != x.rank() {
-        return Err(a.bad("indices with as many axes as the data"));
+        return Err(a.bad("indices of the data's rank"));
     }
     let axis = x
         .shape()
@@ -219,14 +219,14 @@ fn scatter_elements(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 fn scatter_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at, updates) = (t(a, 0)?, t(a, 1)?, t(a, 2)?);
     if at.rank() == 0 {
-        return Err(a.bad("indices with axes"));
+        return Err(a.bad("indices of rank 1 or more"));
     }
     let q = at.rank();
     let k = at.shape().known_size(q - 1, "scatter_nd")?;
     if k > x.rank() {
         bail!(
             Convert,
-            "convert: `ScatterND` at {} of {}",
+            "convert: `ScatterND`: incompatible indices {} and operand {}",
             at.spec(),
             x.spec()
         );
@@ -247,7 +247,7 @@ fn scatter_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 fn tensor_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, update) = (t(a, 0)?, t(a, 1)?);
     if update.rank() != x.rank() {
-        return Err(a.bad("an update with as many axes as the cache"));
+        return Err(a.bad("an update of the cache's rank"));
     }
     let axis = x
         .shape()
@@ -293,7 +293,7 @@ fn order(x: &Scalar, y: &Scalar) -> Ordering {
     }
 }
 
-/// How many there are depends on the values, so they have to be known.
+/// The number of results depends on the values, so they have to be known.
 fn unique(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = settled(a.slot(0, "operand"))?;
     let (x, axis) = match a.has(NAMED, "axis") {
@@ -324,7 +324,7 @@ fn unique(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let mut sorted: Vec<usize> = (0..rows).collect();
     sorted.sort_by(|&i, &j| compare(i, j).then(i.cmp(&j)));
-    // Groups of equal rows, each by its first place.
+    // Groups of equal rows, each represented by its first index.
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for i in sorted {
         match groups.last_mut() {

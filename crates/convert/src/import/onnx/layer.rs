@@ -1,4 +1,4 @@
-//! Products, softmax, attention.
+//! MatMul, Gemm, Softmax, Attention, RotaryEmbedding.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -58,7 +58,7 @@ fn gemm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(y)
 }
 
-/// Shares along an axis. In half precision each step is rounded, as ONNX defines it; else the steps stay one op.
+/// Softmax along an axis. In half precision each step is rounded, as ONNX defines it; otherwise it is one op.
 fn softmax(x: &Tensor, axis: i64) -> Expr {
     if x.dtype() != DType::F16 {
         return ops::softmax(x, axis);
@@ -78,12 +78,12 @@ fn heads(x: &Tensor, count: i64) -> Result<Tensor> {
     }
     let d = x.shape().dims().to_vec();
     let [batch, length, width] = d.as_slice() else {
-        bail!(Convert, "convert: attention on {}", x.spec());
+        bail!(Convert, "convert: attention on an operand {}", x.spec());
     };
     if count <= 0 {
         bail!(
             Convert,
-            "convert: attention on {} without a number of heads",
+            "convert: attention on {} without the number of heads",
             x.spec()
         );
     }
@@ -107,7 +107,7 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         {
             bail!(
                 Convert,
-                "convert: `Attention`: expected a {word} of 4 axes, got {}",
+                "convert: `Attention`: expected a {word} of rank 4, got {}",
                 past.spec()
             );
         }
@@ -123,7 +123,7 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let Some(times) = times.value() else {
             bail!(
                 Unsupported,
-                "convert: `Attention` with a number of heads that is not known"
+                "convert: `Attention` with a symbolic number of heads"
             );
         };
         (k, v) = (
@@ -169,7 +169,7 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ))
 }
 
-/// What is added to the scores: 0 where a query may look, -inf where not, or what a mask says; `None` for nothing.
+/// The additive mask: 0 where a query may attend, -inf where not, or the given mask; `None` for none.
 fn bias(
     q: &Tensor,
     k: &Tensor,
@@ -247,7 +247,7 @@ fn bias(
     all.map(Expr::done).transpose()
 }
 
-/// The result, and the scores at the stage that is asked for.
+/// The result, and the scores at the stage that `qk_matmul_output_mode` asks for.
 fn scored(
     a: &Args<'_>,
     q: &Tensor,
@@ -279,7 +279,7 @@ fn scored(
     }
     let mut share = softmax(&full, -1).done()?;
     if let Some(bias) = &bias {
-        // A row that may look nowhere has no share of anything.
+        // A row that is fully masked has all weights zero.
         let best = ops::keepdims(bias, vec![-1i64], ops::max);
         let none = ops::equal(best, f64::NEG_INFINITY);
         share = ops::where_(none, Tensor::scalar(0.0, share.dtype()), &share).done()?;
@@ -299,7 +299,7 @@ fn scored(
 fn rotary(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let input = ranked(a, 0, 3)?;
     if input.rank() > 4 {
-        return Err(a.bad("three or four axes"));
+        return Err(a.bad("an operand of rank 3 or 4"));
     }
     let x = match input.rank() {
         // Length before heads.

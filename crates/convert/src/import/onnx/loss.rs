@@ -1,4 +1,4 @@
-//! Losses, and steps of optimisers.
+//! Losses and optimizer steps.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -54,20 +54,20 @@ fn likelihood(a: &Args<'_>, x: &Tensor, labels: &Tensor, weight: Option<Tensor>)
         ("mean", Some(share)) => (ops::sum(y, ..) / ops::sum(share, ..)).done(),
         (other, _) => bail!(
             Convert,
-            "convert: `{}`: reduction is \"{other}\"",
+            "convert: `{}`: unsupported reduction \"{other}\"",
             a.node.op
         ),
     }
 }
 
-/// Rate, number of the step, then each kind of tensor one after the other: `kinds` of them.
+/// Learning rate, step count, then `kinds` groups of tensors, such as weights, gradients and moments.
 fn groups(a: &Args<'_>, kinds: usize) -> Result<(Tensor, Tensor, Vec<Vec<Tensor>>)> {
     let all = (2..a.args.len())
         .map(|i| t(a, i))
         .collect::<Result<Vec<_>>>()?;
     let each = all.len() / kinds;
     if each * kinds != all.len() || each == 0 {
-        return Err(a.bad("as many gradients and states as weights"));
+        return Err(a.bad("one gradient and state per weight"));
     }
     let scalar = |i: usize| ops::reshape(t(a, i)?, Shape::scalar()).done();
     Ok((

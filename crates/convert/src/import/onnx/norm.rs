@@ -1,4 +1,4 @@
-//! Normalisation.
+//! Normalization layers.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -42,7 +42,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let groups = a.int(NAMED, "num_groups", 1)?.max(1) as usize;
         let channels = x.shape().known_size(1, "group_norm")?;
         if version(a) < 21 && scale.shape().known_size(0, "group_norm")? == groups {
-            // One number for each group, once.
+            // Before version 21 there is one scale per group.
             scale = ops::repeat(scale, channels / groups, 0).done()?;
             bias = ops::repeat(bias, channels / groups, 0).done()?;
         }
@@ -59,7 +59,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let x = t(a, 0)?;
         let (axis, p) = (a.int(NAMED, "axis", -1)?, a.float(NAMED, "p", 2.0)?);
         let size = ops::keepdims(&x, vec![axis], |x, at| ops::vector_norm(x, at, p)).done()?;
-        // What has no length stays as it is.
+        // A vector of norm zero stays as it is.
         let none = ops::equal(&size, 0.0);
         out(ops::where_(
             &none,
@@ -81,7 +81,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("LRN", lrn),
 ];
 
-/// Where the spec says that statistics are computed: in single precision unless told otherwise.
+/// Casts to the dtype in which the statistics are computed (`stash_type`): float32 by default.
 fn stashed(a: &Args<'_>, x: &Tensor) -> Result<Tensor> {
     let narrow = matches!(x.dtype(), DType::F16 | DType::BF16);
     if narrow && a.int(NAMED, "stash_type", 1)? == 1 {
@@ -97,7 +97,7 @@ fn batch(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if !a.flag(NAMED, "spatial", true)? && x.rank() > 2 {
         bail!(
             Unsupported,
-            "convert: `BatchNormalization` with statistics for each place"
+            "convert: `BatchNormalization` with statistics per position (spatial=0)"
         );
     }
     let training = a.flag(NAMED, "training_mode", false)?;

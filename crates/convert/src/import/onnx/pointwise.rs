@@ -1,4 +1,4 @@
-//! Element by element.
+//! Elementwise operators.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -140,7 +140,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("BitwiseXor", two!(ops::bitwise_xor)),
     ("BitShift", |_, a| {
         let (x, y) = (t(a, 0)?, t(a, 1)?);
-        // Bits that are moved too far, or by less than nothing, are gone; a sign stays.
+        // Shifts by the width or more, or by negative amounts, give 0, or -1 for negative values.
         let width = x.dtype().size() as i64 * 8;
         let far = |by: i64| match x.dtype().is_signed_int() {
             true => ops::where_(
@@ -156,7 +156,7 @@ pub const RULES: &[(&str, Rule)] = &[
             "RIGHT" => out(ops::shift_right(&x, far(width))),
             other => bail!(
                 Convert,
-                "convert: `BitShift`: direction is \"LEFT\" or \"RIGHT\", not \"{other}\""
+                "convert: `BitShift`: expected direction \"LEFT\" or \"RIGHT\", got \"{other}\""
             ),
         }
     }),
@@ -241,12 +241,12 @@ fn like(a: &Args<'_>, dims: Vec<Dim>) -> Slot {
     }
 }
 
-/// Whether an operand is made of sizes that have no numbers, or was.
+/// Whether an operand is computed from symbolic sizes.
 fn has_sizes(a: &Args<'_>) -> bool {
     (0..a.args.len()).any(|i| matches!(a.slot(i, "x"), Slot::Int(_) | Slot::List(_)))
 }
 
-/// Arithmetic of sizes where both operands are sizes, else of tensors.
+/// Arithmetic of sizes if both operands are sizes, otherwise of tensors.
 fn either(
     a: &Args<'_>,
     sized: fn(Dim, Dim) -> Option<Dim>,
@@ -290,7 +290,7 @@ fn divide(x: Expr, y: Expr) -> Expr {
             if !x.dtype().is_int() {
                 return &x / &y;
             }
-            // What the remainder with x's sign leaves is a multiple of y.
+            // Subtracting the remainder, which has the sign of x, leaves a multiple of y.
             ops::floor_divide(&x - ops::fmod(&x, &y), &y)
         })
     })
@@ -334,7 +334,7 @@ fn fold(
     out(xs.fold(first, f))
 }
 
-/// Sizes are compared here where they are known to be equal or not; a named size is no number that is written down.
+/// Compares sizes now if the result is known: equal expressions, two numbers, or a size and a negative number.
 fn equal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if has_sizes(a)
         && let (Some(x), Some(y)) = (sizes(a, 0), sizes(a, 1))
@@ -343,7 +343,7 @@ fn equal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let one = |(x, y): (&Dim, &Dim)| match (x.value(), y.value()) {
             (Some(x), Some(y)) => Some(x == y),
             _ if x == y => Some(true),
-            // A size is never negative, and -1 is what these are compared with.
+            // A size is never negative, and -1 is what models compare it with.
             (Some(n), None) | (None, Some(n)) if n < 0 => Some(false),
             _ => None,
         };
@@ -401,11 +401,11 @@ fn cast(a: &Args<'_>, narrow: Option<Narrow>, to: DType) -> Result<Slot> {
         return Ok(a.slot(0, "x").clone());
     }
     let x = t(a, 0)?;
-    // Between integers low bits are kept, which is what a cast does here as well.
+    // Between integers the low bits are kept, as in our casts.
     out(ops::cast(x, to))
 }
 
-/// A straight line, held between 0 and 1.
+/// Hard sigmoid: alpha x + beta, clamped to [0, 1].
 fn gate(x: &Tensor, alpha: f64, beta: f64) -> Expr {
     ops::minimum(ops::maximum(x * alpha + beta, 0.0), 1.0)
 }

@@ -1,4 +1,4 @@
-//! Pools.
+//! Pooling.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -39,14 +39,14 @@ fn over(a: &Args<'_>, f: impl Fn(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
     out(ops::keepdims(x, at, f))
 }
 
-/// How a window walks, for all axes.
+/// The pooling window over all axes.
 struct Path {
     size: Axes,
     strides: Axes,
     dilation: Axes,
-    /// What is told.
+    /// The given padding.
     padding: Pads,
-    /// The same with more at the ends where a last window hangs over.
+    /// The padding with more at the end for the last window of ceil_mode.
     hanging: Pads,
 }
 
@@ -96,13 +96,13 @@ fn walk(a: &Args<'_>, x: &Tensor) -> Result<Path> {
         let (Some(n), Some(span), Some(l), Some(h)) = known else {
             bail!(
                 Unsupported,
-                "convert: `{}` with ceil_mode over an axis whose size has a name",
+                "convert: `{}` with ceil_mode over a symbolic axis",
                 a.node.op
             );
         };
         let s = strides[i] as i64;
         let mut count = (n + l + h - span + s - 1).div_euclid(s) + 1;
-        // A window that begins in the padding at the end is left out.
+        // A window that starts in the end padding is dropped.
         if (count - 1) * s >= n + l {
             count -= 1;
         }
@@ -134,7 +134,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if wanted(a) < 2 {
         return Ok(y.into());
     }
-    // Each element's number among all, in rows, or in columns of the spatial part.
+    // The row-major (or column-major) index of each element in the spatial axes.
     let rank = x.rank();
     let columns = a.flag(NAMED, "storage_order", false)?;
     let order: Vec<usize> = if columns {
@@ -177,7 +177,7 @@ fn average_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         };
         return out(dispatch::apply_one(&call.into(), &[&x]).into());
     }
-    // Padding counts, but not what hangs over it.
+    // Padding counts, but not the extra padding of ceil_mode.
     let sizes = x.shape().dims().iter().zip(&path.padding).enumerate();
     let shape =
         sizes.map(|(i, (&n, &(low, high)))| if i < 2 { Dim::from(1) } else { n + low + high });
@@ -223,7 +223,7 @@ fn unpool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
     let told = ints(a, 2)?;
     if told.len() != y.rank() {
-        return Err(a.bad("as many sizes as there are axes"));
+        return Err(a.bad("one size per axis"));
     }
     let high: Vec<Dim> = told
         .iter()

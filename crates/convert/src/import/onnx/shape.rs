@@ -1,4 +1,4 @@
-//! Shapes, parts, new tensors.
+//! Reshape, Slice, Concat, Pad, Tile, Range and other shape operators.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -69,7 +69,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("Trilu", |_, a| {
         let x = t(a, 0)?;
         let k = if a.has(1, "k") { int(a, 1)? } else { 0 };
-        // Beyond the matrix nothing changes, and a huge number would not fit.
+        // Beyond the matrix the offset has no effect, and a huge number would overflow.
         let k = k.clamp(-(1 << 40), 1 << 40);
         out(if a.flag(NAMED, "upper", true)? {
             ops::triu(x, k)
@@ -95,7 +95,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// The element type of the attribute `dtype`.
+/// The dtype of the attribute `dtype`.
 fn kind(a: &Args<'_>, default: DType) -> Result<DType> {
     match a.has(NAMED, "dtype") {
         true => crate::onnx::tensor::dtype(a.int(NAMED, "dtype", 1)?),
@@ -148,7 +148,7 @@ fn constant(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
     bail!(
         Unsupported,
-        "convert: a `Constant` of text, or without a value"
+        "convert: `Constant` with a string or without a value"
     )
 }
 
@@ -186,7 +186,7 @@ fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
                     Some(own) => *d = *own,
                     None => bail!(
                         Convert,
-                        "convert: `Reshape` copies size {i} of {}",
+                        "convert: `Reshape` copies size {i} of an operand {}",
                         x.spec()
                     ),
                 }
@@ -196,7 +196,7 @@ fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     reshaped(&x, to)
 }
 
-/// To sizes of which one may be -1.
+/// Reshapes to sizes of which one may be -1.
 fn reshaped(x: &Tensor, mut to: Vec<Dim>) -> Result<Slot> {
     if let Some(open) = to.iter().position(|d| d.value() == Some(-1)) {
         let known = to.iter().enumerate().filter(|(i, _)| *i != open);
@@ -209,7 +209,7 @@ fn reshaped(x: &Tensor, mut to: Vec<Dim>) -> Result<Slot> {
     out(ops::reshape(x, Shape::from_dims(to)))
 }
 
-/// What is left of all elements: sizes that stand on both sides are struck out first, since names do not divide.
+/// The size that -1 stands for. Sizes that occur on both sides cancel first, since symbolic sizes do not divide.
 fn left(own: &[Dim], to: &[Dim], open: usize, known: Dim) -> Result<Dim> {
     let mut rest: Vec<Dim> = own.to_vec();
     let mut by = Dim::from(1);
@@ -387,7 +387,7 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(x.into())
 }
 
-/// Where a walk by `step` over `size` places begins and where it stops.
+/// The first index and the end of a slice with `step` over an axis of `size`.
 fn bounds(start: i64, end: i64, step: i64, size: i64) -> (i64, i64) {
     let place = |n: i64| if n < 0 { n.saturating_add(size) } else { n };
     if step < 0 {
@@ -412,7 +412,7 @@ fn part(x: &Tensor, axis: i64, start: Dim, end: Dim, step: i64) -> Result<Tensor
             return ops::slice_axis_by(x, axis, from, to.max(from), step.min(size.max(1)) as usize)
                 .done();
         }
-        // Backwards: the same places forwards from the last one, then turned.
+        // Negative step: the same elements in ascending order, then reversed.
         let count = if from > to {
             (from - to - 1) / -step + 1
         } else {
@@ -428,7 +428,7 @@ fn part(x: &Tensor, axis: i64, start: Dim, end: Dim, step: i64) -> Result<Tensor
     }
     let place = |d: Dim| match d.value() {
         Some(n) if n < 0 => (size + d).max(Dim::from(0)),
-        // Beyond every size that there is.
+        // Larger than every size.
         Some(n) if n >= i64::from(i32::MAX) => size,
         _ => d.min(size),
     };
@@ -442,7 +442,7 @@ fn part(x: &Tensor, axis: i64, start: Dim, end: Dim, step: i64) -> Result<Tensor
         }
         bail!(
             Unsupported,
-            "convert: `Slice` backwards between places of an axis whose size has a name"
+            "convert: `Slice` with a negative step and bounds over a symbolic axis"
         );
     }
     let (from, to) = (place(start), place(end));
@@ -468,7 +468,7 @@ fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if times.len() != x.rank() {
         bail!(
             Convert,
-            "convert: `Tile` {} by {} numbers",
+            "convert: `Tile`: expected one repeat per axis, got operand {} and {} repeats",
             x.spec(),
             times.len()
         );
@@ -480,7 +480,7 @@ fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .enumerate()
         .filter(|(_, n)| n.value() != Some(1))
     {
-        // A new axis before this one, repeated, then taken together with it.
+        // A new axis before this one is broadcast, then merged with it.
         let wide = ops::expand_dims(&y, axis as i64).done()?;
         let more = wide.shape().with(axis, n);
         let own = y.shape().with(axis, y.shape().dims()[axis] * n);
@@ -507,7 +507,7 @@ fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if pads.len() != 2 * at.len() {
         bail!(
             Convert,
-            "convert: `Pad` of {} axes by {} numbers",
+            "convert: `Pad`: expected two pads per axis, got {} axes and {} pads",
             at.len(),
             pads.len()
         );
@@ -547,13 +547,13 @@ fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
 }
 
-/// Padding by what the axis itself holds.
+/// Padding with elements of the axis itself (edge, reflect, wrap).
 fn continued(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result<Tensor> {
     let size = x.shape().dims()[axis];
     let Some(n) = size.value() else {
         return parted(x, axis, low, high, mode);
     };
-    // The places are kept in the program, so there must not be many more than the file has bytes.
+    // The indices are stored in the program, so there must not be many more than the file has bytes.
     let most = 1 << 22;
     if n == 0 || n > most || low.unsigned_abs().max(high.unsigned_abs()) > most as u64 {
         bail!(
@@ -574,13 +574,13 @@ fn continued(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result
     ops::take(x, ops::from_slice(&places, [places.len()])?, axis as i64).done()
 }
 
-/// The same for an axis whose size has a name: pieces of its ends.
+/// The same for a symbolic axis: slices of its ends.
 fn parted(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result<Tensor> {
     let (size, at) = (x.shape().dims()[axis], axis as i64);
     if low < 0 || high < 0 {
         bail!(
             Unsupported,
-            "convert: `Pad` that crops an axis whose size has a name"
+            "convert: `Pad` with negative pads of a symbolic axis"
         );
     }
     let (l, h) = (Dim::number(low), Dim::number(high));
@@ -617,7 +617,7 @@ fn constant_of_shape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         bail!(Convert, "convert: `ConstantOfShape` without a value");
     };
     let number = host.get(0)?;
-    // One row of integers may yet become sizes.
+    // A vector of integers may be used as sizes later.
     if let ([n], DType::I64) = (to.as_slice(), value.dtype())
         && let Some(n) = n.value().filter(|n| (0..=64).contains(n))
     {
@@ -721,7 +721,7 @@ fn center_crop_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let axis = x.shape().axis(axis, "center_crop_pad")?;
         let own = x.shape().known_size(axis, "center_crop_pad")? as i64;
         let more = n - own;
-        // A crop begins half of it down, as a padding does.
+        // A crop removes half of it at the start, as padding adds.
         let before = if more < 0 { -(-more / 2) } else { more / 2 };
         (low[axis], high[axis]) = (Dim::number(before), Dim::number(more - before));
     }

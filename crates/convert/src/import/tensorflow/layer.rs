@@ -1,4 +1,4 @@
-//! Products, convolutions, pools, softmax, draws.
+//! Matmul, convolution, pooling, softmax, random draws.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -66,7 +66,7 @@ fn drawn(a: &Args<'_>, i: usize) -> Result<Shape> {
         Some(dims) => Ok(Shape::from_dims(dims)),
         None => bail!(
             Unsupported,
-            "convert: a draw of a shape that depends on values"
+            "convert: a random draw whose shape depends on values"
         ),
     }
 }
@@ -83,7 +83,7 @@ fn normal(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
     Ok(x.done()?.into())
 }
 
-/// Normal numbers within two deviations: the inverse of the distribution at uniform places between the ends.
+/// Truncated normal: the inverse of the distribution function at uniform draws between its values at ±2.
 fn truncated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let told = a.told(0)?.dtype;
     // erf(2 / sqrt(2)) = erf(sqrt(2)).
@@ -93,7 +93,7 @@ fn truncated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::clamp(x, -2.0, 2.0).done()?.into())
 }
 
-/// Whole numbers from one operand up to the next.
+/// Integers in [minval, maxval).
 fn integers(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
     let told = a.told(0)?.dtype;
     let places = random::uniform(&w.key(), drawn(a, 0)?, 0.0, 1.0, DType::F64).done()?;
@@ -119,7 +119,7 @@ fn product(a: &Args<'_>, x_word: &str, y_word: &str) -> Result<Slot> {
         .into())
 }
 
-/// Whether channels stand second.
+/// Whether the data format is NCHW.
 fn second(a: &Args<'_>) -> Result<bool> {
     Ok(a.text(NAMED, "data_format", "NHWC")?.starts_with("NC"))
 }
@@ -134,7 +134,7 @@ fn bias_add(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok((x + ops::reshape(b, shape)).done()?.into())
 }
 
-/// The numbers of the spatial axes among those of all axes.
+/// The spatial axes.
 fn spatial(a: &Args<'_>, name: &str, rank: usize) -> Result<Vec<usize>> {
     let all = a.ints(NAMED, name)?;
     let from = if second(a)? { 2 } else { 1 };
@@ -152,7 +152,7 @@ fn padding(a: &Args<'_>, rank: usize) -> Result<Padding> {
             let pair = |i: usize| (all[2 * (from + i)], all[2 * (from + i) + 1]);
             Padding::Each((0..rank - 2).map(pair).collect())
         }
-        other => bail!(Unsupported, "convert: padding called `{other}`"),
+        other => bail!(Unsupported, "convert: unsupported padding `{other}`"),
     })
 }
 
@@ -166,7 +166,7 @@ fn options(a: &Args<'_>, rank: usize, groups: usize) -> Result<ConvOptions> {
     Ok(options)
 }
 
-/// The operand with its channels last, and whether they were second.
+/// The operand in NHWC layout, and whether it was in NCHW.
 fn channels_last(a: &Args<'_>, x: Tensor) -> Result<(Tensor, bool)> {
     if !second(a)? {
         return Ok((x, false));
@@ -214,7 +214,7 @@ fn depthwise(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-/// A transposed convolution: operands are the shape of the result, the filter, and what it goes over.
+/// A transposed convolution: operands are the output shape, the weight and the input.
 fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     use clematis_nn::functional::conv::{ConvConfig, conv_transpose};
     let (x, was_second) = channels_last(a, t(a, 2)?)?;
@@ -223,7 +223,7 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let Some(dims) = sizes(a, 0) else {
         bail!(
             Unsupported,
-            "convert: a transposed convolution to a shape that depends on values"
+            "convert: a transposed convolution whose output shape depends on values"
         );
     };
     let from = if was_second { 2 } else { 1 };
@@ -271,7 +271,7 @@ fn resized(a: &Args<'_>, method: clematis_core::op::composite::ResizeMethod) -> 
     let Some(two) = sizes(a, 1) else {
         bail!(
             Unsupported,
-            "convert: `{}` to a size that depends on values",
+            "convert: `{}`: a size that depends on values",
             a.node.op
         );
     };

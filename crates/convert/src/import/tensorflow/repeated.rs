@@ -1,7 +1,7 @@
-//! Loops.
+//! While loops.
 //!
-//! A loop that counts to a number that is known before it becomes a scan: lists that it reads in order are its rows, and
-//! lists that it writes in order are its results. Such loops can be differentiated backwards; others remain loops.
+//! A loop with a known number of iterations becomes a scan: lists read in order are its inputs, and
+//! lists written in order are its outputs. Scans support reverse-mode differentiation; other loops remain while loops.
 
 use super::super::Walk;
 use super::super::args::{Args, Slot};
@@ -13,22 +13,22 @@ use serde_json::{Value as Json, json};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// What becomes of one variable of a loop at each turn.
+/// How a loop variable changes in each iteration.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// It stays as it is.
+    /// It is constant.
     Fixed,
-    /// It begins at a number and grows by one.
+    /// It starts at a number and is incremented by one.
     Counter(i64, i64),
     /// A list that is written in order and not read.
     Rows,
-    /// A list of one element that every turn writes anew.
+    /// A list of one element that every iteration overwrites.
     Last,
-    /// Anything else.
+    /// Any other variable.
     Carried,
 }
 
-/// A body, and what its names stand for.
+/// A body with its nodes and inputs by name.
 struct Names<'a> {
     nodes: HashMap<&'a str, &'a Node>,
     places: HashMap<&'a str, usize>,
@@ -47,7 +47,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The value behind ops that change nothing.
+    /// The value behind ops without effect, such as Identity.
     fn behind<'x>(&self, mut x: &'x Json) -> &'x Json
     where
         'a: 'x,
@@ -65,13 +65,13 @@ impl<'a> Names<'a> {
         self.nodes.get(x.get("v")?.as_str()?).copied()
     }
 
-    /// Which input a value is.
+    /// The index of the input that a value is.
     fn input(&self, x: &Json) -> Option<usize> {
         let name = self.behind(x).get("v")?.as_str()?;
         self.places.get(name).copied()
     }
 
-    /// How often an input is read, by ops that do something and as a result.
+    /// How often an input is read, by ops with an effect and as a result.
     fn uses(&self, input: usize) -> usize {
         let ops = self.program.nodes.iter().filter(|n| n.op != "Identity");
         let by_ops = ops
@@ -85,7 +85,7 @@ impl<'a> Names<'a> {
                 .count()
     }
 
-    /// What becomes of each variable.
+    /// The kind of each variable.
     fn kinds(&self, start: &[Slot]) -> Vec<Kind> {
         let one = |i: usize| self.changes(i, start.get(i)).unwrap_or(Kind::Carried);
         let mut kinds: Vec<Kind> = (0..self.program.inputs.len()).map(one).collect();
@@ -142,7 +142,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// How often a loop runs, if its test compares counters with numbers that stay.
+/// The number of iterations, if the condition compares counters with constants.
 fn turns(test: &Names<'_>, x: &Json, start: &[Slot], kinds: &[Kind]) -> Option<Dim> {
     let node = test.node(test.behind(x))?;
     let (x, y) = (node.args.first()?, node.args.get(1)?);
@@ -180,7 +180,7 @@ pub(super) fn repeated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let tests = Names::of(&test);
     let count = match test.outputs.first() {
         Some(out) => turns(&tests, &out.value, &a.args, &kinds),
-        None => bail!(Convert, "convert: `{}` without a test", a.node.op),
+        None => bail!(Convert, "convert: `{}` without a condition", a.node.op),
     };
     match count {
         Some(count) => counted_loop(w, a, &names, &kinds, count),
@@ -188,7 +188,7 @@ pub(super) fn repeated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
 }
 
-/// Values that a loop begins with; a list that was only reserved gets the shape that a first turn gives it.
+/// The initial values of a loop; a reserved list gets the shape that the first iteration writes.
 fn beginnings(
     w: &mut Walk<'_>,
     a: &Args<'_>,
@@ -209,14 +209,14 @@ fn beginnings(
             Some(Slot::Tensor(x)) => out.push(ops::zeros(x.shape().clone(), x.dtype()).done()?),
             _ => bail!(
                 Unsupported,
-                "convert: a list that no turn of a loop writes to"
+                "convert: a TensorList that no iteration of a loop writes to"
             ),
         }
     }
     Ok(out)
 }
 
-/// What a turn leaves of carried values, as they were typed before.
+/// The new value of a loop variable, cast to its dtype before the iteration.
 fn carried_on(out: &Slot, before: &Tensor) -> Result<Tensor> {
     let x = settled(out)?;
     if x.dtype() == before.dtype() {
@@ -233,7 +233,7 @@ fn counted_loop(
     count: Dim,
 ) -> Result<Slot> {
     let mut step = names.program.clone();
-    // What is written to a list is a result, and the list itself is none.
+    // An element written to a list is a scan output, and the list itself is not carried.
     for (i, kind) in kinds.iter().enumerate() {
         if let Kind::Rows | Kind::Last = kind
             && let Some(node) = names.node(names.behind(&names.program.outputs[i].value))
@@ -315,7 +315,7 @@ fn counted_loop(
     Ok(several(out))
 }
 
-/// A loop whose turns are counted when it runs.
+/// A while loop: the number of iterations is known at run time only.
 fn open_loop(
     w: &mut Walk<'_>,
     a: &Args<'_>,
@@ -341,7 +341,7 @@ fn open_loop(
             let out = walk.borrow_mut().inside(test, &with(carry))?;
             match out.first() {
                 Some(go_on) => ops::reshape(ops::cast(settled(go_on)?, DType::Bool), ()).done(),
-                None => bail!(Convert, "convert: the test of a loop gives nothing"),
+                None => bail!(Convert, "convert: the condition of a loop has no result"),
             }
         },
         |carry| {

@@ -1,4 +1,4 @@
-//! Shapes, parts, new tensors, reductions, indices.
+//! Reshapes, slices, concatenation, constants, reductions, top-k.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -132,13 +132,13 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Sizes in an operand as a shape; -1 is what is left by the others.
+/// Sizes in an operand as a shape; -1 is inferred from the others.
 fn shape(a: &Args<'_>, i: usize) -> Result<Shape> {
     match sizes(a, i) {
         Some(dims) => Ok(Shape::from_dims(dims)),
         None => bail!(
             Unsupported,
-            "convert: `{}` with a shape that depends on values",
+            "convert: `{}`: a shape that depends on values",
             a.node.op
         ),
     }
@@ -148,10 +148,10 @@ fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let Some(mut dims) = sizes(a, 1) else {
         bail!(
             Unsupported,
-            "convert: `Reshape` to a shape that depends on values"
+            "convert: `Reshape`: a shape that depends on values"
         );
     };
-    // Sizes remain sizes.
+    // A list of sizes stays one.
     if let Some(own) = sizes(a, 0) {
         match (dims.len(), own.first()) {
             (0, Some(&one)) => return Ok(Slot::Int(one)),
@@ -210,7 +210,7 @@ fn range(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok((places * part(2) + part(0)).done()?.into())
 }
 
-/// As many numbers as these are kept one by one: they are axes and places.
+/// Constants of up to this many integers are kept as lists: they are axes and indices.
 const SMALL: i64 = 64;
 
 fn pack(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
@@ -223,7 +223,7 @@ fn pack(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if let Some(dims) = parts {
         return Ok(list(dims));
     }
-    // Rows of sizes, as widths to pad by.
+    // Rows of sizes, such as paddings.
     if (0..a.args.len()).all(|i| sizes(a, i).is_some()) && a.int(NAMED, "axis", 0)? == 0 {
         return Ok(Slot::List(a.args.clone()));
     }
@@ -274,7 +274,7 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (Some(begin), Some(size)) = (sizes(a, 1), sizes(a, 2)) else {
         bail!(
             Unsupported,
-            "convert: `Slice` at places that depend on values"
+            "convert: `Slice`: bounds that depend on values"
         );
     };
     if let Some(own) = sizes(a, 0) {
@@ -297,7 +297,7 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-/// A part of a list of sizes, or of a tensor.
+/// A slice of a list of sizes, or of a tensor.
 fn strided_slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let mask = |name: &str| a.int(NAMED, name, 0);
     let (begin_mask, end_mask, shrink) = (
@@ -310,7 +310,7 @@ fn strided_slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (Some(begin), Some(end)) = (begin, end) else {
         bail!(
             Unsupported,
-            "convert: `StridedSlice` at places that depend on values"
+            "convert: `StridedSlice`: bounds that depend on values"
         );
     };
     let bit = |mask: i64, i: usize| mask >> i & 1 == 1;
@@ -394,7 +394,7 @@ fn strided_slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         } else {
             bail!(
                 Unsupported,
-                "convert: `StridedSlice` backwards between places"
+                "convert: `StridedSlice` with a negative step and bounds"
             );
         }
         axis += 1;
@@ -407,11 +407,11 @@ fn strided_slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 
 fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
-    // Pairs arrive as rows of a matrix of sizes.
+    // Pairs are rows of a matrix of sizes.
     let Slot::List(rows) = a.slot(1, "paddings") else {
         bail!(
             Unsupported,
-            "convert: `{}` by numbers that depend on values",
+            "convert: `{}`: paddings that depend on values",
             a.node.op
         );
     };
@@ -443,7 +443,7 @@ fn over(a: &Args<'_>, f: impl Fn(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
     Ok(f(x, axes).done()?.into())
 }
 
-/// A reduction of sizes gives a size.
+/// A reduction of sizes is a size.
 fn folded(
     a: &Args<'_>,
     two: fn(Dim, Dim) -> Dim,
@@ -458,12 +458,12 @@ fn folded(
     match dims.iter().copied().reduce(two) {
         Some(d) if a.flag(NAMED, "keep_dims", false)? => Ok(list(vec![d])),
         Some(d) => Ok(Slot::Int(d)),
-        // Of nothing, the product is one and the sum zero.
+        // The empty product is one and the empty sum zero.
         None => Ok(Slot::Int(Dim::from(usize::from(a.node.op == "Prod")))),
     }
 }
 
-/// The whole repeated along each axis, as often as sizes say.
+/// Repeats the operand along each axis.
 fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let times = shape(a, 1)?;
     if let (Some(own), Some(n)) = (sizes(a, 0), times.dims().first().and_then(|d| d.value())) {

@@ -1,4 +1,4 @@
-//! Branches and loops, and wrappers of a body that change nothing of what it computes.
+//! Branches, loops, and higher-order ops that wrap a body without changing its results.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -14,7 +14,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("scan", scan),
     ("map_impl", map),
     ("associative_scan", associative_scan),
-    // The first argument says whether torch would track gradients, which is ours to decide.
+    // The first argument is torch's grad mode, which is decided by our transforms instead.
     ("wrap_with_set_grad_enabled", |w, a| wrapped(w, a, 1)),
     ("wrap_with_autocast", |w, a| wrapped(w, a, 4)),
     ("wrap", |w, a| wrapped(w, a, 0)),
@@ -43,7 +43,7 @@ fn list(a: &Args<'_>, i: usize) -> Vec<Slot> {
     }
 }
 
-/// The tensors of operands; sizes and numbers stay where they are.
+/// The tensors among operands.
 fn tensors(xs: &[Slot]) -> Vec<Tensor> {
     let only = xs.iter().filter_map(|x| match x {
         Slot::Tensor(x) => Some(x.clone()),
@@ -52,7 +52,7 @@ fn tensors(xs: &[Slot]) -> Vec<Tensor> {
     only.collect()
 }
 
-/// The operands again, with other tensors.
+/// The operands with their tensors replaced.
 fn with_tensors(xs: &[Slot], new: &[Tensor]) -> Vec<Slot> {
     let mut new = new.iter();
     let one = |x: &Slot| match x {
@@ -66,7 +66,11 @@ fn with_tensors(xs: &[Slot], new: &[Tensor]) -> Vec<Slot> {
 fn settled(out: Vec<Slot>) -> Result<Vec<Tensor>> {
     let one = |x: Slot| match x.as_number() {
         Some(x) => ops::materialize(&x),
-        None => bail!(Convert, "convert: a body gives {}", x.kind()),
+        None => bail!(
+            Convert,
+            "convert: expected a tensor as result of a body, got {}",
+            x.kind()
+        ),
     };
     out.into_iter().map(one).collect()
 }
@@ -113,7 +117,7 @@ fn while_loop(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         Carry(carried),
         |xs| match run(&test, xs)?.pop() {
             Some(go_on) => ops::reshape(ops::cast(go_on, DType::Bool), ()).done(),
-            None => bail!(Convert, "convert: the test of a loop gives nothing"),
+            None => bail!(Convert, "convert: the condition of a loop has no result"),
         },
         |xs| {
             let out = run(&body, xs)?;
@@ -152,7 +156,7 @@ fn map(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ys.0.into())
 }
 
-/// Goes along the leading axis one step after the other; the order in which pairs are combined is free.
+/// A scan over the leading axis, step by step: the order in which pairs are combined is unspecified.
 fn associative_scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let body = body(a, 0)?;
     let (xs, more) = (settled(list(a, 1))?, list(a, 2));
@@ -172,7 +176,7 @@ fn associative_scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(whole.collect::<Result<Vec<_>>>()?.into())
 }
 
-/// A body in a wrapper whose first parameters say nothing about values.
+/// A wrapped body; the first parameters do not affect values.
 fn wrapped(w: &mut Walk<'_>, a: &Args<'_>, at: usize) -> Result<Slot> {
     let rest: Vec<Slot> = a.args.iter().skip(at + 1).cloned().collect();
     Ok(Slot::List(w.inside(&*body(a, at)?, &rest)?))

@@ -1,4 +1,4 @@
-//! New tensors.
+//! Creation ops and random draws.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -49,7 +49,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("randint_like", |w, a| integers(w, a, 1)),
     ("randperm", |w, a| {
         let told = a.told(0)?;
-        // The order of draws, which is any order as likely as another.
+        // The sort order of random draws is a uniformly random permutation.
         let draws = random::uniform(&w.key(), told.shape.clone(), 0.0, 1.0, DType::F32);
         Ok(ops::cast(ops::argsort(draws, 0, false), told.dtype)
             .done()?
@@ -139,7 +139,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// One value everywhere; `value_at` says where it is given.
+/// A constant tensor; `value_at` is the position of its value.
 fn filled(a: &Args<'_>, value_at: Option<usize>) -> Result<Slot> {
     let told = a.told(0)?;
     let Some(at) = value_at else {
@@ -176,7 +176,7 @@ fn arange(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(x.done()?.into())
 }
 
-/// Evenly spaced numbers, counted from the nearer end as torch does.
+/// Evenly spaced numbers, computed from the nearer end as in torch.
 fn linspace(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let told = a.told(0)?;
     let wide = if told.dtype == DType::F64 {

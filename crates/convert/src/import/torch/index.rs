@@ -1,4 +1,4 @@
-//! Reading at indices.
+//! Indexing, gather, embedding and grouped matmul.
 
 use super::super::args::{Args, Slot};
 use super::super::boxes::{Align, roi_align};
@@ -15,7 +15,7 @@ pub const RULES: &[(&str, Rule)] = &[
         if padding < 0 {
             return out(ops::embedding(a.expr(0, "weight"), at));
         }
-        // The row is read like any other; only its derivative is left out.
+        // The padding row is read like any other; it is only left out of the gradient.
         let table = a.tensor(0, "weight")?;
         let found = ops::embedding(&table, &at).done()?;
         let is_padding = ops::expand_dims(ops::equal(&at, padding), -1);
@@ -80,7 +80,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("torchvision.nms", |_, _| {
         bail!(
             Unsupported,
-            "convert: how many boxes `nms` keeps depends on their values; convert the part of the model that gives boxes and scores, and choose among them outside of it"
+            "convert: the number of boxes that `nms` keeps depends on their values; convert the part of the model that computes boxes and scores, and select among them outside of it"
         )
     }),
     ("torchvision.roi_align", |_, a| {
@@ -106,7 +106,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let x = a.tensor(0, "self")?;
         let size = told.shape.dims()[0];
         let found = ops::nonzero_sized(&x, size).done()?;
-        // Rows beyond the last hold a word of the caller's.
+        // Indices past the last row fill with a value of the caller's.
         let count = ops::sum(ops::cast(ops::not_equal(&x, 0), DType::I64), ..);
         let used = ops::less(
             ops::expand_dims(ops::iota([size], 0, DType::I64), -1),
@@ -116,11 +116,11 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// What has a size that only values tell.
+/// The error for ops whose output shape depends on values.
 fn of_values(a: &Args<'_>) -> Result<Slot> {
     bail!(
         Unsupported,
-        "convert: the size of what `{}` gives depends on values; use a mask with `where`, or a fixed number of places",
+        "convert: the output shape of `{}` depends on values; use a mask with `where`, or a fixed number of elements",
         a.node.op
     )
 }
@@ -132,7 +132,7 @@ fn placed(a: &Args<'_>, sorted: &Tensor, values: &Tensor, right: bool) -> Result
     ))
 }
 
-/// The places where an index is smaller than the operand along the other axes.
+/// Slices the operand to the index's size along the other axes.
 pub fn cropped(x: &Tensor, like: &Tensor, along: i64) -> Result<Tensor> {
     let mut out = x.clone();
     for i in 0..x.rank() as i64 {
@@ -156,7 +156,7 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::take_along_axis(cropped(&x, &at, along)?, at, along))
 }
 
-/// What stands in the brackets.
+/// The subscripts of an indexing op.
 pub fn brackets(a: &Args<'_>, i: usize) -> Result<Vec<Subscript>> {
     let Slot::List(parts) = a.slot(i, "indices") else {
         bail!(Convert, "convert: `{}` without indices", a.node.op);
@@ -166,12 +166,12 @@ pub fn brackets(a: &Args<'_>, i: usize) -> Result<Vec<Subscript>> {
         Slot::Tensor(x) if x.dtype() == DType::Bool => {
             bail!(
                 Unsupported,
-                "convert: a mask as an index, whose result has a size that depends on values; use `where`"
+                "convert: a boolean mask as index, whose result has a shape that depends on values; use `where`"
             )
         }
-        // Bytes were masks once.
+        // uint8 tensors are legacy boolean masks.
         Slot::Tensor(x) => Ok(Subscript::Array(x.clone())),
-        other => bail!(Convert, "convert: {} as an index", other.kind()),
+        other => bail!(Convert, "convert: unsupported index {}", other.kind()),
     };
     parts.iter().map(one).collect()
 }
@@ -180,7 +180,7 @@ fn index(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::subscript(&a.tensor(0, "self")?, &brackets(a, 1)?))
 }
 
-/// Rows of a table longer than allowed are made shorter, if they are among these.
+/// Scales the indexed rows of a table down to the maximum norm.
 fn renormed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (table, at) = (a.tensor(0, "self")?, a.tensor(1, "indices")?);
     let (limit, order) = (a.float(2, "max_norm", 1.0)?, a.float(3, "norm_type", 2.0)?);
@@ -202,7 +202,7 @@ fn renormed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ))
 }
 
-/// Sums, means or the largest of groups of rows, where each group starts at an offset.
+/// Sum, mean or max of groups of rows; each group starts at an offset.
 fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (table, at) = (a.tensor(0, "weight")?, a.tensor(1, "indices")?);
     let offsets = ops::cast(a.expr(2, "offsets"), DType::I64).done()?;
@@ -263,7 +263,7 @@ fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ]))
 }
 
-/// Rows that belong to groups, each group with a matrix of its own; `offsets` say where each group ends.
+/// A grouped matmul: each group of rows has a matrix of its own; `offsets` are the ends of the groups.
 fn grouped_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
     if x.rank() == 3 && w.rank() == 3 {
@@ -272,7 +272,7 @@ fn grouped_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if x.rank() != 2 || w.rank() != 3 {
         bail!(
             Unsupported,
-            "convert: a grouped product of {} and {}",
+            "convert: grouped matmul: incompatible operands {} and {}",
             x.spec(),
             w.spec()
         );
@@ -287,11 +287,11 @@ fn grouped_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let row = ops::expand_dims(ops::iota([x.shape().dims()[0]], 0, DType::I64), -1).done()?;
     let told = a.told(0)?;
     let start = ops::zeros(told.shape, told.dtype).done()?;
-    // One group after the other: all at once would need every row times every group.
+    // Group by group: a batched matmul would compute every row for every group.
     let groups = control::Carry(vec![w, starts, ends]);
     let (sum, ()) = control::scan(&start, &groups, None, false, |sum, g| {
         let [w, start, end] = g.0.as_slice() else {
-            bail!(Internal, "convert: three sequences were expected");
+            bail!(Internal, "convert: expected three sequences");
         };
         let inside = ops::logical_and(ops::greater_equal(&row, start), ops::less(&row, end));
         let own = ops::where_(inside, &x, 0.0);

@@ -1,4 +1,4 @@
-//! Norms, softmax, dropout.
+//! Normalization, softmax, dropout.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -55,7 +55,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// The operand in the element type that the result has.
+/// The operand in the dtype of the result.
 fn typed(a: &Args<'_>) -> Result<Tensor> {
     ops::cast(a.expr(0, "self"), a.told(0)?.dtype).done()
 }
@@ -94,7 +94,7 @@ fn group_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-/// Groups of channels, told how many elements and channels there are.
+/// Group norm; the number of elements and channels are parameters.
 fn native_group_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     let (scale, bias) = (a.maybe_tensor(1, "weight")?, a.maybe_tensor(2, "bias")?);
@@ -103,7 +103,7 @@ fn native_group_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(Slot::List(vec![y.into(), Slot::Nothing, Slot::Nothing]))
 }
 
-/// The form before torch takes it apart, which has the flag.
+/// Batch norm before decomposition, with its training flag.
 fn batch_norm(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let first = |slot| match slot {
         Slot::List(mut xs) => Ok(xs.swap_remove(0)),
@@ -115,7 +115,7 @@ fn batch_norm(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     first(batch_norm_eval_at(w, a, 7)?)
 }
 
-/// By the statistics of the batch, which are not kept; or by kept ones where it is not training.
+/// Batch norm without running statistics in training, with the given statistics otherwise.
 fn batch_norm_of_itself(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     let bare = a.node.variant == "no_stats";
@@ -134,7 +134,7 @@ fn batch_norm_of_itself(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(Slot::List(vec![y.into(), Slot::Nothing, Slot::Nothing]))
 }
 
-/// The same results with one more before the new statistics, which is for torch's own derivative.
+/// Inserts an empty reserve tensor, which only torch's own backward reads.
 fn with_reserve(out: Slot) -> Result<Slot> {
     let Slot::List(mut xs) = out else {
         return Ok(out);
@@ -153,7 +153,7 @@ fn batch_norm_eval_at(_: &mut Walk<'_>, a: &Args<'_>, epsilon_at: usize) -> Resu
     let (mean, var) = (a.tensor(3, "running_mean")?, a.tensor(4, "running_var")?);
     let epsilon = a.float(epsilon_at, "eps", 1e-5)?;
     let y = ops::batch_norm(&x, &mean, &var, scale.as_ref(), bias.as_ref(), 1, epsilon).done()?;
-    // The saved statistics are for torch's own derivative.
+    // The saved statistics are for torch's own backward.
     Ok(Slot::List(vec![y.into(), Slot::Nothing, Slot::Nothing]))
 }
 

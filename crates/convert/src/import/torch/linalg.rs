@@ -1,4 +1,4 @@
-//! Factorisations, and what is made of them.
+//! Factorizations, solvers, determinants, matrix functions.
 
 use super::super::Rule;
 use super::super::args::{Args, Slot};
@@ -144,12 +144,12 @@ pub const RULES: &[(&str, Rule)] = &[
 
 use clematis_core::expr::IntoExpr;
 
-/// These results, and nothing for the ones that only torch's own derivative asks for.
+/// These results, followed by `Nothing` for those that only torch's own backward reads.
 fn firsts(a: &Args<'_>, xs: Vec<Tensor>) -> Result<Slot> {
     let count = a.node.specs.len().max(xs.len());
     let mut slots: Vec<Slot> = xs.into_iter().map(Slot::Tensor).collect();
     while slots.len() < count {
-        // How many columns failed, where torch counts them: none.
+        // The number of failed columns where torch returns it: zero.
         let told = a.node.specs.get(slots.len()).cloned().flatten();
         slots.push(match told.map(|s| s.spec()).transpose()? {
             Some(spec) if spec.dtype == DType::I32 => {
@@ -180,7 +180,7 @@ fn adjoint(x: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Both with the same leading axes.
+/// Broadcasts the batch axes of both.
 fn batched(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
     let lead = |x: &Tensor| Shape::from_dims(x.shape().dims()[..x.rank() - 2].iter().copied());
     let met = lead(x).broadcast_with(&lead(y), "solve")?;
@@ -192,7 +192,7 @@ fn batched(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
 }
 
 fn solved(x: &Tensor, y: &Tensor, left: bool) -> Result<Tensor> {
-    // A vector, or a stack of them, where the shapes say so.
+    // A vector, or a batch of vectors if the shapes say so.
     if y.rank() == 1
         || (y.rank() + 1 == x.rank() && y.shape().dims() == &x.shape().dims()[..x.rank() - 1])
     {
@@ -227,7 +227,7 @@ fn triangular(
     out(ops::triangular_solve(x, y, p))
 }
 
-/// The factors and the order of rows.
+/// The factors and the pivots of an LU factorization.
 fn parts(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let (packed, _, order) = ops::lu(x)?;
     let (rows, columns) = (
@@ -237,7 +237,7 @@ fn parts(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let Some((m, n)) = rows.value().zip(columns.value()) else {
         bail!(
             Unsupported,
-            "convert: linalg_lu of {}, whose sizes are not known",
+            "convert: linalg_lu of {}: sizes must be known",
             x.spec()
         );
     };
@@ -248,7 +248,7 @@ fn parts(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     Ok((low.done()?, high.done()?, order))
 }
 
-/// By Taylor's series of a small multiple, squared again; in double precision, since squaring doubles errors.
+/// The matrix exponential by scaling and squaring a Taylor series, in float64, since squaring doubles the error.
 fn exponential(given: &Tensor) -> Result<Tensor> {
     let n = given.shape().known_size(given.rank() - 1, "matrix_exp")?;
     let wide = if given.dtype().is_complex() {
@@ -266,14 +266,14 @@ fn exponential(given: &Tensor) -> Result<Tensor> {
         term = (ops::matmul(&term, &small) / f64::from(i)).done()?;
         less = (&less + &term).done()?;
     }
-    // exp(2x) - 1 = 2 (exp(x) - 1) + (exp(x) - 1)²: nothing is lost beside the one.
+    // exp(2x) - 1 = 2 (exp(x) - 1) + (exp(x) - 1)²: no cancellation next to the identity.
     for _ in 0..halvings {
         less = (&less * 2.0 + ops::matmul(&less, &less)).done()?;
     }
     ops::cast(less + &one, given.dtype()).done()
 }
 
-/// The product of reflections by the columns below the diagonal.
+/// The product of Householder reflections given by the columns below the diagonal.
 fn reflections(x: &Tensor, scales: &Tensor) -> Result<Tensor> {
     let rank = x.rank();
     let (m, n) = (

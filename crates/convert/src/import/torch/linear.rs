@@ -1,4 +1,4 @@
-//! Products, convolutions, attention.
+//! Matmul, convolution, attention, distances.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -135,7 +135,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("scaled_dot_product_attention", attention),
 ];
 
-/// Halves are computed in more where a bias is added: torch rounds once, after it.
+/// In half precision, computes in float32 if a bias is added: torch rounds once, after the addition.
 fn rounded_once(
     xs: &[&Tensor],
     bias: Option<&Tensor>,
@@ -172,7 +172,7 @@ fn add_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(out.done()?.into())
 }
 
-/// As many as there are spatial axes, from a list of one or of all.
+/// One number per spatial axis, from a list of one or of all.
 fn each(given: &[i64], spatial: usize) -> Vec<usize> {
     (0..spatial)
         .map(|i| given.get(i).or(given.last()).copied().unwrap_or(0) as usize)
@@ -196,7 +196,7 @@ fn convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     whole.of(x, w, a.maybe_tensor(2, "bias")?)
 }
 
-/// A convolution; back from results to operands where `more` is given, which is how much longer the axes become.
+/// A convolution, or a transposed one if `more` (the output padding) is given.
 struct Convolution {
     strides: Vec<usize>,
     padding: Vec<(i64, i64)>,
@@ -210,7 +210,7 @@ impl Convolution {
         let spatial = self.strides.len();
         let plain = Axes::all(x.rank());
         let y = if let Some(more) = &self.more {
-            // The filter is [in, out / groups, …]: as the convolution back from the result to the operand has it.
+            // The weight is [in, out / groups, …], as in the convolution that the transposed one is the gradient of.
             let pairs = self.padding.iter().zip(more);
             let padding = pairs.map(|(p, &m)| (Dim::number(p.0), Dim::number(p.1 - m as i64)));
             let call = Composite::ConvTranspose {
@@ -249,7 +249,7 @@ impl Convolution {
     }
 }
 
-/// A convolution before torch takes it apart: padding may be a word, and the batch may be missing.
+/// A convolution before decomposition: padding may be a string, and the batch axis may be missing.
 fn named_convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
     let spatial = w.rank() - 2;
@@ -328,7 +328,7 @@ fn attention(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::matmul(weights, &v).done()?.into())
 }
 
-/// Heads repeated until there are as many as the queries have.
+/// Repeats key or value heads for grouped-query attention.
 fn grouped(x: &Tensor, q: &Tensor) -> Result<Tensor> {
     let heads = |x: &Tensor| x.shape().dims()[x.rank() - 3].value().unwrap_or(1);
     let times = (heads(q) / heads(x).max(1)).max(1) as usize;
@@ -344,7 +344,7 @@ fn distance(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
     ops::vector_norm(x - y, -1i64, p).done()
 }
 
-/// Every row of one with every row of the other.
+/// The distance of every row of one operand to every row of the other.
 fn distances(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, y) = (a.tensor(0, "x1")?, a.tensor(1, "x2")?);
     let p = a.float(2, "p", 2.0)?;
@@ -355,7 +355,7 @@ fn distances(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(distance(&x, &y, p)?.into())
 }
 
-/// A product of three operands over some axes, each of which lacks others.
+/// `_trilinear`: a sum of products of three operands, each expanded along some axes.
 fn trilinear(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut product: Option<Tensor> = None;
     for i in 0..3 {

@@ -1,4 +1,4 @@
-//! Element by element.
+//! Elementwise ops.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -6,13 +6,13 @@ use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{DType, Result, Tensor, control, ops};
 use clematis_nn::functional::activation;
 
-/// A rule of one operand.
+/// A rule with one operand.
 macro_rules! one {
     ($f:expr) => {
         |_, a| Ok(Slot::Tensor($f(a.expr(0, "self")).done()?))
     };
 }
-/// A rule of two operands.
+/// A rule with two operands.
 macro_rules! two {
     ($f:expr) => {
         |_, a| {
@@ -22,7 +22,7 @@ macro_rules! two {
     };
 }
 
-/// Two operands as torch brings them together: one without axes follows the other unless it is of a higher family.
+/// Promotes two operands as torch does: a scalar tensor takes the other's dtype unless it is of a higher category.
 fn pair(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
     let (x, y) = (a.tensor(0, "self")?, a.tensor(1, "other")?);
     let family = |d: DType| match d {
@@ -256,7 +256,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// `other` times `alpha`, where one is given.
+/// `other` times `alpha`, if given.
 fn scaled(a: &Args<'_>) -> Result<Expr> {
     let y = a.expr(1, "other");
     Ok(match a.has(2, "alpha") {
@@ -304,7 +304,7 @@ fn div(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
             if x.dtype().is_inexact() || y.dtype().is_inexact() {
                 ops::trunc(x / y)
             } else {
-                // Integers are never floats on the way: those hold fewer digits.
+                // Integers are never converted to floats: those have fewer digits.
                 ops::floor_divide(ops::abs(&x), ops::abs(&y)) * ops::sign(&x) * ops::sign(&y)
             }
         }
@@ -313,7 +313,7 @@ fn div(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(out.done()?.into())
 }
 
-/// The one that is a number, where the other is NaN.
+/// Max or min that ignores NaN if the other operand is a number.
 fn other_than_nan(x: Expr, y: Expr, f: fn(Tensor, Tensor) -> Expr) -> Expr {
     x.then(|x| {
         y.then(|y| {
@@ -326,7 +326,7 @@ fn other_than_nan(x: Expr, y: Expr, f: fn(Tensor, Tensor) -> Expr) -> Expr {
     })
 }
 
-/// Floats are multiplied, integers shifted.
+/// Left shift; floats are multiplied.
 fn shifted_up(x: Expr, y: Expr) -> Expr {
     x.then(|x| {
         if x.dtype().is_float() {
@@ -347,7 +347,7 @@ fn shifted_down(x: Expr, y: Expr) -> Expr {
     })
 }
 
-/// The greatest common divisor, by as many steps as 64 bits can need.
+/// The greatest common divisor, by the number of steps that 64 bits can need.
 fn divisor(a: &Args<'_>) -> Result<Slot> {
     let (x, y) = pair(a)?;
     let told = a.told(0)?;

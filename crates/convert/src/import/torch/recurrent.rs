@@ -1,4 +1,4 @@
-//! Recurrent layers, kept whole: each is one loop over time, so that time need not be known.
+//! RNN, GRU and LSTM without decomposition: each is one loop over time, so the number of steps may be symbolic.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -16,7 +16,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let [h, c] = state.as_slice() else {
             bail!(
                 Convert,
-                "convert: lstm_cell takes two states, not {}",
+                "convert: lstm_cell: expected two states, got {}",
                 state.len()
             );
         };
@@ -43,7 +43,7 @@ enum Cell {
     Plain(bool),
 }
 
-/// One direction of one layer: kernels and biases, and for an LSTM maybe a projection of its state.
+/// The weights of one direction of one layer; an LSTM may also have a projection of its state.
 struct Weights {
     kernel: Tensor,
     recurrent: Tensor,
@@ -51,7 +51,7 @@ struct Weights {
     projection: Option<Tensor>,
 }
 
-/// Where the parameters stand that all recurrent layers have after their weights.
+/// The positions of the parameters that all recurrent layers have after their weights.
 struct Layout {
     biases: bool,
     layers: i64,
@@ -78,7 +78,7 @@ fn layers(w: &mut Walk<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
     if a.node.variant == "data" {
         bail!(
             Unsupported,
-            "convert: a packed sequence, whose steps have sizes that depend on values; call the layer on padded sequences"
+            "convert: a packed sequence, whose step sizes depend on values; call the layer on padded sequences"
         );
     }
     let layout = layout(a)?;
@@ -106,7 +106,7 @@ fn layers(w: &mut Walk<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
         })
     };
     let input = a.tensor(0, "input")?;
-    // Time stands second last, whatever torch was told.
+    // Time is the second-last axis, whatever batch_first was.
     let mut x = if layout.batch_first || input.rank() == 2 {
         input.clone()
     } else {
@@ -187,7 +187,7 @@ fn last_step(y: &Tensor) -> Result<Tensor> {
     ops::squeeze(ops::slice_axis(y, -2, steps - Dim::from(1), steps), -2i64).done()
 }
 
-/// An LSTM whose state is projected to fewer features before it is used again.
+/// An LSTM whose state is projected to fewer features.
 fn projected(
     x: &Tensor,
     h: &Tensor,

@@ -1,4 +1,4 @@
-//! Over axes.
+//! Reductions, sorting, cumulative ops, quantiles, histograms.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -77,13 +77,13 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// The operand in the element type of the result, which torch computes in.
+/// The operand in the dtype of the result, in which torch accumulates.
 fn counted(a: &Args<'_>) -> Result<Tensor> {
     let x = a.tensor(0, "self")?;
     ops::cast(&x, a.told(0)?.dtype).done()
 }
 
-/// The axes that are given, or all.
+/// The given axes, or all.
 fn axes(a: &Args<'_>, x: &Tensor) -> Result<Vec<i64>> {
     let given = a.ints(1, "dim").unwrap_or_default();
     Ok(if given.is_empty() {
@@ -93,7 +93,7 @@ fn axes(a: &Args<'_>, x: &Tensor) -> Result<Vec<i64>> {
     })
 }
 
-/// Sizes of 1 where the framework keeps an axis: it knows the shape.
+/// Reshapes a reduction to the recorded shape, which has axes of size 1 for keepdim.
 fn kept(a: &Args<'_>, x: Expr) -> Result<Slot> {
     Ok(ops::reshape(x, a.told(0)?.shape).done()?.into())
 }
@@ -169,7 +169,7 @@ fn spread(a: &Args<'_>, f: impl FnOnce(Tensor, Vec<i64>, f64) -> Expr) -> Result
     kept(a, f(x, axes, correction))
 }
 
-/// A measure of spread, and the mean.
+/// Standard deviation or variance, and the mean.
 fn spread_and_mean(a: &Args<'_>, f: impl FnOnce(Tensor, Vec<i64>, f64) -> Expr) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let over = match a.slot(1, "dim") {
@@ -192,7 +192,7 @@ fn extremes(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(vec![low, ops::reshape(ops::max(&x, over), shape).done()?].into())
 }
 
-/// The extreme so far, and where it stands; the last of several.
+/// Cumulative max or min with indices; of equal elements the last one.
 fn running(a: &Args<'_>, kind: CumulativeKind) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     if x.rank() == 0 {
@@ -215,7 +215,7 @@ fn running(a: &Args<'_>, kind: CumulativeKind) -> Result<Slot> {
     Ok(vec![ops::take_along_axis(&x, &at, along).done()?, at].into())
 }
 
-/// The element of this rank along an axis, and where it stands.
+/// The k-th smallest element along an axis, and its index.
 fn chosen(a: &Args<'_>, x: &Tensor, rank: i64, along: i64) -> Result<Slot> {
     if x.rank() == 0 {
         return Ok(vec![x.clone(), ops::zeros((), DType::I64).done()?].into());
@@ -230,7 +230,7 @@ fn chosen(a: &Args<'_>, x: &Tensor, rank: i64, along: i64) -> Result<Slot> {
     .into())
 }
 
-/// The lower of the two in the middle.
+/// The median: the lower of the two middle elements.
 fn middle(a: &Args<'_>, skip_nan: bool) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let whole = !a.has(1, "dim");
@@ -249,7 +249,7 @@ fn middle(a: &Args<'_>, skip_nan: bool) -> Result<Slot> {
     }
     let order = ops::argsort(&row, along, false).done()?;
     let float = row.dtype().is_float();
-    // NaN is sorted to the end: without it the row is shorter, with it the last one is the answer.
+    // NaN is sorted to the end: nanmedian takes the middle of the others, median of a row with NaN is the last element.
     let valid = ops::keepdims(&row, [along as i32], |x, axes| {
         let counted = if float {
             ops::logical_not(ops::isnan(x))
@@ -280,7 +280,7 @@ fn middle(a: &Args<'_>, skip_nan: bool) -> Result<Slot> {
     .into())
 }
 
-/// The smallest of the elements that stand most often.
+/// The mode: the smallest of the most frequent elements.
 fn most_frequent(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     if x.rank() == 0 {
@@ -304,7 +304,10 @@ fn histogram(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let bins = a.int(1, "bins", 100)?;
     let (low, high) = (a.float(2, "min", 0.0)?, a.float(3, "max", 0.0)?);
     if bins < 1 {
-        bail!(Value, "convert: histc into {bins} bins");
+        bail!(
+            Value,
+            "convert: histc: expected one or more bins, got {bins}"
+        );
     }
     let told = a.told(0)?;
     let wide = if x.dtype().is_float() {
@@ -313,7 +316,7 @@ fn histogram(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         ops::cast(&x, DType::F64).done()?
     };
     let (low, high) = if low == high && low == 0.0 {
-        // The range of the values themselves; one value alone gets a bin around it.
+        // The range of the values themselves; if they are all equal, one bin around them.
         let (low, high) = (ops::min(&wide, ..).done()?, ops::max(&wide, ..).done()?);
         let flat = ops::equal(&low, &high).done()?;
         (
@@ -415,7 +418,7 @@ fn vector_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     kept(a, out)
 }
 
-/// The root of a sum of squares, with a zero gradient where that is zero.
+/// The square root of a sum of squares, with a zero gradient at zero.
 fn rooted(sum: Expr) -> Expr {
     sum.then(|sum| {
         let zero = ops::equal(&sum, 0.0).done()?;

@@ -1,4 +1,4 @@
-//! Writing at indices.
+//! Scatter, index_put, masked and slice updates.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -103,7 +103,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let x = ops::broadcast_to(a.expr(0, "self"), told.shape.clone()).done()?;
         let mask = ops::broadcast_to(a.expr(1, "mask"), told.shape.clone()).done()?;
         let source = ops::reshape(a.expr(2, "source"), [-1i64]);
-        // The n-th place that is true takes the n-th element.
+        // The n-th true element takes the n-th source element.
         let order = ops::cumsum(ops::cast(ops::reshape(&mask, [-1i64]), DType::I64), 0) - 1;
         let found = ops::take(source, ops::maximum(order, 0), 0);
         out(ops::where_(
@@ -124,7 +124,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let row = ops::iota(x.shape().clone(), first as usize, DType::I64);
         let column = ops::iota(x.shape().clone(), second as usize, DType::I64).done()?;
         let on = ops::equal(row + k, &column);
-        // The diagonal's number is the smaller of row and column.
+        // The index on the diagonal is the smaller of row and column.
         let at = if k >= 0 {
             (&column - k).done()?
         } else {
@@ -141,7 +141,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Slices along an axis.
+/// Scatters slices along an axis.
 fn along(a: &Args<'_>, x: &Tensor, kind: ScatterKind, source: Tensor) -> Result<Slot> {
     if x.rank() == 0 {
         return out(ops::reshape(ops::cast(source, x.dtype()), ()));
@@ -156,7 +156,7 @@ fn along(a: &Args<'_>, x: &Tensor, kind: ScatterKind, source: Tensor) -> Result<
     ))
 }
 
-/// Operand, index and what is written, one element for each index.
+/// Operand, index and source, with one source element per index.
 fn side_by_side(a: &Args<'_>) -> Result<(Tensor, Tensor, Tensor)> {
     let (x, at) = (a.tensor(0, "self")?, a.tensor(2, "index")?);
     let source = if a.has(3, "src") {
@@ -173,7 +173,7 @@ fn side_by_side(a: &Args<'_>) -> Result<(Tensor, Tensor, Tensor)> {
     Ok((x, at, source))
 }
 
-/// Every place but the one along the axis is where the index itself stands.
+/// Scatters along one axis; on the other axes the coordinates are those of the index itself.
 fn written_at(
     kind: ScatterKind,
     x: &Tensor,
@@ -195,7 +195,7 @@ fn written_at(
     ops::subscript_put(kind, x, &parts, source).done()
 }
 
-/// What is written is met with what stands there, or with the others alone that are written to the same place.
+/// scatter_reduce: combines sources with each other, and with the operand unless include_self is false.
 fn reduced(
     a: &Args<'_>,
     x: &Tensor,
@@ -272,7 +272,7 @@ fn index_put(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         ScatterKind::Set
     };
     let parts = brackets(a, 1)?;
-    // Axes with indices go to the front, and what is written likewise.
+    // Indexed axes are moved to the front, and those of the source likewise.
     let indexed: Vec<usize> = (0..parts.len())
         .filter(|&i| matches!(parts[i], Subscript::Array(_)))
         .collect();
@@ -321,7 +321,7 @@ fn index_put(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::permute(written, back))
 }
 
-/// A mask needs no places: it chooses between old and new, if the new ones do not follow it.
+/// A put at a boolean mask is a `where`, if the values do not depend on the mask's elements.
 fn masked_put(x: &Tensor, parts: &[Slot], values: &Tensor, adds: bool) -> Result<Slot> {
     let mut before = 0;
     for part in parts {
@@ -330,13 +330,13 @@ fn masked_put(x: &Tensor, parts: &[Slot], values: &Tensor, adds: bool) -> Result
             continue;
         };
         let tail = x.rank().saturating_sub(before + mask.rank());
-        // What is written may vary along the axes after the mask alone.
+        // The values may vary along the axes after the mask only.
         let mut new = values.clone();
         while new.rank() > tail {
             if new.shape().dims()[0] != 1usize {
                 bail!(
                     Unsupported,
-                    "convert: several values written at a mask; use `where` or `masked_scatter`"
+                    "convert: index_put of several values at a boolean mask; use `where` or `masked_scatter`"
                 );
             }
             new = ops::squeeze(&new, 0i64).done()?;
@@ -348,7 +348,7 @@ fn masked_put(x: &Tensor, parts: &[Slot], values: &Tensor, adds: bool) -> Result
     bail!(Convert, "convert: `index_put` without a mask")
 }
 
-/// The first operand with the second written over a range along an axis.
+/// The first operand with a slice along an axis replaced by the second.
 fn written(x: &Tensor, y: &Tensor, along: i64, start: Dim, end: Dim, step: i64) -> Result<Slot> {
     let size = x.shape().dims()[along as usize];
     let y = ops::broadcast_to(y, {

@@ -1,4 +1,4 @@
-//! Other shapes, parts, and several put together.
+//! Reshapes, slices, concatenation.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -49,7 +49,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("chunk", |_, a| parts_as_told(a, 2)),
     ("unbind", unbind),
     ("cat", |_, a| {
-        // Empty lists of the oldest kind may stand among the others.
+        // Legacy empty lists may be among the operands.
         let xs = a.tensors(0, "tensors")?;
         let rank = xs.iter().map(|x| x.rank()).max().unwrap_or(0);
         let told = a.told(0)?.dtype;
@@ -85,7 +85,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("constant_pad_nd", constant_pad),
 ];
 
-/// Any op that keeps the elements in their order: the framework knows the new shape.
+/// Any op that keeps the order of elements: the result shape is recorded.
 fn view(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.node.variant == "dtype" {
         return Ok(ops::bitcast(a.expr(0, "self"), a.told(0)?.dtype)
@@ -103,7 +103,7 @@ fn expand(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-/// A place along an axis as torch takes it: from the back where negative, and held within the axis.
+/// A slice bound as in torch: counted from the end if negative, and clamped to the axis.
 pub fn place(at: Dim, size: Dim, default: Dim) -> Dim {
     match (at.value(), size.value()) {
         // "To the end" is the largest integer.
@@ -191,7 +191,7 @@ fn split(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
 }
 
-/// Pieces whose sizes the framework knows.
+/// Splits into pieces whose sizes are recorded.
 fn parts_as_told(a: &Args<'_>, axis_at: usize) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(axis_at, "dim", 0)?);
@@ -205,7 +205,7 @@ fn unbind(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let Some(count) = x.shape().dims()[along as usize].value() else {
         bail!(
             Unsupported,
-            "convert: unbind along an axis without a known size: {}",
+            "convert: unbind along an axis of unknown size: {}",
             x.spec()
         );
     };
@@ -215,7 +215,7 @@ fn unbind(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 
 fn roll(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
-    // A shift by a part of an axis whose size is not known is a shift of two slices.
+    // A roll by a fraction of a symbolic axis is a concatenation of two slices.
     if let (Ok(shifts), Ok(axes)) = (a.dims(1, "shifts"), a.ints(2, "dims"))
         && shifts.iter().any(|d| d.value().is_none())
     {
@@ -251,7 +251,7 @@ fn repeat(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let times = a.dims(1, "repeats")?;
     let new = times.len().saturating_sub(x.rank());
-    // Each axis gets one beside it that is repeated: [1, 2, 3] times [2, 3] is [2, 1, 1, 2, 3, 3] and so on.
+    // Each axis gets a new one before it that is broadcast: [1, 2, 3] times [2, 3] is [2, 1, 1, 2, 3, 3] and so on.
     let sizes: Vec<Dim> = (0..new)
         .map(|_| 1.into())
         .chain(x.shape().dims().iter().copied())
@@ -279,7 +279,7 @@ fn constant_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let mut low = vec![Dim::from(0); x.rank()];
     let mut high = low.clone();
-    // Pairs stand from the last axis to the first.
+    // Pairs are in order from the last axis to the first.
     for (i, pair) in pads.chunks_exact(2).enumerate() {
         let at = x.rank() - 1 - i;
         (low[at], high[at]) = (pair[0], pair[1]);

@@ -1,4 +1,4 @@
-//! Ops that torch would take apart itself, at the price of tracing a program again: those that stand in many models.
+//! Composite ops that are imported without torch's decomposition, which would have to trace the program again.
 
 use super::super::args::{Args, Slot};
 use super::super::{Rule, Walk};
@@ -6,12 +6,15 @@ use super::{axis, rule};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Error, Kind, Result, Shape, Tensor, bail, ops, random};
 
-/// The rule of another name of an op.
+/// The rule of another op.
 macro_rules! same_as {
     ($name:literal) => {
         |w, a| match rule($name) {
             Some(rule) => rule(w, a),
-            None => Err(Error::new(Kind::Internal, "convert: no such rule")),
+            None => Err(Error::new(
+                Kind::Internal,
+                "convert: expected a rule for the aliased op",
+            )),
         }
     };
 }
@@ -216,7 +219,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Differences of neighbours, maybe again and again.
+/// n-th order differences.
 fn diff(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(2, "dim", -1)?);
@@ -243,12 +246,12 @@ fn diff(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(x.into())
 }
 
-/// Each element several times, one after the other.
+/// Each element repeated, one after the other.
 fn repeat_interleave(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.node.variant != "self_int" {
         bail!(
             Unsupported,
-            "convert: the size of what `repeat_interleave` gives depends on values; repeat each element the same number of times"
+            "convert: the output shape of `repeat_interleave` depends on values; repeat each element the same number of times"
         );
     }
     let (mut x, times) = (a.tensor(0, "self")?, a.dim(1, "repeats")?);
@@ -267,7 +270,7 @@ fn repeat_interleave(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::reshape(wide, a.told(0)?.shape).done()?.into())
 }
 
-/// Axes before those of an image, then channels, height and width.
+/// Batch axes, then channels, height and width.
 fn image(x: &Tensor) -> (Vec<Dim>, Dim, Dim, Dim) {
     let dims = x.shape().dims();
     let first = dims.len() - 3;
@@ -279,17 +282,17 @@ fn image(x: &Tensor) -> (Vec<Dim>, Dim, Dim, Dim) {
     )
 }
 
-/// Axes in their places, then others in this order behind them.
+/// The first axes unchanged, then others in this order.
 fn places(first: usize, order: &[i64]) -> Vec<i64> {
     let behind = order.iter().map(|&i| i + first as i64);
     (0..first as i64).chain(behind).collect()
 }
 
-/// Padding with elements of the operand: each place past an end names the place that it repeats.
+/// Padding with elements of the operand: each padded index is mapped to the index that it repeats.
 fn padded_by_itself(a: &Args<'_>, mode: &str) -> Result<Slot> {
     let mut x = a.tensor(0, "self")?;
     let pads = a.ints(1, "pad")?;
-    // Pairs stand from the last axis to the first.
+    // Pairs are in order from the last axis to the first.
     for (i, pair) in pads.chunks_exact(2).enumerate() {
         let along = x.rank() - 1 - i;
         if pair == [0, 0] {
@@ -309,7 +312,7 @@ fn padded_by_itself(a: &Args<'_>, mode: &str) -> Result<Slot> {
     Ok(x.into())
 }
 
-/// The same without one argument, so that those behind it move up.
+/// The arguments without one, so that those after it move up.
 fn without<'a>(a: &Args<'a>, at: usize) -> Args<'a> {
     let mut args = a.args.clone();
     if at < args.len() {
