@@ -5,13 +5,13 @@
 //! symbolic shapes, dtypes and composites are the same as for code written with Clematis.
 
 pub mod args;
-pub mod boxes;
+pub mod roi_align;
 pub mod jax;
 pub mod onnx;
 pub mod tensorflow;
 pub mod torch;
 
-use crate::foreign::{Input, Node, Program, dim, dtype};
+use crate::captured::{Input, Node, Program, dim, dtype};
 use args::{Args, Slot};
 use clematis_core::graph::{Graph, Role};
 use clematis_core::random::Key;
@@ -21,7 +21,7 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 
 /// Computes an op of another framework with the core's functions.
-pub type Rule = fn(&mut Walk<'_>, &Args<'_>) -> Result<Slot>;
+pub type Rule = fn(&mut Importer<'_>, &Args<'_>) -> Result<Slot>;
 
 /// The rules of one framework, by op name.
 pub struct Table {
@@ -56,14 +56,14 @@ pub struct Imported {
 }
 
 /// The state of an import: the values of a program by name.
-pub struct Walk<'a> {
+pub struct Importer<'a> {
     table: &'a Table,
     known: HashMap<&'a str, Slot>,
     key: Tensor,
     draws: u64,
 }
 
-impl Walk<'_> {
+impl Importer<'_> {
     /// A new random key.
     pub fn key(&mut self) -> Key {
         self.draws += 1;
@@ -72,7 +72,7 @@ impl Walk<'_> {
 
     /// Imports a nested program on these operands.
     pub fn inside(&mut self, program: &Program, operands: &[Slot]) -> Result<Vec<Slot>> {
-        let mut inner = Walk {
+        let mut inner = Importer {
             table: self.table,
             known: HashMap::new(),
             key: self.key.clone(),
@@ -92,7 +92,7 @@ impl Walk<'_> {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Importer<'a> {
     fn run(&mut self, program: &'a Program) -> Result<()> {
         for node in &program.nodes {
             let out = match node.scope.as_str() {
@@ -167,23 +167,23 @@ impl<'a> Walk<'a> {
 
 /// Checks a result against the framework's spec: it is cast to that dtype, and sizes that are numbers must be equal.
 fn agreed(out: Slot, node: &Node) -> Result<Slot> {
-    let (Slot::Tensor(x), [Some(told)]) = (&out, node.specs.as_slice()) else {
+    let (Slot::Tensor(x), [Some(recorded)]) = (&out, node.specs.as_slice()) else {
         return Ok(out);
     };
-    let told = told.spec()?;
-    check_shape(x.shape(), &told.shape, &node.op)?;
-    if x.dtype() == told.dtype && !x.is_weak() {
+    let recorded = recorded.spec()?;
+    check_shape(x.shape(), &recorded.shape, &node.op)?;
+    if x.dtype() == recorded.dtype && !x.is_weak() {
         return Ok(out);
     }
-    ops::cast(x, told.dtype).done().map(Slot::Tensor)
+    ops::cast(x, recorded.dtype).done().map(Slot::Tensor)
 }
 
-fn check_shape(own: &Shape, told: &Shape, op: &str) -> Result<()> {
-    let fits = own.rank() == told.rank()
+fn check_shape(own: &Shape, recorded: &Shape, op: &str) -> Result<()> {
+    let fits = own.rank() == recorded.rank()
         && own
             .dims()
             .iter()
-            .zip(told.dims())
+            .zip(recorded.dims())
             .all(|(a, b)| match (a.value(), b.value()) {
                 (Some(a), Some(b)) => a == b,
                 _ => true,
@@ -191,7 +191,7 @@ fn check_shape(own: &Shape, told: &Shape, op: &str) -> Result<()> {
     if !fits {
         bail!(
             Convert,
-            "convert: `{op}` gives {own}; the framework recorded {told}"
+            "convert: `{op}` gives {own}; the framework recorded {recorded}"
         );
     }
     Ok(())
@@ -283,7 +283,7 @@ pub fn import(program: &Program, from: &str) -> Result<Imported> {
     }
     let words = Spec::new(DType::U32, Shape::from_sizes(&[2]));
     let key = open.trace.input(words, Role::Key, "key");
-    let mut walk = Walk {
+    let mut walk = Importer {
         table,
         known,
         key,

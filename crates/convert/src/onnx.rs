@@ -4,6 +4,6 @@
 
 pub mod wire;
 pub mod proto;
-pub mod narrow;
+pub mod low_precision;
 pub mod tensor;
 pub mod program;

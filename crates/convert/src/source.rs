@@ -1,25 +1,25 @@
 //! Writes graphs as readable source code: classes by submodule, named layers, idiomatic calls for everything else.
 //!
 //! A program is rewritten in stages: layers are found (`layers`), the program is legalized for the target
-//! (`prepare`), steps are grouped by module (`tree`), modules become classes or functions (`code`), whose
-//! expressions are inlined and named (`lines`) and line-broken (`text`). The calls of each framework are in `tables`; the
-//! ops without a spelling are listed in the response, and Python adds their functions from the dialects.
+//! (`legalize`), steps are grouped by module (`module_tree`), modules become classes or functions (`code`), whose
+//! expressions are inlined and named (`statements`) and line-broken (`text`). The calls of each framework are in `tables`; the
+//! ops without a template are listed in the response, and Python adds their functions from the dialects.
 
 mod code;
 mod control;
 mod expr;
-mod idiom;
-mod kinds;
+mod op_printer_rules;
+mod deduplicate;
 mod layers;
-mod lines;
-mod place;
-mod prepare;
+mod statements;
+mod attribute_names;
+mod legalize;
 mod program;
-mod spell;
+mod op_printer;
 mod style;
 mod target;
 mod text;
-mod tree;
+mod module_tree;
 
 use crate::identifiers::{Identifiers, identifier};
 use clematis_core::graph::{Graph, Role};
@@ -94,10 +94,10 @@ fn answer(request: &Request) -> Result<Answer> {
     };
     let to = &plain;
     let graph = Graph::parse(&request.graph)?;
-    let Some(mut words) = spell::Words::new(to.words) else {
-        bail!(Internal, "source: no op table for {}", to.words);
+    let Some(mut printer) = op_printer::OpPrinter::new(to.ops) else {
+        bail!(Internal, "source: no op table for {}", to.ops);
     };
-    name_sizes(&graph, &mut words);
+    name_sizes(&graph, &mut printer);
     let paths: Vec<&str> = request
         .classes
         .keys()
@@ -105,8 +105,8 @@ fn answer(request: &Request) -> Result<Answer> {
         .map(String::as_str)
         .collect();
     let mut program = Program::new(&graph, &paths)?;
-    program.name_held(&request.alone);
-    prepare::simplify(&mut program);
+    program.name_parameters(&request.alone);
+    legalize::simplify(&mut program);
     if program.inputs.iter().any(|i| i.role == Role::Key) {
         bail!(
             Unsupported,
@@ -114,38 +114,38 @@ fn answer(request: &Request) -> Result<Answer> {
         );
     }
     layers::find(&mut program, &|layer| {
-        target::layer(to, &turned(to, layer), "").is_some()
+        target::layer(to, &in_layout(to, layer), "").is_some()
     });
-    prepare::channels(&mut program, to.channels, to.pools, to.norms);
-    prepare::padding(&mut program, &|sizes, layer| target::pads(to, sizes, layer));
-    prepare::open(&mut program, &words)?;
-    prepare::sink(&mut program);
+    legalize::channels(&mut program, to.channels, to.pools, to.norms);
+    legalize::padding(&mut program, &|sizes, layer| target::pads(to, sizes, layer));
+    legalize::decompose(&mut program, &printer)?;
+    legalize::sink(&mut program);
     let classes: BTreeMap<String, String> = request
         .classes
         .iter()
         .map(|(p, c)| (program.clean.path(p).0, identifier(c, "Part")))
         .collect();
-    let mut division = tree::Division::new(&program);
+    let mut division = module_tree::Division::new(&program);
     if !request.modules.is_empty() {
         division.only(&program, &request.modules);
     }
     for _ in 0..64 {
-        words.helpers.borrow_mut().clear();
-        let root = tree::build(&program, &mut division);
-        let mut coder = code::Coder::new(
+        printer.helpers.borrow_mut().clear();
+        let root = module_tree::build(&program, &mut division);
+        let mut writer = code::CodeWriter::new(
             &program,
             to,
-            &words,
+            &printer,
             &classes,
             &request.arguments,
             &request.returns,
         );
-        let (code, entry) = coder.write(&root, &request.name)?;
-        if let Some(path) = coder.differs.take() {
-            division.open(path);
+        let (code, entry) = writer.write(&root, &request.name)?;
+        if let Some(path) = writer.differs.take() {
+            division.inline(path);
             continue;
         }
-        return Ok(finished(to, &program, coder, code, entry, &words));
+        return Ok(finished(to, &program, writer, code, entry, &printer));
     }
     bail!(
         Internal,
@@ -156,13 +156,13 @@ fn answer(request: &Request) -> Result<Answer> {
 fn finished(
     to: &target::Target,
     program: &Program,
-    coder: code::Coder<'_>,
+    writer: code::CodeWriter<'_>,
     code: String,
     entry: String,
-    words: &spell::Words,
+    printer: &op_printer::OpPrinter,
 ) -> Answer {
-    let inputs = coder.entry_inputs().join(", ");
-    let weights = coder.stored;
+    let inputs = writer.entry_inputs().join(", ");
+    let weights = writer.stored;
     let functions = style::functions(to, &code);
     let code = format!("{functions}{code}");
     let examples: Vec<String> = program
@@ -183,7 +183,7 @@ fn finished(
             } else {
                 format!(", dtype=\"{}\"", spec.dtype.long_name())
             };
-            format!("{np}.zeros({}{dtype})", spell::tuple(&sizes))
+            format!("{np}.zeros({}{dtype})", op_printer::tuple(&sizes))
         })
         .collect();
     let stateful = weights.iter().any(|w| w.name.contains("_ema"));
@@ -193,7 +193,7 @@ fn finished(
         false => String::new(),
     };
     let imports = style::imports(to, &format!("{code}\n{loader}"), needed);
-    let helpers = words.helpers.borrow().iter().cloned().collect();
+    let helpers = printer.helpers.borrow().iter().cloned().collect();
     Answer {
         imports,
         helpers,
@@ -205,18 +205,18 @@ fn finished(
 }
 
 /// A layer after its channel axis has been moved to where the target has it.
-fn turned(to: &target::Target, layer: &Layer) -> Layer {
+fn in_layout(to: &target::Target, layer: &Layer) -> Layer {
     let mut layer = layer.clone();
     let rank = layer.int("rank");
     for (name, v) in &mut layer.config {
         match (*name, to.norms) {
-            ("axis", prepare::Channels::Last) => *v = Value::Int(rank - 1),
-            ("axis", prepare::Channels::First) => *v = Value::Int(1),
+            ("axis", legalize::Channels::Last) => *v = Value::Int(rank - 1),
+            ("axis", legalize::Channels::First) => *v = Value::Int(1),
             _ => {}
         }
         match (*name, to.channels) {
-            ("last", prepare::Channels::Last) => *v = Value::Bool(true),
-            ("last", prepare::Channels::First) => *v = Value::Bool(false),
+            ("last", legalize::Channels::Last) => *v = Value::Bool(true),
+            ("last", legalize::Channels::First) => *v = Value::Bool(false),
             _ => {}
         }
     }
@@ -224,12 +224,12 @@ fn turned(to: &target::Target, layer: &Layer) -> Layer {
 }
 
 /// Renames symbolic sizes for the code: that of the first axis is the batch size.
-fn name_sizes(graph: &Graph, words: &mut spell::Words) {
+fn name_sizes(graph: &Graph, printer: &mut op_printer::OpPrinter) {
     let mut names = Identifiers::default();
     for input in graph.inputs.iter().filter(|i| i.role == Role::Input) {
         for (axis, d) in graph.spec(input.value).shape.dims().iter().enumerate() {
             for symbol in d.symbols() {
-                if words.sizes.contains_key(&*symbol) {
+                if printer.sizes.contains_key(&*symbol) {
                     continue;
                 }
                 let base = if axis == 0 { "batch" } else { "length" };
@@ -239,7 +239,7 @@ fn name_sizes(graph: &Graph, words: &mut spell::Words) {
                     name = format!("{base}{n}");
                     n += 1;
                 }
-                words
+                printer
                     .sizes
                     .insert(symbol.to_string(), names.distinct(&name));
             }

@@ -94,7 +94,7 @@ struct Known {
 }
 
 /// A package, ready to be written.
-pub struct Folder {
+pub struct Package {
     /// Paths below the directory, and contents.
     pub files: Vec<(String, String)>,
     /// The tensors of `model.safetensors`.
@@ -107,7 +107,7 @@ pub fn target(name: &str) -> Option<&'static Target> {
 }
 
 /// Builds the package of a graph; `title` is the name of the model.
-pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Result<Folder> {
+pub fn package(graph: &Graph, names: &Names, target: &Target, title: &str) -> Result<Package> {
     let mut graph = graph.clone();
     graph.outputs.retain(|o| o.updates.is_none());
     let (graph, more) = lower::without_held(&graph.prune())?;
@@ -134,7 +134,10 @@ pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Res
         .filter(|d| target.dialects.contains(&d.name))
     {
         for file in dialect.parts.iter().chain([&dialect.ops]) {
-            files.push((format!("{PACKAGE}/{}.py", file.name), at_home(file.text)));
+            files.push((
+                format!("{PACKAGE}/{}.py", file.name),
+                with_relative_imports(file.text),
+            ));
         }
     }
     let mut programs = Vec::new();
@@ -168,7 +171,7 @@ pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Res
             text.push_str(&format!("\n\n{program}"));
         }
         _ => {
-            text.push_str(&chosen(&programs)?);
+            text.push_str(&keras_programs(&programs)?);
             for (dialect, program) in programs {
                 let head = format!(
                     "\"\"\"The program as calls of {dialect} operators.\"\"\"
@@ -185,14 +188,14 @@ pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Res
         target.model
     ));
     files.push(("model.py".to_string(), text));
-    Ok(Folder {
+    Ok(Package {
         files,
         weights: parts.weights,
     })
 }
 
 /// The program and the dialect for the configured Keras backend.
-fn chosen(programs: &[(&str, String)]) -> Result<String> {
+fn keras_programs(programs: &[(&str, String)]) -> Result<String> {
     let mut text = String::from("\nBACKEND = keras.backend.backend()\n");
     for (i, (dialect, _)) in programs.iter().enumerate() {
         let word = if i == 0 { "if" } else { "elif" };
@@ -212,7 +215,7 @@ fn chosen(programs: &[(&str, String)]) -> Result<String> {
 }
 
 /// The source of a dialect with imports relative to the package.
-fn at_home(text: &str) -> String {
+fn with_relative_imports(text: &str) -> String {
     text.replace("from clematis._dialects import ", "from . import ")
         .replace("from clematis._dialects.", "from .")
 }
@@ -359,7 +362,7 @@ impl Parts {
             .map(|(_, spec)| written_spec(spec))
             .collect();
         let mut text = String::from("\n");
-        text.push_str(&dict("HELD", "Weights: role and dtype.", held.collect()));
+        text.push_str(&dict("WEIGHTS", "Weights: role and dtype.", held.collect()));
         text.push_str(&dict(
             "INPUTS",
             "Dtypes and shapes; a symbolic size may be any.",

@@ -1,6 +1,6 @@
 //! The operands and parameters of a foreign op, with typed access for rules.
 
-use crate::foreign::{Node, Program};
+use crate::captured::{Node, Program};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Scalar, Tensor, bail, ops};
 use std::collections::HashMap;
@@ -247,7 +247,7 @@ impl Args<'_> {
     }
 
     /// The spec of result `i` that the framework recorded.
-    pub fn told(&self, i: usize) -> Result<clematis_core::Spec> {
+    pub fn recorded_spec(&self, i: usize) -> Result<clematis_core::Spec> {
         match self.node.specs.get(i) {
             Some(Some(spec)) => spec.spec(),
             _ => bail!(

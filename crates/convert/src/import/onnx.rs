@@ -10,22 +10,22 @@ mod image;
 mod index;
 mod layer;
 mod loss;
-mod narrow;
+mod low_precision_cast;
 mod norm;
 mod pointwise;
 mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
-mod sample;
+mod grid_sample;
 mod shape;
 mod signal;
 
 use super::args::{Args, Slot};
-use super::{Rule, Table, Walk, check_known, role};
+use super::{Importer, Rule, Table, check_known, role};
+use crate::captured::Program;
 use crate::export::onnx::Names;
-use crate::foreign::Program;
-use crate::onnx::program::{Held, Options, Source, read};
+use crate::onnx::program::{Initializer, Options, Source, read};
 use crate::onnx::proto;
 use clematis_core::expr::Expr;
 use clematis_core::graph::{Graph, Role};
@@ -51,7 +51,7 @@ const PARTS: [&[(&str, Rule)]; 15] = [
     conv::RULES,
     pool::RULES,
     image::RULES,
-    sample::RULES,
+    grid_sample::RULES,
     recurrent::RULES,
     loss::RULES,
     quantize::RULES,
@@ -80,7 +80,7 @@ pub struct Imported {
     /// Inputs: the initializers, the call's inputs, a key if it draws, the constants.
     pub graph: Graph,
     /// The initializers, in the order of the graph's first inputs.
-    pub held: Vec<Held>,
+    pub held: Vec<Initializer>,
     /// The values of the last inputs.
     pub constants: Vec<Tensor>,
     /// Whether an input with the two words of a key precedes those.
@@ -185,7 +185,7 @@ fn walked<'a>(
     for (name, host) in values {
         known.insert(name, Slot::Tensor(ops::from_host(host.clone())?));
     }
-    let mut walk = Walk {
+    let mut walk = Importer {
         table: &TABLE,
         known,
         key,
@@ -197,7 +197,7 @@ fn walked<'a>(
         .iter()
         .map(|out| match walk.slot(&out.value)? {
             Slot::Tensor(x) => ops::materialize(&x),
-            other => settled(&other),
+            other => to_tensor(&other),
         });
     Ok((outputs.collect::<Result<_>>()?, walk.draws > 0))
 }
@@ -206,7 +206,7 @@ fn walked<'a>(
 const NAMED: usize = usize::MAX;
 
 /// A value as a tensor; a list of sizes becomes an integer vector.
-fn settled(slot: &Slot) -> Result<Tensor> {
+fn to_tensor(slot: &Slot) -> Result<Tensor> {
     match slot {
         Slot::Tensor(x) => Ok(x.clone()),
         Slot::Int(d) => counted(*d),
@@ -258,7 +258,7 @@ fn counted(d: Dim) -> Result<Tensor> {
 fn t(a: &Args<'_>, i: usize) -> Result<Tensor> {
     match a.slot(i, "operand") {
         Slot::Nothing => bail!(Convert, "convert: `{}`: operand {i} is missing", a.node.op),
-        slot => folded(settled(slot)?),
+        slot => folded(to_tensor(slot)?),
     }
 }
 
@@ -291,7 +291,7 @@ fn e(a: &Args<'_>, i: usize) -> Expr {
 fn maybe(a: &Args<'_>, i: usize) -> Result<Option<Tensor>> {
     match a.slot(i, "operand") {
         Slot::Nothing => Ok(None),
-        slot => folded(settled(slot)?).map(Some),
+        slot => folded(to_tensor(slot)?).map(Some),
     }
 }
 
@@ -337,7 +337,7 @@ fn dims(slot: &Slot) -> Option<Vec<Dim>> {
 }
 
 /// Sizes in an operand that has to be known.
-fn told_sizes(a: &Args<'_>, i: usize) -> Result<Vec<Dim>> {
+fn known_sizes(a: &Args<'_>, i: usize) -> Result<Vec<Dim>> {
     match sizes(a, i) {
         Some(dims) => Ok(dims),
         None => unknown(a, i),
@@ -371,7 +371,7 @@ fn int(a: &Args<'_>, i: usize) -> Result<i64> {
 
 /// Known numbers in an operand.
 fn floats(a: &Args<'_>, i: usize) -> Result<Vec<f64>> {
-    match values(&settled(a.slot(i, "operand"))?) {
+    match values(&to_tensor(a.slot(i, "operand"))?) {
         Some(host) => Ok(host.to_f64()),
         None => unknown(a, i),
     }

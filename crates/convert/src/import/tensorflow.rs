@@ -6,9 +6,9 @@
 mod control;
 mod index;
 mod layer;
-mod more;
+mod misc;
 mod pointwise;
-mod repeated;
+mod while_loop;
 mod shape;
 
 use super::args::{Args, Slot};
@@ -27,7 +27,7 @@ const PARTS: [&[(&str, Rule)]; 6] = [
     shape::RULES,
     index::RULES,
     layer::RULES,
-    more::RULES,
+    misc::RULES,
     control::RULES,
 ];
 

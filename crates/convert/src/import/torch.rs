@@ -10,7 +10,7 @@ mod layer;
 mod linalg;
 mod linear;
 mod loss;
-mod number;
+mod symbolic_number;
 mod pointwise;
 mod pool;
 mod recurrent;
@@ -20,10 +20,10 @@ mod scatter;
 mod shape;
 pub(super) mod special;
 mod view;
-mod whole;
+mod composite;
 
 use super::args::{Args, Slot};
-use super::{Rule, Table, Walk};
+use super::{Importer, Rule, Table};
 use clematis_core::expr::Expr;
 use clematis_core::{Result, Tensor};
 use std::collections::HashMap;
@@ -48,14 +48,14 @@ const PARTS: [&[(&str, Rule)]; 19] = [
     control::RULES,
     linalg::RULES,
     loss::RULES,
-    number::RULES,
+    symbolic_number::RULES,
     pool::RULES,
     recurrent::RULES,
     resample::RULES,
     scatter::RULES,
     special::RULES,
     view::RULES,
-    whole::RULES,
+    composite::RULES,
 ];
 
 fn rule(name: &str) -> Option<Rule> {
@@ -94,7 +94,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// One of several results.
-pub fn getitem(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+pub fn getitem(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let i = a.int(1, "index", 0)?;
     match a.slot(0, "list") {
         Slot::List(xs) => {

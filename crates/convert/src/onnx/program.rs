@@ -4,7 +4,7 @@ use super::proto::{
     Attribute, Function, Graph, Model, Node, Size, Tensor, Value, ValueInfo, version,
 };
 use super::tensor;
-use crate::foreign::{ForeignSpec, Input, Node as Step, Output, Program};
+use crate::captured::{CapturedSpec, Input, Node as Step, Output, Program};
 use crate::identifiers::{Identifiers, TreePaths};
 use clematis_core::host::Host;
 use clematis_core::{Category, DType, Result, bail};
@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 /// An initializer of a model.
-pub struct Held {
+pub struct Initializer {
     /// Its path in our modules.
     pub path: String,
     /// Its role, as `clematis_core::graph::Role` spells it.
@@ -43,7 +43,7 @@ pub struct Source {
     /// Inputs: the initializers, then the call's inputs.
     pub program: Program,
     /// The values of the program's first inputs.
-    pub held: Vec<Held>,
+    pub held: Vec<Initializer>,
     /// Values that rules can read, by their names in the program.
     pub known: Vec<(String, Host)>,
     /// Names of the call's inputs.
@@ -64,14 +64,14 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
         known: Vec::new(),
         steps: 0,
         most: most_steps(model),
-        narrow: HashMap::new(),
+        low_precision: HashMap::new(),
         hosts: HashMap::new(),
     };
     let graph = &model.graph;
     distinct(graph)?;
     let types = graph.inputs.iter().map(|x| (x.name, x.dtype));
     for (name, code) in types.chain(graph.initializers.iter().map(|x| (x.name, x.dtype))) {
-        builder.is_narrow(name, code);
+        builder.mark_low_precision(name, code);
     }
     let uses = uses(graph);
     let given: HashSet<&str> = graph.initializers.iter().map(|x| x.name).collect();
@@ -91,12 +91,12 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
                     name: x.name.to_string(),
                     role: role.to_string(),
                     path: path.clone(),
-                    spec: ForeignSpec {
+                    spec: CapturedSpec {
                         dtype: host.spec().dtype.name().to_string(),
                         shape: x.dims.iter().map(|&n| json!(n)).collect(),
                     },
                 });
-                held.push(Held { path, role, host });
+                held.push(Initializer { path, role, host });
             }
         }
     }
@@ -159,7 +159,7 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
 }
 
 /// Dtype and shape of an input; sizes without a name get one from the input and axis.
-fn spec(x: &ValueInfo<'_>, sizes: &Sizes<'_>) -> Result<ForeignSpec> {
+fn spec(x: &ValueInfo<'_>, sizes: &Sizes<'_>) -> Result<CapturedSpec> {
     if let Some(other) = x.other {
         bail!(
             Unsupported,
@@ -181,7 +181,7 @@ fn spec(x: &ValueInfo<'_>, sizes: &Sizes<'_>) -> Result<ForeignSpec> {
         Size::Named(name) => Ok(sizes.json(name)),
         Size::Open => Ok(sizes.json(&open_size(x.name, axis))),
     };
-    Ok(ForeignSpec {
+    Ok(CapturedSpec {
         dtype: dtype.name().to_string(),
         shape: shape.iter().enumerate().map(size).collect::<Result<_>>()?,
     })
@@ -343,7 +343,7 @@ struct Builder<'a> {
     /// Constants by the address of their bytes: a function's constants are shared by its calls.
     hosts: HashMap<(usize, usize), Host>,
     /// Values of low-precision dtypes, with the dtype code.
-    narrow: HashMap<String, i64>,
+    low_precision: HashMap<String, i64>,
 }
 
 /// Ops that preserve the dtype of their first operand, and often occur between an op that rounds and one that
@@ -358,9 +358,9 @@ const SAME_TYPE: [&str; 6] = [
 ];
 
 impl Builder<'_> {
-    fn is_narrow(&mut self, name: &str, code: i64) {
-        if super::narrow::narrow(code).is_some() {
-            self.narrow.insert(name.to_string(), code);
+    fn mark_low_precision(&mut self, name: &str, code: i64) {
+        if super::low_precision::low_precision(code).is_some() {
+            self.low_precision.insert(name.to_string(), code);
         }
     }
 
@@ -381,9 +381,13 @@ impl Builder<'_> {
     }
 
     /// The low-precision dtype code of a node's result; 0 for none.
-    fn narrow_result(&self, node: &Node<'_>) -> i64 {
-        let of = |i: usize| node.inputs.get(i).and_then(|name| self.narrow.get(*name));
-        let told = |name: &str| match node.attributes.iter().find(|x| x.name == name) {
+    fn low_precision_result(&self, node: &Node<'_>) -> i64 {
+        let of = |i: usize| {
+            node.inputs
+                .get(i)
+                .and_then(|name| self.low_precision.get(*name))
+        };
+        let given = |name: &str| match node.attributes.iter().find(|x| x.name == name) {
             Some(Attribute {
                 value: Value::Int(code),
                 ..
@@ -391,9 +395,9 @@ impl Builder<'_> {
             _ => None,
         };
         let code = match node.op {
-            "Cast" => told("to"),
+            "Cast" => given("to"),
             "CastLike" => of(1).copied(),
-            "QuantizeLinear" => of(2).copied().or_else(|| told("output_dtype")),
+            "QuantizeLinear" => of(2).copied().or_else(|| given("output_dtype")),
             op if SAME_TYPE.contains(&op) => of(0).copied(),
             _ => None,
         };
@@ -450,11 +454,11 @@ impl Builder<'_> {
                 for attribute in &node.attributes {
                     self.attribute(attribute, place, scope, &mut kwargs)?;
                 }
-                let narrow = self.narrow_result(node);
-                if super::narrow::narrow(narrow).is_some() {
-                    kwargs.insert("&narrow".into(), json!(narrow));
+                let dtype = self.low_precision_result(node);
+                if super::low_precision::low_precision(dtype).is_some() {
+                    kwargs.insert("&low_precision".into(), json!(dtype));
                     if let Some(name) = node.outputs.first() {
-                        self.is_narrow(name, narrow);
+                        self.mark_low_precision(name, dtype);
                     }
                 }
                 let main = node.domain.is_empty() || node.domain == "ai.onnx";

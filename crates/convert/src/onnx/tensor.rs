@@ -1,6 +1,6 @@
 //! Tensors of ONNX files: dtype codes, the encodings of elements, external data.
 
-use super::narrow::{Narrow, narrow};
+use super::low_precision::{LowPrecision, low_precision};
 use super::proto::Tensor;
 use super::wire::{Message, number};
 use clematis_core::host::{Bytes, Host};
@@ -11,7 +11,7 @@ use std::path::{Component, Path};
 
 /// Our dtype for an ONNX dtype code; low-precision ones map to the wider dtype that holds them.
 pub fn dtype(code: i64) -> Result<DType> {
-    match own(code).or_else(|| narrow(code).map(Narrow::held)) {
+    match own(code).or_else(|| low_precision(code).map(LowPrecision::storage_dtype)) {
         Some(dtype) => Ok(dtype),
         None => bail!(Unsupported, "onnx: unsupported dtype {}", name(code)),
     }
@@ -106,7 +106,7 @@ pub fn spec(x: &Tensor<'_>) -> Result<Spec> {
 /// The elements of a tensor; external data must be in or below `folder`.
 pub fn host(x: &Tensor<'_>, folder: Option<&Path>) -> Result<Host> {
     let spec = spec(x)?;
-    if let Some(kind) = narrow(x.dtype) {
+    if let Some(kind) = low_precision(x.dtype) {
         return unpacked(x, kind, spec, folder);
     }
     if x.is_external {
@@ -150,7 +150,7 @@ fn finished(mut bytes: Bytes, spec: Spec) -> Result<Host> {
 }
 
 /// Elements of a low-precision dtype, several per byte, the first in the low bits.
-fn unpacked(x: &Tensor<'_>, kind: Narrow, spec: Spec, folder: Option<&Path>) -> Result<Host> {
+fn unpacked(x: &Tensor<'_>, kind: LowPrecision, spec: Spec, folder: Option<&Path>) -> Result<Host> {
     let (count, bits) = (spec.shape.count(), kind.bits() as usize);
     let wanted = count.saturating_mul(bits).div_ceil(8);
     let mut kept = Vec::new();
@@ -304,12 +304,12 @@ fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -
     }
     let (mut file, size) = file::open("onnx", &real)?;
     let (offset, bytes) = (number("offset")?.unwrap_or(0), wanted as u64);
-    if let Some(told) = number("length")?
-        && told != bytes
+    if let Some(given) = number("length")?
+        && given != bytes
     {
         bail!(
             Convert,
-            "onnx: tensor `{}` is {spec} and needs {bytes} bytes, got {told}",
+            "onnx: tensor `{}` is {spec} and needs {bytes} bytes, got {given}",
             x.name
         );
     }

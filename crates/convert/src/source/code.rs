@@ -1,12 +1,12 @@
 //! Turns units into classes or functions. Equal units become one, with arguments for the numbers in which they differ.
 
+use super::deduplicate::{Assignment, Instance, UnitClass, child, instance_key, relative};
 use super::expr::{self, Expr, place};
-use super::kinds::{Instance, Kind, Made, child, instance_key, relative};
-use super::lines::{Line, Names, nested, with_loops};
+use super::module_tree::{Item, Unit, is_number, lies_in};
+use super::op_printer::{OpPrinter, tuple};
 use super::program::{Change, Operand, Program, Step, Val, What};
-use super::spell::{Words, tuple};
+use super::statements::{Names, Statement, nested, with_loops};
 use super::target::{self, Target};
-use super::tree::{Item, Unit, is_number, lies_in};
 use crate::identifiers::{Identifiers, identifier};
 use clematis_core::graph::Role;
 use clematis_core::op::Op;
@@ -37,20 +37,20 @@ pub(super) struct Attributes {
 }
 
 /// Writes the units of a program as Python code.
-pub struct Coder<'a> {
+pub struct CodeWriter<'a> {
     /// The program.
     pub program: &'a Program,
     /// The target framework.
     pub target: &'a Target,
-    /// The op spellings of the target framework.
-    pub words: &'a Words,
+    /// The op templates of the target framework.
+    pub printer: &'a OpPrinter,
     /// Class names by module path.
     pub classes: &'a BTreeMap<String, String>,
     /// Names of the entry function's arguments.
     pub arguments: &'a [String],
     /// The returned expression, with a placeholder for each array.
     pub returns: &'a str,
-    pub(super) kinds: Vec<Kind>,
+    pub(super) kinds: Vec<UnitClass>,
     pub(super) units: BTreeSet<String>,
     pub(super) lists: BTreeMap<String, Vec<String>>,
     pub(super) layers: BTreeMap<String, super::program::Layer>,
@@ -108,20 +108,20 @@ pub(super) fn reserved(helpers: &BTreeSet<String>) -> Identifiers {
 /// Functions that loops and branches define, and their parameters.
 const LOOPS: [&str; 5] = ["step", "test", "body", "carry", "row"];
 
-impl<'a> Coder<'a> {
+impl<'a> CodeWriter<'a> {
     /// A writer for a program.
     pub fn new(
         program: &'a Program,
         target: &'a Target,
-        words: &'a Words,
+        printer: &'a OpPrinter,
         classes: &'a BTreeMap<String, String>,
         arguments: &'a [String],
         returns: &'a str,
     ) -> Self {
-        Coder {
+        CodeWriter {
             program,
             target,
-            words,
+            printer,
             classes,
             arguments,
             returns,
@@ -143,7 +143,7 @@ impl<'a> Coder<'a> {
         let (kind, _) = self.unit(root, Some(name))?;
         self.entry = Some(kind);
         self.store(root);
-        self.settle();
+        self.assign_names();
         let mut text = String::new();
         for i in 0..self.kinds.len() {
             if !text.is_empty() {
@@ -163,8 +163,8 @@ impl<'a> Coder<'a> {
 
     /// The names that no value of a function may have.
     fn reserved(&self) -> Identifiers {
-        let mut names = reserved(&self.words.helpers.borrow());
-        names.reserve(self.words.sizes.values().cloned());
+        let mut names = reserved(&self.printer.helpers.borrow());
+        names.reserve(self.printer.sizes.values().cloned());
         names
     }
 
@@ -208,7 +208,7 @@ impl<'a> Coder<'a> {
                 inner.insert(i, self.unit(part, None)?);
             }
         }
-        self.words.mentioned.borrow_mut().clear();
+        self.printer.mentioned.borrow_mut().clear();
         let root = name.is_some();
         let inputs: Vec<Val> = match root {
             true => self
@@ -220,11 +220,11 @@ impl<'a> Coder<'a> {
                 .collect(),
             false => unit.inputs.clone(),
         };
-        *self.words.beside.borrow_mut() = inputs.first().copied();
+        *self.printer.beside.borrow_mut() = inputs.first().copied();
         let mut names = Names {
             reserved: self.reserved(),
             of: HashMap::new(),
-            wishes: HashMap::new(),
+            preferred_names: HashMap::new(),
         };
         let loops = |item: &Item| match item {
             Item::Step(step) => matches!(step.op(), Some(Op::Scan(_) | Op::While(_) | Op::Cond(_))),
@@ -259,9 +259,9 @@ impl<'a> Coder<'a> {
             arguments.push(own.clone());
             names.of.insert(*v, own);
         }
-        names.wishes = wishes(unit);
+        names.preferred_names = preferred_names(unit);
         let mut lines = Vec::new();
-        let mut made: Vec<Made> = Vec::new();
+        let mut made: Vec<Assignment> = Vec::new();
         let mut done: HashSet<String> = HashSet::new();
         for (i, item) in unit.items.iter().enumerate() {
             match item {
@@ -280,7 +280,7 @@ impl<'a> Coder<'a> {
                     } else {
                         word.clone()
                     };
-                    let mut line = Line::new(part.outputs.clone(), Expr::atom(call), &hint);
+                    let mut line = Statement::new(part.outputs.clone(), Expr::atom(call), &hint);
                     if let (Some(k), Some(v)) = (at, part.inputs.first()) {
                         let above = part.path.rsplit_once('.').map_or("", |p| p.0);
                         line.item = Some((above.to_string(), k, *v));
@@ -306,7 +306,7 @@ impl<'a> Coder<'a> {
                             );
                         };
                         let text = self.access(&unit.path, &layer.path);
-                        let x = self.words.operand(&step.args[0], 0);
+                        let x = self.printer.operand(&step.args[0], 0);
                         let call = match self.target.classes {
                             true => format!("{text}({x}{})", own.more),
                             false => {
@@ -314,7 +314,7 @@ impl<'a> Coder<'a> {
                             }
                         };
                         let hint = if at.is_some() { String::new() } else { word };
-                        let mut line = Line::new(step.outs.clone(), Expr::atom(call), &hint);
+                        let mut line = Statement::new(step.outs.clone(), Expr::atom(call), &hint);
                         if let (Some(k), Operand::Val(v)) = (at, &step.args[0]) {
                             let above = layer.path.rsplit_once('.').map_or("", |p| p.0);
                             line.item = Some((above.to_string(), k, *v));
@@ -326,14 +326,14 @@ impl<'a> Coder<'a> {
                     }
                     What::Op(op) => {
                         for v in step.reads() {
-                            self.reach(&unit.path, v, &inputs, &mut names);
+                            self.bind_access(&unit.path, v, &inputs, &mut names);
                         }
                         lines.push(self.step(step, op)?);
                     }
                 },
             }
             for v in item.reads() {
-                self.reach(&unit.path, v, &inputs, &mut names);
+                self.bind_access(&unit.path, v, &inputs, &mut names);
             }
         }
         self.own(unit, &mut made);
@@ -362,7 +362,7 @@ impl<'a> Coder<'a> {
             .flat_map(|v| last.get(v).map_or_else(|| vec![*v], Expr::values))
             .collect();
         let mut text = Vec::new();
-        for name in self.words.mentioned.borrow().iter() {
+        for name in self.printer.mentioned.borrow().iter() {
             match self.size(name, &inputs, &arguments) {
                 Some(line) => text.push(line),
                 None if root => bail!(
@@ -393,7 +393,7 @@ impl<'a> Coder<'a> {
                 for x in &self.program.outputs {
                     let word = match x {
                         Operand::Val(_) => at.next().cloned().unwrap_or_default(),
-                        Operand::Num(..) => self.words.array(x),
+                        Operand::Num(..) => self.printer.array(x),
                     };
                     out = out.replacen(PLACE, &word, 1);
                 }
@@ -416,7 +416,7 @@ impl<'a> Coder<'a> {
             .iter()
             .position(|k| k.key == key && (k.base == base || !root));
         let kind = found.unwrap_or_else(|| {
-            self.kinds.push(Kind {
+            self.kinds.push(UnitClass {
                 base,
                 key,
                 inputs: arguments,
@@ -438,7 +438,7 @@ impl<'a> Coder<'a> {
     }
 
     /// Binds a parameter or buffer to the expression that reads it in a unit.
-    fn reach(&self, around: &str, v: Val, inputs: &[Val], names: &mut Names) {
+    fn bind_access(&self, around: &str, v: Val, inputs: &[Val], names: &mut Names) {
         if inputs.contains(&v) || names.of.contains_key(&v) {
             return;
         }
@@ -471,24 +471,24 @@ impl<'a> Coder<'a> {
         }
     }
 
-    fn make(&self, made: &mut Vec<Made>, around: &str, path: &str, maker: String) {
+    fn make(&self, made: &mut Vec<Assignment>, around: &str, path: &str, maker: String) {
         let (name, at) = self.attribute(around, path);
         if at.is_none() {
-            made.push(Made::One(name, maker));
+            made.push(Assignment::One(name, maker));
             return;
         }
         let list = made.iter_mut().find_map(|m| match m {
-            Made::Several(n, items) if *n == name => Some(items),
+            Assignment::Several(n, items) if *n == name => Some(items),
             _ => None,
         });
         match list {
             Some(items) => items.push(maker),
-            None => made.push(Made::Several(name, vec![maker])),
+            None => made.push(Assignment::Several(name, vec![maker])),
         }
     }
 
     /// The parameters and buffers that belong to a unit itself.
-    fn own(&self, unit: &Unit, made: &mut Vec<Made>) {
+    fn own(&self, unit: &Unit, made: &mut Vec<Assignment>) {
         for input in &self.program.inputs {
             if let Some((name, shape, dtype)) = self.raw(input.value)
                 && self.held("", &name).1 == unit.path
@@ -499,7 +499,7 @@ impl<'a> Coder<'a> {
                 let dtype = if dtype == clematis_core::DType::F32 {
                     String::new()
                 } else {
-                    format!(", dtype={}", self.words.dtype(dtype))
+                    format!(", dtype={}", self.printer.dtype(dtype))
                 };
                 let text = match (self.target.name, trained) {
                     ("torch", true) => format!("nn.Parameter(torch.zeros({size}{dtype}))"),
@@ -522,21 +522,21 @@ impl<'a> Coder<'a> {
                     ("clematis", false) => format!("cm.nn.State(cm.zeros({size}{dtype}))"),
                     _ => continue,
                 };
-                made.push(Made::One(word, text));
+                made.push(Assignment::One(word, text));
             }
         }
     }
 
-    fn step(&mut self, step: &Step, op: &Op) -> Result<Line> {
-        if let Some(e) = self.words.spell(self.program, step, op)? {
-            return Ok(Line::new(step.outs.clone(), e, ""));
+    fn step(&mut self, step: &Step, op: &Op) -> Result<Statement> {
+        if let Some(e) = self.printer.print(self.program, step, op)? {
+            return Ok(Statement::new(step.outs.clone(), e, ""));
         }
         match op {
             Op::Scan(_) | Op::While(_) | Op::Cond(_) => super::control::line(self, step, op),
-            _ if matches!(self.words.name, "keras" | "clematis") => {
+            _ if matches!(self.printer.name, "keras" | "clematis") => {
                 bail!(
                     Unsupported,
-                    "source: {} has no spelling of op `{}`",
+                    "source: {}: unsupported operator `{}`",
                     self.target.name,
                     op.name()
                 )
@@ -549,9 +549,9 @@ impl<'a> Coder<'a> {
                     self.target.name
                 )
             }
-            _ => Ok(Line::new(
+            _ => Ok(Statement::new(
                 step.outs.clone(),
-                self.words.helper(step, op),
+                self.printer.helper(step, op),
                 "",
             )),
         }
@@ -564,11 +564,11 @@ impl<'a> Coder<'a> {
         inputs: &[Expr],
     ) -> Result<(Vec<String>, Vec<String>)> {
         let mut program = Program::new(graph, &[])?;
-        super::prepare::open(&mut program, self.words)?;
+        super::legalize::decompose(&mut program, self.printer)?;
         let mut names = Names {
             reserved: self.reserved(),
             of: HashMap::new(),
-            wishes: HashMap::new(),
+            preferred_names: HashMap::new(),
         };
         names.reserved.reserve(LOOPS);
         // Values of the enclosing function keep their placeholders, which are filled in when that function is written.
@@ -578,7 +578,7 @@ impl<'a> Coder<'a> {
                 x.text.replace('\u{e}', "\u{15}").replace('\u{f}', "\u{16}"),
             );
         }
-        let mut inner = Coder::new(&program, self.target, self.words, self.classes, &[], "");
+        let mut inner = CodeWriter::new(&program, self.target, self.printer, self.classes, &[], "");
         let mut lines = Vec::new();
         for step in &program.steps {
             if let What::Op(op) = &step.what {
@@ -604,7 +604,7 @@ impl<'a> Coder<'a> {
                 }
                 None => names.of.get(v).cloned().unwrap_or_default(),
             },
-            Operand::Num(..) => self.words.array(x),
+            Operand::Num(..) => self.printer.array(x),
         });
         let back = |t: String| t.replace('\u{15}', "\u{e}").replace('\u{16}', "\u{f}");
         let results: Vec<String> = results.map(back).collect();
@@ -618,7 +618,7 @@ impl<'a> Coder<'a> {
 }
 
 /// Preferred names for the operands of attention, also for the values that are reshaped to them.
-fn wishes(unit: &Unit) -> HashMap<Val, String> {
+fn preferred_names(unit: &Unit) -> HashMap<Val, String> {
     let mut found = HashMap::new();
     for item in unit.items.iter().rev() {
         let Item::Step(step) = item else { continue };

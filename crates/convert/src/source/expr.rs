@@ -14,7 +14,7 @@ pub struct Expr {
     /// The text with placeholders.
     pub text: String,
     /// The precedence of the outermost operator.
-    pub strength: u8,
+    pub precedence: u8,
 }
 
 impl Expr {
@@ -22,7 +22,7 @@ impl Expr {
     pub fn atom(text: impl Into<String>) -> Expr {
         Expr {
             text: text.into(),
-            strength: ATOM,
+            precedence: ATOM,
         }
     }
 
@@ -35,11 +35,11 @@ impl Expr {
     pub fn with(&self, find: &dyn Fn(Val) -> Option<Expr>) -> Expr {
         let mut text = String::new();
         let mut from = 0;
-        for (start, end, v, strength) in places(&self.text) {
+        for (start, end, v, precedence) in places(&self.text) {
             text.push_str(&self.text[from..start]);
             from = end;
             match find(v) {
-                Some(x) if x.strength < strength => text.push_str(&format!("({})", x.text)),
+                Some(x) if x.precedence < precedence => text.push_str(&format!("({})", x.text)),
                 Some(x) => text.push_str(&x.text),
                 None => text.push_str(&self.text[start..end]),
             }
@@ -47,7 +47,7 @@ impl Expr {
         text.push_str(&self.text[from..]);
         Expr {
             text,
-            strength: self.strength,
+            precedence: self.precedence,
         }
     }
 
@@ -64,8 +64,8 @@ impl Expr {
 }
 
 /// The placeholder of a value.
-pub fn place(v: Val, strength: u8) -> String {
-    format!("\u{e}{v}:{strength}\u{f}")
+pub fn place(v: Val, precedence: u8) -> String {
+    format!("\u{e}{v}:{precedence}\u{f}")
 }
 
 /// A number that may become an argument.
@@ -81,12 +81,12 @@ fn places(text: &str) -> Vec<(usize, usize, Val, u8)> {
         let Some(end) = text[start..].find('\u{f}').map(|i| i + start) else {
             break;
         };
-        let (v, strength) = text[start + 1..end].split_once(':').unwrap_or(("0", "0"));
+        let (v, precedence) = text[start + 1..end].split_once(':').unwrap_or(("0", "0"));
         found.push((
             start,
             end + 1,
             v.parse().unwrap_or(0),
-            strength.parse().unwrap_or(0),
+            precedence.parse().unwrap_or(0),
         ));
         from = end + 1;
     }

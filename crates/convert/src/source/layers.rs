@@ -281,15 +281,22 @@ impl<'a> Finder<'a> {
         Some((layer, x, at))
     }
 
-    fn linear(&self, w: Val, b: Option<Val>, turned: bool, x: Operand, at: usize) -> Option<Hit> {
+    fn linear(
+        &self,
+        w: Val,
+        b: Option<Val>,
+        transposed: bool,
+        x: Operand,
+        at: usize,
+    ) -> Option<Hit> {
         let size = self.sizes(w)?;
-        let (m, n) = if turned {
+        let (m, n) = if transposed {
             (*size.get(1)?, size[0])
         } else {
             (size[0], *size.get(1)?)
         };
         let mut weight = self.plain(w, "weight", &size);
-        if turned {
+        if transposed {
             weight.recipe.push(Change::Transpose(vec![1, 0]));
         }
         let mut weights = vec![weight];

@@ -1,6 +1,6 @@
 //! A graph as a list of steps that passes can rewrite: each has an op or layer, operands, results and a module path.
 
-use super::tree::Clean;
+use super::module_tree::Clean;
 use crate::identifiers::Identifiers;
 use clematis_core::graph::{Arg, Graph, Role};
 use clematis_core::{DType, Op, Result, Scalar, Spec, bail};
@@ -241,7 +241,7 @@ impl Program {
     }
 
     /// Names parameters that have none; `alone` is the module that they are put into.
-    pub fn name_held(&mut self, alone: &str) {
+    pub fn name_parameters(&mut self, alone: &str) {
         let mut count = 0;
         let mut names = Identifiers::default();
         names.reserve(self.inputs.iter().map(|i| i.name.clone()));

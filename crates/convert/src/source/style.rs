@@ -1,6 +1,6 @@
 //! The file layout of each framework: imports, classes, utility functions, and how weights are loaded.
 
-use super::kinds::Parts;
+use super::deduplicate::Parts;
 use super::target::Target;
 use super::text::laid_out;
 
@@ -170,8 +170,8 @@ pub fn functions(target: &Target, text: &str) -> String {
         let Some((head, body)) = section.split_once('\n') else {
             continue;
         };
-        if let Some((words, name)) = head.trim_start_matches("# ").split_once(' ')
-            && words == target.words
+        if let Some((ops, name)) = head.trim_start_matches("# ").split_once(' ')
+            && ops == target.ops
         {
             all.push((name, body.trim_end_matches('\n')));
         }

@@ -1,10 +1,10 @@
 //! Target frameworks of generated source: their styles, and how each constructs and calls a layer.
 
 use super::expr::hole;
-use super::idiom::{is_same, short};
-use super::prepare::Channels;
+use super::legalize::Channels;
+use super::op_printer::{real, tuple};
+use super::op_printer_rules::{is_same, short};
 use super::program::{Change, Layer};
-use super::spell::{real, tuple};
 
 /// A target framework.
 #[derive(Clone, Copy)]
@@ -12,7 +12,7 @@ pub struct Target {
     /// Its name.
     pub name: &'static str,
     /// The framework whose functions are called.
-    pub words: &'static str,
+    pub ops: &'static str,
     /// Whether models are classes; otherwise they are functions of parameters.
     pub classes: bool,
     /// The channel axis of convolutions.
@@ -119,7 +119,7 @@ pub const TARGETS: [Target; 8] = [
 
 const fn target(
     name: &'static str,
-    words: &'static str,
+    ops: &'static str,
     classes: bool,
     channels: Channels,
     pools: Channels,
@@ -128,7 +128,7 @@ const fn target(
 ) -> Target {
     Target {
         name,
-        words,
+        ops,
         classes,
         channels,
         pools,
@@ -149,7 +149,7 @@ impl Target {
 }
 
 /// A layer in a target framework.
-pub struct Made {
+pub struct LayerCall {
     /// The constructor call, or the function that computes it.
     pub maker: String,
     /// The arguments after the input in a call.
@@ -227,7 +227,7 @@ fn eps(layer: &Layer, word: &str, default: f64) -> (bool, String) {
 }
 
 /// The layer in a target framework, or `None` if it has no equivalent.
-pub fn layer(target: &Target, layer: &Layer, name: &str) -> Option<Made> {
+pub fn layer(target: &Target, layer: &Layer, name: &str) -> Option<LayerCall> {
     let bias = layer.has("bias");
     let scaled = layer.has("weight");
     let n = layer.ints("kernel").len();
@@ -747,7 +747,7 @@ pub fn layer(target: &Target, layer: &Layer, name: &str) -> Option<Made> {
         _ => return None,
     };
     values.retain(|(_, slot, _)| layer.has(slot));
-    Some(Made {
+    Some(LayerCall {
         maker,
         more,
         values,

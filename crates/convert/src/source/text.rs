@@ -1,4 +1,4 @@
-//! Line breaking of Python code, in the style of common formatters.
+//! Statement breaking of Python code, in the style of common formatters.
 //!
 //! Code is generated as logical lines. A line that is too long is broken inside its last bracket: first as one indented line,
 //! then with one item per line and a trailing comma.

@@ -242,8 +242,8 @@ impl Emitter {
                     self.op("Add", &[&angle, &half]),
                     self.op("Sub", &[&angle, &half]),
                 );
-                let turned = self.op("Where", &[&below, &less, &more]);
-                let found = self.op("Where", &[&left, &turned, &angle]);
+                let shifted = self.op("Where", &[&below, &less, &more]);
+                let found = self.op("Where", &[&left, &shifted, &angle]);
                 let (flat, upright) =
                     (self.op("Equal", &[x, &zero]), self.op("Equal", &[y, &zero]));
                 let both = self.op("And", &[&flat, &upright]);

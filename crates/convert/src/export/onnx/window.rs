@@ -6,7 +6,7 @@ use clematis_core::shape::Axes;
 use clematis_core::{Composite, DType, Dim, Op, Result, bail};
 
 /// The parameters of a window over all axes.
-struct Slide<'a> {
+struct WindowParams<'a> {
     size: &'a Axes,
     strides: &'a Axes,
     padding: &'a Pads,
@@ -24,24 +24,24 @@ impl Emitter {
                         "to_onnx: unsupported window reduction with base dilation"
                     );
                 }
-                let slide = Slide {
+                let params = WindowParams {
                     size: &p.size,
                     strides: &p.strides,
                     padding: &p.padding,
                     dilation: &p.window_dilation,
                 };
                 match p.kind {
-                    WindowKind::Max => self.slid(c, "MaxPool", &slide, &[], c.x(0))?,
+                    WindowKind::Max => self.pooled(c, "MaxPool", &params, &[], c.x(0))?,
                     WindowKind::Min => {
                         let back = self.op("Neg", &[c.x(0)]);
-                        let most = self.slid(c, "MaxPool", &slide, &[], &back)?;
+                        let most = self.pooled(c, "MaxPool", &params, &[], &back)?;
                         self.op("Neg", &[&most])
                     }
                     WindowKind::Sum => {
-                        let mean = self.slid(
+                        let mean = self.pooled(
                             c,
                             "AveragePool",
-                            &slide,
+                            &params,
                             &[Attr::Int("count_include_pad", 1)],
                             c.x(0),
                         )?;
@@ -60,10 +60,10 @@ impl Emitter {
                     strides,
                     padding,
                     dilation,
-                } => self.slid(
+                } => self.pooled(
                     c,
                     "MaxPool",
-                    &Slide {
+                    &WindowParams {
                         size,
                         strides,
                         padding,
@@ -80,10 +80,10 @@ impl Emitter {
                     count_padding,
                 } => {
                     let attr = [Attr::Int("count_include_pad", i64::from(*count_padding))];
-                    self.slid(
+                    self.pooled(
                         c,
                         "AveragePool",
-                        &Slide {
+                        &WindowParams {
                             size,
                             strides,
                             padding,
@@ -100,11 +100,11 @@ impl Emitter {
     }
 
     /// A pool: windowed axes last, two before them.
-    fn slid(
+    fn pooled(
         &mut self,
         c: &Call<'_>,
         word: &str,
-        s: &Slide<'_>,
+        s: &WindowParams<'_>,
         more: &[Attr<'_>],
         x: &str,
     ) -> Result<String> {

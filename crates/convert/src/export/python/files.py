@@ -36,18 +36,18 @@ def weights(place):
     return found
 
 
-def given(ops, word, x):
+def from_numpy(ops, word, x):
     """Converts a NumPy array to the framework, in the dtype of this short name."""
     x = np.ascontiguousarray(x, dtype(word))
     return ops.from_bytes(x.tobytes(), word, x.shape)
 
 
-def taken(ops, word, x):
+def to_numpy(ops, word, x):
     """Converts an array of the framework to NumPy."""
     return np.frombuffer(ops.to_bytes(x), dtype(word)).reshape(tuple(x.shape))
 
 
-def made_up(word, shape):
+def random_input(word, shape):
     """Random input; a symbolic size is 2."""
     shape = [n if isinstance(n, int) else 2 for n in shape]
     rng = np.random.default_rng(0)
@@ -66,7 +66,7 @@ def main(call, inputs, outputs):
     if options.files:
         arrays = [np.load(path) for path in options.files]
     else:
-        arrays = [made_up(*spec) for spec in inputs.values()]
+        arrays = [random_input(*spec) for spec in inputs.values()]
     results = dict(zip(outputs, call(*arrays), strict=True))
     for name, x in results.items():
         print(f"{name}: {x.dtype} {x.shape}")

@@ -5,7 +5,7 @@ class Model(keras.Model):
         super().__init__(name="model")
         values = files.weights(__file__)
         self.held = {}
-        for path, (role, word) in HELD.items():
+        for path, (role, word) in WEIGHTS.items():
             x = values[path]
             self.held[path] = self.add_weight(
                 name=path.replace(".", "__"), shape=x.shape, dtype=files.WORDS[word], initializer="zeros",
@@ -22,7 +22,7 @@ class Model(keras.Model):
     def call(self, *inputs):
         """Returns the output, or a tuple of several."""
         tensor = keras.ops.convert_to_tensor
-        held = [tensor(self.held[name].value) for name in HELD]
+        held = [tensor(self.held[name].value) for name in WEIGHTS]
         keys = [keras.ops.cast(self.seeds.next(), "uint32") for _ in range(KEYS)]
         outs = program(ops, *held, *map(tensor, inputs), *keys, *map(tensor, self.constants))
         return outs[0] if len(OUTPUTS) == 1 else outs

@@ -2,7 +2,7 @@ class Part(torch.nn.Module):
     """A submodule that holds parameters."""
 
 
-WORDS = {word for path in HELD for word in path.split(".")}
+WORDS = {word for path in WEIGHTS for word in path.split(".")}
 TAKEN = set(vars(torch.nn.Module())) | {f"constant_{i}" for i in range(len(CONSTANTS))}
 
 
@@ -25,8 +25,8 @@ class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
         values = files.weights(__file__)
-        for path, (role, word) in HELD.items():
-            x = files.given(ops, word, values[path])
+        for path, (role, word) in WEIGHTS.items():
+            x = files.from_numpy(ops, word, values[path])
             if role in ("param", "frozen"):
                 x = torch.nn.Parameter(x, requires_grad=role == "param" and x.is_floating_point())
             holder, (*above, last) = self, words(path)
@@ -39,7 +39,7 @@ class Model(torch.nn.Module):
             else:
                 holder.register_buffer(last, x)
         for i, (path, word) in enumerate(CONSTANTS.items()):
-            self.register_buffer(f"constant_{i}", files.given(ops, word, values[path]), persistent=False)
+            self.register_buffer(f"constant_{i}", files.from_numpy(ops, word, values[path]), persistent=False)
 
     def held(self, path):
         """A weight."""
@@ -52,14 +52,14 @@ class Model(torch.nn.Module):
         """Returns the output, or a tuple of several."""
         keys = [torch.randint(0, 1 << 32, (2,)).to(torch.uint32) for _ in range(KEYS)]
         constants = [getattr(self, f"constant_{i}") for i in range(len(CONSTANTS))]
-        outs = program(ops, *map(self.held, HELD), *inputs, *keys, *constants)
+        outs = program(ops, *map(self.held, WEIGHTS), *inputs, *keys, *constants)
         return outs[0] if len(OUTPUTS) == 1 else outs
 
 
 def call(*arrays):
     """Runs the model on NumPy arrays."""
-    given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
+    given = [files.from_numpy(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
     with torch.no_grad():
         outs = Model().eval()(*given)
     outs = (outs,) if len(OUTPUTS) == 1 else outs
-    return [files.taken(ops, word, x) for word, x in zip(OUTPUTS.values(), outs, strict=True)]
+    return [files.to_numpy(ops, word, x) for word, x in zip(OUTPUTS.values(), outs, strict=True)]

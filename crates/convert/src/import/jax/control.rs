@@ -1,9 +1,9 @@
 //! Branches, loops and PRNG keys. A key is two words, so an array of keys has one more axis than in jax.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, x};
-use crate::foreign::Program;
+use crate::captured::Program;
 use clematis_core::random::Key;
 use clematis_core::{DType, Result, Shape, Tensor, bail, control, ops};
 use std::cell::RefCell;
@@ -14,9 +14,11 @@ pub const RULES: &[(&str, Rule)] = &[
     ("while", while_loop),
     ("scan", scan),
     ("platform_index", |_, a| {
-        Ok(ops::zeros(Shape::from_sizes(&[]), a.told(0)?.dtype)
-            .done()?
-            .into())
+        Ok(
+            ops::zeros(Shape::from_sizes(&[]), a.recorded_spec(0)?.dtype)
+                .done()?
+                .into(),
+        )
     }),
     ("random_wrap", |_, a| Ok(x(a, 0)?.into())),
     ("random_unwrap", |_, a| Ok(x(a, 0)?.into())),
@@ -38,9 +40,9 @@ pub const RULES: &[(&str, Rule)] = &[
         Ok(Key::from_tensor(mixed).fold_in(1).words().done()?.into())
     }),
     ("random_bits", |_, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         Ok(Key::from_tensor(e(a, 0))
-            .bits(told.dtype, told.shape)
+            .bits(recorded.dtype, recorded.shape)
             .done()?
             .into())
     }),
@@ -84,7 +86,7 @@ fn several(mut xs: Vec<Tensor>) -> Slot {
     }
 }
 
-fn cond(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn cond(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let Slot::List(branches) = a.slot(NAMED, "branches") else {
         bail!(Convert, "convert: `cond` without branches");
     };
@@ -100,7 +102,7 @@ fn cond(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 fn choose(
-    walk: &RefCell<&mut Walk<'_>>,
+    walk: &RefCell<&mut Importer<'_>>,
     index: &Tensor,
     xs: &Vec<Tensor>,
     bodies: &[Arc<Program>],
@@ -124,7 +126,7 @@ fn choose(
     }
 }
 
-fn while_loop(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn while_loop(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let test = body(a.slot(NAMED, "cond_jaxpr"), "while")?;
     let step = body(a.slot(NAMED, "body_jaxpr"), "while")?;
     let test_consts = a.int(NAMED, "cond_nconsts", 0)? as usize;
@@ -148,7 +150,7 @@ fn while_loop(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(several(out))
 }
 
-fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn scan(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let step = body(a.slot(NAMED, "jaxpr"), "scan")?;
     let consts = a.int(NAMED, "num_consts", 0)? as usize;
     let carries = a.int(NAMED, "num_carry", 0)? as usize;
@@ -173,8 +175,8 @@ fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(several(carry))
 }
 
-fn random_split(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let shape = a.told(0)?.shape;
+fn random_split(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let shape = a.recorded_spec(0)?.shape;
     let Some(words) = shape.count_dim().value() else {
         bail!(Unsupported, "convert: a symbolic number of keys");
     };

@@ -1,7 +1,7 @@
 //! Gather and scatter.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, places, x};
 use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
 use clematis_core::shape::Axes;
@@ -21,7 +21,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("dynamic_slice", |_, a| {
         let x = x(a, 0)?;
         Ok(
-            ops::dynamic_slice(&x, starts(a, 1, x.rank())?, a.told(0)?.shape)
+            ops::dynamic_slice(&x, starts(a, 1, x.rank())?, a.recorded_spec(0)?.shape)
                 .done()?
                 .into(),
         )
@@ -46,7 +46,7 @@ fn mode(a: &Args<'_>) -> Result<OutOfRange> {
     })
 }
 
-fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let params = Gather {
         offset_axes: axes(a, "offset_dims")?,
         collapsed: axes(a, "collapsed_slice_dims")?,

@@ -1,7 +1,7 @@
 //! Dot, convolutions, window reductions, factorizations, Fourier transforms.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, places, x};
 use clematis_core::op::{
     Conv, Dot, Extreme, FftKind, Pads, Transposed, TriangularSolve, Window, WindowKind,
@@ -66,15 +66,15 @@ fn axes_of(slot: Option<&Slot>) -> Axes {
     xs.iter().filter_map(one).collect()
 }
 
-fn dot_general(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn dot_general(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let numbers = lists(a, "dimension_numbers")?;
     let pair = |i: usize| match numbers.get(i) {
         Some(Slot::List(xs)) => (axes_of(xs.first()), axes_of(xs.get(1))),
         _ => Default::default(),
     };
     let ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)) = (pair(0), pair(1));
-    let told = a.told(0)?.dtype;
-    let (x, y) = (ops::cast(e(a, 0), told), ops::cast(e(a, 1), told));
+    let recorded = a.recorded_spec(0)?.dtype;
+    let (x, y) = (ops::cast(e(a, 0), recorded), ops::cast(e(a, 1), recorded));
     let params = Dot {
         lhs_batch,
         rhs_batch,
@@ -102,7 +102,7 @@ fn pads(a: &Args<'_>) -> Result<Pads> {
     lists(a, "padding")?.into_iter().map(one).collect()
 }
 
-fn conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn conv(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let axes = |name: &str| -> Result<Axes> { Ok(Axes::new(&places(a, name)?)) };
     let params = Conv {
         strides: axes("window_strides")?,
@@ -142,7 +142,7 @@ fn window(a: &Args<'_>, kind: WindowKind) -> Result<Slot> {
 }
 
 /// Operands: the source that is added, and the operand in which windows select.
-fn select_and_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn select_and_scatter(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (source, x) = (x(a, 0)?, x(a, 1)?);
     let chooses_max = a.text(NAMED, "select_prim", "ge")? == "ge";
     let ones = || Axes::new(&vec![1; x.rank()]);
@@ -162,7 +162,7 @@ fn select_and_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(dispatch::apply_one(&op, &[&x, &source])?.into())
 }
 
-fn triangular_solve(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn triangular_solve(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let adjoint = a.flag(NAMED, "conjugate_a", false)?;
     let params = TriangularSolve {
         left: a.flag(NAMED, "left_side", true)?,
@@ -179,7 +179,7 @@ fn triangular_solve(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-fn fft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn fft(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x: Tensor = x(a, 0)?;
     let lengths = a.dims(NAMED, "fft_lengths")?;
     let count = lengths.len();

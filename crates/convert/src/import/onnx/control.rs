@@ -1,9 +1,9 @@
 //! If, Loop, Scan and model-local functions.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
-use super::{NAMED, ints, settled, several, t, unknown, values, version};
-use crate::foreign::Program;
+use super::super::{Importer, Rule};
+use super::{NAMED, ints, several, t, to_tensor, unknown, values, version};
+use crate::captured::Program;
 use clematis_core::trace::Trace;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, control, ops};
 use std::cell::{Cell, RefCell};
@@ -41,7 +41,7 @@ fn captured(a: &Args<'_>, name: &str) -> Vec<Slot> {
 fn tensors(slots: Vec<Slot>) -> Result<Vec<Tensor>> {
     slots
         .iter()
-        .map(|slot| ops::materialize(&settled(slot)?))
+        .map(|slot| ops::materialize(&to_tensor(slot)?))
         .collect()
 }
 
@@ -49,7 +49,7 @@ fn slots(xs: &[Tensor]) -> impl Iterator<Item = Slot> + '_ {
     xs.iter().cloned().map(Slot::Tensor)
 }
 
-fn branch(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn branch(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let test = t(a, 0)?;
     let (yes, no) = (body(a, "then_branch")?, body(a, "else_branch")?);
     let (for_yes, for_no) = (captured(a, "then_branch"), captured(a, "else_branch"));
@@ -73,7 +73,7 @@ fn branch(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(several(a, slots(&out).collect()))
 }
 
-fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn repeat(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let program = body(a, "body")?;
     let outside = captured(a, "body");
     let carried: Vec<Slot> = a.args.iter().skip(2).cloned().collect();
@@ -90,7 +90,7 @@ fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let first = match a.slot(1, "cond") {
         Slot::Nothing => None,
-        slot => Some(settled(slot)?),
+        slot => Some(to_tensor(slot)?),
     };
     let started = match &first {
         None => Some(true),
@@ -108,7 +108,7 @@ fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         return Ok(several(a, std::mem::take(&mut out)));
     }
     if Trace::innermost_abstract().is_none() {
-        return stepped(w, a, &program, carried, &outside, most);
+        return unrolled(w, a, &program, carried, &outside, most);
     }
     let rows = program.outputs.len().saturating_sub(1 + count);
     let always = Cell::new(true);
@@ -129,7 +129,7 @@ fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 
 /// A loop whose condition is always true: it runs for the given number of iterations.
 fn counted_loop(
-    w: &mut Walk<'_>,
+    w: &mut Importer<'_>,
     program: &Program,
     carried: &[Slot],
     outside: &[Slot],
@@ -144,7 +144,7 @@ fn counted_loop(
         let mut given = vec![Slot::Tensor(i.clone()), Slot::Tensor(yes.clone())];
         given.extend(slots(carry).chain(outside.iter().cloned()));
         let mut out = w.inside(program, &given)?;
-        let test = settled(&out.remove(0))?;
+        let test = to_tensor(&out.remove(0))?;
         always.set(values(&test).is_some_and(|host| host.get(0).is_ok_and(|x| x.as_bool())));
         let mut out = tensors(out)?;
         let rows = out.split_off(count.min(out.len()));
@@ -154,7 +154,7 @@ fn counted_loop(
 }
 
 fn while_loop(
-    w: &mut Walk<'_>,
+    w: &mut Importer<'_>,
     a: &Args<'_>,
     program: &Program,
     carried: Vec<Slot>,
@@ -192,8 +192,8 @@ fn while_loop(
 }
 
 /// Runs a loop iteration by iteration, with known values.
-fn stepped(
-    w: &mut Walk<'_>,
+fn unrolled(
+    w: &mut Importer<'_>,
     a: &Args<'_>,
     program: &Program,
     mut carried: Vec<Slot>,
@@ -207,7 +207,7 @@ fn stepped(
     let mut i = 0;
     loop {
         let on =
-            values(&settled(&test)?).is_some_and(|host| host.get(0).is_ok_and(|x| x.as_bool()));
+            values(&to_tensor(&test)?).is_some_and(|host| host.get(0).is_ok_and(|x| x.as_bool()));
         if !on || most.is_some_and(|most| i >= most) {
             break;
         }
@@ -219,7 +219,7 @@ fn stepped(
         }
         test = out.remove(0);
         for (all, row) in rows.iter_mut().zip(out.split_off(count)) {
-            all.push(settled(&row)?);
+            all.push(to_tensor(&row)?);
         }
         carried = out;
         i += 1;
@@ -236,7 +236,7 @@ fn stepped(
     Ok(several(a, carried))
 }
 
-fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn scan(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let program = body(a, "body")?;
     let outside = captured(a, "body");
     let old = version(a) < 9;

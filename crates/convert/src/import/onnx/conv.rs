@@ -1,7 +1,7 @@
 //! Convolutions, transposed convolutions and Col2Im.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, ints, maybe, out, recorded, t};
 use clematis_core::op::{Conv, Pads};
 use clematis_core::ops::same_padding;
@@ -125,7 +125,7 @@ pub fn biased(y: Tensor, bias: Option<Tensor>) -> Result<Tensor> {
     (y + ops::reshape(b, shape)).done()
 }
 
-fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn transposed(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (recorded(t(a, 0)?, None)?, t(a, 1)?);
     let rank = x.rank();
     if rank < 3 || w.rank() != rank {
@@ -143,15 +143,15 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let spans = spans(&w, &dilation);
     let word = a.text(NAMED, "auto_pad", "NOTSET")?;
     let same = word.starts_with("SAME");
-    let told = a.ints(NAMED, "output_shape")?;
-    let padding: Pads = if same || !told.is_empty() {
+    let given = a.ints(NAMED, "output_shape")?;
+    let padding: Pads = if same || !given.is_empty() {
         let one = |i: usize| {
             let n = x.shape().dims()[2 + i];
             let (s, m) = (Dim::from(strides[i]), Dim::from(more[i]));
-            let wish = if told.is_empty() {
+            let wish = if given.is_empty() {
                 n * s
             } else {
-                Dim::number(told[told.len() - spatial + i])
+                Dim::number(given[given.len() - spatial + i])
             };
             let total = (s * (n - Dim::from(1)) + m + spans[i] - wish).max(Dim::from(0));
             let half = total.floor_div(Dim::from(2))?;
@@ -165,10 +165,10 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
             let missing = (wish - (s * (n - Dim::from(1)) + m + spans[i])).max(Dim::from(0));
             Ok((low, high - m - missing))
         };
-        if told.len() < spatial && !told.is_empty() {
+        if given.len() < spatial && !given.is_empty() {
             bail!(
                 Convert,
-                "convert: `ConvTranspose`: expected {spatial} spatial axes in output_shape, got {told:?}"
+                "convert: `ConvTranspose`: expected {spatial} spatial axes in output_shape, got {given:?}"
             );
         }
         (0..spatial).map(one).collect::<Result<_>>()?
@@ -194,7 +194,7 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// Adds blocks up where they overlap: a transposed convolution with a weight of ones.
-fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn col2im(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(t(a, 0)?, None)?;
     let (image, block) = (ints(a, 1)?, ints(a, 2)?);
     let spatial = image.len();
@@ -271,7 +271,7 @@ fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// A causal depthwise convolution over time; the previous inputs are a state.
-fn causal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn causal(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w, b, past) = (t(a, 0)?, t(a, 1)?, maybe(a, 2)?, maybe(a, 3)?);
     let spatial = x.rank().saturating_sub(2);
     if spatial == 0 || w.rank() != x.rank() {

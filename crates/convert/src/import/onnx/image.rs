@@ -1,7 +1,7 @@
 //! Resize and Upsample.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, floats, numbers, out, sizes, t, version};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Tensor, bail, ops};
@@ -51,7 +51,7 @@ impl Default for How<'_> {
     }
 }
 
-fn resize(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn resize(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let old = version(a) < 11;
     let how = How {
@@ -197,7 +197,7 @@ fn resized(
             );
         };
         let (rows, outside) = taps(n, size, scales[i], how, region)?;
-        y = weighed(&y, axis, n as usize, &rows, nearest)?;
+        y = apply_weight_matrix(&y, axis, n as usize, &rows, nearest)?;
         if outside.iter().any(|&x| x) {
             let mut shape = vec![1i64; y.rank()];
             shape[axis] = size;
@@ -414,7 +414,7 @@ fn coefficients(ratio: f64, scale: f64, how: &How<'_>) -> Result<Vec<f64>> {
 }
 
 /// Gathers the first taps of all positions, then the second ones, and so on, and sums them.
-fn taken(x: &Tensor, axis: usize, rows: &Taps) -> Result<Tensor> {
+fn gather_taps(x: &Tensor, axis: usize, rows: &Taps) -> Result<Tensor> {
     let mut shape = vec![1usize; x.rank()];
     shape[axis] = rows.len();
     let mut sum: Option<Expr> = None;
@@ -439,7 +439,13 @@ fn taken(x: &Tensor, axis: usize, rows: &Taps) -> Result<Tensor> {
 }
 
 /// A matmul with the weight matrix along an axis; single taps are gathered.
-fn weighed(x: &Tensor, axis: usize, from: usize, rows: &Taps, nearest: bool) -> Result<Tensor> {
+fn apply_weight_matrix(
+    x: &Tensor,
+    axis: usize,
+    from: usize,
+    rows: &Taps,
+    nearest: bool,
+) -> Result<Tensor> {
     if nearest {
         let best = |row: &[(i64, f64)]| row.iter().find(|t| t.1 == 1.0).map_or(0, |t| t.0);
         let places: Vec<i64> = rows.rows().map(best).collect();
@@ -447,7 +453,7 @@ fn weighed(x: &Tensor, axis: usize, from: usize, rows: &Taps, nearest: bool) -> 
     }
     let size = rows.len().saturating_mul(from);
     if size > MATRIX && rows.most <= FEW_TAPS {
-        return taken(x, axis, rows);
+        return gather_taps(x, axis, rows);
     }
     if size > LARGEST_MATRIX {
         bail!(

@@ -1,9 +1,9 @@
 //! Gather, scatter, Unique, NonZero and cache updates.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{
-    NAMED, counted, e, floats, list, maybe, out, settled, several, sizes, t, unknown, values,
+    NAMED, counted, e, floats, list, maybe, out, several, sizes, t, to_tensor, unknown, values,
 };
 use clematis_core::host::Host;
 use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
@@ -43,7 +43,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ScatterND", scatter_nd),
     ("TensorScatter", tensor_scatter),
     ("NonZero", |_, a| {
-        let x = settled(a.slot(0, "operand"))?;
+        let x = to_tensor(a.slot(0, "operand"))?;
         if values(&x).is_none() {
             return unknown(a, 0);
         }
@@ -88,7 +88,7 @@ fn counted_from_front(at: &Tensor, size: Dim) -> Result<Tensor> {
     ops::where_(ops::less(&at, 0), &at + size, &at).done()
 }
 
-fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if let (false, Some(own)) = (matches!(a.slot(0, "x"), Slot::Tensor(_)), sizes(a, 0))
         && let Some(places) =
             sizes(a, 1).and_then(|d| d.iter().map(|d| d.value()).collect::<Option<Vec<i64>>>())
@@ -121,7 +121,7 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::take(x, at, axis as i64))
 }
 
-fn gather_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather_nd(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at) = (t(a, 0)?, t(a, 1)?);
     let b = a.int(NAMED, "batch_dims", 0)?.max(0) as usize;
     if at.rank() == 0 || b >= at.rank() {
@@ -199,7 +199,7 @@ fn put(kind: ScatterKind, x: &Tensor, at: &[Tensor], updates: &Tensor) -> Result
     ops::scatter(x, ops::stack(at, -1), updates, p).done()
 }
 
-fn scatter_elements(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn scatter_elements(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at, updates) = (t(a, 0)?, t(a, 1)?, t(a, 2)?);
     if at.rank() != x.rank() {
         return Err(a.bad("indices of the data's rank"));
@@ -216,7 +216,7 @@ fn scatter_elements(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(put(kind(a)?, &x, &all, &updates)?.into())
 }
 
-fn scatter_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn scatter_nd(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at, updates) = (t(a, 0)?, t(a, 1)?, t(a, 2)?);
     if at.rank() == 0 {
         return Err(a.bad("indices of rank 1 or more"));
@@ -244,7 +244,7 @@ fn scatter_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::scatter(x, at, updates, p))
 }
 
-fn tensor_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn tensor_scatter(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, update) = (t(a, 0)?, t(a, 1)?);
     if update.rank() != x.rank() {
         return Err(a.bad("an update of the cache's rank"));
@@ -270,7 +270,7 @@ fn tensor_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(put(ScatterKind::Set, &x, &all, &update)?.into())
 }
 
-fn compress(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn compress(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let places: Vec<i64> = floats(a, 1)?
         .iter()
         .enumerate()
@@ -294,8 +294,8 @@ fn order(x: &Scalar, y: &Scalar) -> Ordering {
 }
 
 /// The number of results depends on the values, so they have to be known.
-fn unique(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let x = settled(a.slot(0, "operand"))?;
+fn unique(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let x = to_tensor(a.slot(0, "operand"))?;
     let (x, axis) = match a.has(NAMED, "axis") {
         true => {
             let axis = x.shape().axis(a.int(NAMED, "axis", 0)?, "unique")?;

@@ -1,7 +1,7 @@
 //! Losses and optimizer steps.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, maybe, several, t};
 use clematis_core::{DType, Result, Shape, Tensor, bail, ops};
 
@@ -77,7 +77,7 @@ fn groups(a: &Args<'_>, kinds: usize) -> Result<(Tensor, Tensor, Vec<Vec<Tensor>
     ))
 }
 
-fn momentum(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn momentum(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (rate, step, all) = groups(a, 3)?;
     let (alpha, beta, norm) = (
         a.float(NAMED, "alpha", 0.0)?,
@@ -102,7 +102,7 @@ fn momentum(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(Slot::List(xs))
 }
 
-fn adagrad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn adagrad(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (rate, step, all) = groups(a, 3)?;
     let (decay, epsilon, norm) = (
         a.float(NAMED, "decay_factor", 0.0)?,
@@ -121,7 +121,7 @@ fn adagrad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(Slot::List(xs))
 }
 
-fn adam(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn adam(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (rate, step, all) = groups(a, 4)?;
     let (alpha, beta) = (
         a.float(NAMED, "alpha", 0.9)?,

@@ -1,7 +1,7 @@
 //! Normalization layers.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, maybe, out, ranked, several, t, version, wanted};
 use clematis_core::expr::Expr;
 use clematis_core::op::{Window, WindowKind};
@@ -90,7 +90,7 @@ fn stashed(a: &Args<'_>, x: &Tensor) -> Result<Tensor> {
     Ok(x.clone())
 }
 
-fn batch(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn batch(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = ranked(a, 0, 2)?;
     let (scale, bias, mean, variance) = (t(a, 1)?, t(a, 2)?, t(a, 3)?, t(a, 4)?);
     let epsilon = a.float(NAMED, "epsilon", 1e-5)?;
@@ -132,7 +132,7 @@ fn batch(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(several(a, results))
 }
 
-fn layer(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn layer(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, scale, bias) = (t(a, 0)?, t(a, 1)?, maybe(a, 2)?);
     let axis = x.shape().axis(a.int(NAMED, "axis", -1)?, "layer_norm")?;
     let epsilon = a.float(NAMED, "epsilon", 1e-5)?;
@@ -160,7 +160,7 @@ fn layer(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(several(a, vec![y.done()?.into(), mean.into(), by.into()]))
 }
 
-fn lrn(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn lrn(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = ranked(a, 0, 2)?;
     let size = a.int(NAMED, "size", 1)?.clamp(1, 1 << 24);
     let (alpha, beta, bias) = (

@@ -1,7 +1,7 @@
 //! Pooling.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::conv::{each, pads};
 use super::{NAMED, ints, out, recorded, several, t, wanted};
 use clematis_core::expr::Expr;
@@ -121,7 +121,7 @@ fn walk(a: &Args<'_>, x: &Tensor) -> Result<Path> {
     })
 }
 
-fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn max_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(t(a, 0)?, None)?;
     let path = walk(a, &x)?;
     let call = Composite::MaxPool {
@@ -163,7 +163,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ))
 }
 
-fn average_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn average_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(t(a, 0)?, None)?;
     let path = walk(a, &x)?;
     let count_padding = a.flag(NAMED, "count_include_pad", false)?;
@@ -192,7 +192,7 @@ fn average_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::reduce_window(&x, path.window(WindowKind::Sum)) / ops::reduce_window(ones, over))
 }
 
-fn unpool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn unpool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at) = (recorded(t(a, 0)?, None)?, t(a, 1)?);
     let path = walk(a, &x)?;
     let dims = x.shape().dims();
@@ -221,11 +221,11 @@ fn unpool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if !a.has(2, "output_shape") {
         return Ok(y.into());
     }
-    let told = ints(a, 2)?;
-    if told.len() != y.rank() {
+    let given = ints(a, 2)?;
+    if given.len() != y.rank() {
         return Err(a.bad("one size per axis"));
     }
-    let high: Vec<Dim> = told
+    let high: Vec<Dim> = given
         .iter()
         .zip(own.dims())
         .map(|(&n, &d)| Dim::number(n) - d)

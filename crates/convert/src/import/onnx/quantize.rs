@@ -3,16 +3,16 @@
 use super::super::Rule;
 use super::super::args::{Args, Slot};
 use super::conv::{biased, conv};
-use super::{NAMED, maybe, narrow, out, ranked, several, t};
-use crate::onnx::narrow::Narrow;
+use super::{NAMED, low_precision_cast, maybe, out, ranked, several, t};
+use crate::onnx::low_precision::LowPrecision;
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Result, Shape, Tensor, bail, ops};
 
 pub const RULES: &[(&str, Rule)] = &[
     ("QuantizeLinear", |_, a| {
         let x = t(a, 0)?;
-        if let Some(to) = narrow::wanted(a, "&narrow")? {
-            return Ok(narrowed(a, &x, &t(a, 1)?, maybe(a, 2)?, to)?.into());
+        if let Some(to) = low_precision_cast::wanted(a, "&low_precision")? {
+            return Ok(quantized_to_low_precision(a, &x, &t(a, 1)?, maybe(a, 2)?, to)?.into());
         }
         let to = match (maybe(a, 2)?, a.int(NAMED, "output_dtype", 0)?) {
             (Some(zero), _) => zero.dtype(),
@@ -138,16 +138,16 @@ fn quantized(
 }
 
 /// Quantization to low-precision dtypes.
-fn narrowed(
+fn quantized_to_low_precision(
     a: &Args<'_>,
     x: &Tensor,
     scale: &Tensor,
     zero: Option<Tensor>,
-    to: Narrow,
+    to: LowPrecision,
 ) -> Result<Tensor> {
     let wide = ops::cast(x, DType::F32).done()?;
     let mut y = wide / spread(a, x, &ops::cast(scale, DType::F32).done()?)?;
-    let is_int = matches!(to, Narrow::Int { .. });
+    let is_int = matches!(to, LowPrecision::Int { .. });
     if is_int {
         y = ops::round(y);
     }
@@ -158,7 +158,7 @@ fn narrowed(
         let (low, high) = to.limits();
         y = ops::minimum(ops::maximum(y, low), high);
     }
-    narrow::rounded(&y.done()?, to, a.flag(NAMED, "saturate", true)?, "up")
+    low_precision_cast::rounded(&y.done()?, to, a.flag(NAMED, "saturate", true)?, "up")
 }
 
 /// Broadcasts a scale (per tensor, per axis or blocked) to the tensor.

@@ -161,11 +161,11 @@ fn layer(a: &Args<'_>, gates: usize) -> Result<Slot> {
         );
     }
     let width = r.shape().dims()[2];
-    let told = a.int(NAMED, "hidden_size", width.value().unwrap_or(0))?;
-    if width.value().is_some_and(|width| width != told) {
+    let given = a.int(NAMED, "hidden_size", width.value().unwrap_or(0))?;
+    if width.value().is_some_and(|width| width != given) {
         bail!(
             Convert,
-            "convert: `{}`: expected a hidden_size of {width}, as R is {}, got {told}",
+            "convert: `{}`: expected a hidden_size of {width}, as R is {}, got {given}",
             a.node.op,
             r.spec()
         );

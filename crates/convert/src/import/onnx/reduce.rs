@@ -1,7 +1,7 @@
 //! Reductions, cumulative sums, ArgMax and TopK.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, axes, ints, out, sizes, t, version};
 use clematis_core::expr::Expr;
 use clematis_core::op::CumulativeKind;
@@ -189,7 +189,7 @@ pub fn as_rows(a: &Args<'_>, f: impl Fn(&Tensor, i64) -> Expr) -> Result<Slot> {
     out(ops::reshape(f(&rows, 1), x.shape().clone()))
 }
 
-fn hardmax(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn hardmax(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     as_rows(a, |x, axis| {
         let depth = match x.shape().axis(axis, "hardmax") {
             Ok(at) => x.shape().dims()[at],
@@ -200,10 +200,10 @@ fn hardmax(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     })
 }
 
-fn top_k(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn top_k(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let k = match a.has(1, "k") {
-        true => super::told_sizes(a, 1)?
+        true => super::known_sizes(a, 1)?
             .first()
             .copied()
             .unwrap_or(Dim::from(1)),

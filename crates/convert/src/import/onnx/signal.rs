@@ -1,7 +1,7 @@
 //! DFT, STFT, window functions and MelWeightMatrix.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, floats, int, maybe, out, ranked, recorded, unknown, version};
 use clematis_core::ops::{Fourier, Norm};
 use clematis_core::{DType, Result, Tensor, bail, ops};
@@ -60,7 +60,7 @@ fn parted(x: &Tensor) -> Result<Tensor> {
     ops::stack(&[ops::real(x).done()?, ops::imag(x).done()?], -1).done()
 }
 
-fn dft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn dft(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(ranked(a, 0, 2)?, None)?;
     let axis = match (version(a) >= 20, a.has(2, "axis")) {
         (true, true) => int(a, 2)?,
@@ -108,7 +108,7 @@ fn dft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
 }
 
-fn stft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn stft(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(ranked(a, 0, 2)?, None)?;
     let step = int(a, 1)?;
     let shape = maybe(a, 2)?;
@@ -163,7 +163,7 @@ fn stft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(parted(&ops::fourier(kind, frames, None, Some(vec![2]), Norm::Backward).done()?)?.into())
 }
 
-fn mel(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn mel(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let one = |i: usize| floats(a, i).map(|x| x.first().copied().unwrap_or(0.0));
     let (bins, size, rate, low, high) = (
         one(0)? as usize,

@@ -4,9 +4,9 @@
 //! a marker and a length; the first element that is written makes it a tensor.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, t, tensor_of};
-use crate::foreign::Program;
+use crate::captured::Program;
 use clematis_core::control::{self, Carry};
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
 use std::cell::RefCell;
@@ -17,8 +17,8 @@ pub const RULES: &[(&str, Rule)] = &[
     ("StatelessIf", branch),
     ("Case", case),
     ("StatelessCase", case),
-    ("While", super::repeated::repeated),
-    ("StatelessWhile", super::repeated::repeated),
+    ("While", super::while_loop::repeated),
+    ("StatelessWhile", super::while_loop::repeated),
     ("TensorListReserve", |_, a| {
         Ok(Slot::List(vec![
             Slot::Text(RESERVED.into()),
@@ -53,7 +53,7 @@ pub(super) fn reserved(slot: &Slot) -> Option<&Slot> {
     }
 }
 
-fn get_item(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn get_item(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let Slot::Tensor(x) = a.slot(0, "list") else {
         bail!(
             Unsupported,
@@ -71,7 +71,7 @@ fn get_item(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::reshape(one, rest).done()?.into())
 }
 
-fn set_item(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn set_item(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 2)?;
     let list = match (a.slot(0, "list"), reserved(a.slot(0, "list"))) {
         (Slot::Tensor(list), _) => list.clone(),
@@ -111,7 +111,7 @@ fn body(slot: &Slot, a: &Args<'_>) -> Result<Arc<Program>> {
 }
 
 /// A value as a tensor with a strong dtype.
-pub(super) fn settled(slot: &Slot) -> Result<Tensor> {
+pub(super) fn to_tensor(slot: &Slot) -> Result<Tensor> {
     match tensor_of(slot)? {
         Some(x) => ops::materialize(&x),
         None => bail!(
@@ -129,7 +129,7 @@ pub(super) fn several(mut out: Vec<Slot>) -> Slot {
     }
 }
 
-fn branch(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn branch(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let bodies = [program(a, "then_branch")?, program(a, "else_branch")?];
     let which = match a.slot(0, "cond") {
         Slot::Bool(yes) => Slot::Int(Dim::from(usize::from(!yes))),
@@ -144,7 +144,7 @@ fn branch(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     chosen(w, a, &which, &bodies)
 }
 
-fn case(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn case(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let Slot::List(branches) = a.slot(NAMED, "branches") else {
         bail!(Convert, "convert: `{}` without branches", a.node.op);
     };
@@ -152,7 +152,12 @@ fn case(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     chosen(w, a, a.slot(0, "index"), &bodies)
 }
 
-fn chosen(w: &mut Walk<'_>, a: &Args<'_>, which: &Slot, bodies: &[Arc<Program>]) -> Result<Slot> {
+fn chosen(
+    w: &mut Importer<'_>,
+    a: &Args<'_>,
+    which: &Slot,
+    bodies: &[Arc<Program>],
+) -> Result<Slot> {
     let given = &a.args[1..];
     if let Slot::Int(n) = which
         && let Some(n) = n.value()
@@ -185,7 +190,7 @@ fn tensor(slot: &Slot) -> Option<Tensor> {
 
 /// A chain of two-way branches.
 fn choose(
-    walk: &RefCell<&mut Walk<'_>>,
+    walk: &RefCell<&mut Importer<'_>>,
     index: &Tensor,
     xs: &Carry,
     given: &[Slot],
@@ -200,7 +205,7 @@ fn choose(
         };
         let operands: Vec<Slot> = given.iter().map(with).collect();
         let out = walk.borrow_mut().inside(body, &operands)?;
-        Ok(Carry(out.iter().map(settled).collect::<Result<_>>()?))
+        Ok(Carry(out.iter().map(to_tensor).collect::<Result<_>>()?))
     };
     match bodies {
         [] => bail!(Convert, "convert: a branch op without branches"),

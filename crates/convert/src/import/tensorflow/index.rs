@@ -1,7 +1,7 @@
 //! Gather, scatter, segment reductions, searchsorted, bincount.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, ints, list, sizes, t};
 use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
 use clematis_core::shape::Axes;
@@ -73,7 +73,7 @@ fn signed(x: Tensor) -> Result<Tensor> {
     ops::cast(x, DType::I64).done()
 }
 
-fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let axis = if a.args.len() > 2 { ints(a, 2)?[0] } else { 0 };
     let batched = a.int(NAMED, "batch_dims", 0)?;
     if let (Some(own), Some(at)) = (sizes(a, 0), sizes(a, 1)) {
@@ -145,7 +145,7 @@ fn coordinates(at: &Tensor) -> Result<usize> {
     }
 }
 
-fn gather_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather_nd(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at) = (t(a, 0)?, signed(t(a, 1)?)?);
     let count = coordinates(&at)?;
     let axes: Vec<usize> = (0..count).collect();
@@ -237,9 +237,11 @@ fn bound(a: &Args<'_>, right: bool) -> Result<Slot> {
     } else {
         ops::less(rows, x)
     };
-    Ok(ops::sum(ops::cast(before, a.told(0)?.dtype), -1i64)
-        .done()?
-        .into())
+    Ok(
+        ops::sum(ops::cast(before, a.recorded_spec(0)?.dtype), -1i64)
+            .done()?
+            .into(),
+    )
 }
 
 fn bins(a: &Args<'_>) -> Result<Slot> {
@@ -249,9 +251,9 @@ fn bins(a: &Args<'_>) -> Result<Slot> {
             "convert: a number of bins that depends on values"
         );
     };
-    let told = a.told(0)?.dtype;
+    let recorded = a.recorded_spec(0)?.dtype;
     let x = t(a, 0)?;
-    let hot = ops::one_hot(&x, size, told).done()?;
+    let hot = ops::one_hot(&x, size, recorded).done()?;
     let hot = match a.maybe_tensor(2, "weights") {
         Ok(Some(w)) if w.rank() == x.rank() && w.shape() == x.shape() => {
             (hot * ops::expand_dims(w, -1)).done()?

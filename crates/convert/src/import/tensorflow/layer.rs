@@ -1,7 +1,7 @@
 //! Matmul, convolution, pooling, softmax, random draws.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, sizes, t};
 use clematis_core::ops::{ConvOptions, Padding};
 use clematis_core::shape::Axes;
@@ -71,38 +71,40 @@ fn drawn(a: &Args<'_>, i: usize) -> Result<Shape> {
     }
 }
 
-fn uniform(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
-    let told = a.told(0)?.dtype;
-    let x = random::uniform(&w.key(), drawn(a, i)?, 0.0, 1.0, told);
+fn uniform(w: &mut Importer<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?.dtype;
+    let x = random::uniform(&w.key(), drawn(a, i)?, 0.0, 1.0, recorded);
     Ok(x.done()?.into())
 }
 
-fn normal(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
-    let told = a.told(0)?.dtype;
-    let x = random::normal(&w.key(), drawn(a, i)?, 0.0, 1.0, told);
+fn normal(w: &mut Importer<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?.dtype;
+    let x = random::normal(&w.key(), drawn(a, i)?, 0.0, 1.0, recorded);
     Ok(x.done()?.into())
 }
 
 /// Truncated normal: the inverse of the distribution function at uniform draws between its values at ±2.
-fn truncated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let told = a.told(0)?.dtype;
+fn truncated(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?.dtype;
     // erf(2 / sqrt(2)) = erf(sqrt(2)).
     const END: f64 = 0.954_499_736_103_641_6;
-    let places = random::uniform(&w.key(), drawn(a, 0)?, -END, END, told);
+    let places = random::uniform(&w.key(), drawn(a, 0)?, -END, END, recorded);
     let x = ops::erfinv(places) * std::f64::consts::SQRT_2;
     Ok(ops::clamp(x, -2.0, 2.0).done()?.into())
 }
 
 /// Integers in [minval, maxval).
-fn integers(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
-    let told = a.told(0)?.dtype;
+fn integers(w: &mut Importer<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?.dtype;
     let places = random::uniform(&w.key(), drawn(a, 0)?, 0.0, 1.0, DType::F64).done()?;
     let (low, high) = (
         ops::cast(t(a, i)?, DType::F64).done()?,
         ops::cast(t(a, i + 1)?, DType::F64).done()?,
     );
     let x = ops::floor(places * (&high - &low) + &low);
-    Ok(ops::cast(ops::minimum(x, high - 1.0), told).done()?.into())
+    Ok(ops::cast(ops::minimum(x, high - 1.0), recorded)
+        .done()?
+        .into())
 }
 
 fn product(a: &Args<'_>, x_word: &str, y_word: &str) -> Result<Slot> {
@@ -124,7 +126,7 @@ fn second(a: &Args<'_>) -> Result<bool> {
     Ok(a.text(NAMED, "data_format", "NHWC")?.starts_with("NC"))
 }
 
-fn bias_add(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn bias_add(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, b) = (t(a, 0)?, t(a, 1)?);
     if !second(a)? {
         return Ok((x + b).done()?.into());
@@ -192,7 +194,7 @@ fn size_of(x: &Tensor, axis: usize) -> usize {
         .unwrap_or(1) as usize
 }
 
-fn conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn conv(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, was_second) = channels_last(a, t(a, 0)?)?;
     let w = t(a, 1)?;
     let groups = size_of(&x, x.rank() - 1) / size_of(&w, w.rank() - 2).max(1);
@@ -202,7 +204,7 @@ fn conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-fn depthwise(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn depthwise(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, was_second) = channels_last(a, t(a, 0)?)?;
     let w = t(a, 1)?;
     let (channels, times) = (size_of(&w, 2), size_of(&w, 3));
@@ -215,7 +217,7 @@ fn depthwise(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// A transposed convolution: operands are the output shape, the weight and the input.
-fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn transposed(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     use clematis_nn::functional::conv::{ConvConfig, conv_transpose};
     let (x, was_second) = channels_last(a, t(a, 2)?)?;
     // [height, width, out, in] becomes [height, width, in, out].

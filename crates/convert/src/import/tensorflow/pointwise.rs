@@ -1,7 +1,7 @@
 //! Elementwise ops.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{e, list, sizes, t};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, ops};
@@ -183,7 +183,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-fn identity(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn identity(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.args.len() > 1 {
         return Ok(Slot::List(a.args.clone()));
     }
@@ -235,7 +235,7 @@ fn logical(a: &Args<'_>, known: fn(bool, bool) -> bool, f: fn(Expr, Expr) -> Exp
 }
 
 /// `where`; of sizes with a known condition, a size.
-fn select(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn select(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if let Slot::Bool(yes) = a.slot(0, "condition") {
         let chosen = a.slot(if *yes { 1 } else { 2 }, "chosen");
         if matches!(chosen, Slot::Int(_)) {
@@ -246,7 +246,7 @@ fn select(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// `Select` version 1: a condition of rank 1 selects rows.
-fn select_rows(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn select_rows(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (mask, x) = (t(a, 0)?, t(a, 1)?);
     if mask.rank() != 1 || x.rank() < 2 {
         return select(w, a);
@@ -256,8 +256,8 @@ fn select_rows(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::where_(mask, x, e(a, 2)).done()?.into())
 }
 
-fn cast(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let to = a.told(0)?.dtype;
+fn cast(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let to = a.recorded_spec(0)?.dtype;
     if sizes(a, 0).is_some() && matches!(to, DType::I32 | DType::I64) {
         return Ok(a.slot(0, "operand").clone());
     }

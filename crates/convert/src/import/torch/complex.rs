@@ -113,6 +113,6 @@ fn frequencies(a: &Args<'_>, half: bool) -> Result<Slot> {
         n as usize,
         spacing,
         half,
-        a.told(0)?.dtype,
+        a.recorded_spec(0)?.dtype,
     ))
 }

@@ -1,8 +1,8 @@
 //! Indexing, gather, embedding and grouped matmul.
 
 use super::super::args::{Args, Slot};
-use super::super::boxes::{Align, roi_align};
-use super::super::{Rule, Walk};
+use super::super::roi_align::{Align, roi_align};
+use super::super::{Importer, Rule};
 use super::{axis, out};
 use clematis_core::op::ScatterKind;
 use clematis_core::ops::{At, Subscript};
@@ -27,7 +27,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("index_select", |_, a| {
         let x = a.tensor(0, "self")?;
         if x.rank() == 0 {
-            return out(ops::broadcast_to(x, a.told(0)?.shape));
+            return out(ops::broadcast_to(x, a.recorded_spec(0)?.shape));
         }
         let at = ops::reshape(a.expr(2, "index"), [-1i64]);
         out(ops::take(x, at, a.int(1, "dim", 0)?))
@@ -51,9 +51,14 @@ pub const RULES: &[(&str, Rule)] = &[
         out(ops::where_(a.expr(1, "mask"), value, &x))
     }),
     ("one_hot", |_, a| {
-        let told = a.told(0)?;
-        let depth = told.shape.dims().last().copied().unwrap_or(Dim::from(1));
-        out(ops::one_hot(a.expr(0, "self"), depth, told.dtype))
+        let recorded = a.recorded_spec(0)?;
+        let depth = recorded
+            .shape
+            .dims()
+            .last()
+            .copied()
+            .unwrap_or(Dim::from(1));
+        out(ops::one_hot(a.expr(0, "self"), depth, recorded.dtype))
     }),
     ("searchsorted", |_, a| {
         let right = a.flag(3, "right", false)?
@@ -102,9 +107,9 @@ pub const RULES: &[(&str, Rule)] = &[
     ("bincount", |_, a| of_values(a)),
     ("_local_scalar_dense", |_, a| of_values(a)),
     ("nonzero_static", |_, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         let x = a.tensor(0, "self")?;
-        let size = told.shape.dims()[0];
+        let size = recorded.shape.dims()[0];
         let found = ops::nonzero_sized(&x, size).done()?;
         // Indices past the last row fill with a value of the caller's.
         let count = ops::sum(ops::cast(ops::not_equal(&x, 0), DType::I64), ..);
@@ -128,7 +133,7 @@ fn of_values(a: &Args<'_>) -> Result<Slot> {
 fn placed(a: &Args<'_>, sorted: &Tensor, values: &Tensor, right: bool) -> Result<Slot> {
     out(ops::cast(
         ops::searchsorted(sorted, values, right),
-        a.told(0)?.dtype,
+        a.recorded_spec(0)?.dtype,
     ))
 }
 
@@ -147,10 +152,10 @@ pub fn cropped(x: &Tensor, like: &Tensor, along: i64) -> Result<Tensor> {
     Ok(out)
 }
 
-fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at) = (a.tensor(0, "self")?, a.tensor(2, "index")?);
     if x.rank() == 0 {
-        return out(ops::broadcast_to(x, a.told(0)?.shape));
+        return out(ops::broadcast_to(x, a.recorded_spec(0)?.shape));
     }
     let along = axis(&x, a.int(1, "dim", 0)?);
     out(ops::take_along_axis(cropped(&x, &at, along)?, at, along))
@@ -176,12 +181,12 @@ pub fn brackets(a: &Args<'_>, i: usize) -> Result<Vec<Subscript>> {
     parts.iter().map(one).collect()
 }
 
-fn index(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn index(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::subscript(&a.tensor(0, "self")?, &brackets(a, 1)?))
 }
 
 /// Scales the indexed rows of a table down to the maximum norm.
-fn renormed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn renormed(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (table, at) = (a.tensor(0, "self")?, a.tensor(1, "indices")?);
     let (limit, order) = (a.float(2, "max_norm", 1.0)?, a.float(3, "norm_type", 2.0)?);
     let size = ops::keepdims(&table, [-1i32], |x, axes| ops::vector_norm(x, axes, order)).done()?;
@@ -203,11 +208,11 @@ fn renormed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// Sum, mean or max of groups of rows; each group starts at an offset.
-fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn bags(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (table, at) = (a.tensor(0, "weight")?, a.tensor(1, "indices")?);
     let offsets = ops::cast(a.expr(2, "offsets"), DType::I64).done()?;
     let mode = a.int(4, "mode", 0)?;
-    let told = a.told(0)?;
+    let recorded = a.recorded_spec(0)?;
     let n = at.shape().dims()[0];
     let place = ops::searchsorted(&offsets, ops::iota([n], 0, DType::I64), true) - 1;
     let mut keep = ops::ones([n], DType::Bool).done()?;
@@ -221,7 +226,7 @@ fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         rows = (rows * ops::expand_dims(weights, -1)).done()?;
     }
     let wide = ops::expand_dims(&keep, -1).done()?;
-    let bags = told.shape.dims()[0];
+    let bags = recorded.shape.dims()[0];
     let counts = || {
         let ones = ops::cast(&keep, table.dtype());
         ops::expand_dims(
@@ -236,7 +241,7 @@ fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         )
     };
     let out = if mode == 2 {
-        let low = ops::full(told.shape.clone(), f64::NEG_INFINITY, told.dtype);
+        let low = ops::full(recorded.shape.clone(), f64::NEG_INFINITY, recorded.dtype);
         let rows = ops::where_(&wide, rows, f64::NEG_INFINITY);
         let largest = ops::put(ScatterKind::Max, low, &place, rows, 0);
         ops::where_(ops::greater(counts(), 0.0), largest, 0.0)
@@ -244,7 +249,7 @@ fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let rows = ops::where_(&wide, rows, 0.0);
         let sum = ops::put(
             ScatterKind::Add,
-            ops::zeros(told.shape.clone(), told.dtype),
+            ops::zeros(recorded.shape.clone(), recorded.dtype),
             &place,
             rows,
             0,
@@ -264,7 +269,7 @@ fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// A grouped matmul: each group of rows has a matrix of its own; `offsets` are the ends of the groups.
-fn grouped_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn grouped_product(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
     if x.rank() == 3 && w.rank() == 3 {
         return out(ops::matmul(x, w));
@@ -285,8 +290,8 @@ fn grouped_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
     .done()?;
     let row = ops::expand_dims(ops::iota([x.shape().dims()[0]], 0, DType::I64), -1).done()?;
-    let told = a.told(0)?;
-    let start = ops::zeros(told.shape, told.dtype).done()?;
+    let recorded = a.recorded_spec(0)?;
+    let start = ops::zeros(recorded.shape, recorded.dtype).done()?;
     // Group by group: a batched matmul would compute every row for every group.
     let groups = control::Carry(vec![w, starts, ends]);
     let (sum, ()) = control::scan(&start, &groups, None, false, |sum, g| {

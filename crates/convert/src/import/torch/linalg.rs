@@ -10,23 +10,23 @@ pub const RULES: &[(&str, Rule)] = &[
     ("_linalg_det", |_, a| {
         let x = a.tensor(0, "A")?;
         let whole = ops::det(&x).done()?;
-        firsts(a, vec![whole])
+        with_unused_results(a, vec![whole])
     }),
     ("_linalg_slogdet", |_, a| {
         let (sign, size) = ops::slogdet(&a.tensor(0, "A")?)?;
-        firsts(a, vec![sign, size])
+        with_unused_results(a, vec![sign, size])
     }),
     ("_linalg_eigh", |_, a| {
         let x = one_side(a)?;
         if !a.flag(2, "compute_v", true)? {
-            return firsts(a, vec![ops::eigvalsh(&x).done()?]);
+            return with_unused_results(a, vec![ops::eigvalsh(&x).done()?]);
         }
         let (values, vectors) = ops::eigh(&x)?;
-        firsts(a, vec![values, vectors])
+        with_unused_results(a, vec![values, vectors])
     }),
     ("linalg_eig", |_, a| {
         let (values, vectors) = ops::eig(&a.tensor(0, "self")?)?;
-        firsts(a, vec![values, vectors])
+        with_unused_results(a, vec![values, vectors])
     }),
     ("_linalg_eigvals", |_, a| {
         out(ops::eigvals(a.expr(0, "self")))
@@ -56,18 +56,18 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
     ("linalg_cholesky_ex", |_, a| {
         let low = ops::cholesky(a.expr(0, "self"), a.flag(1, "upper", false)?).done()?;
-        firsts(a, vec![low])
+        with_unused_results(a, vec![low])
     }),
     ("cholesky", |_, a| {
         out(ops::cholesky(a.expr(0, "self"), a.flag(1, "upper", false)?))
     }),
     ("linalg_inv_ex", |_, a| {
-        firsts(a, vec![ops::inv(a.expr(0, "A")).done()?])
+        with_unused_results(a, vec![ops::inv(a.expr(0, "A")).done()?])
     }),
     ("_linalg_solve_ex", |_, a| {
         let (x, y) = (a.tensor(0, "A")?, a.tensor(1, "B")?);
         let left = a.flag(2, "left", true)?;
-        firsts(a, vec![solved(&x, &y, left)?])
+        with_unused_results(a, vec![solved(&x, &y, left)?])
     }),
     ("linalg_solve_triangular", |_, a| {
         let upper = a.flag(2, "upper", false)?;
@@ -133,7 +133,7 @@ pub const RULES: &[(&str, Rule)] = &[
         } else {
             solution
         };
-        firsts(a, vec![solution.done()?])
+        with_unused_results(a, vec![solution.done()?])
     }),
     ("linalg_householder_product", |_, a| {
         let (x, scales) = (a.tensor(0, "input")?, a.tensor(1, "tau")?);
@@ -145,13 +145,13 @@ pub const RULES: &[(&str, Rule)] = &[
 use clematis_core::expr::IntoExpr;
 
 /// These results, followed by `Nothing` for those that only torch's own backward reads.
-fn firsts(a: &Args<'_>, xs: Vec<Tensor>) -> Result<Slot> {
+fn with_unused_results(a: &Args<'_>, xs: Vec<Tensor>) -> Result<Slot> {
     let count = a.node.specs.len().max(xs.len());
     let mut slots: Vec<Slot> = xs.into_iter().map(Slot::Tensor).collect();
     while slots.len() < count {
         // The number of failed columns where torch returns it: zero.
-        let told = a.node.specs.get(slots.len()).cloned().flatten();
-        slots.push(match told.map(|s| s.spec()).transpose()? {
+        let recorded = a.node.specs.get(slots.len()).cloned().flatten();
+        slots.push(match recorded.map(|s| s.spec()).transpose()? {
             Some(spec) if spec.dtype == DType::I32 => {
                 ops::zeros(spec.shape, spec.dtype).done()?.into()
             }
@@ -172,11 +172,11 @@ fn one_side(a: &Args<'_>) -> Result<Tensor> {
 }
 
 fn adjoint(x: &Tensor) -> Result<Tensor> {
-    let turned = ops::matrix_transpose(x);
+    let transposed = ops::matrix_transpose(x);
     if x.dtype().is_complex() {
-        ops::conj(turned).done()
+        ops::conj(transposed).done()
     } else {
-        turned.done()
+        transposed.done()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Matmul, convolution, attention, distances.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use clematis_core::expr::Expr;
 use clematis_core::op::Conv;
 use clematis_core::shape::Axes;
@@ -153,7 +153,7 @@ fn rounded_once(
         .into())
 }
 
-fn add_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn add_product(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (beta, alpha) = (a.float(3, "beta", 1.0)?, a.float(4, "alpha", 1.0)?);
     let product = ops::matmul(a.expr(1, "mat1"), a.expr(2, "mat2"));
     let product = if alpha == 1.0 {
@@ -179,7 +179,7 @@ fn each(given: &[i64], spatial: usize) -> Vec<usize> {
         .collect()
 }
 
-fn convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn convolution(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
     let spatial = x.rank() - 2;
     let pads = each(&a.ints(4, "padding")?, spatial);
@@ -250,7 +250,7 @@ impl Convolution {
 }
 
 /// A convolution before decomposition: padding may be a string, and the batch axis may be missing.
-fn named_convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn named_convolution(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
     let spatial = w.rank() - 2;
     let ones = |given: Vec<i64>| match given.is_empty() {
@@ -295,7 +295,7 @@ fn named_convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
 }
 
-fn attention(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn attention(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let q = a.tensor(0, "query")?;
     let (mut k, mut v) = (a.tensor(1, "key")?, a.tensor(2, "value")?);
     if a.flag(7, "enable_gqa", false)? {
@@ -345,7 +345,7 @@ fn distance(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
 }
 
 /// The distance of every row of one operand to every row of the other.
-fn distances(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn distances(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, y) = (a.tensor(0, "x1")?, a.tensor(1, "x2")?);
     let p = a.float(2, "p", 2.0)?;
     let (x, y) = (
@@ -356,7 +356,7 @@ fn distances(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// `_trilinear`: a sum of products of three operands, each expanded along some axes.
-fn trilinear(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn trilinear(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut product: Option<Tensor> = None;
     for i in 0..3 {
         let mut x = a.tensor(i, "operand")?;

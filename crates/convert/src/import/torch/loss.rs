@@ -1,7 +1,7 @@
 //! CTC loss.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, control, ops};
 
 pub const RULES: &[(&str, Rule)] = &[("ctc_loss", ctc_loss), ("_ctc_loss", ctc_forward)];
@@ -129,11 +129,11 @@ fn finite(x: &Tensor, wanted: bool) -> Result<Tensor> {
     }
 }
 
-fn ctc_loss(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn ctc_loss(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (loss, counts) = unlikely(a)?;
     let loss = finite(&loss, a.flag(6, "zero_infinity", false)?)?;
     let out = match a.int(5, "reduction", 1)? {
-        0 => ops::reshape(loss, a.told(0)?.shape),
+        0 => ops::reshape(loss, a.recorded_spec(0)?.shape),
         1 => ops::mean(&loss / ops::cast(ops::maximum(counts, 1), loss.dtype()), ..),
         _ => ops::sum(loss, ..),
     };
@@ -141,12 +141,12 @@ fn ctc_loss(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// The op that torch decomposes `ctc_loss` to.
-fn ctc_forward(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn ctc_forward(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (loss, _) = unlikely(a)?;
     let loss = finite(&loss, a.flag(5, "zero_infinity", false)?)?;
-    let told = a.told(0)?;
+    let recorded = a.recorded_spec(0)?;
     Ok(Slot::List(vec![
-        ops::reshape(loss, told.shape).done()?.into(),
+        ops::reshape(loss, recorded.shape).done()?.into(),
         Slot::Nothing,
     ]))
 }

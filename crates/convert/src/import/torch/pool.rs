@@ -1,7 +1,7 @@
 //! Pooling.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use clematis_core::op::{Extreme, Pads, WindowGather};
 use clematis_core::ops::Padding;
 use clematis_core::shape::Axes;
@@ -67,7 +67,7 @@ fn window(a: &Args<'_>, spatial: usize) -> Result<(Vec<usize>, Vec<usize>, Vec<i
 }
 
 /// The padding before and after each axis, with more at the end for the last window of ceil_mode.
-fn hanging(
+fn ceil_mode_padding(
     a: &Args<'_>,
     x: &Tensor,
     size: &[usize],
@@ -75,12 +75,12 @@ fn hanging(
     pads: &[i64],
     dilation: &[i64],
 ) -> Result<Vec<(i64, i64)>> {
-    let told = a.told(0)?.shape;
+    let recorded = a.recorded_spec(0)?.shape;
     let first = x.rank() - size.len();
     let one = |i: usize| {
         let (own, out) = (
             x.shape().dims()[first + i].value(),
-            told.dims()[first + i].value(),
+            recorded.dims()[first + i].value(),
         );
         let Some((own, out)) = own.zip(out) else {
             return (pads[i], pads[i]);
@@ -93,7 +93,7 @@ fn hanging(
     Ok((0..size.len()).map(one).collect())
 }
 
-fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn max_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let spatial = spatial_of(a);
     let (size, strides, pads) = window(a, spatial)?;
@@ -101,7 +101,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let dilation: Vec<i64> = (0..spatial)
         .map(|i| dilation.get(i).or(dilation.last()).copied().unwrap_or(1))
         .collect();
-    let padding = hanging(a, &x, &size, &strides, &pads, &dilation)?;
+    let padding = ceil_mode_padding(a, &x, &size, &strides, &pads, &dilation)?;
     let places = |xs: &[usize]| -> Axes {
         std::iter::repeat_n(1, x.rank() - spatial)
             .chain(xs.iter().copied())
@@ -151,7 +151,7 @@ fn padded_ones(x: &Tensor, pads: &[i64]) -> Result<Tensor> {
     ops::ones(Shape::from_dims(sizes), x.dtype()).done()
 }
 
-fn avg_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn avg_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let spatial = if a.node.op.contains("1d") {
         1
@@ -163,7 +163,7 @@ fn avg_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (size, strides, pads) = window(a, spatial)?;
     let count = a.flag(5, "count_include_pad", true)?;
     let divisor = a.float(6, "divisor_override", 0.0)?;
-    let padding = hanging(a, &x, &size, &strides, &pads, &vec![1; spatial])?;
+    let padding = ceil_mode_padding(a, &x, &size, &strides, &pads, &vec![1; spatial])?;
     let hangs = padding.iter().zip(&pads).any(|(pair, &pad)| pair.1 > pad);
     let count = count || divisor != 0.0;
     let widths: f64 = size.iter().map(|&n| n as f64).product();
@@ -205,7 +205,7 @@ fn numbers(x: &Tensor, spatial: usize) -> Result<Tensor> {
     sum.done()
 }
 
-fn adaptive_max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn adaptive_max_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let spatial = spatial_of(a);
     let given = a.ints(1, "output_size")?;
@@ -262,7 +262,7 @@ fn adaptive_places(x: &Tensor, y: &Tensor, spatial: usize) -> Result<Tensor> {
     ops::reshape(ops::cast(at, DType::I64), y.shape().clone()).done()
 }
 
-fn adaptive_avg_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn adaptive_avg_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let sizes = a.ints(1, "output_size")?;
     let sizes: Vec<Option<usize>> = sizes.iter().map(|&n| Some(n as usize)).collect();

@@ -1,7 +1,7 @@
 //! RNN, GRU and LSTM without decomposition: each is one loop over time, so the number of steps may be symbolic.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::out;
 use clematis_core::{Dim, Result, Tensor, bail, control, ops, random};
 use clematis_nn::functional::{gru, lstm};
@@ -74,7 +74,7 @@ fn layout(a: &Args<'_>) -> Result<Layout> {
     })
 }
 
-fn layers(w: &mut Walk<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
+fn layers(w: &mut Importer<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
     if a.node.variant == "data" {
         bail!(
             Unsupported,
@@ -93,16 +93,16 @@ fn layers(w: &mut Walk<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
     let plain = if layout.biases { 4 } else { 2 };
     let weights = |i: usize| -> Result<Weights> {
         let own = &all[i * each..(i + 1) * each];
-        let turned = |x: &Tensor| ops::matrix_transpose(x).done();
+        let transposed = |x: &Tensor| ops::matrix_transpose(x).done();
         Ok(Weights {
-            kernel: turned(&own[0])?,
-            recurrent: turned(&own[1])?,
+            kernel: transposed(&own[0])?,
+            recurrent: transposed(&own[1])?,
             biases: if layout.biases {
                 [own.get(2).cloned(), own.get(3).cloned()]
             } else {
                 [None, None]
             },
-            projection: own.get(plain).map(turned).transpose()?,
+            projection: own.get(plain).map(transposed).transpose()?,
         })
     };
     let input = a.tensor(0, "input")?;
@@ -123,12 +123,12 @@ fn layers(w: &mut Walk<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
             let own = weights(i)?;
             let h = state(&states[0], i)?;
             let c = states.get(1).map(|c| state(c, i)).transpose()?;
-            let turned = if back {
+            let transposed = if back {
                 ops::flip(&x, -2i64).done()?
             } else {
                 x.clone()
             };
-            let (y, h, c) = one(cell, &turned, &h, c.as_ref(), &own)?;
+            let (y, h, c) = one(cell, &transposed, &h, c.as_ref(), &own)?;
             sides.push(if back {
                 ops::flip(&y, -2i64).done()?
             } else {

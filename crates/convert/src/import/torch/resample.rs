@@ -1,7 +1,7 @@
 //! Interpolation and grid_sample.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::out;
 use clematis_core::expr::Expr;
 use clematis_core::op::composite::ResizeMethod;
@@ -60,13 +60,13 @@ fn scales(a: &Args<'_>, at: usize, spatial: usize) -> Vec<Option<f64>> {
 
 fn spatial(a: &Args<'_>) -> Result<(Tensor, Shape, usize)> {
     let x = a.tensor(0, "self").or_else(|_| a.tensor(0, "input"))?;
-    let told = a.told(0)?.shape;
+    let recorded = a.recorded_spec(0)?.shape;
     let count = x.rank() - 2;
-    Ok((x, told, count))
+    Ok((x, recorded, count))
 }
 
-fn sizes(x: &Tensor, told: &Shape, axis: usize) -> Result<Option<(usize, usize)>> {
-    let (from, to) = (x.shape().dims()[axis], told.dims()[axis]);
+fn sizes(x: &Tensor, recorded: &Shape, axis: usize) -> Result<Option<(usize, usize)>> {
+    let (from, to) = (x.shape().dims()[axis], recorded.dims()[axis]);
     match (from.value(), to.value()) {
         (Some(from), Some(to)) => Ok(Some((from as usize, to as usize))),
         _ if from == to => Ok(None),
@@ -79,14 +79,14 @@ fn sizes(x: &Tensor, told: &Shape, axis: usize) -> Result<Option<(usize, usize)>
 
 /// Nearest-neighbor interpolation. torch computes the nearest index in float32.
 fn nearest(a: &Args<'_>, exact: bool) -> Result<Slot> {
-    let (x, told, count) = spatial(a)?;
+    let (x, recorded, count) = spatial(a)?;
     let scales = scales(a, 2, count);
     let mut y = x.clone();
     let mut plain = !exact;
     let mut places = Vec::new();
     for (i, scale) in scales.iter().enumerate() {
         let axis = x.rank() - count + i;
-        let Some((from, to)) = sizes(&x, &told, axis)? else {
+        let Some((from, to)) = sizes(&x, &recorded, axis)? else {
             continue;
         };
         let ratio = scale.map_or(from as f32 / to as f32, |s| (1.0 / s) as f32);
@@ -104,7 +104,13 @@ fn nearest(a: &Args<'_>, exact: bool) -> Result<Slot> {
         }
     }
     if plain {
-        return out(ops::resize(x, told, ResizeMethod::Nearest, false, false));
+        return out(ops::resize(
+            x,
+            recorded,
+            ResizeMethod::Nearest,
+            false,
+            false,
+        ));
     }
     for (axis, at) in places {
         let at = ops::from_slice(&at, [at.len()])?;
@@ -114,23 +120,23 @@ fn nearest(a: &Args<'_>, exact: bool) -> Result<Slot> {
 }
 
 fn smooth(a: &Args<'_>, method: ResizeMethod, antialias: bool) -> Result<Slot> {
-    let (x, told, count) = spatial(a)?;
+    let (x, recorded, count) = spatial(a)?;
     let corners = a.flag(2, "align_corners", false)?;
     let scales = scales(a, 3, count);
     let mut plain = true;
     for (i, scale) in scales.iter().enumerate() {
-        if let (Some(s), Some((from, to))) = (scale, sizes(&x, &told, x.rank() - count + i)?) {
+        if let (Some(s), Some((from, to))) = (scale, sizes(&x, &recorded, x.rank() - count + i)?) {
             plain &= corners || ((from as f64 * s) - to as f64).abs() < 1e-6 * to as f64;
         }
     }
     // Ours computes coordinates from the sizes; an axis that keeps its size is left alone.
     if plain {
-        return out(ops::resize(x, told, method, corners, antialias));
+        return out(ops::resize(x, recorded, method, corners, antialias));
     }
     let mut y = x.clone();
     for (i, scale) in scales.iter().enumerate() {
         let axis = x.rank() - count + i;
-        let Some((from, to)) = sizes(&x, &told, axis)? else {
+        let Some((from, to)) = sizes(&x, &recorded, axis)? else {
             continue;
         };
         let ratio = scale.map_or(from as f64 / to as f64, |s| 1.0 / s);
@@ -197,7 +203,7 @@ enum Outside {
     Mirror,
 }
 
-fn grid_sampler(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn grid_sampler(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, grid) = (a.tensor(0, "input")?, a.tensor(1, "grid")?);
     let spatial = x.rank() - 2;
     let mode = a.int(2, "interpolation_mode", 0)?;

@@ -1,7 +1,7 @@
 //! Scatter, index_put, masked and slice updates.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::index::{brackets, cropped};
 use super::{axis, out};
 use clematis_core::expr::IntoExpr;
@@ -99,16 +99,16 @@ pub const RULES: &[(&str, Rule)] = &[
         out(ops::reshape(flat, x.shape().clone()))
     }),
     ("masked_scatter", |_, a| {
-        let told = a.told(0)?;
-        let x = ops::broadcast_to(a.expr(0, "self"), told.shape.clone()).done()?;
-        let mask = ops::broadcast_to(a.expr(1, "mask"), told.shape.clone()).done()?;
+        let recorded = a.recorded_spec(0)?;
+        let x = ops::broadcast_to(a.expr(0, "self"), recorded.shape.clone()).done()?;
+        let mask = ops::broadcast_to(a.expr(1, "mask"), recorded.shape.clone()).done()?;
         let source = ops::reshape(a.expr(2, "source"), [-1i64]);
         // The n-th true element takes the n-th source element.
         let order = ops::cumsum(ops::cast(ops::reshape(&mask, [-1i64]), DType::I64), 0) - 1;
         let found = ops::take(source, ops::maximum(order, 0), 0);
         out(ops::where_(
             &mask,
-            ops::cast(ops::reshape(found, told.shape), x.dtype()),
+            ops::cast(ops::reshape(found, recorded.shape), x.dtype()),
             &x,
         ))
     }),
@@ -248,7 +248,7 @@ fn reduced(
     })
 }
 
-fn index_put(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn index_put(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let values = ops::cast(a.expr(2, "values"), x.dtype()).done()?;
     let adds = a.flag(3, "accumulate", false)?;
@@ -306,12 +306,12 @@ fn index_put(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .copied();
     let wide = ops::broadcast_to(&values, Shape::from_dims(target)).done()?;
     let width = shape.rank();
-    let turned: Vec<i64> = (at..at + width)
+    let permutation: Vec<i64> = (at..at + width)
         .chain(0..at)
         .chain(at + width..wide.rank())
         .map(|i| i as i64)
         .collect();
-    let wide = ops::permute(&wide, turned).done()?;
+    let wide = ops::permute(&wide, permutation).done()?;
     let places: Vec<Subscript> = places.into_iter().map(Subscript::Array).collect();
     let written = ops::subscript_put(kind, &moved, &places, &wide);
     let mut back = vec![0i64; order.len()];
@@ -369,7 +369,7 @@ fn written(x: &Tensor, y: &Tensor, along: i64, start: Dim, end: Dim, step: i64) 
     out(ops::put(ScatterKind::Set, x, places, y, along))
 }
 
-fn slice_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn slice_scatter(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let y = ops::cast(a.expr(1, "src"), x.dtype()).done()?;
     let along = axis(&x, a.int(2, "dim", 0)?);
@@ -391,7 +391,7 @@ fn slice_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     written(&x, &y, along, start, end, a.int(5, "step", 1)?)
 }
 
-fn select_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn select_scatter(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(2, "dim", 0)?);
     let y = ops::expand_dims(ops::cast(a.expr(1, "src"), x.dtype()), along).done()?;

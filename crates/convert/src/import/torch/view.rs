@@ -1,7 +1,7 @@
 //! Strided views: windows, diagonals, as_strided.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{axis, out};
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
 
@@ -10,11 +10,11 @@ pub const RULES: &[(&str, Rule)] = &[
     ("unfold", |_, a| {
         let x = a.tensor(0, "self")?;
         if x.rank() == 0 {
-            return out(ops::reshape(x, a.told(0)?.shape));
+            return out(ops::reshape(x, a.recorded_spec(0)?.shape));
         }
         let along = axis(&x, a.int(1, "dimension", 0)?);
         let (size, step) = (a.int(2, "size", 1)?, a.int(3, "step", 1)?);
-        let count = a.told(0)?.shape.dims()[along as usize];
+        let count = a.recorded_spec(0)?.shape.dims()[along as usize];
         let start = ops::expand_dims(ops::iota([count], 0, DType::I64) * step, -1);
         let places = start + ops::iota([Dim::number(size)], 0, DType::I64);
         out(ops::move_axis(ops::take(x, places, along), along + 1, -1))
@@ -45,7 +45,7 @@ pub fn diagonal_back(x: &Tensor, values: &Tensor, first: i64, second: i64) -> Re
 /// Size and stride of each axis.
 type Walks = Vec<(Dim, Dim)>;
 
-fn as_strided(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn as_strided(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let (sizes, strides) = (a.dims(1, "size")?, a.dims(2, "stride")?);
     let (Some(Slot::List(_)), own) = (

@@ -1,13 +1,13 @@
 //! Attribute names of modules, parameters and buffers, and their keys in the weights file.
 
-use super::code::{Coder, Stored};
-use super::kinds::relative;
+use super::code::{CodeWriter, Stored};
+use super::deduplicate::relative;
+use super::module_tree::{Unit, lies_in};
 use super::program::{Operand, Val};
 use super::target;
-use super::tree::{Unit, lies_in};
 use crate::identifiers::is_keyword;
 
-impl Coder<'_> {
+impl CodeWriter<'_> {
     /// The attribute of a module in the enclosing one, and its index if the attribute is a list.
     pub(super) fn attribute(&self, around: &str, path: &str) -> (String, Option<usize>) {
         let rest = if around.is_empty() {
@@ -60,12 +60,12 @@ impl Coder<'_> {
     /// The expression that reads a submodule in the enclosing one.
     pub(super) fn access(&self, around: &str, path: &str) -> String {
         let base = if self.target.classes { "self" } else { "p" };
-        let (base, at) = self.towards(base, around, path);
+        let (base, at) = self.innermost_access(base, around, path);
         self.below(&base, &at, path)
     }
 
     /// The expression that reads the innermost module on a path, and the path of that module.
-    fn towards(&self, base: &str, around: &str, path: &str) -> (String, String) {
+    fn innermost_access(&self, base: &str, around: &str, path: &str) -> (String, String) {
         let (mut base, mut at) = (base.to_string(), around.to_string());
         loop {
             let inner = self.units.iter().filter(|u| {
@@ -95,7 +95,7 @@ impl Coder<'_> {
     /// The expression that reads a parameter or buffer in an enclosing unit, and the unit that owns it.
     pub(super) fn held(&self, around: &str, name: &str) -> (String, String) {
         let base = if self.target.classes { "self" } else { "p" };
-        let (base, at) = self.towards(base, around, name);
+        let (base, at) = self.innermost_access(base, around, name);
         let rest = if at.is_empty() {
             name
         } else {
@@ -127,7 +127,7 @@ impl Coder<'_> {
     /// The line that reads a symbolic size from an argument's shape.
     pub(super) fn size(&self, name: &str, inputs: &[Val], arguments: &[String]) -> Option<String> {
         let word = self
-            .words
+            .printer
             .sizes
             .get(name)
             .cloned()
@@ -144,7 +144,7 @@ impl Coder<'_> {
                         .is_ok_and(|s| s * clematis_core::Dim::number(*k) == *d)
                 });
                 if let Some(k) = by {
-                    let shape = match self.words.name {
+                    let shape = match self.printer.name {
                         "tensorflow" => format!("tf.shape({argument})[{axis}]"),
                         "keras" => format!("ops.shape({argument})[{axis}]"),
                         _ => format!("{argument}.shape[{axis}]"),

@@ -1,7 +1,7 @@
 //! Space-to-batch, mirror padding, batch norm, losses, diagonals, linear algebra, Fourier transforms.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, ints, sizes, t};
 use clematis_core::op::{Fft, FftKind, Transposed, TriangularSolve};
 use clematis_core::shape::Axes;
@@ -105,14 +105,14 @@ pub const RULES: &[(&str, Rule)] = &[
     ("RFFT", |_, a| transform(a, FftKind::Real, 1)),
     ("IRFFT", |_, a| transform(a, FftKind::RealInverse, 1)),
     ("LinSpace", |_, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         let Some(count) = sizes(a, 2).and_then(|d| d.first()?.value()) else {
             bail!(
                 Unsupported,
                 "convert: `LinSpace`: a count that depends on values"
             );
         };
-        let places = ops::iota(Shape::from_sizes(&[count as usize]), 0, told.dtype);
+        let places = ops::iota(Shape::from_sizes(&[count as usize]), 0, recorded.dtype);
         let (from, to) = (t(a, 0)?, t(a, 1)?);
         let step = (to - &from) / (count - 1).max(1);
         Ok((places * step + from).done()?.into())
@@ -145,7 +145,7 @@ fn pairs(a: &Args<'_>, i: usize) -> Result<Vec<(Dim, Dim)>> {
 }
 
 /// Moves blocks of spatial axes to the batch axis.
-fn space_to_batch(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn space_to_batch(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let (blocks, pads) = (ints(a, 1)?, pairs(a, 2)?);
     let (count, rank) = (blocks.len(), x.rank());
@@ -178,7 +178,7 @@ fn space_to_batch(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// The inverse of `space_to_batch`.
-fn batch_to_space(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn batch_to_space(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let (blocks, crops) = (ints(a, 1)?, pairs(a, 2)?);
     let count = blocks.len();
@@ -211,7 +211,7 @@ fn channels_second(a: &Args<'_>) -> Result<bool> {
     Ok(a.text(NAMED, "data_format", "NHWC")?.starts_with("NC"))
 }
 
-fn space_to_depth(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn space_to_depth(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if channels_second(a)? {
         bail!(
             Unsupported,
@@ -231,7 +231,7 @@ fn space_to_depth(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-fn depth_to_space(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn depth_to_space(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if channels_second(a)? {
         bail!(
             Unsupported,
@@ -252,7 +252,7 @@ fn depth_to_space(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// Reflection padding; `SYMMETRIC` repeats the edge.
-fn mirror_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn mirror_pad(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut x = t(a, 0)?;
     let edge = i64::from(a.text(NAMED, "mode", "REFLECT")? == "REFLECT");
     for (axis, (low, high)) in pairs(a, 1)?.into_iter().enumerate() {
@@ -281,7 +281,7 @@ fn mirror_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// Results: the output, mean and variance, and three reserves that only the gradient reads.
-fn fused_batch_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn fused_batch_norm(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let axis = if channels_second(a)? { 1 } else { x.rank() - 1 };
     let others: Vec<i64> = (0..x.rank())
@@ -301,7 +301,7 @@ fn fused_batch_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let scale = (ops::rsqrt(&var + epsilon) * t(a, 1)?).done()?;
     let y = (&x - wide(&mean)) * wide(&scale) + wide(&t(a, 2)?);
-    let told = if training {
+    let recorded = if training {
         // The running variance is the unbiased one.
         let count = others
             .iter()
@@ -311,7 +311,7 @@ fn fused_batch_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     } else {
         var.clone()
     };
-    Ok(vec![y.done()?, mean.clone(), told, mean, var.clone(), var].into())
+    Ok(vec![y.done()?, mean.clone(), recorded, mean, var.clone(), var].into())
 }
 
 /// Checks that only the main diagonal is used.

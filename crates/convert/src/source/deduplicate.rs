@@ -1,13 +1,13 @@
 //! Merges equal units into one class or function, with arguments for the numbers in which they differ.
 
-use super::code::{Coder, reserved};
+use super::code::{CodeWriter, reserved};
 use super::expr::{self, each_hole, holes, skeleton};
-use super::tree::is_number;
+use super::module_tree::is_number;
 use crate::identifiers::identifier;
 
 /// An attribute assignment in `__init__`.
 #[derive(Clone)]
-pub(super) enum Made {
+pub(super) enum Assignment {
     /// A single module or value: attribute and constructor.
     One(String, String),
     /// A list: attribute and constructors.
@@ -17,13 +17,13 @@ pub(super) enum Made {
 /// A class or function as one instance needs it.
 #[derive(Clone)]
 pub(super) struct Instance {
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<Assignment>,
     pub(super) lines: Vec<String>,
     pub(super) arguments: Vec<(String, String)>,
 }
 
 /// A class or function and all its instances.
-pub(super) struct Kind {
+pub(super) struct UnitClass {
     pub(super) base: String,
     pub(super) key: String,
     pub(super) inputs: Vec<String>,
@@ -39,7 +39,7 @@ pub(super) fn child(kind: usize, instance: usize) -> String {
     format!("{CHILD}{kind}:{instance}\u{12}")
 }
 
-impl Coder<'_> {
+impl CodeWriter<'_> {
     pub(super) fn base(&self, path: &str) -> String {
         if let Some(name) = self.classes.get(path) {
             return name.clone();
@@ -68,11 +68,11 @@ impl Coder<'_> {
     }
 
     /// Assigns class names and argument names.
-    pub(super) fn settle(&mut self) {
-        let mut used = reserved(&self.words.helpers.borrow());
+    pub(super) fn assign_names(&mut self) {
+        let mut used = reserved(&self.printer.helpers.borrow());
         // A function's own names shadow those of the file.
         let lines = self.kinds.iter().flat_map(|k| &k.instances);
-        let lines = lines.flat_map(|x| &x.lines).flat_map(|line| words(line));
+        let lines = lines.flat_map(|x| &x.lines).flat_map(|line| names(line));
         used.reserve(lines);
         used.reserve(self.kinds.iter().flat_map(|k| k.inputs.iter().cloned()));
         for i in 0..self.kinds.len() {
@@ -111,11 +111,11 @@ impl Coder<'_> {
         let mut groups: Vec<(Vec<String>, String)> = Vec::new();
         let mut names: Vec<Option<String>> = vec![None; count];
         // Arguments that the call method reads become attributes, next to those for modules and values.
-        let mut used = reserved(&self.words.helpers.borrow());
+        let mut used = reserved(&self.printer.helpers.borrow());
         used.reserve(kind.inputs.iter().cloned());
         let made = kind.instances.iter().flat_map(|x| &x.made);
         used.reserve(made.map(|m| match m {
-            Made::One(name, _) | Made::Several(name, _) => name.clone(),
+            Assignment::One(name, _) | Assignment::Several(name, _) => name.clone(),
         }));
         for (at, name) in names.iter_mut().enumerate() {
             let column: Vec<String> = all.iter().map(|h| h[at].1.clone()).collect();
@@ -165,8 +165,10 @@ impl Coder<'_> {
         if let Some(first) = kind.instances.first_mut() {
             for m in &mut first.made {
                 match m {
-                    Made::One(_, t) => *t = put(t, false),
-                    Made::Several(_, items) => items.iter_mut().for_each(|t| *t = put(t, false)),
+                    Assignment::One(_, t) => *t = put(t, false),
+                    Assignment::Several(_, items) => {
+                        items.iter_mut().for_each(|t| *t = put(t, false))
+                    }
                 }
             }
             for line in &mut first.lines {
@@ -222,8 +224,8 @@ impl Coder<'_> {
                     };
                     for m in &mut instance.made {
                         match m {
-                            Made::One(attr, t) => *t = t.replace(&mark, &named(attr)),
-                            Made::Several(attr, items) => {
+                            Assignment::One(attr, t) => *t = t.replace(&mark, &named(attr)),
+                            Assignment::Several(attr, items) => {
                                 for (k, t) in items.iter_mut().enumerate() {
                                     *t = t.replace(&mark, &named(&format!("{attr}_{k}")));
                                 }
@@ -259,8 +261,8 @@ impl Coder<'_> {
                 .made
                 .iter()
                 .map(|m| match m {
-                    Made::One(n, t) => (n.clone(), vec![fill(t)], false),
-                    Made::Several(n, items) => {
+                    Assignment::One(n, t) => (n.clone(), vec![fill(t)], false),
+                    Assignment::Several(n, items) => {
                         (n.clone(), items.iter().map(|t| fill(t)).collect(), true)
                     }
                 })
@@ -299,8 +301,10 @@ pub(super) fn instance_text(x: &Instance) -> String {
     let mut text = String::new();
     for m in &x.made {
         match m {
-            Made::One(n, t) => text.push_str(&format!("{n}={t}\n")),
-            Made::Several(n, items) => text.push_str(&format!("{n}=[{}]\n", items.join(", "))),
+            Assignment::One(n, t) => text.push_str(&format!("{n}={t}\n")),
+            Assignment::Several(n, items) => {
+                text.push_str(&format!("{n}=[{}]\n", items.join(", ")))
+            }
         }
     }
     text.push_str(&x.lines.join("\n"));
@@ -326,7 +330,7 @@ pub(super) fn instance_key(x: &Instance) -> String {
 }
 
 /// The names in a line, without attribute names and the contents of strings.
-fn words(line: &str) -> Vec<String> {
+fn names(line: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = Vec::new();
     for (i, code) in line.split('"').enumerate() {

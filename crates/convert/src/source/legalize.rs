@@ -1,7 +1,7 @@
 //! Legalizes a program for a target framework: memory layout of channels, explicit padding, decomposition of composites.
 
+use super::op_printer::OpPrinter;
 use super::program::{Operand, Program, Step, Value, What, value};
-use super::spell::Words;
 use clematis_core::graph::Arg;
 use clematis_core::op::{Composite, Op, Pad};
 use clematis_core::trace::trace;
@@ -19,8 +19,8 @@ pub enum Channels {
     Any,
 }
 
-/// Decomposes the composites that have no spelling in the target framework.
-pub fn open(program: &mut Program, words: &Words) -> Result<()> {
+/// Decomposes the composites that have no template in the target framework.
+pub fn decompose(program: &mut Program, printer: &OpPrinter) -> Result<()> {
     loop {
         let mut changed = false;
         let mut steps = Vec::new();
@@ -29,7 +29,7 @@ pub fn open(program: &mut Program, words: &Words) -> Result<()> {
                 steps.push(step);
                 continue;
             };
-            if words.spell(program, &step, op)?.is_some() {
+            if printer.print(program, &step, op)?.is_some() {
                 steps.push(step);
                 continue;
             }
@@ -125,7 +125,7 @@ fn order(rank: usize, to_last: bool) -> Vec<usize> {
     axes
 }
 
-fn turned(shape: &Shape, axes: &[usize]) -> Shape {
+fn permuted(shape: &Shape, axes: &[usize]) -> Shape {
     Shape::from_dims(axes.iter().map(|i| shape.dims()[*i]))
 }
 
@@ -205,10 +205,10 @@ pub fn channels(program: &mut Program, wanted: Channels, pools: Channels, norms:
         let axes = order(rank, to_last);
         let back = Axes::new(&axes).inverse();
         let x = program.spec(&step.args[0]);
-        let before = program.value(x.with_shape(turned(&x.shape, &axes)));
+        let before = program.value(x.with_shape(permuted(&x.shape, &axes)));
         let out = step.outs[0];
         let y = program.specs[out as usize].clone();
-        let after = program.value(y.with_shape(turned(&y.shape, &axes)));
+        let after = program.value(y.with_shape(permuted(&y.shape, &axes)));
         let turn = |arg: Operand, out: u32, axes: Axes, step: &Step| Step {
             what: What::Op(Op::Transpose(axes)),
             args: vec![arg],
@@ -230,7 +230,7 @@ pub fn channels(program: &mut Program, wanted: Channels, pools: Channels, norms:
 /// The path of the enclosing module.
 fn around(path: &str) -> String {
     let (above, word) = path.rsplit_once('.').unwrap_or(("", path));
-    match super::tree::is_number(word) {
+    match super::module_tree::is_number(word) {
         // A list is not a module of its own.
         true => around(above),
         false => above.to_string(),
@@ -363,7 +363,7 @@ pub fn sink(program: &mut Program) {
         let spec = program.specs[out as usize].clone();
         let undo = Axes::new(&axes).inverse();
         let undo: Vec<usize> = undo.iter().copied().collect();
-        let new = program.value(spec.with_shape(turned(&spec.shape, &undo)));
+        let new = program.value(spec.with_shape(permuted(&spec.shape, &undo)));
         step.outs[0] = new;
         let last = Step {
             what: What::Op(Op::Transpose(Axes::new(&axes))),

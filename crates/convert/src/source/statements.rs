@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 /// One statement.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct Statement {
     /// The values that it assigns.
     pub outs: Vec<Val>,
     /// The assigned expression.
@@ -24,10 +24,10 @@ pub struct Line {
     pub pattern: String,
 }
 
-impl Line {
+impl Statement {
     /// A statement without a loop.
-    pub fn new(outs: Vec<Val>, expr: Expr, hint: &str) -> Line {
-        Line {
+    pub fn new(outs: Vec<Val>, expr: Expr, hint: &str) -> Statement {
+        Statement {
             outs,
             expr,
             hint: hint.to_string(),
@@ -51,20 +51,20 @@ const WIDE: usize = 62;
 
 /// Merges consecutive calls of a list's items into one loop over the list.
 pub fn with_loops(
-    lines: Vec<Line>,
+    lines: Vec<Statement>,
     outputs: &[Val],
     length: &dyn Fn(&str) -> usize,
     each: &dyn Fn(&str) -> (String, String),
-) -> Vec<Line> {
+) -> Vec<Statement> {
     let mut uses: HashMap<Val, usize> = HashMap::new();
     for v in lines
         .iter()
-        .flat_map(Line::values)
+        .flat_map(Statement::values)
         .chain(outputs.iter().copied())
     {
         *uses.entry(v).or_insert(0) += 1;
     }
-    let mut out: Vec<Line> = Vec::new();
+    let mut out: Vec<Statement> = Vec::new();
     let mut at = 0;
     while at < lines.len() {
         let Some((list, 0, first)) = lines[at].item.clone() else {
@@ -102,7 +102,7 @@ pub fn with_loops(
         };
         if n >= 2 && through.len() == n + 1 && (1..n).all(|i| call(i) == call(0)) {
             let text = call(0).replace('\u{7}', &super::expr::place(first, 0));
-            let mut line = Line::new(vec![through[n]], Expr::atom(text), &lines[at].hint);
+            let mut line = Statement::new(vec![through[n]], Expr::atom(text), &lines[at].hint);
             line.each = Some(format!("for {variable} in {whole}:"));
             line.item = Some((list, 0, first));
             out.push(line);
@@ -116,17 +116,17 @@ pub fn with_loops(
 }
 
 /// Inlines short expressions into the expressions that use them.
-pub fn nested(lines: Vec<Line>, outputs: &[Val]) -> (Vec<Line>, HashMap<Val, Expr>) {
+pub fn nested(lines: Vec<Statement>, outputs: &[Val]) -> (Vec<Statement>, HashMap<Val, Expr>) {
     let mut uses: HashMap<Val, usize> = HashMap::new();
     for v in lines
         .iter()
-        .flat_map(Line::values)
+        .flat_map(Statement::values)
         .chain(outputs.iter().copied())
     {
         *uses.entry(v).or_insert(0) += 1;
     }
-    let mut out: Vec<Line> = Vec::new();
-    let mut waiting: Vec<(usize, Line)> = Vec::new();
+    let mut out: Vec<Statement> = Vec::new();
+    let mut waiting: Vec<(usize, Statement)> = Vec::new();
     for (at, mut line) in lines.into_iter().enumerate() {
         let barred: HashSet<Val> = line
             .before
@@ -199,7 +199,7 @@ pub struct Names {
     /// The name of each value.
     pub of: HashMap<Val, String>,
     /// The preferred name of each value.
-    pub wishes: HashMap<Val, String>,
+    pub preferred_names: HashMap<Val, String>,
 }
 
 impl Names {
@@ -221,7 +221,7 @@ impl Names {
     }
 
     /// The text of the statements; `ends` are read by the caller. Names of dead arguments may be reused.
-    pub fn write(&mut self, lines: &[Line], ends: &[Val]) -> Vec<String> {
+    pub fn write(&mut self, lines: &[Statement], ends: &[Val]) -> Vec<String> {
         let mut last: HashMap<Val, usize> = HashMap::new();
         let mut count: HashMap<Val, usize> = HashMap::new();
         for (at, line) in lines.iter().enumerate() {
@@ -280,7 +280,7 @@ impl Names {
             let mut names = Vec::new();
             for v in &line.outs {
                 let busy: HashSet<String> = living.keys().cloned().collect();
-                let wish = self.wishes.get(v).cloned();
+                let wish = self.preferred_names.get(v).cloned();
                 let name = match &old {
                     _ if wish.is_some() && wish != old => {
                         self.fresh(wish.as_deref().unwrap_or("y"), &busy)

@@ -1,7 +1,7 @@
 //! The expression for an op in a framework: from its table, else by the rules for ops with parameters, else a helper call.
 
 use super::expr::{ATOM, Expr, hole, place};
-use super::idiom;
+use super::op_printer_rules;
 use super::program::{Operand, Program, Step};
 use crate::identifiers::renamed;
 use crate::literal::python_string;
@@ -11,15 +11,15 @@ use clematis_core::{DType, Dim, Result, Scalar};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The op spellings of a framework.
-pub struct Words {
+/// The op templates of a framework.
+pub struct OpPrinter {
     /// The framework whose functions are called.
     pub name: &'static str,
     /// The prefix of its array functions.
     pub np: &'static str,
-    /// Spellings by op: variant, template, precedence.
+    /// Templates by op: variant, template, precedence.
     table: HashMap<&'static str, Vec<(&'static str, &'static str, u8)>>,
-    /// Ops without a spelling: their dialect functions have to be put into the file.
+    /// Ops without a template: their dialect functions have to be put into the file.
     pub helpers: RefCell<BTreeSet<String>>,
     /// Symbolic sizes and their names in the code.
     pub sizes: BTreeMap<String, String>,
@@ -38,9 +38,9 @@ const TABLES: [(&str, &str, &str); 6] = [
     ("clematis", "cm", include_str!("tables/clematis.txt")),
 ];
 
-impl Words {
-    /// The spellings of a framework.
-    pub fn new(name: &str) -> Option<Words> {
+impl OpPrinter {
+    /// The templates of a framework.
+    pub fn new(name: &str) -> Option<OpPrinter> {
         let (name, np, text) = TABLES.iter().find(|t| t.0 == name)?;
         let mut table: HashMap<&str, Vec<(&str, &str, u8)>> = HashMap::new();
         for line in text.lines().filter(|l| !l.starts_with("# ")) {
@@ -49,16 +49,16 @@ impl Words {
             else {
                 continue;
             };
-            let (template, strength) = match rest.rsplit_once(" @") {
+            let (template, precedence) = match rest.rsplit_once(" @") {
                 Some((t, n)) if n.parse::<u8>().is_ok() => (t, n.parse().unwrap_or(ATOM)),
                 _ => (rest, ATOM),
             };
             table
                 .entry(op)
                 .or_default()
-                .push((types, template, strength));
+                .push((types, template, precedence));
         }
-        Some(Words {
+        Some(OpPrinter {
             name,
             np,
             table,
@@ -97,12 +97,12 @@ impl Words {
     }
 
     /// An operand.
-    pub fn operand(&self, x: &Operand, strength: u8) -> String {
+    pub fn operand(&self, x: &Operand, precedence: u8) -> String {
         match x {
-            Operand::Val(v) => place(*v, strength),
+            Operand::Val(v) => place(*v, precedence),
             Operand::Num(n, _) => {
                 let text = number(*n);
-                if text.starts_with('-') && strength > 7 {
+                if text.starts_with('-') && precedence > 7 {
                     format!("({text})")
                 } else {
                     text
@@ -112,11 +112,11 @@ impl Words {
     }
 
     /// An op as an expression; with several results, as a tuple.
-    pub fn spell(&self, program: &Program, step: &Step, op: &Op) -> Result<Option<Expr>> {
+    pub fn print(&self, program: &Program, step: &Step, op: &Op) -> Result<Option<Expr>> {
         if let Some(found) = self.by_table(program, step, op) {
             return Ok(Some(found));
         }
-        if let Some(found) = idiom::spell(self, program, step, op)? {
+        if let Some(found) = op_printer_rules::print(self, program, step, op)? {
             return Ok(Some(found));
         }
         if self.name == "clematis"
@@ -161,11 +161,11 @@ impl Words {
         };
         for key in keys(step, op, program) {
             let rows = self.table.get(key.as_str()).into_iter().flatten();
-            for (types, template, strength) in rows {
+            for (types, template, precedence) in rows {
                 if *types == "*" || types.contains(letter(dtype)) {
                     return Some(Expr {
                         text: self.fill(template, program, step, op),
-                        strength: *strength,
+                        precedence: *precedence,
                     });
                 }
             }
@@ -186,7 +186,7 @@ impl Words {
             };
             let word = &rest[start + 1..end];
             rest = &rest[end + 1..];
-            let (name, strength) = word.split_once(':').unwrap_or((word, "0"));
+            let (name, precedence) = word.split_once(':').unwrap_or((word, "0"));
             if name == "*" {
                 let all: Vec<String> = step.args.iter().map(|x| self.operand(x, 0)).collect();
                 out.push_str(&all.join(", "));
@@ -198,7 +198,7 @@ impl Words {
                 {
                     out.push_str(&format!("{}", x.0 as i64));
                 } else if let Some(x) = step.args.get(at) {
-                    out.push_str(&self.operand(x, strength.parse().unwrap_or(0)));
+                    out.push_str(&self.operand(x, precedence.parse().unwrap_or(0)));
                 }
             } else {
                 let bare = name.trim_end_matches([',', '.']);
@@ -322,7 +322,7 @@ pub fn letter(dtype: DType) -> char {
     }
 }
 
-/// The table keys that may hold an op's spelling, the most specific first.
+/// The table keys that may hold an op's template, the most specific first.
 fn keys(step: &Step, op: &Op, program: &Program) -> Vec<String> {
     let name = op.name();
     let flag = |word: &str| {

@@ -26,12 +26,12 @@ pub struct Input {
     #[serde(default)]
     pub path: String,
     /// Dtype and shape.
-    pub spec: ForeignSpec,
+    pub spec: CapturedSpec,
 }
 
 /// Dtype and shape; sizes may be expressions of symbolic dimensions.
 #[derive(Clone, Debug, Deserialize)]
-pub struct ForeignSpec {
+pub struct CapturedSpec {
     /// The dtype by our name.
     pub dtype: String,
     /// Numbers and expressions.
@@ -56,7 +56,7 @@ pub struct Node {
     pub out: String,
     /// The specs of the results; that of a single result determines its dtype.
     #[serde(default)]
-    pub specs: Vec<Option<ForeignSpec>>,
+    pub specs: Vec<Option<CapturedSpec>>,
     /// The indices of results that nobody reads.
     #[serde(default)]
     pub unread: Vec<usize>,
@@ -86,7 +86,7 @@ impl Program {
     }
 }
 
-impl ForeignSpec {
+impl CapturedSpec {
     /// As a `Spec` of ours.
     pub fn spec(&self) -> Result<Spec> {
         let dims = self.shape.iter().map(dim).collect::<Result<Vec<_>>>()?;

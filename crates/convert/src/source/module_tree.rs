@@ -380,7 +380,7 @@ impl Division {
     }
 
     /// Inlines a module into the enclosing one.
-    pub fn open(&mut self, path: String) {
+    pub fn inline(&mut self, path: String) {
         self.open.insert(path);
     }
 }

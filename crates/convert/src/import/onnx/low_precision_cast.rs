@@ -2,32 +2,32 @@
 
 use super::super::args::Args;
 use super::NAMED;
-use crate::onnx::narrow::{Narrow, Special, narrow};
+use crate::onnx::low_precision::{LowPrecision, Special, low_precision};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Result, Tensor, bail, ops};
 
 /// The low-precision dtype that a node's attribute or the reader specifies.
-pub fn wanted(a: &Args<'_>, attribute: &str) -> Result<Option<Narrow>> {
+pub fn wanted(a: &Args<'_>, attribute: &str) -> Result<Option<LowPrecision>> {
     let own = a.int(NAMED, attribute, 0)?;
-    Ok(narrow(if own == 0 {
-        a.int(NAMED, "&narrow", 0)?
+    Ok(low_precision(if own == 0 {
+        a.int(NAMED, "&low_precision", 0)?
     } else {
         own
     }))
 }
 
 /// Rounds to the dtype; with `saturate`, values out of range become the largest finite one.
-pub fn rounded(x: &Tensor, to: Narrow, saturate: bool, mode: &str) -> Result<Tensor> {
+pub fn rounded(x: &Tensor, to: LowPrecision, saturate: bool, mode: &str) -> Result<Tensor> {
     match to {
-        Narrow::Int { bits, signed } => {
+        LowPrecision::Int { bits, signed } => {
             // Integers wrap around, as in NumPy.
             let x = ops::cast(ops::trunc(ops::cast(x, DType::F32)), DType::I32).done()?;
             let (span, half) = (1i64 << bits, if signed { 1i64 << (bits - 1) } else { 0 });
             let y = ops::bitwise_and(x + half, span - 1) - half;
-            ops::cast(y, to.held()).done()
+            ops::cast(y, to.storage_dtype()).done()
         }
-        Narrow::Scale => scale(x, saturate, mode),
-        Narrow::Float {
+        LowPrecision::Scale => scale(x, saturate, mode),
+        LowPrecision::Float {
             mantissa,
             bias,
             special,

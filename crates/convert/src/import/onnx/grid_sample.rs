@@ -1,10 +1,10 @@
 //! GridSample, AffineGrid, RoiAlign, NonMaxSuppression, LinearAttention.
 
 use super::super::args::{Args, Slot};
-use super::super::boxes::{Align, roi_align as roi_align_means};
-use super::super::{Rule, Walk};
+use super::super::roi_align::{Align, roi_align as roi_align_means};
+use super::super::{Importer, Rule};
 use super::{
-    NAMED, counted, floats, ints, maybe, out, ranked, recorded, settled, several, unknown, values,
+    NAMED, counted, floats, ints, maybe, out, ranked, recorded, several, to_tensor, unknown, values,
 };
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, control, ops};
@@ -187,7 +187,7 @@ fn sampled(
     }
 }
 
-fn grid_sample(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn grid_sample(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, grid) = (recorded(ranked(a, 0, 3)?, None)?, ranked(a, 1, 3)?);
     let spatial = x.rank() - 2;
     if grid.rank() != x.rank()
@@ -238,7 +238,7 @@ fn grid_sample(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::reshape(y, Shape::from_dims(whole)))
 }
 
-fn affine_grid(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn affine_grid(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let theta = recorded(ranked(a, 0, 3)?, None)?;
     let size = ints(a, 1)?;
     let corners = a.flag(NAMED, "align_corners", false)?;
@@ -269,7 +269,7 @@ fn affine_grid(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::reshape(grid, Shape::from_dims(whole)))
 }
 
-fn deform_conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn deform_conv(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w, offset) = (
         recorded(ranked(a, 0, 4)?, None)?,
         ranked(a, 1, 4)?,
@@ -335,7 +335,7 @@ fn deform_conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(super::conv::biased(y, bias)?.into())
 }
 
-fn roi_align(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn roi_align(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, rois, batch) = (
         recorded(ranked(a, 0, 4)?, None)?,
         ranked(a, 1, 2)?,
@@ -437,8 +437,11 @@ fn roi_align(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// The number of selected boxes depends on the values, so they have to be known.
-fn suppress(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let (boxes, scores) = (settled(a.slot(0, "boxes"))?, settled(a.slot(1, "scores"))?);
+fn suppress(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let (boxes, scores) = (
+        to_tensor(a.slot(0, "boxes"))?,
+        to_tensor(a.slot(1, "scores"))?,
+    );
     let (Some(b), Some(s)) = (values(&boxes), values(&scores)) else {
         return unknown(a, 0);
     };
@@ -510,7 +513,7 @@ fn suppress(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// Linear attention: a key-value state that is updated and read at each time step.
-fn linear_attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn linear_attention(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (q, k, v) = (ranked(a, 0, 3)?, ranked(a, 1, 3)?, ranked(a, 2, 3)?);
     let (past, decay, beta) = (maybe(a, 3)?, maybe(a, 4)?, maybe(a, 5)?);
     let (qn, kn) = (
