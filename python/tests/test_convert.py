@@ -74,15 +74,15 @@ def test_the_source_stays_as_it_was():
 
 
 def test_a_model_that_computes_something_else_is_refused(monkeypatch):
-    from clematis._convert import running
+    from clematis._convert import run_model
 
-    honest = running.of_torch
+    honest = run_model.of_torch
 
     def wrong(module):
         run = honest(module)
         return (lambda args, kwargs: run(args, kwargs) * 1.01) if isinstance(module, torch.nn.Sequential) else run
 
-    monkeypatch.setattr(running, "of_torch", wrong)
+    monkeypatch.setattr(run_model, "of_torch", wrong)
     with pytest.raises(cm.ConvertError, match=r"computes something else(.|\n)*more than 1e-03"):
         cm.convert(network(), "torch", X)
     assert cm.convert(network(), "torch", X, tolerance=0.1).report.relative > 5e-3

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from clematis._convert.incoming_jax import from_flax_module, from_haiku_module, from_jax
+from clematis._convert.from_jax import from_flax_module, from_haiku_module, from_jax
 from flax import linen, nnx
 
 ROWS = np.random.default_rng(0).normal(size=(2, 4)).astype("float32")

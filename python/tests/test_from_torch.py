@@ -11,7 +11,7 @@ import clematis as cm
 import numpy as np
 import pytest
 import torch
-from clematis._convert.incoming import from_torch, from_torch_module
+from clematis._convert.from_torch import from_torch, from_torch_module
 from clematis.errors import ArgumentError, ClematisError, ConvertError
 from torch import nn
 from torch.nn import functional as F

@@ -10,7 +10,7 @@ import warnings
 
 import clematis as cm
 import numpy as np
-from clematis._convert.incoming import from_torch_module
+from clematis._convert.from_torch import from_torch_module
 
 warnings.filterwarnings("ignore", message=".*specialised on your example.*|.*could not be left open.*")
 

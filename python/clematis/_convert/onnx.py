@@ -8,7 +8,7 @@ from .. import _clematis as _core
 from ..errors import ArgumentError
 from .captured import Arguments, Capture, Captured, Part, ImportedProgram
 from .tree_structure import LEAF, flatten
-from .outgoing import _examples
+from .exporters import _examples
 from .trace import build, captured_program, held, spec_of, trace
 
 _EMPTY = '{"inputs": [], "nodes": [], "outputs": []}'

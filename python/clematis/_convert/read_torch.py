@@ -14,11 +14,11 @@ from typing import Any
 from ..errors import ClematisError, ConvertError, UnsupportedError
 from .captured import Arguments, Capture, Part, ImportedProgram, flattened
 from .tree_structure import flatten
-from .torch_apart import plain, plain_table, table_for, with_plain_results
+from .torch_decompose import plain, plain_table, table_for, with_plain_results
 from .torch_example import device, ordered, quiet, rebatched, tensors, untouched, values_read
 from .torch_inplace import without_writes
 from .torch_program import Held, Traced, Writer, first_line, merged, rules, text
-from .torch_stopped import stopping, with_stops
+from .torch_no_grad import stopping, with_stops
 
 # The batch sizes between which is read: neither is likely to be a size of something else.
 _SIZES = (3, 5, 7)

@@ -25,8 +25,8 @@ def kept_in_part(
 
 
 def _converted(own: Any, args: Any, kwargs: Any, path: str, kept: list[str], options: dict[str, Any]) -> Any:
-    from .incoming import from_torch_module
-    from .outgoing import to_torch_module
+    from .from_torch import from_torch_module
+    from .exporters import to_torch_module
 
     try:
         ours = from_torch_module(own, args, instance_kwargs=kwargs, **options)

@@ -41,13 +41,13 @@ def from_backend_module(native_module: Any, example_inputs: Any = None, **option
     """
     kind = kind_of(native_module)
     if kind == "torch":
-        from .incoming import from_torch_module as convert
+        from .from_torch import from_torch_module as convert
     elif kind == "keras":
-        from .incoming_keras import from_keras_module as convert
+        from .from_keras import from_keras_module as convert
     elif kind == "haiku":
-        from .incoming_jax import from_haiku_module as convert
+        from .from_jax import from_haiku_module as convert
     elif kind == "flax":
-        from .incoming_jax import from_flax_module as convert
+        from .from_jax import from_flax_module as convert
     else:
         name = native_module.__name__ if inspect.isclass(native_module) else type(native_module).__name__
         raise ArgumentError(f"from_backend_module: {name} is no module of torch, Keras, Haiku or Flax")

@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 from ..errors import ArgumentError
-from . import running
-from .choose import from_backend_module, kind_of
+from . import run_model
+from .dispatch import from_backend_module, kind_of
 
 _FRAMEWORKS = ("torch", "keras", "haiku", "flax")
 # torch is a framework of modules: for a module of ours on torch there is `convert(…, "clematis").to("torch")`.
@@ -58,7 +58,7 @@ def convert(
     if verify:
         from .verify import verified
 
-        before = before or running.of_ours(ours, backend)
+        before = before or run_model.of_ours(ours, backend)
         report = verified(source, to, before, after, args, kwargs, tolerance, traced)
         # Modules of some frameworks refuse attributes that they do not know; classes refuse this way of giving them one.
         put = type.__setattr__ if isinstance(made, type) else object.__setattr__
@@ -77,26 +77,26 @@ def _in_part(
     if not args and not kwargs:
         raise ArgumentError("convert: example inputs are needed to see with what each part is called")
     from .verify import verified
-    from .wrapped import kept_in_part
+    from .partial_conversion import kept_in_part
 
     made, made_wrapped = kept_in_part(model, args, kwargs, options)
     object.__setattr__(made, "wrapped", made_wrapped)
     if verify:
-        both = running.of_torch(model), running.of_torch(made)
+        both = run_model.of_torch(model), run_model.of_torch(made)
         object.__setattr__(made, "report", verified("torch", "torch", *both, args, kwargs, tolerance))
     return made
 
 
 def _taken_in(
     model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
-) -> tuple[Any, str, running.Run | None]:
+) -> tuple[Any, str, run_model.Run | None]:
     """A module of ours, what it was, and how the first model is run, if it is not the module itself."""
     from ..module import Module
 
     if isinstance(model, Module):
         if options:
             raise ArgumentError(f"convert: unknown options for a module of ours: {', '.join(sorted(options))}")
-        return model, "clematis", running.of_ours(model, None)
+        return model, "clematis", run_model.of_ours(model, None)
     if isinstance(model, (str, bytes, os.PathLike)):
         from .onnx import from_onnx
 
@@ -109,29 +109,29 @@ def _taken_in(
         model = model(*(options.pop("constructor_args", None) or ()), **(options.pop("constructor_kwargs", None) or {}))
     ours = from_backend_module(model, args, instance_kwargs=kwargs, **options)
     if kind == "torch":
-        return ours, kind, running.of_torch(model)
+        return ours, kind, run_model.of_torch(model)
     if kind == "keras":
-        return ours, kind, running.of_keras(model)
-    return ours, kind, running.of_haiku(model, options) if kind == "haiku" else running.of_flax(model, options)
+        return ours, kind, run_model.of_keras(model)
+    return ours, kind, run_model.of_haiku(model, options) if kind == "haiku" else run_model.of_flax(model, options)
 
 
 def _made(
     ours: Any, framework: str, backend: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], style: str
-) -> tuple[Any, running.Run, running.Run | None]:
+) -> tuple[Any, run_model.Run, run_model.Run | None]:
     """The model in its new framework, how it is run, and how where it is traced, if that is something else."""
-    from . import outgoing
+    from . import exporters
 
     given: dict[str, Any] = {"example_kwargs": kwargs}
     if framework == "torch":
         made = outgoing.to_torch_module(ours, args, **given)
-        return made, running.of_torch(made), None
+        return made, run_model.of_torch(made), None
     if framework == "keras":
         made = outgoing.to_keras_module(ours, args, **given)
-        return made, running.of_keras(made), running.of_keras_traced(made)
+        return made, run_model.of_keras(made), run_model.of_keras_traced(made)
     if framework == "haiku":
         made = outgoing.to_haiku_module(ours, args, **given)
-        return made, running.of_haiku(made, {}), None
+        return made, run_model.of_haiku(made, {}), None
     if framework == "flax":
         made = outgoing.to_flax_module(ours, args, **given, style=style)
-        return made, running.of_flax(made, {}), None
-    return ours, running.of_ours(ours, backend), None
+        return made, run_model.of_flax(made, {}), None
+    return ours, run_model.of_ours(ours, backend), None
