@@ -227,7 +227,7 @@ def test_what_is_missing_is_said():
         from_haiku_module(Haiku)
     with pytest.raises(cm.ArgumentError, match="a class or a transformed"):
         from_haiku_module(3, (ROWS,))
-    with pytest.raises(cm.ArgumentError, match="Flax module was expected"):
+    with pytest.raises(cm.ArgumentError, match="expected a Flax module"):
         from_flax_module(3, (ROWS,))
     with pytest.raises(cm.ConvertError, match="jax cannot trace it"):
         from_jax(lambda x: x if float(x.sum()) > 0 else -x, ROWS)

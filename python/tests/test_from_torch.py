@@ -361,9 +361,9 @@ def test_element_types_that_we_do_not_have():
 
 
 def test_refusals():
-    with pytest.raises(ArgumentError, match="no torch.nn.Module"):
+    with pytest.raises(ArgumentError, match="expected a torch.nn.Module"):
         from_torch_module(3, floats(2))
-    with pytest.raises(ArgumentError, match="one and the same"):
+    with pytest.raises(ArgumentError, match="got both"):
         from_torch_module(nn.Linear(2, 2), floats(2, 2), instance_args=[floats(2, 2)])
     with pytest.raises(ConvertError, match="do not fit its forward"):
         from_torch_module(nn.Linear(2, 2), (floats(2, 2), floats(2, 2)))

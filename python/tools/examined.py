@@ -12,7 +12,7 @@ import clematis as cm
 import numpy as np
 from clematis._convert.from_torch import from_torch_module
 
-warnings.filterwarnings("ignore", message=".*specialised on your example.*|.*could not be left open.*")
+warnings.filterwarnings("ignore", message=".*specialised on your example.*|.*could not be made dynamic.*")
 
 BACKENDS = {"clematis": "native", "tf": "tensorflow", "keras": "tensorflow", "flax": "jax", "haiku": "jax"}
 FRAMEWORKS = {

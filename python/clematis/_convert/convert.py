@@ -1,4 +1,4 @@
-"""Any model to any framework: in, then out, and compared."""
+"""`cm.convert`: imports a model, exports it to another framework, and compares both."""
 
 import os
 from typing import Any
@@ -8,7 +8,7 @@ from . import run_model
 from .dispatch import from_backend_module, kind_of
 
 _FRAMEWORKS = ("torch", "keras", "haiku", "flax")
-# torch is a framework of modules: for a module of ours on torch there is `convert(…, "clematis").to("torch")`.
+# "torch" means a torch module; for a Clematis module on the torch backend there is `convert(…, "clematis").to("torch")`.
 _BACKENDS = ("native", "numpy", "jax", "tensorflow")
 
 
@@ -16,19 +16,19 @@ def convert(
     model: Any, to: str, example_inputs: Any = None, *, example_kwargs: Any = None, verify: bool = True,
     tolerance: float | None = None, style: str = "nnx", allow_wrapped: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
-    """A model of any framework, made a model of another.
+    """Converts a model of any framework to another.
 
-    `model` is a module of ours, of torch, Keras, Haiku or Flax, a class of one, or an ONNX file's path. `to` says what
-    becomes of it: "torch", "keras", "haiku" or "flax" (of nnx, or with `style="linen"` of linen), or "clematis" for a
-    module of ours, "native", "numpy", "jax" or "tensorflow" for one on that backend. Other options go to the function that reads it, as
-    `from_backend_module` passes them on.
+    `model` is a module of Clematis, torch, Keras, Haiku or Flax, a class of one, or the path of an ONNX file. `to` is the
+    target: "torch", "keras", "haiku" or "flax" (nnx, or with `style="linen"` linen), "clematis" for a
+    Clematis module, or "native", "numpy", "jax" or "tensorflow" for a Clematis module on that backend. Other options are
+    those of `from_backend_module`.
 
-    Both models are run on the example, on a random input like it and, if both take one, on a batch of another size, in
-    evaluation; results further apart than `tolerance`, as a part of the largest value, raise `ConvertError`. What was seen is on the result as `report`. `verify=False` leaves
-    all of that out.
+    Both models are run in evaluation mode on the example, on a random input like it and, if both accept one, on another
+    batch size. A difference of more than `tolerance`, relative to the largest value, raises `ConvertError`. The result
+    has the comparison as its attribute `report`. `verify=False` skips the comparison.
 
-    From torch to torch, `allow_wrapped=True` keeps the parts that cannot be captured as they are, and converts the others;
-    the result's `wrapped` lists the paths of what was kept.
+    From torch to torch, `allow_wrapped=True` keeps the submodules that cannot be captured, and converts the others;
+    the result's `wrapped` lists the paths of those kept.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
@@ -40,14 +40,14 @@ def convert(
     """
     known = (*_FRAMEWORKS, "clematis", *_BACKENDS)
     if to not in known:
-        raise ArgumentError(f"convert: to is one of {', '.join(known)}, not {to!r}")
+        raise ArgumentError(f"convert: expected `to` to be one of {', '.join(known)}, got {to!r}")
     backend = to if to in _BACKENDS else None
     args = () if example_inputs is None else example_inputs
     args = tuple(args) if isinstance(args, (list, tuple)) else (args,)
     kwargs = dict(example_kwargs or {})
     if verify and not args and not kwargs:
         raise ArgumentError(
-            "convert: example inputs are needed to compare both models; `verify=False` does not compare"
+            "convert: example inputs are needed to compare both models; `verify=False` skips the comparison"
         )
     if allow_wrapped:
         return _in_part(model, to, args, kwargs, verify, tolerance, options)
@@ -60,7 +60,7 @@ def convert(
 
         before = before or run_model.of_ours(ours, backend)
         report = verified(source, to, before, after, args, kwargs, tolerance, traced)
-        # Modules of some frameworks refuse attributes that they do not know; classes refuse this way of giving them one.
+        # Modules of some frameworks reject unknown attributes in __setattr__.
         put = type.__setattr__ if isinstance(made, type) else object.__setattr__
         put(made, "report", report)
     return made
@@ -72,10 +72,10 @@ def _in_part(
     kind = kind_of(model)
     if kind != "torch" or to != "torch" or isinstance(model, type):
         raise ArgumentError(
-            f"convert: allow_wrapped keeps parts of a torch module in a torch module, not of {kind or type(model).__name__} in {to}"
+            f'convert: allow_wrapped needs a torch module and to="torch", got {kind or type(model).__name__} and {to!r}'
         )
     if not args and not kwargs:
-        raise ArgumentError("convert: example inputs are needed to see with what each part is called")
+        raise ArgumentError("convert: allow_wrapped needs example inputs")
     from .verify import verified
     from .partial_conversion import kept_in_part
 
@@ -90,12 +90,12 @@ def _in_part(
 def _taken_in(
     model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
 ) -> tuple[Any, str, run_model.Run | None]:
-    """A module of ours, what it was, and how the first model is run, if it is not the module itself."""
+    """The imported Clematis module, the source framework, and a function that runs the source model, if it is another."""
     from ..module import Module
 
     if isinstance(model, Module):
         if options:
-            raise ArgumentError(f"convert: unknown options for a module of ours: {', '.join(sorted(options))}")
+            raise ArgumentError(f"convert: unknown options for a Clematis module: {', '.join(sorted(options))}")
         return model, "clematis", run_model.of_ours(model, None)
     if isinstance(model, (str, bytes, os.PathLike)):
         from .onnx import from_onnx
@@ -104,7 +104,9 @@ def _taken_in(
     kind = kind_of(model)
     if kind is None:
         name = model.__name__ if isinstance(model, type) else type(model).__name__
-        raise ArgumentError(f"convert: {name} is no module of ours, of torch, Keras, Haiku or Flax, and no ONNX file")
+        raise ArgumentError(
+            f"convert: expected a module of Clematis, torch, Keras, Haiku or Flax or an ONNX file, got {name}"
+        )
     if isinstance(model, type) and kind in ("torch", "keras"):
         model = model(*(options.pop("constructor_args", None) or ()), **(options.pop("constructor_kwargs", None) or {}))
     ours = from_backend_module(model, args, instance_kwargs=kwargs, **options)
@@ -118,7 +120,7 @@ def _taken_in(
 def _made(
     ours: Any, framework: str, backend: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], style: str
 ) -> tuple[Any, run_model.Run, run_model.Run | None]:
-    """The model in its new framework, how it is run, and how where it is traced, if that is something else."""
+    """The exported model, a function that runs it, and one that traces it with an unknown batch size, if any."""
     from . import exporters
 
     given: dict[str, Any] = {"example_kwargs": kwargs}

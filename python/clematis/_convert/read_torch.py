@@ -200,7 +200,7 @@ class _Reader:
     def _warn_of_sizes(self) -> None:
         if any(isinstance(x, self.torch.Tensor) and x.dim() for x in flattened((self.args, self.kwargs))):
             self.warning = (
-                f"{self.name}: its sizes could not be left open: the result takes inputs of the example's shapes alone"
+                f"{self.name}: its sizes could not be made dynamic: the result takes inputs of the example's shapes only"
             )
 
     def _refuse_values(self, graph: Any, given: list[str], places: list[str]) -> None:
