@@ -92,8 +92,8 @@ def test_a_model_that_computes_something_else_is_refused(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "kind", "text"),
     [
-        (lambda: cm.convert(network(), "mxnet", X), cm.ArgumentError, "one of torch, keras.*not 'mxnet'"),
-        (lambda: cm.convert(3, "torch", X), cm.ArgumentError, "int is no module"),
+        (lambda: cm.convert(network(), "mxnet", X), cm.ArgumentError, "one of torch, keras.*got 'mxnet'"),
+        (lambda: cm.convert(3, "torch", X), cm.ArgumentError, "ONNX file, got int"),
         (lambda: cm.convert(network(), "torch"), cm.ArgumentError, "example inputs are needed"),
         (lambda: cm.convert(network(), "torch", X[:, :2]), cm.ConvertError, "3 channels, but got 2"),
         (lambda: cm.convert(cm.nn.Linear(3, 2), "torch", ROWS, rng_seed=3), cm.ArgumentError, "rng_seed"),

@@ -125,15 +125,15 @@ def _made(
 
     given: dict[str, Any] = {"example_kwargs": kwargs}
     if framework == "torch":
-        made = outgoing.to_torch_module(ours, args, **given)
+        made = exporters.to_torch_module(ours, args, **given)
         return made, run_model.of_torch(made), None
     if framework == "keras":
-        made = outgoing.to_keras_module(ours, args, **given)
+        made = exporters.to_keras_module(ours, args, **given)
         return made, run_model.of_keras(made), run_model.of_keras_traced(made)
     if framework == "haiku":
-        made = outgoing.to_haiku_module(ours, args, **given)
+        made = exporters.to_haiku_module(ours, args, **given)
         return made, run_model.of_haiku(made, {}), None
     if framework == "flax":
-        made = outgoing.to_flax_module(ours, args, **given, style=style)
+        made = exporters.to_flax_module(ours, args, **given, style=style)
         return made, run_model.of_flax(made, {}), None
     return ours, run_model.of_ours(ours, backend), None

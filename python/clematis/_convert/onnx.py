@@ -55,10 +55,10 @@ def captured(found: Any, name: str, options: dict[str, Any]) -> Captured:
 
 
 def to_onnx(
-    """Exports a module in evaluation mode as an ONNX file.
+    module: Any, path: Any, example_inputs: Any = None, *, example_kwargs: Any = None,
     input_names: Any = None, output_names: Any = None,
 ) -> None:  # fmt: skip
-    """Writes what a module computes in evaluation as an ONNX file.
+    """Exports a module in evaluation mode as an ONNX file.
 
     The program is traced on the example inputs; if it supports any batch size, the batch is a symbolic dimension in the
     file. Weights are initializers with the module's paths as names. A captured module needs no example.
