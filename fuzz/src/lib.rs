@@ -155,7 +155,7 @@ fn written(graph: &Graph, names: &writer::Names) {
     let _ = writer::export(graph, names).and_then(|made| made.to_bytes());
     for target in ["numpy", "keras"] {
         if let Some(target) = python::target(target) {
-            let _ = python::folder(graph, names, target, "model");
+            let _ = python::package(graph, names, target, "model");
         }
     }
 }
@@ -171,7 +171,7 @@ fn graph(data: &[u8]) {
     let printed = graph.to_string();
     let again = Graph::parse(&printed).expect("what is printed is read");
     assert_eq!(again.to_string(), printed);
-    let _ = python::folder(
+    let _ = python::package(
         &graph,
         &writer::Names::default(),
         python::target("numpy").expect("numpy"),

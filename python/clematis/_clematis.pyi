@@ -551,7 +551,7 @@ def _import_onnx(model: Any, values: Any, sizes: Any) -> Any:
     """Makes a graph of a model."""
 
 def _import_program(text: Any, framework: Any) -> Any:
-    """Makes a graph of a program that a reader has written down: the graph, its constants, and whether it takes a key."""
+    """Imports a captured program: the graph, its constants, and whether it takes a key."""
 
 def _import_rules(framework: Any) -> Any:
     """The names of the ops that a reader may leave as they are."""
@@ -625,13 +625,13 @@ def _run_onnx(model: Any, inputs: Any) -> Any:
     """Runs a model once, on the built-in engine."""
 
 def _scaled(tree: Any, factor: Any, /) -> Any:
-    """Every leaf times a number; halves become f32."""
+    """Every leaf times a number; half precision becomes f32."""
 
 def _schedule_at(what: Any, step: Any, /) -> Any:
     """The value of a schedule at a step; its numbers are checked."""
 
 def _summed(one: Any, two: Any, /) -> Any:
-    """The sums of leaves at the same paths; halves become f32."""
+    """The sums of leaves at the same paths; half precision becomes f32."""
 
 def _trace_call(f: Callable[..., Any], held: Any, inputs: Any) -> Any:
     """Records `f(held, inputs)`, which returns results and new values of what is held.
@@ -1527,7 +1527,7 @@ def group_norm(x: _T | builtins.complex, num_groups: Any = 1, /, *, offset: Any 
 Tensor([[-1.0,  1.0, -1.0,  1.0]], float32, native)"""
 
 def gru_update(x: _T | builtins.complex, init_h: Any, kernel: Any, recurrent_kernel: Any, /, *, bias: Any = None, recurrent_bias: Any = None, out: Any = None) -> _T:
-    """A gated recurrent unit over time: all hidden states. Gates stand in the order reset, update, new.
+    """A gated recurrent unit over time: all hidden states. Gates are in the order reset, update, new.
 
 >>> h = cm.gru_update(cm.ones((1, 3, 2)), cm.zeros((1, 4)), cm.ones((2, 12)), cm.ones((4, 12)))
 >>> h.shape
@@ -1830,7 +1830,7 @@ def lp_normalize(x: _T | builtins.complex, /, *, p: Any = 2.0, axis: int | Seque
 Tensor([0.48075,  0.9615], float32, native)"""
 
 def lstm_update(x: _T | builtins.complex, init_h: Any, init_c: Any, kernel: Any, recurrent_kernel: Any, /, *, bias: Any = None, recurrent_bias: Any = None, out: Any = None) -> _T:
-    """An LSTM over time: all hidden states, and the last cell state. Gates stand in the order input, forget, cell, output.
+    """An LSTM over time: all hidden states, and the last cell state. Gates are in the order input, forget, cell, output.
 
 >>> x, h, c = cm.asarray([[[1.0], [2.0]]]), cm.asarray([[0.5]]), cm.asarray([[0.25]])
 >>> kernel, recurrent = cm.asarray([[0.1, 0.2, 0.3, 0.4]]), cm.asarray([[0.4, 0.3, 0.2, 0.1]])
@@ -2213,7 +2213,7 @@ Tensor([ 0.5, 0.25], float32, native)"""
 def save(path: Any, tree: Any, /) -> Any:
     """Writes a pytree of arrays and plain values to a file.
 
-The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, text, truth values and
+The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, strings, booleans and
 `None` are kept in its metadata. It is written beside the old one and renamed, so that a file of this name is always
 whole. Modules and dataclasses are saved as dicts of what they hold.
 
@@ -2224,7 +2224,7 @@ whole. Modules and dataclasses are saved as dicts of what they hold.
 ['x.safetensors']"""
 
 def scaled_dot_product_attention(q: Any, k: Any, v: Any, scale: Any, /, *, mask: Any = None, out: Any = None) -> Any:
-    """softmax(q kᵀ scale) v; where the mask is 0, nothing is looked at.
+    """softmax(q kᵀ scale) v; positions where the mask is 0 are ignored.
 
 >>> q, k, v = cm.asarray([[1.0, 0.0]]), cm.eye(2), cm.asarray([[1.0], [3.0]])
 >>> cm.scaled_dot_product_attention(q, k, v, 1.0)

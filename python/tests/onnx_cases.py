@@ -75,7 +75,7 @@ def outputs(data, feed):
             try:
                 return captured(values)
             except cm.UnsupportedError as e:
-                if "has to be known" not in str(e) and "nothing is said of the shape" not in str(e):
+                if "its value must be known" not in str(e) and "has no shape; give its value" not in str(e):
                     raise
         return [x for _, x in core._run_onnx(data, feed)]
 

@@ -105,7 +105,7 @@ def from_torch():
             return self.classifier(x.mean(1))
 
     x = array(2, 3, 8, 8)
-    from clematis._convert.incoming import from_torch_module
+    from clematis._convert.from_torch import from_torch_module
 
     return from_torch_module(Net().eval(), torch.from_numpy(x)).eval(), (x,)
 

@@ -74,15 +74,15 @@ def test_the_source_stays_as_it_was():
 
 
 def test_a_model_that_computes_something_else_is_refused(monkeypatch):
-    from clematis._convert import running
+    from clematis._convert import run_model
 
-    honest = running.of_torch
+    honest = run_model.of_torch
 
     def wrong(module):
         run = honest(module)
         return (lambda args, kwargs: run(args, kwargs) * 1.01) if isinstance(module, torch.nn.Sequential) else run
 
-    monkeypatch.setattr(running, "of_torch", wrong)
+    monkeypatch.setattr(run_model, "of_torch", wrong)
     with pytest.raises(cm.ConvertError, match=r"computes something else(.|\n)*more than 1e-03"):
         cm.convert(network(), "torch", X)
     assert cm.convert(network(), "torch", X, tolerance=0.1).report.relative > 5e-3
@@ -92,8 +92,8 @@ def test_a_model_that_computes_something_else_is_refused(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "kind", "text"),
     [
-        (lambda: cm.convert(network(), "mxnet", X), cm.ArgumentError, "one of torch, keras.*not 'mxnet'"),
-        (lambda: cm.convert(3, "torch", X), cm.ArgumentError, "int is no module"),
+        (lambda: cm.convert(network(), "mxnet", X), cm.ArgumentError, "one of torch, keras.*got 'mxnet'"),
+        (lambda: cm.convert(3, "torch", X), cm.ArgumentError, "ONNX file, got int"),
         (lambda: cm.convert(network(), "torch"), cm.ArgumentError, "example inputs are needed"),
         (lambda: cm.convert(network(), "torch", X[:, :2]), cm.ConvertError, "3 channels, but got 2"),
         (lambda: cm.convert(cm.nn.Linear(3, 2), "torch", ROWS, rng_seed=3), cm.ArgumentError, "rng_seed"),
@@ -136,7 +136,7 @@ def test_what_cannot_be_captured_may_stay():
         losses.append(loss.item())
     assert losses[-1] < losses[0]
     assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
-    with pytest.raises(cm.ArgumentError, match="keeps parts of a torch module in a torch module"):
+    with pytest.raises(cm.ArgumentError, match="allow_wrapped needs a torch module"):
         cm.convert(net, "keras", ROWS, allow_wrapped=True)
 
 

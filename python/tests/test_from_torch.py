@@ -11,7 +11,7 @@ import clematis as cm
 import numpy as np
 import pytest
 import torch
-from clematis._convert.incoming import from_torch, from_torch_module
+from clematis._convert.from_torch import from_torch, from_torch_module
 from clematis.errors import ArgumentError, ClematisError, ConvertError
 from torch import nn
 from torch.nn import functional as F
@@ -348,11 +348,11 @@ def test_loops_states_and_complex_numbers():
     with torch.no_grad():
         agree(converted(states, *given)(*on("native", given)), states(*given))
 
-    def turned(s, x):
+    def rotated(s, x):
         z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
         return torch.view_as_real(z * torch.polar(torch.ones(2), torch.arange(2.0))).flatten(-2)
 
-    agree(converted(Fn(turned), floats(2, 4))(on("native", floats(5, 4))), Fn(turned)(floats(5, 4)))
+    agree(converted(Fn(rotated), floats(2, 4))(on("native", floats(5, 4))), Fn(permuted)(floats(5, 4)))
 
 
 def test_element_types_that_we_do_not_have():
@@ -361,9 +361,9 @@ def test_element_types_that_we_do_not_have():
 
 
 def test_refusals():
-    with pytest.raises(ArgumentError, match="no torch.nn.Module"):
+    with pytest.raises(ArgumentError, match="expected a torch.nn.Module"):
         from_torch_module(3, floats(2))
-    with pytest.raises(ArgumentError, match="one and the same"):
+    with pytest.raises(ArgumentError, match="got both"):
         from_torch_module(nn.Linear(2, 2), floats(2, 2), instance_args=[floats(2, 2)])
     with pytest.raises(ConvertError, match="do not fit its forward"):
         from_torch_module(nn.Linear(2, 2), (floats(2, 2), floats(2, 2)))
@@ -388,7 +388,7 @@ def test_an_unknown_op_names_itself():
         converted(Fn(lambda s, x: strange(x) + strange(x)), floats(2, 3))
 
 
-def test_an_op_with_a_body_is_taken_apart():
+def test_an_op_with_a_body_is_decomposed():
     @torch.library.custom_op("clematis_test::twice", mutates_args=())
     def twice(x: torch.Tensor) -> torch.Tensor:
         return x * 2

@@ -22,7 +22,7 @@ class Stopped(nn.Module):
 
     def forward(self, x):
         y = self.a(x)
-        if self.capture == "taken apart":
+        if self.capture == "decomposed":
             y = y.clone()
             y[:, 0] = y[:, 1] * 2
         if self.capture == "run" and float(x.sum()) < -1e9:
@@ -66,7 +66,7 @@ def gradients_of(net, x, backend="native"):
 
 
 @pytest.mark.filterwarnings("ignore:.*specialised on your example")
-@pytest.mark.parametrize("capture", ["exported", "taken apart", "run"])
+@pytest.mark.parametrize("capture", ["exported", "decomposed", "run"])
 @pytest.mark.parametrize("how", ["detach", "data", "region", "region_in_region", "through"])
 def test_what_torch_computes_without_gradients_has_none(how, capture):
     torch.manual_seed(0)
@@ -95,7 +95,7 @@ def test_the_live_module_stops_gradients_as_well():
 
 
 class Written(nn.Module):
-    """Weights that are written over in each call."""
+    """Weights that are updated in place in each call."""
 
     def __init__(self):
         super().__init__()
@@ -107,7 +107,7 @@ class Written(nn.Module):
         return self.a(x) ** 2
 
 
-def test_weights_that_are_written_over_keep_their_gradients():
+def test_weights_updated_in_place_keep_their_gradients():
     torch.manual_seed(0)
     net, x = Written(), torch.rand(2, 3)
     before = net.a.weight.detach().clone()
@@ -128,7 +128,7 @@ class Boxes(nn.Module):
         return roi_align(x * self.w, boxes, **self.options)
 
 
-# Inside, over the edges, outside, wider than the image, of no size, turned around.
+# Inside, over the edges, outside, wider than the image, of no size, reversed.
 BOXES = [[0, 1, 2, 9, 11], [1, -6, -3, 5, 4], [1, 40, 40, 50, 60], [0, -100, -50, 200, 300], [1, 3, 3, 3, 3],
          [0, 9, 9, 2, 1], [1, 0, 0, 19.5, 15.7]]  # fmt: skip
 
@@ -163,7 +163,7 @@ def test_how_many_boxes_are_kept_depends_on_values():
             return boxes[nms(boxes, scores, 0.5)]
 
     with pytest.raises(
-        UnsupportedError, match="(?s)how many boxes `nms` keeps depends on their values.*torchvision.nms"
+        UnsupportedError, match="(?s)the number of boxes that `nms` keeps depends on their values.*torchvision.nms"
     ):
         cm.from_torch_module(Kept(), (torch.rand(4, 4), torch.rand(4)))
 

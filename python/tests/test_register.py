@@ -1,40 +1,40 @@
-"""A sixth backend: `cm.register_backend(name, module)`."""
+"""A list_backend backend: `cm.register_backend(name, module)`."""
 
 import types
 
 import clematis as cm
 import pytest
-import sixth
+import list_backend
 
 
 @pytest.fixture(scope="module", autouse=True)
 def registered():
-    cm.register_backend("sixth", sixth)
+    cm.register_backend("list_backend", list_backend)
 
 
 def broken(**changes):
-    """The sixth backend with other functions."""
+    """The list_backend backend with other functions."""
     module = types.ModuleType("broken")
-    vars(module).update({k: v for k, v in vars(sixth).items() if not k.startswith("__")})
+    vars(module).update({k: v for k, v in vars(list_backend).items() if not k.startswith("__")})
     vars(module).update(changes)
     return module
 
 
 def test_it_is_a_backend_like_others():
-    assert cm.backends()[-1] == "sixth"
-    with pytest.raises(cm.BackendError, match="`sixth` is already registered"):
-        cm.register_backend("sixth", sixth)
+    assert cm.backends()[-1] == "list_backend"
+    with pytest.raises(cm.BackendError, match="`list_backend` is already registered"):
+        cm.register_backend("list_backend", list_backend)
     with pytest.raises(cm.BackendError, match="`numpy` is already registered"):
-        cm.register_backend("numpy", sixth)
+        cm.register_backend("numpy", list_backend)
 
 
 def test_ops_run_there():
-    with cm.backend("sixth"):
+    with cm.backend("list_backend"):
         x = cm.asarray([[1.0, 2.0], [3.0, 4.0]])
-        assert x.backend == "sixth" and isinstance(x.native, sixth.Array)
+        assert x.backend == "list_backend" and isinstance(x.native, list_backend.Array)
         y = (x + 1) * x - cm.exp(-x) / 2
         z = cm.asarray([10.0, 20.0]) + x
-    assert y.backend == "sixth" and x.device == "cpu"
+    assert y.backend == "list_backend" and x.device == "cpu"
     want = x.to("native")
     want = (want + 1) * want - cm.exp(-want) / 2
     assert cm.allclose(y.to("native"), want)
@@ -42,47 +42,47 @@ def test_ops_run_there():
     assert cm.sum(x, axis=0).tolist() == [4.0, 6.0]
     assert cm.sum(x).item() == 10
     assert (x > 2).tolist() == [[False, False], [True, True]]
-    assert repr(cm.sum(x)) == "Tensor(10.0, float32, sixth)"
+    assert repr(cm.sum(x)) == "Tensor(10.0, float32, list_backend)"
 
 
 def test_its_arrays_in_its_arrays_out():
-    x = sixth.from_bytes(sixth.struct.pack("2f", 1, 2), "f32", (2,))
+    x = list_backend.from_bytes(list_backend.struct.pack("2f", 1, 2), "f32", (2,))
     y = cm.add(x, 1)
-    assert isinstance(y, sixth.Array) and y.items == [2, 3]
-    assert cm.asarray(x).backend == "sixth"
+    assert isinstance(y, list_backend.Array) and y.items == [2, 3]
+    assert cm.asarray(x).backend == "list_backend"
 
 
 def test_gradients_there():
-    with cm.backend("sixth"):
+    with cm.backend("list_backend"):
         x = cm.asarray([0.5, 1.0, 2.0])
 
     def f(x):
         return cm.sum(cm.sin(x) * x + cm.exp(x))
 
     g = cm.grad(f)(x)
-    assert g.backend == "sixth"
+    assert g.backend == "list_backend"
     assert cm.allclose(g.to("native"), cm.grad(f)(x.to("native")))
     h = cm.grad(lambda x: cm.sum(cm.grad(f)(x)))(x)
     assert cm.allclose(h.to("native"), cm.grad(lambda x: cm.sum(cm.grad(f)(x)))(x.to("native")), rtol=1e-4)
     raw = cm.grad(f)(x.native)
-    assert isinstance(raw, sixth.Array)
+    assert isinstance(raw, list_backend.Array)
 
 
 def test_an_op_that_it_lacks():
-    with cm.backend("sixth"):
+    with cm.backend("list_backend"):
         x = cm.asarray([0.5, 1.0])
-    with pytest.raises(cm.UnsupportedError, match="sixth has no such op"):
+    with pytest.raises(cm.UnsupportedError, match="list_backend has no such op"):
         cm.lgamma(x)
-    with pytest.raises(cm.UnsupportedError, match="sixth has no f16"):
-        with cm.backend("sixth"):
+    with pytest.raises(cm.UnsupportedError, match="list_backend has no f16"):
+        with cm.backend("list_backend"):
             cm.asarray([1.0], dtype="float16")
 
 
 @pytest.mark.parametrize(
     ("name", "function", "words"),
     [
-        ("shape", lambda x, y: sixth.Array(x.items, x.dtype, (2, 1)), r"shape returned f32\[2,1\] where f32\[2\] was"),
-        ("dtype", lambda x, y: sixth.Array(x.items, "f64", x.shape), r"dtype returned f64\[2\] where f32\[2\] was"),
+        ("shape", lambda x, y: list_backend.Array(x.items, x.dtype, (2, 1)), r"shape returned f32\[2,1\] where f32\[2\] was"),
+        ("dtype", lambda x, y: list_backend.Array(x.items, "f64", x.shape), r"dtype returned f64\[2\] where f32\[2\] was"),
         ("kind", lambda x, y: 3, r"kind returned <class 'int'>, which is no array of its own"),
         ("none", lambda x, y: None, r"none returned <class 'NoneType'>, which is no array of its own"),
     ],

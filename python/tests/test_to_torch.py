@@ -221,7 +221,7 @@ def test_the_module_stays_as_it_was():
 
 
 def test_says_what_is_wrong(monkeypatch):
-    with pytest.raises(cm.ArgumentError, match="module of ours"):
+    with pytest.raises(cm.ArgumentError, match="expected a Clematis module"):
         cm.Module.to_torch_module(torch.nn.Linear(2, 2))
 
     class Late(cm.Module):

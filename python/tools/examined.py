@@ -10,9 +10,9 @@ import warnings
 
 import clematis as cm
 import numpy as np
-from clematis._convert.incoming import from_torch_module
+from clematis._convert.from_torch import from_torch_module
 
-warnings.filterwarnings("ignore", message=".*specialised on your example.*|.*could not be left open.*")
+warnings.filterwarnings("ignore", message=".*specialised on your example.*|.*could not be made dynamic.*")
 
 BACKENDS = {"clematis": "native", "tf": "tensorflow", "keras": "tensorflow", "flax": "jax", "haiku": "jax"}
 FRAMEWORKS = {

@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> Result<()> {
     match (args.to, folder) {
         (_, Some(target)) => {
             let title = stem(&args.file);
-            let made = python::folder(&graph, &names, target, &title);
+            let made = python::package(&graph, &names, target, &title);
             written = folder_of(made.map_err(Error::from_engine)?, &to)?;
         }
         (Target::Clematis, _) => format::save(&to, &graph, &names).map_err(wrong)?,
@@ -165,7 +165,7 @@ fn onnx(graph: &Graph, names: &Names, to: &Path) -> Result<()> {
 }
 
 /// Writes a new folder atomically. In an existing folder, each file of the same name is replaced atomically.
-fn folder_of(made: python::Folder, to: &Path) -> Result<Vec<PathBuf>> {
+fn folder_of(made: python::Package, to: &Path) -> Result<Vec<PathBuf>> {
     let files = match to.exists() {
         true => filled(to, made)?,
         false => {
@@ -180,7 +180,7 @@ fn folder_of(made: python::Folder, to: &Path) -> Result<Vec<PathBuf>> {
     Ok(files.into_iter().map(|file| to.join(file)).collect())
 }
 
-fn filled(folder: &Path, made: python::Folder) -> Result<Vec<PathBuf>> {
+fn filled(folder: &Path, made: python::Package) -> Result<Vec<PathBuf>> {
     let wrong =
         |e: std::io::Error| Error::new(format!("{}: cannot be written: {e}", folder.display()));
     let mut files = Vec::new();

@@ -297,7 +297,7 @@ fn files_that_are_not_models_are_rejected() {
         }
     }
     let complaint = refused(at, &["run", "w.safetensors", "x.npy"]);
-    assert!(complaint.contains("weights alone"), "{complaint}");
+    assert!(complaint.contains("weights only"), "{complaint}");
     // A modified file of ours is rejected by its checksum.
     done(at, &["convert", "net.onnx", "--to", "clematis"]);
     let mut own = std::fs::read(at.join("net.clematis")).expect("it is there");

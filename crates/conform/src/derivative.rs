@@ -175,7 +175,7 @@ fn forward_checked(s: &Subject, part: &Part) -> Verdict {
     Ok(judged("jvp", gap(&dy, &want), s.case.derivative.tolerance))
 }
 
-/// Narrow dtypes are too coarse for finite differences: their tangents are compared with the same computation in f64
+/// LowPrecision dtypes are too coarse for finite differences: their tangents are compared with the same computation in f64
 /// or c128.
 fn narrow_checked(
     s: &Subject,

@@ -1,4 +1,4 @@
-//! Graphs in the formats of others, in a file of our own, as Python.
+//! Exports graphs: to ONNX, to a safetensors file with the program, and to Python.
 
 pub mod onnx;
 pub mod python;

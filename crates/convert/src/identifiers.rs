@@ -1,8 +1,8 @@
 //! Identifiers of generated code: one allocator for every exporter.
 //!
 //! Names come from model files and from users, so they may be anything: keywords, names of modules that the generated code
-//! uses, texts that become equal once characters are replaced. An `Identifiers` knows all names of one scope and never gives
-//! the same one twice.
+//! uses, strings that become equal once characters are replaced. An `Identifiers` knows all names of one scope and never
+//! returns the same one twice.
 
 use std::collections::HashSet;
 
@@ -55,22 +55,22 @@ pub const BUILTINS: [&str; 37] = [
     "tuple",
 ];
 
-/// Whether a word is one of Python's keywords.
+/// Whether a word is a Python keyword.
 pub fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
-/// Whether a text is an identifier of ASCII letters, digits and underscores, and no keyword.
+/// Whether a string is an identifier of ASCII letters, digits and underscores, and no keyword.
 pub fn is_identifier(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && text.chars().next().is_some_and(|c| !c.is_ascii_digit())
         && !is_keyword(text)
 }
 
-/// The identifier nearest to a text: other characters become underscores, a keyword gets one at its end. `fallback` takes
-/// the place of a text without letters and digits.
+/// The closest identifier to a string: other characters become underscores, a keyword gets one at its end. `fallback`
+/// replaces a string without letters and digits.
 ///
-/// Only ASCII remains: Python compares identifiers in the normal form NFKC, in which different texts are equal.
+/// Only ASCII remains: Python normalizes identifiers to NFKC, in which different strings are equal.
 pub fn identifier(text: &str, fallback: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let word: String = text
@@ -89,12 +89,12 @@ pub fn identifier(text: &str, fallback: &str) -> String {
 #[derive(Clone, Debug, Default)]
 pub struct Identifiers {
     taken: HashSet<String>,
-    /// Prefixes that stand before numbers in names that are not listed.
+    /// Prefixes reserved for numbered names that are not listed.
     numbered: Vec<&'static str>,
 }
 
 impl Identifiers {
-    /// A scope of Python code: keywords and builtins are taken.
+    /// A scope of Python code: keywords and builtins are reserved.
     pub fn python() -> Self {
         let mut names = Identifiers::default();
         names.reserve(KEYWORDS);
@@ -102,17 +102,17 @@ impl Identifiers {
         names
     }
 
-    /// Names that are taken.
+    /// Reserves names.
     pub fn reserve<T: Into<String>>(&mut self, names: impl IntoIterator<Item = T>) {
         self.taken.extend(names.into_iter().map(Into::into));
     }
 
-    /// All names of a prefix and a number are taken.
+    /// Reserves all names made of a prefix and a number.
     pub fn reserve_numbered(&mut self, prefix: &'static str) {
         self.numbered.push(prefix);
     }
 
-    /// Whether a name is taken.
+    /// Whether a name is in use.
     pub fn contains(&self, name: &str) -> bool {
         let is_numbered = |prefix: &&str| {
             name.strip_prefix(*prefix)
@@ -121,18 +121,18 @@ impl Identifiers {
         self.taken.contains(name) || self.numbered.iter().any(is_numbered)
     }
 
-    /// Takes the identifier nearest to a text, with a number at its end if that one is taken.
+    /// Allocates the closest identifier to a string, with a number at its end if that one is in use.
     pub fn allocate(&mut self, text: &str, fallback: &str) -> String {
         self.distinct(&identifier(text, fallback))
     }
 
-    /// Takes a name that need not be an identifier, as a dict's key, with a number at its end if it is taken.
+    /// Allocates a name that need not be an identifier, such as a dict key, with a number at its end if it is in use.
     pub fn distinct(&mut self, name: &str) -> String {
         let mut own = name.to_string();
         let mut count = 1;
         while self.contains(&own) {
             count += 1;
-            // Not an underscore and a number: frameworks number names so themselves.
+            // Not an underscore and a number: frameworks number names that way themselves.
             let mark = match name.ends_with(|c: char| c.is_ascii_digit() || c == '_') {
                 true => "x",
                 false => "",
@@ -143,7 +143,7 @@ impl Identifiers {
         own
     }
 
-    /// A name for each text; texts that can keep theirs do, whatever their place.
+    /// An identifier for each string; strings that are valid and free keep theirs, whatever their order.
     pub fn allocate_all(&mut self, texts: &[&str], fallback: &str) -> Vec<String> {
         let mut found: Vec<Option<String>> = texts
             .iter()
@@ -157,7 +157,7 @@ impl Identifiers {
         found.into_iter().flatten().collect()
     }
 
-    /// A distinct key for each text; texts that can keep theirs do, whatever their place.
+    /// A distinct key for each string; strings that are free keep theirs, whatever their order.
     pub fn distinct_all(&mut self, texts: &[&str]) -> Vec<String> {
         let mut found: Vec<Option<String>> = texts
             .iter()
@@ -172,7 +172,7 @@ impl Identifiers {
     }
 }
 
-/// An expression of names, numbers and operators with other names, all replaced at once.
+/// Renames the names in an expression, all at once.
 pub fn renamed(expression: &str, name: &dyn Fn(&str) -> Option<String>) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut out = String::with_capacity(expression.len());
@@ -192,14 +192,14 @@ pub fn renamed(expression: &str, name: &dyn Fn(&str) -> Option<String>) -> Strin
     out
 }
 
-/// Distinct dotted paths that fit into one tree: none is another one or stands above it.
+/// Distinct dotted paths that fit into one tree: none equals another or is its prefix.
 #[derive(Debug, Default)]
 pub struct TreePaths {
     used: HashSet<String>,
 }
 
 impl TreePaths {
-    /// The path of a tensor with this name: words of letters, digits and underscores with dots between them.
+    /// The path of a tensor with this name: components of letters, digits and underscores, separated by dots.
     pub fn add(&mut self, name: &str) -> String {
         let plain = |c: char| {
             if c.is_ascii_alphanumeric() || c == '.' {
@@ -222,7 +222,7 @@ impl TreePaths {
         self.take(word)
     }
 
-    /// A path for each name. Names that are paths already keep themselves where they can; `/` separates words as dots do.
+    /// A path for each name. Names that are valid paths keep themselves where they can; `/` separates components as dots do.
     pub fn of(names: &[&str]) -> Vec<String> {
         let mut paths = TreePaths::default();
         let mut found = vec![None; names.len()];
@@ -252,7 +252,7 @@ impl TreePaths {
     }
 
     fn take(&mut self, word: String) -> String {
-        // Where a value stands on the way, no ending would help: the path becomes one word.
+        // A prefix of the path is a value, so no suffix would help: the path becomes one component.
         let word = if self.is_below_a_value(&word) {
             word.replace('.', "_")
         } else {
@@ -333,7 +333,7 @@ mod tests {
                 .iter()
                 .any(|x| ["ops", "v1", "float"].contains(&x.as_str()))
         );
-        // What can stay as it is stays.
+        // Names that can stay unchanged do.
         assert_eq!(
             (&*found[1], &*found[3], &*found[16]),
             ("_fc", "a_b", "a_b_2")

@@ -1,17 +1,17 @@
-//! Makes a graph of another framework's program.
+//! Imports a captured program of another framework as a graph.
 //!
-//! Owns the walk: names, results, what is known of them, and what is told when something is not understood. What each op
-//! is made of is said in the tables, one file for each framework. A rule runs the core's functions on traced tensors, so
-//! shapes with named sizes, element types and composites come out as they would of our own code.
+//! This module walks the program: names, results, their specs, and the errors for unsupported ops. The rule for each op
+//! is in the tables, one directory for each framework. A rule calls the core's functions on tracers, so
+//! symbolic shapes, dtypes and composites are the same as for code written with Clematis.
 
 pub mod args;
-pub mod boxes;
+pub mod roi_align;
 pub mod jax;
 pub mod onnx;
 pub mod tensorflow;
 pub mod torch;
 
-use crate::foreign::{Input, Node, Program, dim, dtype};
+use crate::captured::{Input, Node, Program, dim, dtype};
 use args::{Args, Slot};
 use clematis_core::graph::{Graph, Role};
 use clematis_core::random::Key;
@@ -20,18 +20,18 @@ use clematis_core::{DType, Dim, Error, Kind, Result, Shape, Spec, Tensor, bail, 
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 
-/// What an op is made of.
-pub type Rule = fn(&mut Walk<'_>, &Args<'_>) -> Result<Slot>;
+/// Computes an op of another framework with the core's functions.
+pub type Rule = fn(&mut Importer<'_>, &Args<'_>) -> Result<Slot>;
 
-/// The rules of one framework, by the names of its ops.
+/// The rules of one framework, by op name.
 pub struct Table {
-    /// What the framework calls its ops together, as `aten`.
+    /// The framework's name for its set of ops, such as `aten`.
     pub family: &'static str,
-    /// Finds a rule.
+    /// Looks up a rule.
     pub rule: fn(&str) -> Option<Rule>,
 }
 
-/// The table of this name.
+/// The table of this framework.
 pub fn table(name: &str) -> Result<&'static Table> {
     match name {
         "torch" => Ok(&torch::TABLE),
@@ -40,39 +40,39 @@ pub fn table(name: &str) -> Result<&'static Table> {
         "onnx" => Ok(&onnx::TABLE),
         _ => bail!(
             Value,
-            "convert: nothing is known of `{name}`; there are: torch, jax, tensorflow"
+            "convert: unsupported framework `{name}`; available: torch, jax, tensorflow"
         ),
     }
 }
 
-/// A graph, and what it holds besides what the program named.
+/// An imported graph with its constants.
 pub struct Imported {
-    /// Inputs are the program's in their order, then a key if it draws, then the constants.
+    /// Inputs are the program's in order, then a key if it draws, then the constants.
     pub graph: Graph,
-    /// Values of the inputs that stand after the program's own and the key.
+    /// Values of the inputs after the program's own and the key.
     pub constants: Vec<Tensor>,
-    /// Whether an input with two words of a key follows the program's own.
+    /// Whether an input with the two words of a key follows the program's own.
     pub draws: bool,
 }
 
-/// A walk through a program.
-pub struct Walk<'a> {
+/// The state of an import: the values of a program by name.
+pub struct Importer<'a> {
     table: &'a Table,
     known: HashMap<&'a str, Slot>,
     key: Tensor,
     draws: u64,
 }
 
-impl Walk<'_> {
-    /// A key for one draw.
+impl Importer<'_> {
+    /// A new random key.
     pub fn key(&mut self) -> Key {
         self.draws += 1;
         Key::from_tensor(&self.key).fold_in(self.draws)
     }
 
-    /// Runs the part of a program that stands inside of another, on these operands.
+    /// Imports a nested program on these operands.
     pub fn inside(&mut self, program: &Program, operands: &[Slot]) -> Result<Vec<Slot>> {
-        let mut inner = Walk {
+        let mut inner = Importer {
             table: self.table,
             known: HashMap::new(),
             key: self.key.clone(),
@@ -92,7 +92,7 @@ impl Walk<'_> {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Importer<'a> {
     fn run(&mut self, program: &'a Program) -> Result<()> {
         for node in &program.nodes {
             let out = match node.scope.as_str() {
@@ -107,7 +107,11 @@ impl<'a> Walk<'a> {
 
     fn node(&mut self, node: &Node) -> Result<Slot> {
         let Some(rule) = (self.table.rule)(&node.op) else {
-            bail!(Unsupported, "convert: no rule for `{}`", node.op);
+            bail!(
+                Unsupported,
+                "convert: operator `{}` is not supported",
+                node.op
+            );
         };
         let args = node
             .args
@@ -125,7 +129,7 @@ impl<'a> Walk<'a> {
         agreed(out, node)
     }
 
-    /// What a value of the program stands for.
+    /// The slot for a value of the program.
     fn slot(&self, x: &Json) -> Result<Slot> {
         Ok(match x {
             Json::Null => Slot::Nothing,
@@ -144,7 +148,7 @@ impl<'a> Walk<'a> {
                 match kind.as_str() {
                     "v" => match self.known.get(text) {
                         Some(x) => x.clone(),
-                        None => bail!(Convert, "convert: `{text}` is used before it is made"),
+                        None => bail!(Convert, "convert: `{text}` is used before it is defined"),
                     },
                     "d" => Slot::Int(dim(x)?),
                     "t" => Slot::DType(dtype(text)?),
@@ -154,32 +158,32 @@ impl<'a> Walk<'a> {
                         let wrong = |e| Error::new(Kind::Convert, format!("convert: {e}"));
                         Slot::Program(std::sync::Arc::new(inner.map_err(wrong)?))
                     }
-                    _ => bail!(Convert, "convert: a value of the kind `{kind}` is unknown"),
+                    _ => bail!(Convert, "convert: unknown kind of value `{kind}`"),
                 }
             }
         })
     }
 }
 
-/// The result as the framework says it is: its element type counts, and sizes that are numbers must be the same.
+/// Checks a result against the framework's spec: it is cast to that dtype, and sizes that are numbers must be equal.
 fn agreed(out: Slot, node: &Node) -> Result<Slot> {
-    let (Slot::Tensor(x), [Some(told)]) = (&out, node.specs.as_slice()) else {
+    let (Slot::Tensor(x), [Some(recorded)]) = (&out, node.specs.as_slice()) else {
         return Ok(out);
     };
-    let told = told.spec()?;
-    check_shape(x.shape(), &told.shape, &node.op)?;
-    if x.dtype() == told.dtype && !x.is_weak() {
+    let recorded = recorded.spec()?;
+    check_shape(x.shape(), &recorded.shape, &node.op)?;
+    if x.dtype() == recorded.dtype && !x.is_weak() {
         return Ok(out);
     }
-    ops::cast(x, told.dtype).done().map(Slot::Tensor)
+    ops::cast(x, recorded.dtype).done().map(Slot::Tensor)
 }
 
-fn check_shape(own: &Shape, told: &Shape, op: &str) -> Result<()> {
-    let fits = own.rank() == told.rank()
+fn check_shape(own: &Shape, recorded: &Shape, op: &str) -> Result<()> {
+    let fits = own.rank() == recorded.rank()
         && own
             .dims()
             .iter()
-            .zip(told.dims())
+            .zip(recorded.dims())
             .all(|(a, b)| match (a.value(), b.value()) {
                 (Some(a), Some(b)) => a == b,
                 _ => true,
@@ -187,13 +191,13 @@ fn check_shape(own: &Shape, told: &Shape, op: &str) -> Result<()> {
     if !fits {
         bail!(
             Convert,
-            "convert: `{op}` gives {own} here, and {told} in the framework"
+            "convert: `{op}` gives {own}; the framework recorded {recorded}"
         );
     }
     Ok(())
 }
 
-/// The name of an op with its family; one of another family bears it already.
+/// The name of an op with its namespace; ops of other namespaces have it already.
 fn full_name(node: &Node, table: &Table) -> String {
     match node.op.contains('.') {
         true => node.op.clone(),
@@ -215,7 +219,7 @@ fn located(e: Error, node: &Node, table: &Table) -> Error {
     e.note(place)
 }
 
-/// Every op without a rule, how often it stands in the program, and where first.
+/// Fails with every unsupported operator, its count in the program, and its first source location.
 fn check_known(program: &Program, table: &Table) -> Result<()> {
     let mut missing: BTreeMap<&str, (usize, &Node)> = BTreeMap::new();
     for node in &program.nodes {
@@ -245,7 +249,7 @@ fn check_known(program: &Program, table: &Table) -> Result<()> {
         .collect();
     bail!(
         Unsupported,
-        "convert: {} ops have no counterpart: {}",
+        "convert: {} unsupported operators: {}",
         list.len(),
         list.join("; ")
     )
@@ -255,14 +259,14 @@ fn role(input: &Input) -> Result<Role> {
     let known = Role::ALL.iter().find(|r| r.name() == input.role);
     known.copied().ok_or_else(|| {
         let words = format!(
-            "convert: input `{}` has the unknown role `{}`",
+            "convert: unknown role `{}` of input `{}`",
             input.name, input.role
         );
         Error::new(Kind::Convert, words)
     })
 }
 
-/// Makes a graph of a program.
+/// Imports a program.
 pub fn import(program: &Program, from: &str) -> Result<Imported> {
     let table = table(from)?;
     check_known(program, table)?;
@@ -279,7 +283,7 @@ pub fn import(program: &Program, from: &str) -> Result<Imported> {
     }
     let words = Spec::new(DType::U32, Shape::from_sizes(&[2]));
     let key = open.trace.input(words, Role::Key, "key");
-    let mut walk = Walk {
+    let mut walk = Importer {
         table,
         known,
         key,
@@ -294,7 +298,7 @@ pub fn import(program: &Program, from: &str) -> Result<Imported> {
                 Some(x) => outputs.push(ops::materialize(&x)?),
                 None => bail!(
                     Convert,
-                    "convert: an output is {}, not a tensor",
+                    "convert: expected a tensor as output, got {}",
                     other.kind()
                 ),
             },

@@ -1,10 +1,10 @@
-//! Models of other frameworks and formats, into Clematis and out of it.
+//! Import and export of models: torch, jax, TensorFlow, Keras, ONNX, source code.
 //!
-//! A reader in Python flattens a live graph into a `foreign::Program`, plain data; the tables here say what each of its
-//! ops is made of, by calling the core's functions under a trace. What comes out is an ordinary graph that knows no
-//! framework. Nothing here looks at a backend.
+//! A front end in Python captures a model as a `captured::Program`, plain data. The tables here import each of its
+//! ops by calling the core's functions under a trace. The result is an ordinary graph, independent of the
+//! framework. Nothing here depends on a backend.
 
-pub mod foreign;
+pub mod captured;
 pub mod identifiers;
 pub mod literal;
 pub mod onnx;
@@ -13,5 +13,5 @@ pub mod export;
 pub mod import;
 pub mod source;
 
-pub use foreign::Program;
+pub use captured::Program;
 pub use import::{Imported, import};

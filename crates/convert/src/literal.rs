@@ -1,22 +1,22 @@
-//! Texts as literals of other languages: what comes from outside is data in whatever is written of it.
+//! Escapes strings for generated Python, terminals and JSON.
 
 use std::fmt::Write;
 
-/// A string literal of Python between double quotes, whose value is the text.
+/// A double-quoted Python string literal with the text as its value.
 ///
-/// Printable ASCII stays as it is, all else is escaped: the literal fits on one line, whatever the text holds, and shows
-/// characters that look like others or change the direction of writing.
+/// Printable ASCII stays unchanged and everything else is escaped: the literal fits on one line, and shows
+/// lookalike characters and bidirectional controls.
 pub fn python_string(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
 
-/// The inside of a string of Python's between quotes of either kind, single or triple.
+/// The escaped contents of a Python string literal with either kind of quotes, single or triple.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\\' => out.push_str("\\\\"),
-            // Not `\"`: what lays out code finds the end of a literal at the next quote.
+            // Not `\"`: the line breaker finds the end of a literal at the next quote.
             '"' => out.push_str("\\x22"),
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
@@ -31,8 +31,8 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// A text for terminals and logs: control characters, marks of the direction of writing and invisible ones are escaped, so
-/// that it cannot move the cursor, hide or reorder what stands around it.
+/// A text for terminals and logs: control characters, bidirectional controls and invisible characters are escaped, so
+/// that it cannot move the cursor, hide or reorder the text around it.
 pub fn terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -45,7 +45,7 @@ pub fn terminal(text: &str) -> String {
     out
 }
 
-/// JSON with such characters escaped, which stand in its strings alone.
+/// JSON with those characters escaped, which occur in its strings only.
 pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! A graph as Python source in a framework's dialect.
+//! Prints a graph as Python source in a framework's dialect.
 //!
-//! The text is a function of plain calls, one per op: `v7 = ops.reduce_sum(v6, axes=(1,))`, where `ops` is the dialect's
-//! module. It holds no number that depends on the sizes of a call, so one text serves every batch, and the framework's own
-//! compiler, exporter and autodiff see nothing but the framework's functions. Composites that a dialect does not know are
-//! opened; those that it may refuse are opened beside the call.
+//! The source is a function of plain calls, one per op: `v7 = ops.reduce_sum(v6, axes=(1,))`, where `ops` is the dialect's
+//! module. No number in it depends on the sizes of a call, so one source serves every batch, and the framework's own
+//! compiler, exporter and autodiff see only the framework's functions. Composites that a dialect does not have are
+//! decomposed; for those that it may decline, the decomposition is the fallback.
 
 use crate::identifiers::{Identifiers, identifier, renamed};
 use crate::literal::python_string;
@@ -13,21 +13,21 @@ use clematis_core::trace::trace;
 use clematis_core::{DType, Op, Result, Scalar, Spec, Tensor, bail};
 use std::collections::{HashMap, HashSet};
 
-/// What has to be known of a dialect.
+/// The properties of a dialect that printing depends on.
 pub struct Dialect<'a> {
     /// Whether it has a function for an op.
     pub has: &'a dyn Fn(&Op) -> bool,
     /// Names of the functions that may return `NotImplemented`.
     pub refuses: &'a HashSet<String>,
-    /// Names of the functions that take Python's numbers beside arrays.
+    /// Names of the functions that accept Python numbers next to arrays.
     pub numbers: &'a HashSet<String>,
-    /// Element types beside which a number has to be an array.
+    /// Dtypes next to which a number has to be an array.
     pub numberless: &'a HashSet<String>,
-    /// Whether 64-bit element types have to be asked for with `in_64`.
+    /// Whether 64-bit dtypes have to be enabled with `in_64`.
     pub asks_for_64: bool,
-    /// Whether a size may have no number while the framework traces, so that a reshape had better not name it.
-    pub open_sizes: bool,
-    /// Whether results without axes have to become arrays with `scalar_to_array`.
+    /// Whether a size may be unknown while the framework traces, so that a reshape should not read it.
+    pub dynamic_sizes: bool,
+    /// Whether scalar results have to become arrays with `scalar_to_array`.
     pub wraps_scalars: bool,
 }
 
@@ -47,7 +47,7 @@ pub fn lower(graph: &Graph, name: &str, dialect: &Dialect<'_>) -> Result<String>
     printer.function(graph, name)
 }
 
-/// Whether what an op is made of holds tensors, as the weights of a resize.
+/// Whether the decomposition of an op contains constant tensors, such as the weights of a resize.
 fn holds_tensors(graph: &Graph, node: &Node) -> Result<bool> {
     if !matches!(node.op, Op::Call(_)) {
         return Ok(false);
@@ -63,7 +63,7 @@ fn holds_tensors(graph: &Graph, node: &Node) -> Result<bool> {
     Ok(!inside.captured.is_empty())
 }
 
-/// The same graph with those ops opened that hold tensors, which become its last inputs; their values.
+/// Decomposes the ops that contain constant tensors, which become the graph's last inputs; returns their values too.
 pub fn without_held(graph: &Graph) -> Result<(Graph, Vec<Tensor>)> {
     graph.inlined(|node| holds_tensors(graph, node))
 }
@@ -72,9 +72,9 @@ struct Printer<'a> {
     dialect: &'a Dialect<'a>,
     /// The names of the outermost function and of all inside it.
     names: Identifiers,
-    /// What the named sizes are called that the functions around have read.
+    /// The names of the symbolic sizes that the enclosing functions have read.
     sizes: HashMap<String, String>,
-    /// How deep the function stands that is being written: bodies stand inside, where they see named sizes.
+    /// The nesting depth of the current function: bodies are nested functions, which see symbolic sizes.
     depth: usize,
     count: usize,
 }
@@ -105,7 +105,7 @@ impl Printer<'_> {
         Ok(text)
     }
 
-    /// Lines that read named sizes from the shapes of inputs.
+    /// Lines that read symbolic sizes from the shapes of inputs.
     fn read_sizes(&mut self, graph: &Graph, text: &mut String) {
         for input in &graph.inputs {
             for (axis, dim) in graph.spec(input.value).shape.dims().iter().enumerate() {
@@ -124,7 +124,7 @@ impl Printer<'_> {
     fn node(&mut self, graph: &Graph, node: &Node) -> Result<String> {
         let outs: Vec<String> = node.outs.clone().map(|i| format!("v{i}")).collect();
         let targets = outs.join(", ");
-        // What runs bodies returns a tuple, also of one.
+        // Ops that run bodies return a tuple, also of a single result.
         if !(self.dialect.has)(&node.op) {
             let (mut text, call) = self.opened(graph, node)?;
             text.push_str(&self.line(&format!("{targets}, = {call}")));
@@ -154,7 +154,7 @@ impl Printer<'_> {
         Ok(text)
     }
 
-    /// A call of the dialect's own function.
+    /// A call of the dialect's function.
     fn call(&mut self, graph: &Graph, node: &Node) -> Result<String> {
         let name = node.op.name();
         let beside_arrays = node.args.iter().any(|x| !matches!(x, Arg::Const(_)));
@@ -170,14 +170,14 @@ impl Printer<'_> {
             let plain = beside_arrays
                 && self.dialect.numbers.contains(name)
                 && !self.dialect.numberless.contains(spec.dtype.name())
-                // A framework that builds graphs takes a first operand without a type for what Python would.
-                && !(self.dialect.open_sizes && parts.is_empty());
+                // Frameworks that build graphs take a weakly typed first operand for Python's default dtype.
+                && !(self.dialect.dynamic_sizes && parts.is_empty());
             parts.push(self.operand(arg, plain)?);
         }
         let wide = self.dialect.asks_for_64 && specs.iter().any(|s| is_wide(s.dtype));
         for (key, attr) in node.op.attrs() {
             let value = match (&node.op, &attr) {
-                (Op::Reshape(_), Attr::List(sizes)) if self.dialect.open_sizes => {
+                (Op::Reshape(_), Attr::List(sizes)) if self.dialect.dynamic_sizes => {
                     self.literal(&with_rest(sizes))?
                 }
                 _ => self.literal(&attr)?,
@@ -190,7 +190,7 @@ impl Printer<'_> {
         })
     }
 
-    /// Functions that hold what an op is made of, or its bodies, and the call that runs them.
+    /// Functions for the decomposition or the bodies of an op, and the call that runs them.
     fn opened(&mut self, graph: &Graph, node: &Node) -> Result<(String, String)> {
         let args: Vec<String> = node
             .args
@@ -202,7 +202,7 @@ impl Printer<'_> {
             Op::Custom(c) if c.0.has_vjp() || c.0.has_jvp() => {
                 bail!(
                     Unsupported,
-                    "lower: `{}` has a derivative of its own, which no source can hold",
+                    "lower: `{}` has a custom derivative, which source code cannot hold",
                     node.op.name()
                 )
             }
@@ -218,7 +218,7 @@ impl Printer<'_> {
                 if !inside.captured.is_empty() {
                     bail!(
                         Unsupported,
-                        "lower: `{}` holds tensors of its own",
+                        "lower: the decomposition of `{}` contains constant tensors",
                         node.op.name()
                     );
                 }
@@ -261,7 +261,7 @@ impl Printer<'_> {
             }
             other => bail!(
                 Unsupported,
-                "lower: the framework has no `{}`",
+                "lower: unsupported operator `{}` in the dialect",
                 other.name()
             ),
         };
@@ -281,7 +281,11 @@ impl Printer<'_> {
             Arg::Const(x) => x,
         };
         let Some(value) = x.as_number() else {
-            bail!(Internal, "lower: a graph that was not closed: {}", x.spec());
+            bail!(
+                Internal,
+                "lower: the graph captures a value from outside: {}",
+                x.spec()
+            );
         };
         if plain {
             return Ok(number(value));
@@ -323,7 +327,7 @@ impl Printer<'_> {
                 {
                     bail!(
                         Unsupported,
-                        "lower: no input has the size `{name}` that {d} is made of"
+                        "lower: no input has an axis of the symbolic size `{name}`, which {d} is computed from"
                     );
                 }
                 renamed(&d.to_string(), &|word| self.sizes.get(word).cloned())
@@ -348,10 +352,10 @@ fn is_wide(dtype: DType) -> bool {
     matches!(dtype, DType::U64 | DType::I64 | DType::F64 | DType::C128)
 }
 
-/// Sizes of which one is named: to frameworks, -1 is what is left by the others.
+/// Sizes for a reshape: a symbolic one may be -1, which the framework infers.
 fn with_rest(sizes: &[Attr]) -> Attr {
     let named = sizes.iter().filter(|s| matches!(s, Attr::Dim(_))).count();
-    // A size of zero would leave the rest open.
+    // A size of zero would leave -1 ambiguous.
     if named != 1 || sizes.iter().any(|s| *s == Attr::Int(0)) {
         return Attr::List(sizes.to_vec());
     }
@@ -411,7 +415,7 @@ mod tests {
             numbers: &numbers,
             numberless: &numberless,
             asks_for_64: false,
-            open_sizes: true,
+            dynamic_sizes: true,
             wraps_scalars: false,
         };
         let text = lower(&graph, "forward", &dialect).expect("it prints");

@@ -1,9 +1,9 @@
-//! ONNX files as data: reading and writing the messages, tensors in them, and what they say as a program.
+//! The ONNX file format: protobuf messages, tensor data, and models as captured programs.
 //!
-//! What ONNX's ops mean is said in `import::onnx`; what becomes of ours in `export::onnx`.
+//! Operators are imported in `import::onnx` and exported in `export::onnx`.
 
 pub mod wire;
 pub mod proto;
-pub mod narrow;
+pub mod low_precision;
 pub mod tensor;
 pub mod program;

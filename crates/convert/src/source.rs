@@ -1,25 +1,25 @@
-//! Graphs as code that a person would keep: classes by sub-module, named layers, a framework's own words for the rest.
+//! Writes graphs as readable source code: classes by submodule, named layers, idiomatic calls for everything else.
 //!
-//! A program is changed step by step: layers are found (`layers`), what a target has no words for is opened or turned
-//! (`prepare`), steps are put into the parts of the model (`tree`), parts become classes or functions (`code`), whose
-//! lines are nested and named (`lines`) and laid out (`text`). What each framework calls an op stands in `tables`; the
-//! functions that have no spelling are named in the answer, and Python takes them from the dialects.
+//! A program is rewritten in stages: layers are found (`layers`), the program is legalized for the target
+//! (`legalize`), steps are grouped by module (`module_tree`), modules become classes or functions (`code`), whose
+//! expressions are inlined and named (`statements`) and line-broken (`text`). The calls of each framework are in `tables`; the
+//! ops without a template are listed in the response, and Python adds their functions from the dialects.
 
 mod code;
 mod control;
 mod expr;
-mod idiom;
-mod kinds;
+mod op_printer_rules;
+mod deduplicate;
 mod layers;
-mod lines;
-mod place;
-mod prepare;
+mod statements;
+mod attribute_names;
+mod legalize;
 mod program;
-mod spell;
+mod op_printer;
 mod style;
 mod target;
 mod text;
-mod tree;
+mod module_tree;
 
 use crate::identifiers::{Identifiers, identifier};
 use clematis_core::graph::{Graph, Role};
@@ -27,20 +27,20 @@ use clematis_core::{Error, Kind, Result, bail};
 use program::{Layer, Program, Value};
 use std::collections::BTreeMap;
 
-/// What is to be written.
+/// A request.
 #[derive(serde::Deserialize)]
 pub struct Request {
-    /// The framework.
+    /// The target framework.
     pub target: String,
-    /// What the model or function is called.
+    /// The name of the model or function.
     pub name: String,
-    /// The program as text.
+    /// The graph as text.
     pub graph: String,
-    /// Names of the arguments that are arrays.
+    /// Names of the array arguments.
     pub arguments: Vec<String>,
-    /// What is returned, with the character U+0005 for each array.
+    /// The returned expression, with the character U+0005 for each array.
     pub returns: String,
-    /// Names of classes by the paths of their instances.
+    /// Class names by the paths of their instances.
     #[serde(default)]
     pub classes: BTreeMap<String, String>,
     /// The paths of all modules, if they are known.
@@ -49,29 +49,29 @@ pub struct Request {
     /// Whether it is a function rather than a model.
     #[serde(default)]
     pub function: bool,
-    /// What a model that is one layer is called as a part; empty for others.
+    /// The attribute name for a model that is a single layer; empty for others.
     #[serde(default)]
     pub alone: String,
 }
 
-/// What was written.
+/// The response.
 #[derive(serde::Serialize)]
 pub struct Answer {
     /// The imports.
     pub imports: String,
-    /// What helpers are called that stand between imports and code.
+    /// The ops whose helper functions go between imports and code.
     pub helpers: Vec<String>,
     /// The code.
     pub code: String,
     /// The function that loads weights, if there are any.
     pub loader: String,
-    /// The values of the weights' file.
+    /// The tensors of the weights file.
     pub weights: Vec<code::Stored>,
     /// The name of the class or function.
     pub entry: String,
 }
 
-/// Writes a program; request and answer are JSON.
+/// Writes source code; request and response are JSON.
 pub fn write(request: &str) -> Result<String> {
     let wrong = |e: serde_json::Error| Error::new(Kind::Convert, format!("source: {e}"));
     let request: Request = serde_json::from_str(request).map_err(wrong)?;
@@ -83,7 +83,7 @@ fn answer(request: &Request) -> Result<Answer> {
         let names: Vec<&str> = target::TARGETS.iter().map(|t| t.name).collect();
         bail!(
             Value,
-            "source: nothing is known of `{}`; there are: {}",
+            "source: unsupported target `{}`; available: {}",
             request.target,
             names.join(", ")
         );
@@ -94,10 +94,10 @@ fn answer(request: &Request) -> Result<Answer> {
     };
     let to = &plain;
     let graph = Graph::parse(&request.graph)?;
-    let Some(mut words) = spell::Words::new(to.words) else {
-        bail!(Internal, "source: no words of {}", to.words);
+    let Some(mut printer) = op_printer::OpPrinter::new(to.ops) else {
+        bail!(Internal, "source: no op table for {}", to.ops);
     };
-    name_sizes(&graph, &mut words);
+    name_sizes(&graph, &mut printer);
     let paths: Vec<&str> = request
         .classes
         .keys()
@@ -105,8 +105,8 @@ fn answer(request: &Request) -> Result<Answer> {
         .map(String::as_str)
         .collect();
     let mut program = Program::new(&graph, &paths)?;
-    program.name_held(&request.alone);
-    prepare::simplify(&mut program);
+    program.name_parameters(&request.alone);
+    legalize::simplify(&mut program);
     if program.inputs.iter().any(|i| i.role == Role::Key) {
         bail!(
             Unsupported,
@@ -114,55 +114,55 @@ fn answer(request: &Request) -> Result<Answer> {
         );
     }
     layers::find(&mut program, &|layer| {
-        target::layer(to, &turned(to, layer), "").is_some()
+        target::layer(to, &in_layout(to, layer), "").is_some()
     });
-    prepare::channels(&mut program, to.channels, to.pools, to.norms);
-    prepare::padding(&mut program, &|sizes, layer| target::pads(to, sizes, layer));
-    prepare::open(&mut program, &words)?;
-    prepare::sink(&mut program);
+    legalize::channels(&mut program, to.channels, to.pools, to.norms);
+    legalize::padding(&mut program, &|sizes, layer| target::pads(to, sizes, layer));
+    legalize::decompose(&mut program, &printer)?;
+    legalize::sink(&mut program);
     let classes: BTreeMap<String, String> = request
         .classes
         .iter()
         .map(|(p, c)| (program.clean.path(p).0, identifier(c, "Part")))
         .collect();
-    let mut division = tree::Division::new(&program);
+    let mut division = module_tree::Division::new(&program);
     if !request.modules.is_empty() {
         division.only(&program, &request.modules);
     }
     for _ in 0..64 {
-        words.helpers.borrow_mut().clear();
-        let root = tree::build(&program, &mut division);
-        let mut coder = code::Coder::new(
+        printer.helpers.borrow_mut().clear();
+        let root = module_tree::build(&program, &mut division);
+        let mut writer = code::CodeWriter::new(
             &program,
             to,
-            &words,
+            &printer,
             &classes,
             &request.arguments,
             &request.returns,
         );
-        let (code, entry) = coder.write(&root, &request.name)?;
-        if let Some(path) = coder.differs.take() {
-            division.open(path);
+        let (code, entry) = writer.write(&root, &request.name)?;
+        if let Some(path) = writer.differs.take() {
+            division.inline(path);
             continue;
         }
-        return Ok(finished(to, &program, coder, code, entry, &words));
+        return Ok(finished(to, &program, writer, code, entry, &printer));
     }
     bail!(
         Internal,
-        "source: the parts of the model cannot be told apart"
+        "source: the modules of the model cannot be distinguished"
     )
 }
 
 fn finished(
     to: &target::Target,
     program: &Program,
-    coder: code::Coder<'_>,
+    writer: code::CodeWriter<'_>,
     code: String,
     entry: String,
-    words: &spell::Words,
+    printer: &op_printer::OpPrinter,
 ) -> Answer {
-    let inputs = coder.entry_inputs().join(", ");
-    let weights = coder.stored;
+    let inputs = writer.entry_inputs().join(", ");
+    let weights = writer.stored;
     let functions = style::functions(to, &code);
     let code = format!("{functions}{code}");
     let examples: Vec<String> = program
@@ -183,7 +183,7 @@ fn finished(
             } else {
                 format!(", dtype=\"{}\"", spec.dtype.long_name())
             };
-            format!("{np}.zeros({}{dtype})", spell::tuple(&sizes))
+            format!("{np}.zeros({}{dtype})", op_printer::tuple(&sizes))
         })
         .collect();
     let stateful = weights.iter().any(|w| w.name.contains("_ema"));
@@ -193,7 +193,7 @@ fn finished(
         false => String::new(),
     };
     let imports = style::imports(to, &format!("{code}\n{loader}"), needed);
-    let helpers = words.helpers.borrow().iter().cloned().collect();
+    let helpers = printer.helpers.borrow().iter().cloned().collect();
     Answer {
         imports,
         helpers,
@@ -204,32 +204,32 @@ fn finished(
     }
 }
 
-/// A layer as it will be once its channels stand where the target has them.
-fn turned(to: &target::Target, layer: &Layer) -> Layer {
+/// A layer after its channel axis has been moved to where the target has it.
+fn in_layout(to: &target::Target, layer: &Layer) -> Layer {
     let mut layer = layer.clone();
     let rank = layer.int("rank");
     for (name, v) in &mut layer.config {
         match (*name, to.norms) {
-            ("axis", prepare::Channels::Last) => *v = Value::Int(rank - 1),
-            ("axis", prepare::Channels::First) => *v = Value::Int(1),
+            ("axis", legalize::Channels::Last) => *v = Value::Int(rank - 1),
+            ("axis", legalize::Channels::First) => *v = Value::Int(1),
             _ => {}
         }
         match (*name, to.channels) {
-            ("last", prepare::Channels::Last) => *v = Value::Bool(true),
-            ("last", prepare::Channels::First) => *v = Value::Bool(false),
+            ("last", legalize::Channels::Last) => *v = Value::Bool(true),
+            ("last", legalize::Channels::First) => *v = Value::Bool(false),
             _ => {}
         }
     }
     layer
 }
 
-/// Gives named sizes the names that they have in the code: the first axis is the batch.
-fn name_sizes(graph: &Graph, words: &mut spell::Words) {
+/// Renames symbolic sizes for the code: that of the first axis is the batch size.
+fn name_sizes(graph: &Graph, printer: &mut op_printer::OpPrinter) {
     let mut names = Identifiers::default();
     for input in graph.inputs.iter().filter(|i| i.role == Role::Input) {
         for (axis, d) in graph.spec(input.value).shape.dims().iter().enumerate() {
             for symbol in d.symbols() {
-                if words.sizes.contains_key(&*symbol) {
+                if printer.sizes.contains_key(&*symbol) {
                     continue;
                 }
                 let base = if axis == 0 { "batch" } else { "length" };
@@ -239,7 +239,7 @@ fn name_sizes(graph: &Graph, words: &mut spell::Words) {
                     name = format!("{base}{n}");
                     n += 1;
                 }
-                words
+                printer
                     .sizes
                     .insert(symbol.to_string(), names.distinct(&name));
             }

@@ -486,7 +486,7 @@ fn what_is_not_understood_is_named() {
     assert_eq!(e.kind(), Kind::Unsupported);
     let words = e.to_string();
     assert!(
-        words.contains("2 ops")
+        words.contains("2 unsupported operators")
             && words.contains("aten.no_such (2 times")
             && words.contains("net.py:7"),
         "{words}"

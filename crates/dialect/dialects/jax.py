@@ -1,6 +1,6 @@
-"""The ops in jax: each function is compiled once per shape and parameters (`jax.jit`), so that it costs one dispatch.
+"""The ops in jax. Each function is compiled once per shape and static parameters (`jax.jit`), so that a call is one dispatch.
 
-Keyword parameters are static. 64-bit dtypes need `in_64` unless the user has turned them on.
+Keyword parameters are static. 64-bit dtypes need `in_64` unless the user has enabled x64.
 """
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from clematis._dialects import jax_special as special
-from clematis._dialects.jax_special import BOOL, EXACT, F32, HALVES, I32, I64, kind, op, wide
+from clematis._dialects.jax_special import BOOL, EXACT, F32, HALF, I32, I64, kind, op, wide
 
 VERSION = jax.__version__
 DTYPES = {
@@ -23,7 +23,7 @@ NUMBERS = frozenset({
     "add", "sub", "mul", "div", "floor_divide", "remainder", "fmod", "pow", "atan2", "hypot", "maximum", "minimum", "logaddexp",
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
 })
-# A Python integer beyond the signed ones is refused beside these.
+# jax refuses a Python integer beyond int64 next to these.
 NUMBERLESS = frozenset({"u32", "u64"})
 ARRAYS = (jax.Array, jax.core.Tracer)
 
@@ -42,7 +42,7 @@ run_cond, run_while, run_scan = special.run_cond, special.run_while, special.run
 
 
 def _traced(f, xs, *args):
-    # 64-bit types have to be asked for.
+    # 64-bit dtypes have to be enabled.
     return in_64(f, *args) if any(x.dtype.itemsize == 8 for x in xs) else f(*args)
 
 
@@ -91,7 +91,7 @@ def _binary(f):
 
 
 def _parts(f):
-    """A function of real numbers, on both parts of a complex one."""
+    """Applies a function of real numbers to both parts of a complex one."""
     return op(lambda x: lax.complex(f(x.real), f(x.imag)) if kind(x) == "c" else x if kind(x) in "ui" else f(x))
 
 
@@ -179,19 +179,19 @@ logical_xor = _binary(lambda x, y: (x != 0) ^ (y != 0))
 
 @op
 def complex(x, y):
-    x, y = jnp.broadcast_arrays(*(v.astype(F32) if v.dtype in HALVES else v for v in (x, y)))
+    x, y = jnp.broadcast_arrays(*(v.astype(F32) if v.dtype in HALF else v for v in (x, y)))
     return lax.complex(x, y)
 
 
 def _pair(x, y):
-    """Two arrays of one shape and dtype; numbers take the other's dtype."""
+    """Two arrays of one shape and dtype; Python numbers take the other's dtype."""
     x, y = jnp.broadcast_arrays(x, y)
     dtype = jnp.result_type(x, y)
     return x.astype(dtype), y.astype(dtype)
 
 
 def _by(y):
-    """A divisor that may be used, and where it may not."""
+    """A safe divisor, and a mask of where it was zero."""
     none = y == 0
     return jnp.where(none, jnp.ones_like(y), y), none
 
@@ -246,7 +246,7 @@ def pow(x, y):
     x, y = _pair(x, y)
     if kind(x) in "fc":
         return lax.pow(x, y)
-    # By squaring; XLA's power of integers goes through floats.
+    # By repeated squaring; XLA's integer power goes through floats.
     out, base, rest = jnp.ones_like(x), x, y
     for _ in range(x.dtype.itemsize * 8 - (kind(x) == "i")):
         out = jnp.where(rest & 1 == 1, out * base, out)
@@ -297,7 +297,7 @@ def bitcast(x, *, dtype):
         return x
     if x.dtype == BOOL:
         return x.astype(dtype)
-    # XLA does not look into complex numbers: through their parts.
+    # XLA's bitcast does not support complex numbers: through their parts.
     if kind(x) == "c":
         low, high = (lax.bitcast_convert_type(v, np.uint32).astype(np.uint64) for v in (x.real, x.imag))
         return lax.bitcast_convert_type(low | high << 32, dtype)
@@ -320,15 +320,15 @@ _spread = op(lambda value, *, shape: lax.broadcast(value, shape))
 
 
 def full(*, value, dtype, shape):
-    # Not static: NaN is never found again in a cache.
+    # Not static: NaN never equals a cached key.
     return _spread(np.asarray(value).astype(dtype), shape=shape)
 
 
 def _index(i):
-    """As signed integers that hold sizes; larger ones stay beyond every size."""
+    """As signed integers that hold sizes; larger ones stay out of range."""
     if kind(i) == "u" and i.dtype.itemsize >= 4:
         return lax.min(i, jnp.asarray(np.iinfo(I32).max, i.dtype)).astype(I32)
-    # In 32 bits: the framework's own derivative runs where 64 have not been asked for.
+    # In 32 bits: the framework's own VJP runs where x64 is disabled.
     return lax.clamp(np.int64(-2**31), i, np.int64(2**31 - 1)).astype(I32) if i.dtype == I64 else i.astype(I32)
 
 
@@ -376,7 +376,7 @@ def _scatter(f):
 
 
 def _combined(f, truth):
-    """Bool is combined as u8, half precision as f32."""
+    """Bool is reduced as u8, half precision as f32."""
     def combined(x, indices, updates, numbers, mode):
         if x.dtype == BOOL:
             return truth(x.astype(np.uint8), indices, updates.astype(np.uint8), numbers, mode=mode).astype(BOOL)
@@ -409,7 +409,7 @@ def searchsorted(sorted, values, *, right):
 
 
 def _sized(x):
-    """Bool as u8, for what has no bool."""
+    """Bool as u8, for functions without bool."""
     return x.astype(np.uint8) if x.dtype == BOOL else x
 
 
@@ -444,15 +444,15 @@ cumulative_min = op(lambda x, *, axis, reverse: lax.cummin(_sized(x), axis, reve
 cumulative_logsumexp = op(wide(lambda x, *, axis, reverse: lax.cumlogsumexp(x, axis, reverse)))
 
 
-def _turned(x):
-    """Keys whose rising order is x's falling one; NaN stays last."""
+def _descending(x):
+    """Keys in the reverse order of x; NaN stays last."""
     return -x if kind(x) == "f" else ~x
 
 
 @op
 def sort(*xs, axis, keys, descending, stable):
     if descending:
-        out = lax.sort((*map(_turned, xs[:keys]), *xs), axis, is_stable=True, num_keys=keys)[keys:]
+        out = lax.sort((*map(_descending, xs[:keys]), *xs), axis, is_stable=True, num_keys=keys)[keys:]
     else:
         out = lax.sort(xs, axis, is_stable=stable, num_keys=keys)
     return out[0] if len(xs) == 1 else tuple(out)
@@ -461,8 +461,8 @@ def sort(*xs, axis, keys, descending, stable):
 @op
 def top_k(x, *, k):
     places = lax.broadcasted_iota(I64, x.shape, x.ndim - 1)
-    # NaN is the largest here, not the last.
-    *_, values, places = lax.sort((x == x, _turned(x), x, places), x.ndim - 1, is_stable=True, num_keys=2)
+    # NaN counts as the largest here, not as the last.
+    *_, values, places = lax.sort((x == x, _descending(x), x, places), x.ndim - 1, is_stable=True, num_keys=2)
     return lax.slice_in_dim(values, 0, k, axis=-1), lax.slice_in_dim(places, 0, k, axis=-1)
 
 
@@ -474,12 +474,12 @@ def dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
 def _dot(x, y, axes):
     if x.dtype == BOOL:
         return lax.dot_general(x.astype(I32), y.astype(I32), axes) != 0
-    if x.dtype in HALVES:
+    if x.dtype in HALF:
         return lax.dot_general(x, y, axes, preferred_element_type=F32).astype(x.dtype)
     return lax.dot_general(x, y, axes, precision=EXACT)
 
 
-# jax's own function in place of ours on f32: compiled without parameters, which would cost as much as the rest of a small call.
+# jax's own functions on f32: compiled without static parameters, which would take as long as the rest of a small call.
 FAST_PATHS = {"matmul": (jax.jit(lambda x, y: jnp.matmul(x, y, precision=EXACT)), "matmul")}
 
 
@@ -495,7 +495,7 @@ def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layo
 def _conv(x, w, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups, batch_groups):
     empty = [w.shape[axis] == 0 for axis in numbers.rhs_spec[2:]]
     if any(empty):
-        # XLA refuses a filter of no places; one of a zero, with room for it, takes as many and sums as little.
+        # XLA rejects an empty filter; a zero filter of size one with matching padding gives the same result.
         spatial = numbers.rhs_spec[2:]
         w = jnp.zeros([max(n, 1) if axis in spatial else n for axis, n in enumerate(w.shape)], w.dtype)
         padding = [(low, high + more) for (low, high), more in zip(padding, empty)]
@@ -554,7 +554,7 @@ def triangular_solve(a, b, *, left, lower, transpose, unit_diagonal):
 
 
 def _each(f, x, axes):
-    """jax transforms three axes at once, in the order of the axes: one after the other."""
+    """jax transforms at most three axes at once, in the order of the axes: transform one after the other."""
     for axis in axes:
         x = f(x, axis=axis)
     return x
@@ -660,7 +660,7 @@ def batch_norm(x, mean, variance, scale=None, bias=None, *, axis, epsilon):
 @op
 def linear(x, w, b=None):
     axes = ((x.ndim - 1,), (1,)), ((), ())
-    if b is None or x.dtype not in HALVES:
+    if b is None or x.dtype not in HALF:
         y = _dot(x, w, axes)
         return y if b is None else y + b
     return (lax.dot_general(x, w, axes, preferred_element_type=F32) + b.astype(F32)).astype(x.dtype)
@@ -688,7 +688,7 @@ def attention(q, k, v, mask=None, *, scale, causal):
     if keep is not None:
         scores = jnp.where(keep, scores, -jnp.inf)
         some = jnp.any(keep, -1, keepdims=True)
-        # A row with nothing to look at gives zeros, and no NaN in its derivative.
+        # A fully masked row gives zeros, and no NaN in its derivative.
         weights = jnp.where(some, jax.nn.softmax(jnp.where(some, scores, 0), -1), 0)
     else:
         weights = jax.nn.softmax(scores, -1)

@@ -1,4 +1,4 @@
-"""Functions that jax lacks or has with too few digits, and windows; with what both files share."""
+"""Functions that jax lacks or computes too inexactly, and window reductions; with utilities that both files share."""
 import functools
 import inspect
 from contextlib import nullcontext
@@ -10,29 +10,29 @@ import numpy as np
 from jax import lax
 
 BOOL, I32, I64, F32 = (np.dtype(t) for t in (np.bool_, np.int32, np.int64, np.float32))
-HALVES = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
-# Products of f32 keep f32's digits on devices that have shorter multipliers.
+HALF = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
+# Matmuls of f32 use full f32 precision on devices with shorter multipliers.
 EXACT = lax.Precision.HIGHEST
 
 
 def op(f):
-    """Compiled, with keyword-only parameters as static ones; inlined into what is compiled around it."""
+    """Jit-compiles a function with keyword-only parameters as static arguments; inlined into enclosing compiled functions."""
     static = tuple(n for n, p in inspect.signature(f).parameters.items() if p.kind is p.KEYWORD_ONLY)
     return jax.jit(f, static_argnames=static, inline=True)
 
 
 def kind(x):
-    """b, u, i, f or c."""
-    return "f" if x.dtype == HALVES[1] else x.dtype.kind
+    """The kind of the dtype: b, u, i, f or c."""
+    return "f" if x.dtype == HALF[1] else x.dtype.kind
 
 
 def wide(f):
-    """Halves go through f32 and are rounded once."""
+    """Computes half precision in f32 and rounds once."""
     @functools.wraps(f)
     def wide(*args, **kwargs):
-        dtype = next((a.dtype for a in args if a is not None and a.dtype in HALVES), None)
+        dtype = next((a.dtype for a in args if a is not None and a.dtype in HALF), None)
         if dtype is not None:
-            args = [a if a is None or a.dtype not in HALVES else a.astype(F32) for a in args]
+            args = [a if a is None or a.dtype not in HALF else a.astype(F32) for a in args]
             return jax.tree.map(lambda y: y.astype(dtype), f(*args, **kwargs))
         return f(*args, **kwargs)
     return wide
@@ -51,7 +51,7 @@ def asin(x):
     return jnp.where(lax.abs(x) < 1e-5, x, lax.asin(x))
 
 
-def _halves(x):
+def _half_exp(x):
     """exp(|x|) / 2 and exp(-|x|) / 2, as products: XLA's way through x + log(1/2) costs digits."""
     h = lax.exp(lax.abs(x) * 0.5)
     return h * (0.5 * h), 0.5 / h / h
@@ -60,19 +60,19 @@ def _halves(x):
 def sinh(x):
     if x.dtype.kind == "c":
         return lax.sinh(x)
-    grown, rest = _halves(x)
+    grown, rest = _half_exp(x)
     return jnp.where(lax.abs(x) < 1, lax.sinh(x), lax.sign(x) * (grown - rest))
 
 
 def cosh(x):
     if x.dtype.kind == "c":
         return lax.cosh(x)
-    grown, rest = _halves(x)
+    grown, rest = _half_exp(x)
     return grown + rest
 
 
 def mended(f, edges):
-    """f with other values where complex numbers are infinite or NaN: XLA's formulas lose them."""
+    """f with other values where complex numbers are infinite or NaN, for which XLA's formulas are wrong."""
     def mended(x):
         y = f(x)
         if x.dtype.kind != "c":
@@ -170,7 +170,7 @@ def _polygamma_jvp(primals, tangents):
 
 
 def nextafter(x, y):
-    """By the bits, since XLA takes subnormal numbers for zero; bits of one sign count away from zero."""
+    """By the bit patterns, since XLA flushes subnormals to zero; negative values count downwards."""
     x, y = jnp.broadcast_arrays(x, y)
     bits = {2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
     a, b = (lax.bitcast_convert_type(v, bits) for v in (x, y))
@@ -192,7 +192,7 @@ def div(x, y):
 
 
 def scatter_mul(x, indices, updates, numbers, mode):
-    """jax derives a product over repeated indices only if it is told that there are none."""
+    """jax differentiates a scatter with repeated indices only if it is told that indices are unique."""
     @jax.custom_jvp
     def product(x, updates, indices):
         return lax.scatter_mul(x, indices, updates, numbers, mode=mode)
@@ -290,11 +290,11 @@ def random_bits(key, *, dtype, shape):
     return words.astype(dtype).reshape(shape)
 
 
-# Windows: every reduction of a window is one of its axes after the other.
+# Window reductions are separable: one axis after the other.
 
 @functools.lru_cache(4096)
 def tap_table(n, size, stride, padding, base, dilation):
-    """Per place in the window: its first element among the padded ones, and which results find an element there."""
+    """Per position in the window: its first element in the padded axis, and which results it contributes to."""
     low, high = padding
     full_size = 0 if n == 0 else (n - 1) * base + 1
     count = max(0, (full_size + low + high - ((size - 1) * dilation + 1)) // stride + 1)
@@ -350,15 +350,15 @@ def _folded(combine, identity):
 
 
 def _lowest(dtype):
-    return -np.inf if dtype in HALVES or dtype.kind == "f" else np.iinfo(dtype).min
+    return -np.inf if dtype in HALF or dtype.kind == "f" else np.iinfo(dtype).min
 
 
 def _highest(dtype):
-    return np.inf if dtype in HALVES or dtype.kind == "f" else np.iinfo(dtype).max
+    return np.inf if dtype in HALF or dtype.kind == "f" else np.iinfo(dtype).max
 
 
 def _keeps(x, y, largest):
-    """Whether x, which came first, stays the extreme; NaN if any."""
+    """Whether x, which came first, remains the extreme; any NaN wins."""
     stays = x >= y if largest else x <= y
     return stays | (x != x) if kind(x) == "f" else stays
 
@@ -380,7 +380,7 @@ reduce_window_min = _window(lambda x, y: jnp.where(_keeps(x, y, False), x, y), _
 
 
 def _chosen(x, axis, stage, largest):
-    """Per result the first place of the extreme along an axis (NaN is the largest) and its value."""
+    """Per result the first index of the extreme along an axis (NaN is the largest) and its value."""
     size, stride, padding, base, dilation = stage
     count, taps = tap_table(x.shape[axis], size, stride, padding, base, dilation)
     wide = _padded(x, axis, padding, base, 0)
@@ -400,7 +400,7 @@ def _chosen(x, axis, stage, largest):
 
 
 def _picked(y, place, axis, stage):
-    """The elements of y at the chosen places of an axis."""
+    """The elements of y at the selected indices of an axis."""
     size, stride, padding, base, dilation = stage
     count, taps = tap_table(y.shape[axis], size, stride, padding, base, dilation)
     wide = _padded(y, axis, padding, base, 0)
@@ -456,7 +456,7 @@ def _spread_back(x, y, largest, stages):
         total = (n - 1) * base + 1 + low + high
         config, out = [(0, 0, 0)] * y.ndim, None
         for k, (first, _) in enumerate(taps):
-            # Back to where the place was read: the transpose of a strided slice.
+            # Back to where the element was read: the transpose of a strided slice.
             config[axis] = (first, total - first - (count - 1) * stride - 1, stride - 1)
             part = lax.pad(jnp.where(place == k, y, jnp.zeros_like(y)), jnp.asarray(0, y.dtype), config)
             out = part if out is None else out + part
@@ -473,7 +473,7 @@ window_scatter_min = _window_scatter(False)
 
 
 def custom_vjp(forward, backward, xs):
-    """Runs a function of jax's arrays whose derivative is what another function says."""
+    """Runs a function of jax arrays with a custom VJP."""
     if not any(isinstance(x, jax.core.Tracer) for x in xs):
         return NotImplemented
     f = jax.custom_vjp(lambda *xs: forward(*xs))
@@ -485,7 +485,7 @@ def custom_vjp(forward, backward, xs):
 
     def bwd(saved, cts):
         xs, ys = saved
-        # jax has a type of nothing for the cotangents of integers.
+        # jax uses float0 for the cotangents of integers.
         cts = [jnp.zeros_like(y) if ct.dtype == jax.dtypes.float0 else ct for ct, y in zip(cts, ys)]
         return backward(xs, ys, cts)
 
@@ -495,14 +495,14 @@ def custom_vjp(forward, backward, xs):
         return f(*xs)
 
 
-# What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.
+# Functions that printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.
 
 def size(x, axis):
     return x.shape[axis]
 
 
 def _in_64(ops, f, xs, *args):
-    # 64-bit types have to be asked for.
+    # 64-bit dtypes have to be enabled.
     return ops.in_64(f, *args) if any(x.dtype.itemsize == 8 for x in xs) else f(*args)
 
 

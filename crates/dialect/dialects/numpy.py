@@ -1,4 +1,4 @@
-"""Every op in numpy's words.
+"""Every op in NumPy.
 
 bf16 is ml_dtypes' bfloat16, which computes each function in f32 and rounds once, as numpy does for f16. Results may be
 numpy scalars or views of operands. Warnings about floats (1 / 0, overflow) are numpy's own and stay.
@@ -65,7 +65,7 @@ def to_dlpack(x):
 
 
 def _wide(x):
-    """Halves as f32, in which they are computed."""
+    """Half precision as f32, in which it is computed."""
     return x.astype(_F32) if _is_half(x.dtype) else x
 
 
@@ -86,7 +86,7 @@ def sign(x):
 
 
 def round(x):
-    # rint makes floats of integers.
+    # rint converts integers to floats.
     return np.positive(x) if x.dtype.kind in "iu" else np.rint(x)
 
 
@@ -112,7 +112,7 @@ greater, greater_equal, select = np.greater, np.greater_equal, np.where
 
 
 def maximum(x, y):
-    # Of equal ones (0 and -0) x: numpy's vector loops take the second, those of f16 the first.
+    # For equal operands (0 and -0) x: numpy's vector loops take the second, those of f16 the first.
     out = np.maximum(y, x)
     return np.maximum(x, y) if out.dtype.char == "e" else out
 
@@ -131,7 +131,7 @@ def nextafter(x, y):
 def pow(x, y):
     if x.dtype.kind != "i":
         return np.power(x, y)
-    # numpy refuses negative powers: 1 to the power y, -1 to the last bit of y, or 0.
+    # numpy rejects negative exponents: 1 to the power y, -1 to the last bit of y, or 0.
     root = np.where((x == 1) | (x == -1), x, 0).astype(x.dtype)
     low = y < 0
     power = np.power(np.where(low, root, x), np.where(low, y & 1, y))
@@ -360,7 +360,7 @@ def cumulative_logsumexp(x, *, axis, reverse):
 
 
 def _key(x, descending):
-    """Something that rises where the sort shall go on; numpy sorts NaN last."""
+    """Sort keys in ascending order; numpy sorts NaN last."""
     if not descending:
         return _wide(x)
     return np.invert(x) if x.dtype.kind in "biu" else np.negative(_wide(x))
@@ -379,14 +379,14 @@ def sort(*xs, axis, keys, descending, stable):
 
 
 def top_k(x, *, k):
-    # NaN is the largest here, not the last.
+    # NaN counts as the largest here, not as the last.
     order = np.lexsort((_key(x, True), x == x), -1)[..., :k]
     return np.take_along_axis(x, order, -1), order
 
 
 @functools.lru_cache(4096)
 def _dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
-    """Turns and shapes that make a product of stacked matrices; None where nothing is to be done."""
+    """Transposes and shapes that make a batched matmul; None where nothing is to be done."""
     free = tuple(a for a in range(len(shape)) if a not in lhs_batch and a not in lhs_contract)
     more = tuple(a for a in range(len(other)) if a not in rhs_batch and a not in rhs_contract)
     batch = tuple([shape[a] for a in lhs_batch])
@@ -418,7 +418,7 @@ def dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
 
 
 def _windows(x, size, strides, dilation):
-    """A view of x with an axis for the places and one for what lies in a window, for each of the last axes."""
+    """A strided view of x with one axis for the positions and one for the window's elements, for each of the last axes."""
     first = x.ndim - len(size)
     places = tuple(max((n - (k - 1) * d - 1) // s + 1, 0) if k else n // s + 1
                    for n, k, s, d in zip(x.shape[first:], size, strides, dilation))
@@ -439,7 +439,7 @@ def conv_general(x, w, *, strides, padding, lhs_dilation, rhs_dilation, lhs_layo
     view = _windows(x, w.shape[2:], strides, rhs_dilation)
     spatial, filters = len(strides), w.shape[0]
     places = view.shape[2:2 + spatial]
-    # One product for each group: [groups, rows and places, features and taps] by [groups, features and taps, filters].
+    # One matmul per group: [groups, rows and positions, features and taps] by [groups, features and taps, filters].
     if batch_groups > 1:
         view = view.reshape((groups, view.shape[0] // groups) + view.shape[1:])
         turn = (0, 1) + tuple(range(3, 3 + spatial)) + (2,) + tuple(range(3 + spatial, 3 + 2 * spatial))
@@ -468,7 +468,7 @@ def _count(n, size, stride, dilation):
 
 
 def _reduce_window(ufunc, x, nothing, size, strides, padding, base_dilation, window_dilation):
-    """Axis by axis, since a window is a product of intervals; nothing is the value that changes nothing."""
+    """Reduces axis by axis, since a window is separable; empty windows give the identity."""
     y = _padded(_wide(x), nothing, padding, base_dilation)
     for axis, (k, stride, step) in enumerate(zip(size, strides, window_dilation)):
         if k == 1 and stride == 1:
@@ -511,7 +511,7 @@ def reduce_window_min(x, *, size, strides, padding, base_dilation, window_dilati
 
 
 def _selected(x, largest, size, strides, padding, base_dilation, window_dilation):
-    """The flat index of the first extreme in each window, -1 where nothing lies in it; NaN is the largest."""
+    """The flat index of the first extreme in each window, -1 for an empty one; NaN is the largest."""
     values = _padded(_wide(x), 0, padding, base_dilation)
     places = _padded(np.arange(x.size).reshape(x.shape), -1, padding, base_dilation)
     counts = tuple(map(_count, values.shape, size, strides, window_dilation))
@@ -758,7 +758,7 @@ def attention(q, k, v, mask=None, *, scale, causal):
         return np.matmul(softmax(scores, axis=scores.ndim - 1), v)
     e = np.where(keep, np.exp(_shifted(np.where(keep, scores, -np.inf), -1)[0]), 0)
     total = _reduce_add(e, -1, keepdims=True)
-    # A row with nothing to look at gives zeros.
+    # A fully masked row gives zeros.
     return np.matmul((e / np.where(total == 0, 1, total)).astype(v.dtype), v)
 
 
@@ -781,7 +781,7 @@ def solve(a, b):
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
-        # A singular matrix is no error: the quotients by zero tell.
+        # A singular matrix is no error: the division by zero shows it.
         factors, _, order = lu(a)
         y = np.take_along_axis(b, order[..., None].astype(_I64), -2)
         y = triangular_solve(factors, y, left=True, lower=True, transpose="no", unit_diagonal=True)

@@ -1,4 +1,4 @@
-"""Casts, special functions, gathers, factors and random bits that numpy lacks, on whole arrays.
+"""Casts, special functions, gathers, factorizations and random bits that NumPy lacks, vectorized.
 
 The functions are computed in f64 and rounded once to the operand's dtype. The polynomials are Chebyshev fits of
 erf(x)/x in x² on [0, 1] and of (1 + 2x) exp(x²) erfc(x) beyond 1, good to 1e-17.
@@ -183,7 +183,7 @@ def polygamma(n, x):
 
 
 def saturated(x, dtype):
-    """Floats cut to integers, held at the ends; NaN is 0."""
+    """Casts floats to integers, truncated and saturated; NaN becomes 0."""
     info, x = np.iinfo(dtype), np.trunc(x.astype(_F64))
     low, high = x < info.min, x >= float(info.max)
     inside = np.where(low | high | np.isnan(x), 0.0, x).astype(dtype)
@@ -209,7 +209,7 @@ def _index_plan(shape, rows, dropped, index_map, batch, index_batch, places, siz
     """How slices at index vectors are read or written.
 
     x is first cut at `head` (axes without indices) and permuted by `order`, its indexed axes first. Each of these gets
-    rows of starts or row numbers plus `offsets`. What comes out has the axes rows, indexed and kept, others; `turn`
+    rows of starts or row numbers plus `offsets`. The result has the axes rows, indexed and kept, others; `turn`
     brings them to the result's places.
     """
     rank, indexed = len(shape), index_map + batch
@@ -245,7 +245,7 @@ def _index_plan(shape, rows, dropped, index_map, batch, index_batch, places, siz
 
 
 def as_index(indices):
-    # u64 beyond i64 stays beyond every axis.
+    # u64 beyond i64 stays out of range.
     if indices.dtype.kind == "u" and indices.dtype.itemsize == 8:
         indices = np.minimum(indices, np.uint64(2**63 - 1))
     return indices.astype(_I64)
@@ -270,7 +270,7 @@ def _index_arrays(starts, number, offsets, moving):
 
 @functools.lru_cache(4096)
 def _taken(shape, rows, offset_axes, collapsed, index_map, operand_batch, slice_sizes):
-    """The axis along which whole slices are taken, or None."""
+    """The axis along which whole slices are gathered, or None."""
     if len(index_map) != 1 or collapsed != index_map or operand_batch:
         return None
     axis = index_map[0]
@@ -357,7 +357,7 @@ scatter_min, scatter_max = _scatter_with(np.minimum, "scatter_min"), _scatter_wi
 
 
 def lu(x):
-    """Column by column over the whole batch: numpy keeps LAPACK's getrf to itself."""
+    """LU by columns over the batch: numpy does not expose LAPACK's getrf."""
     m, n = x.shape[-2:]
     a = x.reshape((math.prod(x.shape[:-2]), m, n)).copy()
     batch, k = np.arange(len(a)), min(m, n)
@@ -378,7 +378,7 @@ def lu(x):
 
 
 def _solve_lower(a, b, unit):
-    """Recursive in halves of the matrix, so that nearly all work is matmuls."""
+    """Recursive: splits the matrix in two, so that nearly all work is matmuls."""
     n = a.shape[-1]
     if n > 8:
         top = _solve_lower(a[..., :n // 2, :n // 2], b[..., :n // 2, :], unit)
@@ -428,7 +428,7 @@ def random_bits(key, *, dtype, shape):
     return out.astype(dtype).reshape(shape)
 
 
-# What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.
+# Functions that printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays.
 
 def size(x, axis):
     return x.shape[axis]
@@ -447,7 +447,7 @@ def run_while(ops, test, body, test_consts, body_consts, start):
 
 def run_scan(ops, body, consts, start, rows, length, reverse):
     xs, found = tuple(start), []
-    # Of no rows a body that runs on zeros tells the shapes.
+    # Without rows, the body runs once on zeros to determine the shapes.
     given = rows if length else tuple(np.zeros((1,) + x.shape[1:], x.dtype) for x in rows)
     for i in range(length or 1):
         at = length - 1 - i if reverse and length else i

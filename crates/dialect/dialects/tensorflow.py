@@ -1,6 +1,6 @@
-"""The ops in tensorflow, by its generated op functions, which go to the kernels with the least Python in between.
+"""The ops in TensorFlow, by its generated op functions, which reach the kernels with the least Python overhead.
 
-Parameters that tensorflow wants as tensors (axes, shapes) are made once and kept.
+Parameters that TensorFlow takes as tensors (axes, shapes) are created once and cached.
 """
 import sys
 
@@ -19,7 +19,7 @@ from tensorflow.python.ops import gen_nn_ops as nn
 
 from clematis._dialects import tensorflow_complex as of_complex, tensorflow_control as control, tensorflow_indexing as indexing
 from clematis._dialects import tensorflow_kernels as kernels, tensorflow_special as special
-from clematis._dialects.tensorflow_special import BOOL, F32, F64, FLOATS, HALVES, I64, UNSIGNED, const, index, order, wide, zero_of
+from clematis._dialects.tensorflow_special import BOOL, F32, F64, FLOATS, HALF, I64, UNSIGNED, const, index, order, wide, zero_of
 
 VERSION = tf.__version__
 DTYPES = {
@@ -152,7 +152,7 @@ def sign(x):
         # NaN in one part is NaN in both.
         lost = math.is_nan(tf.math.real(x)) | math.is_nan(tf.math.imag(x))
         return math.select_v2(lost, tf.constant(np.nan * (1 + 1j), x.dtype), y)
-    # A zero's sign is dropped.
+    # Normalizes -0 to 0.
     return math.sign(x) + zero_of(x.dtype)
 
 
@@ -185,7 +185,7 @@ def _truth(x):
 
 
 def _or_bool(f, truth):
-    """Of numbers, or else of bool, which tensorflow refuses there: a refusal costs nothing where there is none."""
+    """Of numbers, or else of bool, for which tensorflow raises: a `try` without an exception costs nothing."""
     def either(x, y):
         try:
             return f(x, y)
@@ -385,7 +385,7 @@ def searchsorted(sorted, values, *, right):
 def reduce_sum(x, *, axes):
     rank = len(x.shape)
     if x.dtype in FLOATS and rank > 1 and None not in x.shape and axes == tuple(range(rank - 1)) and 0 not in x.shape:
-        # Many times as fast as the general op. In graphs tensorflow (2.21, with oneDNN) makes one op of it and of a filter
+        # Many times as fast as the general op. In graphs tensorflow (2.21, with oneDNN) fuses it with a weight
         # gradient that reads another result of the same node, which sums the wrong one; it does not see past a reshape.
         return nn.bias_add_grad(x if tf.executing_eagerly() else array.reshape(x, const((1, -1, x.shape[-1]))))
     return math._sum(x, const(axes))
@@ -452,7 +452,7 @@ cumulative_min = _running(math.minimum, math.logical_and)
 
 
 def _ranked(keys):
-    """The order of the last axis by falling keys, equal ones as they stood."""
+    """The stable order of the last axis by descending keys."""
     places = None
     for key in reversed(keys):
         if places is not None:
@@ -644,7 +644,7 @@ def layer_norm(x, scale=None, bias=None, *, axis, epsilon):
 
 def linear(x, w, b=None):
     rank = len(x.shape)
-    if x.dtype in HALVES and b is not None:
+    if x.dtype in HALF and b is not None:
         return math.cast(linear(math.cast(x, F32), math.cast(w, F32), math.cast(b, F32)), x.dtype)
     y = dot_general(x, w, lhs_batch=(), rhs_batch=(), lhs_contract=(rank - 1,), rhs_contract=(1,))
     return y if b is None else add(y, b)
@@ -667,7 +667,7 @@ def attention(q, k, v, mask=None, *, scale, causal):
         keep = lower if keep is None else keep & lower
     if keep is None:
         return math.batch_mat_mul_v2(nn.softmax(scores), v)
-    # A row with nothing to look at gives zeros, and no NaN in its derivative.
+    # A fully masked row gives zeros, and no NaN in its derivative.
     zero, some = const(0.0, q.dtype), math._any(keep, const((-1,)), keep_dims=True)
     scores = math.select_v2(some, math.select_v2(keep, scores, const(float("-inf"), q.dtype)), zero)
     return math.batch_mat_mul_v2(math.select_v2(some, nn.softmax(scores), zero), v)
@@ -708,7 +708,7 @@ def solve(a, b):
     try:
         y = linalg.matrix_solve(a, tf.expand_dims(b, -1) if vector else b)
     except tf.errors.InvalidArgumentError:
-        # The kernel refuses singular matrices, which the factors go through.
+        # The kernel rejects singular matrices, which the LU factors support.
         return NotImplemented
     return tf.squeeze(y, -1) if vector else y
 

@@ -1,4 +1,4 @@
-"""Quotients, powers and logarithms, of which tensorflow's own are NaN where complex numbers are zero or infinite."""
+"""Complex division, power and logarithm, for which tensorflow gives NaN at zero and infinity."""
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import gen_array_ops as array

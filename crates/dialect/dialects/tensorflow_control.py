@@ -1,7 +1,7 @@
-"""What printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and arrays; and
-what else runs functions or makes them: derivatives of one's own, random numbers.
+"""Functions that printed source calls besides the ops: sizes, branches and loops, whose bodies are functions of `ops` and
+arrays; and custom derivatives and random numbers.
 
-Source is also run on arrays whose batch has no number yet: `for_source` gives the ops that otherwise read it.
+Source also runs on arrays with an unknown batch size: `for_source` returns ops that support it.
 """
 import functools
 import types
@@ -15,7 +15,7 @@ from tensorflow.python.ops import gen_math_ops as math
 from clematis._dialects import tensorflow_special as special
 
 I32, I64 = tf.int32, tf.int64
-# Steps of a loop that a program writes out.
+# The maximum number of steps of an unrolled loop.
 MOST_STEPS = 64
 
 
@@ -57,7 +57,7 @@ def run_scan(ops, body, consts, start, rows, length, reverse):
     made = []
 
     def first(*given):
-        # The first step tells the types of what it makes.
+        # The first step determines the dtypes of its results.
         out = body(ops, *consts, *start, *given)
         return out[:carries], out[carries:]
     begin = length - 1 if reverse else 0
@@ -73,7 +73,7 @@ def run_scan(ops, body, consts, start, rows, length, reverse):
 
 
 def run_steps(ops, body, consts, start, rows, length, reverse):
-    """A loop with each step written out, if there are not too many: tensorflow's loops cost more than such steps do."""
+    """A loop unrolled, if it has few steps: tensorflow's loops cost more than such steps do."""
     if not 0 < length <= MOST_STEPS:
         return run_scan(ops, body, consts, start, rows, length, reverse)
     carries, xs, made = len(start), tuple(start), [None] * length
@@ -85,7 +85,7 @@ def run_steps(ops, body, consts, start, rows, length, reverse):
 
 
 def _is_open(x):
-    """Whether a size is not known."""
+    """Whether a size is unknown."""
     return None in x.shape
 
 
@@ -100,7 +100,7 @@ def _packed(shape, dtype=I32):
 
 
 def _settled(x, shape):
-    """x, of which tensorflow is told what is known of its sizes."""
+    """x with its static shape set to what is known of its sizes."""
     x.set_shape([n if type(n) is int else None for n in shape])
     return x
 
@@ -179,7 +179,7 @@ def _plain_or(plain, open_):
 
 
 def for_source(ops):
-    """The ops, also for sizes that are not known."""
+    """The ops, with support for unknown sizes."""
     own = {
         "reshape": _reshape, "broadcast": _broadcast, "slice": _slice, "full": _full, "iota": _iota, "pad": _pad,
         "dot_general": _dot_general, "random_bits": _random_bits,
@@ -234,7 +234,7 @@ def threefry(key, dtype, count):
 
 
 def custom_vjp(forward, backward, xs):
-    """Runs a function of tensorflow's arrays whose derivative is what another function says."""
+    """Runs a function of tensorflow tensors with a custom gradient."""
     if tf.executing_eagerly() and not could_possibly_record():
         return NotImplemented
 
@@ -245,7 +245,7 @@ def custom_vjp(forward, backward, xs):
         def grad(*cts, variables=None):
             # Complex cotangents are the conjugates of ours.
             cts = [tf.zeros_like(y) if ct is None else tf.math.conj(tf.convert_to_tensor(ct)) for ct, y in zip(cts, ys)]
-            # By way of the rule again where a second derivative is recorded.
+            # Through the rule again if a second derivative is recorded.
             known = f(*xs) if not tf.executing_eagerly() or could_possibly_record() else ys
             back = [None if dx is None else tf.math.conj(dx) for dx in backward(xs, known, cts)]
             return back if variables is None else (back, [None] * len(variables))

@@ -1,4 +1,4 @@
-"""Gathers and scatters: indices become places in the flat array, also where sizes are not known."""
+"""Gather and scatter: indices become offsets in the flat array, also if sizes are unknown."""
 import functools
 
 import numpy as np
@@ -42,7 +42,7 @@ def _strides(shape):
 
 
 def _begins(shape, slice_sizes, indices, index_map, operand_batch, index_batch, mode):
-    """The flat place where the slice of each index vector begins, and whether it lies inside."""
+    """The flat offset of the slice at each index vector, and whether it is in range."""
     i, strides = index(indices), _strides(shape)
     last = packed([shape[a] - slice_sizes[a] for a in index_map])
     zero = const(0, I64)
@@ -58,7 +58,7 @@ def _begins(shape, slice_sizes, indices, index_map, operand_batch, index_batch, 
 
 
 def _placed(rows, kept, at):
-    """The order of axes that puts the kept ones of `rows + kept` at their places."""
+    """The permutation that moves the kept axes of `rows + kept` to their positions."""
     rest, own = iter(range(rows)), iter(range(rows, rows + kept))
     return tuple(next(own) if i in at else next(rest) for i in range(rows + kept))
 
@@ -111,7 +111,7 @@ def _scatter(f):
         count = const(int(np.prod(shape)), I64) if are_known(shape) else tf.size(x, I64)
         one = array.reshape(x, const((-1,)))
         if inside is not None:
-            # What is dropped goes to a place behind the last.
+            # Dropped updates go to an element past the last.
             inside = array.reshape(inside, packed((*rows, *(1,) * len(kept))))
             places = math.select_v2(inside, places, count)
             one = array.concat_v2([one, tf.zeros((1,), x.dtype)], const(0))

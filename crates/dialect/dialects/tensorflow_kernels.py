@@ -1,4 +1,4 @@
-"""Kernels of tensorflow that compiled programs call in the place of several ops."""
+"""TensorFlow kernels that compiled programs call in place of several ops."""
 from tensorflow.python.ops import gen_array_ops as array
 from tensorflow.python.ops import gen_math_ops as math
 from tensorflow.python.ops import gen_nn_ops as nn

@@ -1,4 +1,4 @@
-"""What tensorflow lacks or has with too few digits or element types: composed of its own ops."""
+"""Functions that TensorFlow lacks, computes too inexactly or supports for too few dtypes: composed of its own ops."""
 import functools
 
 import numpy as np
@@ -8,8 +8,8 @@ from tensorflow.python.ops import gen_math_ops as math
 from tensorflow.python.ops import gen_nn_ops as nn
 
 BOOL, I32, I64, U64, F32, F64 = tf.bool, tf.int32, tf.int64, tf.uint64, tf.float32, tf.float64
-F16, BF16 = HALVES = (tf.float16, tf.bfloat16)
-FLOATS = frozenset({*HALVES, F32, F64})
+F16, BF16 = HALF = (tf.float16, tf.bfloat16)
+FLOATS = frozenset({*HALF, F32, F64})
 UNSIGNED = frozenset({tf.uint8, tf.uint16, tf.uint32, U64})
 BITS = {tf.float16: tf.int16, tf.bfloat16: tf.int16, F32: I32, F64: I64}
 
@@ -64,7 +64,7 @@ def wide(f, back=True):
         dtype = x.dtype
         if dtype is not F16 and dtype is not BF16:
             return f(x, *rest, **kwargs)
-        y = f(*(v if v is None or v.dtype not in HALVES else math.cast(v, F32) for v in (x, *rest)), **kwargs)
+        y = f(*(v if v is None or v.dtype not in HALF else math.cast(v, F32) for v in (x, *rest)), **kwargs)
         if not back:
             return y
         return tuple(math.cast(v, dtype) for v in y) if isinstance(y, tuple) else math.cast(y, dtype)
@@ -104,7 +104,7 @@ def _number(x, like):
 def tan(x):
     if not x.dtype.is_complex:
         return math.tan(x)
-    # By way of tanh of x j: sine and cosine overflow where their quotient does not.
+    # Through tanh of x j: sine and cosine overflow where their quotient does not.
     y = math.tanh(complex(-_imag(x), _real(x)))
     return complex(_imag(y), -_real(y))
 
@@ -179,7 +179,7 @@ def logaddexp(x, y):
 
 
 def nextafter(x, y):
-    """By the bits: those of one sign count away from zero."""
+    """By the bit patterns: negative values count downwards."""
     x, y = pair(x, y)
     dtype = BITS[x.dtype]
     a, b = tf.bitcast(x, dtype), tf.bitcast(y, dtype)
@@ -265,7 +265,7 @@ def cast(x, dtype):
     if x.dtype.is_complex and not dtype.is_complex:
         x = _real(x)
     if x.dtype not in FLOATS or dtype in FLOATS or dtype.is_complex:
-        if x.dtype is U64 and dtype in HALVES or x.dtype is I64 and dtype in HALVES:
+        if x.dtype is U64 and dtype in HALF or x.dtype is I64 and dtype in HALF:
             return math.cast(math.cast(x, F64), dtype)
         return math.cast(x, dtype)
     # Floats to integers are cut and saturate; NaN gives 0.
@@ -324,7 +324,7 @@ def order(x, nan_low=False):
     """Integers in the order of x; both zeros are alike, NaN is behind all others or before them."""
     dtype = x.dtype
     if dtype in FLOATS:
-        y = math.cast(x, F32) if dtype in HALVES else x
+        y = math.cast(x, F32) if dtype in HALF else x
         raw = tf.bitcast(y, BITS[y.dtype])
         low = const(raw.dtype.min, raw.dtype)
         nan = low if nan_low else const(raw.dtype.max, raw.dtype)
@@ -349,7 +349,7 @@ def cumulative_logsumexp(x, *, axis, reverse):
 
 
 def _multiplied(f):
-    """Products in a type that has kernels: small integers and u64 as int64, which wraps to the same bits."""
+    """Matmul in a dtype that has kernels: small integers and u64 as int64, which wraps to the same bits."""
     def multiplied(x, y, **kwargs):
         dtype = x.dtype
         if dtype is F32 or dtype is F64:
@@ -358,7 +358,7 @@ def _multiplied(f):
             return f(math.cast(x, I32), math.cast(y, I32), **kwargs) > 0
         if dtype is U64:
             return tf.bitcast(f(tf.bitcast(x, I64), tf.bitcast(y, I64), **kwargs), U64)
-        if dtype in HALVES:
+        if dtype in HALF:
             return math.cast(f(math.cast(x, F32), math.cast(y, F32), **kwargs), dtype)
         if dtype.is_integer and dtype not in (I32, I64):
             return math.cast(f(math.cast(x, I64), math.cast(y, I64), **kwargs), dtype)
@@ -465,7 +465,7 @@ def order_back(places):
 
 
 def _conv_taps(x, w, kernel, counts, strides, dilation, feature_groups, batch_groups, inner):
-    """Sums of products: what each place of the kernel meets stands side by side."""
+    """A convolution as a matmul: the elements under the filter are stacked (im2col)."""
     taps = [x]
     for axis, count, size, stride, by in zip(inner, counts, kernel, strides, dilation):
         taps = [t for x in taps for t in _taps_of(x, axis, count, size, stride, by)]
@@ -507,7 +507,7 @@ def _is_apart(x, axis, size, stride, padding, base, dilation):
 
 
 def _reshaped(x, shape):
-    """To a shape of which one size may be open."""
+    """A reshape with at most one unknown size."""
     return array.reshape(x, const(tuple(-1 if n is None else n for n in shape)))
 
 
@@ -518,7 +518,7 @@ def _in_rows(x, axis, count, size):
 
 
 def _read(x, axis, stage, value):
-    """What each place of the window meets along an axis."""
+    """The elements under each position of the window along an axis."""
     size, stride, padding, base, dilation = stage
     if _is_apart(x, axis, *stage):
         return array.unpack(_in_rows(x, axis, x.shape[axis] // size, size), size, axis + 1)

@@ -1,6 +1,6 @@
-"""Every op in torch's words; differentiable by its autograd, and fit for torch.compile and torch.func.vmap.
+"""Every op in torch; differentiable by autograd, and compatible with torch.compile and torch.func.vmap.
 
-What torch has for no element type or not for all of them is made in torch_special.
+Ops that torch lacks for all or some dtypes are implemented in torch_special.
 """
 import ctypes
 import functools
@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 from clematis._dialects import torch_arithmetic as arithmetic, torch_fast_path, torch_special as special
 
-_SIGNED, _HALVES = special.SIGNED, special.HALVES
+_SIGNED, _HALF = special.SIGNED, special.HALF
 _INEXACT = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128})
 _COUNTED, _WIDE = frozenset({torch.bool, *_SIGNED}), frozenset({torch.float32, torch.float64})
 # How sums of these are made: torch has none of wide unsigned integers, and multiplies complex operands by 1 + 0i, which
@@ -95,16 +95,16 @@ def square(x):
 
 def rsqrt(x):
     # f16 is rounded twice by torch itself.
-    return torch.rsqrt(x.float()).to(x.dtype) if x.dtype in _HALVES else torch.rsqrt(x)
+    return torch.rsqrt(x.float()).to(x.dtype) if x.dtype in _HALF else torch.rsqrt(x)
 
 
 def erf(x):
     # For half precision torch has a polynomial that is off near 0.
-    return torch.erf(x.float()).to(x.dtype) if x.dtype in _HALVES else torch.erf(x)
+    return torch.erf(x.float()).to(x.dtype) if x.dtype in _HALF else torch.erf(x)
 
 
 def cbrt(x):
-    if x.dtype in _HALVES:
+    if x.dtype in _HALF:
         return cbrt(x.float()).to(x.dtype)
     # torch has none: a power of the size, mended by one of Newton's steps; zeros and infinities pass by.
     size = torch.abs(x)
@@ -170,16 +170,16 @@ def div(x, y):
 
 def maximum(x, y):
     # Of equal ones (0 and -0) x: torch's vector loops take the second, those of half precision the first.
-    return torch.maximum(x, y) if x.dtype in _HALVES else torch.maximum(y, x)
+    return torch.maximum(x, y) if x.dtype in _HALF else torch.maximum(y, x)
 
 
 def minimum(x, y):
-    return torch.minimum(x, y) if x.dtype in _HALVES else torch.minimum(y, x)
+    return torch.minimum(x, y) if x.dtype in _HALF else torch.minimum(y, x)
 
 
 def floor_divide(x, y):
     dtype = (x if isinstance(x, torch.Tensor) else y).dtype
-    if dtype in _HALVES:
+    if dtype in _HALF:
         return floor_divide(*(v.float() if isinstance(v, torch.Tensor) else v for v in (x, y))).to(dtype)
     return x // y if dtype.is_floating_point else special.integer_division(x, y, "floor_divide")
 
@@ -256,7 +256,7 @@ def cast(x, *, dtype):
         x = x != 0 if dtype is torch.bool else x.real
     if x.dtype.is_floating_point and not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool:
         return special.saturated(x, dtype)
-    if dtype in _HALVES and x.dtype.itemsize == 8:
+    if dtype in _HALF and x.dtype.itemsize == 8:
         return special.narrowed(x.double(), dtype)
     return x.to(dtype)
 
@@ -321,7 +321,7 @@ def reverse(x, *, axes):
 
 
 def _lines(start, shape, sizes):
-    """For each axis the places of a block whose start is held inside."""
+    """For each axis the indices of a block whose start is clamped."""
     start = special.as_index(start)
     firsts = [start[a].clamp(0, n - k) for a, (n, k) in enumerate(zip(shape, sizes))]
     return [torch.arange(k, device=start.device) + first for k, first in zip(sizes, firsts)]
@@ -357,7 +357,7 @@ def scatter_add(x, indices, updates, **places):
         return scatter_max(x, indices, updates, **places)
     if x.dtype in _SIGNED:
         return scatter_add(x.view(_SIGNED[x.dtype]), indices, updates.view(_SIGNED[x.dtype]), **places).view(x.dtype)
-    if x.dtype in _HALVES:
+    if x.dtype in _HALF:
         return scatter_add(x.float(), indices, updates.float(), **places).to(x.dtype)
     return special.scatter_flat(special.write_add, 0, x, indices, updates, **places)
 
@@ -367,7 +367,7 @@ def scatter_mul(x, indices, updates, **places):
         return scatter_min(x, indices, updates, **places)
     if x.dtype in _SIGNED:
         return scatter_mul(x.view(_SIGNED[x.dtype]), indices, updates.view(_SIGNED[x.dtype]), **places).view(x.dtype)
-    if x.dtype in _HALVES:
+    if x.dtype in _HALF:
         return scatter_mul(x.float(), indices, updates.float(), **places).to(x.dtype)
     return special.scatter_flat(special.write_mul, 1, x, indices, updates, **places)
 
@@ -405,7 +405,7 @@ def reduce_prod(x, *, axes):
         return x
     if x.dtype in _SIGNED:
         return reduce_prod(x.view(_SIGNED[x.dtype]), axes=axes).view(x.dtype)
-    if x.dtype in _HALVES:
+    if x.dtype in _HALF:
         return reduce_prod(x.float(), axes=axes).to(x.dtype)
     if len(axes) > 1:
         kept = tuple(a for a in range(x.ndim) if a not in axes)
@@ -434,7 +434,7 @@ def reduce_all(x, *, axes):
 
 
 def _comparable(x):
-    """What torch can compare: truth values as bytes, unsigned integers with their sign bit flipped."""
+    """What torch can compare: booleans as bytes, unsigned integers with their sign bit flipped."""
     return x.to(torch.uint8) if x.dtype is torch.bool else special.risen(x) if x.dtype in _SIGNED else x
 
 
@@ -455,14 +455,14 @@ def _running(f, x, axis, reverse):
 def cumulative_sum(x, *, axis, reverse):
     if x.dtype in _SIGNED:
         return cumulative_sum(x.view(_SIGNED[x.dtype]), axis=axis, reverse=reverse).view(x.dtype)
-    wide = torch.float32 if x.dtype in _HALVES else x.dtype
+    wide = torch.float32 if x.dtype in _HALF else x.dtype
     return _running(functools.partial(torch.cumsum, dtype=wide), x, axis, reverse).to(x.dtype)
 
 
 def cumulative_prod(x, *, axis, reverse):
     if x.dtype in _SIGNED:
         return cumulative_prod(x.view(_SIGNED[x.dtype]), axis=axis, reverse=reverse).view(x.dtype)
-    wide = torch.float32 if x.dtype in _HALVES else x.dtype
+    wide = torch.float32 if x.dtype in _HALF else x.dtype
     return _running(functools.partial(torch.cumprod, dtype=wide), x, axis, reverse).to(x.dtype)
 
 
@@ -479,7 +479,7 @@ def cumulative_min(x, *, axis, reverse):
 
 
 def cumulative_logsumexp(x, *, axis, reverse):
-    if x.dtype in _HALVES:
+    if x.dtype in _HALF:
         return cumulative_logsumexp(x.float(), axis=axis, reverse=reverse).to(x.dtype)
     return _running(torch.logcumsumexp, x, axis, reverse)
 
@@ -520,7 +520,7 @@ def dot_general(x, y, *, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
 
 
 def _exact(f, x, y, **parameters):
-    """Sums of products of unsigned integers by their bits, of truth values by counting."""
+    """Sums of products of unsigned integers by their bits, of booleans by counting."""
     if x.dtype is torch.bool:
         return f(x.to(torch.int32), y.to(torch.int32), **parameters) != 0
     return f(x.view(_SIGNED[x.dtype]), y.view(_SIGNED[x.dtype]), **parameters).view(x.dtype)
@@ -535,7 +535,7 @@ def _turn(layout):
 
 @functools.lru_cache(4096)
 def _conv_plan(sizes, kernel, strides, padding, lhs_dilation, rhs_dilation, lhs_layout, rhs_layout, out_layout, groups):
-    """Turns of operands and result (None for none), equal sides or pads and gaps, places."""
+    """Permutations of operands and result (None for none), symmetric padding or explicit pads and dilation, positions."""
     size, taps = [sizes[a] for a in lhs_layout], [kernel[a] for a in rhs_layout]
     low, high = tuple([p[0] for p in padding]), tuple([p[1] for p in padding])
     gaps, sides, pads = tuple([d - 1 for d in lhs_dilation]), low, None
@@ -690,7 +690,7 @@ def layer_norm(x, scale=None, bias=None, *, axis, epsilon):
     shape = x.shape[axis:]
     if scale is not None and scale.shape != shape or bias is not None and bias.shape != shape:
         return NotImplemented
-    if x.dtype in _HALVES and math.prod(shape) == 1:
+    if x.dtype in _HALF and math.prod(shape) == 1:
         # torch leaves some 1e-7 where x minus its mean is 0.
         return NotImplemented
     return F.layer_norm(x, shape, scale, bias, epsilon)
@@ -717,7 +717,7 @@ def linear(x, w, b=None):
 
 
 def embedding(table, indices):
-    # A flat index: torch would ask for the value of a 0-d one.
+    # A flat index: torch would read the value of a 0-d one.
     return table[special.as_index(indices).reshape(-1)].reshape(indices.shape + table.shape[1:])
 
 
@@ -753,7 +753,7 @@ _AVG_POOL = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
 def avg_pool(x, *, size, strides, padding, dilation, count_padding):
-    """torch's own where it has it: windows over up to three last axes, without gaps, with equal and small sides."""
+    """torch's own pool if supported: windows over up to three last axes, no dilation, symmetric and small padding."""
     first = next((a for a in range(x.ndim) if (size[a], strides[a], padding[a]) != (1, 1, (0, 0))), x.ndim)
     last, sides = x.ndim - first, tuple(p[0] for p in padding[first:])
     fits = all(lo == hi and 0 <= 2 * lo <= k for (lo, hi), k in zip(padding, size)) and all(d == 1 for d in dilation)
@@ -769,7 +769,7 @@ def avg_pool(x, *, size, strides, padding, dilation, count_padding):
 
 def einsum(*xs, equation):
     # Between three operands half precision would be rounded twice.
-    if xs[0].dtype in _INEXACT and (len(xs) < 3 or xs[0].dtype not in _HALVES):
+    if xs[0].dtype in _INEXACT and (len(xs) < 3 or xs[0].dtype not in _HALF):
         return torch.einsum(equation, *xs)
     return NotImplemented
 

@@ -1,4 +1,4 @@
-"""Functions of torch as arithmetic, of which its compiler makes one loop with what is around them."""
+"""Functions of torch as arithmetic, which its compiler fuses with the surrounding ops."""
 
 import functools
 
@@ -6,8 +6,8 @@ import torch
 
 
 def _is_for_arithmetic(x):
-    """Whether a function is faster as arithmetic, of which torch's compiler makes one loop with what is around it: it would call
-    one that takes more than twice as long."""
+    """Whether a function is faster as arithmetic, which torch's compiler fuses with the surrounding ops: a call
+    takes more than twice as long."""
     return x.dtype is torch.float32 and x.is_cpu and torch.compiler.is_compiling() and not x.requires_grad
 
 
@@ -43,7 +43,7 @@ _ERFC_FIT = (
 
 
 def _top(x):
-    """The first bits of f32, of which products are exact."""
+    """The leading bits of f32, whose products are exact."""
     far = x * 4097.0
     return far - (far - x)
 

@@ -1,4 +1,4 @@
-"""What torch lacks, made of what it has: arithmetic of u16, u32 and u64, orders, gathers and scatters, windows.
+"""Ops that torch lacks, composed of others: arithmetic of u16, u32 and u64, sort orders, gathers and scatters, windows.
 
 torch stores the wide unsigned types but computes little with them. Sums, products and bits are those of the signed type
 of the same width; orders too, once the sign bit is flipped; quotients go through i64.
@@ -14,7 +14,7 @@ from clematis._dialects import torch_arithmetic
 Tensor = torch.Tensor
 _slice = slice
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
-HALVES = frozenset({torch.float16, torch.bfloat16})
+HALF = frozenset({torch.float16, torch.bfloat16})
 _WIDE = frozenset({torch.float32, torch.float64})
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -63,7 +63,7 @@ def keep_order(f, x, *rest, **parameters):
 
 
 def key(x, descending=False):
-    """Integers (or truth values as bytes) in the order of a sort: NaN last, 0 and -0 equal."""
+    """Integers (or booleans as bytes) in the order of a sort: NaN last, 0 and -0 equal."""
     if x.dtype.is_floating_point:
         signed = _BITS[x.dtype.itemsize]
         y = (x.detach() + 0.0).view(signed)
@@ -107,7 +107,7 @@ def integer_division(x, y, what):
         return (q if what == "floor_divide" else torch.where(y == 0, 0, x - q * y)).view(dtype)
     if dtype in SIGNED:
         x, y = x.to(torch.int64), y.to(torch.int64)
-    # The processor traps at the lowest number by -1, and at zero.
+    # Integer division traps at the lowest number by -1, and at zero.
     minus = y == -1 if x.dtype.is_signed else torch.zeros((), dtype=torch.bool, device=x.device)
     plain = torch.where((y == 0) | minus, 1, y)
     if what == "floor_divide":
@@ -121,7 +121,7 @@ def integer_division(x, y, what):
 
 def float_fmod(x, y):
     """torch gives NaN where x / y overflows and by subnormal y: multiples of y first, and small ones scaled up."""
-    if x.dtype in HALVES:
+    if x.dtype in HALF:
         return torch.fmod(x, y)
     if x.dtype is torch.float32:
         return torch.fmod(x.double(), y.double()).float()
@@ -168,7 +168,7 @@ def unsigned_shift_right(x, y):
 
 
 def saturated(x, dtype):
-    """Floats cut to integers, held at the ends; NaN is 0."""
+    """Casts floats to integers, truncated and saturated; NaN becomes 0."""
     info, x = torch.iinfo(dtype), torch.trunc(x.detach().double())
     low, high = x < info.min, x >= float(info.max)
     inside = torch.where(low | high | (x != x), 0.0, x)
@@ -225,7 +225,7 @@ def padded(x, value, low, high, interior):
 
 def as_index(x):
     if x.dtype is torch.uint64:
-        # u64 beyond i64 stays beyond every axis.
+        # u64 beyond i64 stays out of range.
         x = x.view(torch.int64)
         return torch.where(x < 0, torch.iinfo(torch.int64).max, x)
     return x.to(torch.int64)
@@ -275,7 +275,7 @@ def index_parts(indices, rows, axes, rank):
 
 @functools.lru_cache(4096)
 def _taken(shape, offset_axes, collapsed, index_map, operand_batch, slice_sizes, rows):
-    """The axis along which whole slices are taken, where rows go first or stand in its place; or None."""
+    """The axis along which whole slices are taken, where rows come first or replace it; or None."""
     if len(index_map) != 1 or collapsed != index_map or operand_batch:
         return None
     axis = index_map[0]
@@ -330,7 +330,7 @@ def scatter_flat(write, nothing, x, indices, updates, window_axes, inserted, ind
 
 
 def write_last(x, at, updates, fine):
-    """Of several writes to one place the last counts, in every order of execution."""
+    """Of several writes to one element the last wins, in every order of execution."""
     number = torch.arange(at.shape[0], device=at.device)
     if fine is not None:
         number = torch.where(fine, number, -1)
@@ -355,14 +355,14 @@ def write_max(x, at, updates, fine):
 
 
 def scatter_in_order(f, x, indices, updates, **places):
-    """A scatter of extremes where torch has none: truth values and unsigned integers."""
+    """A scatter of extremes where torch has none: booleans and unsigned integers."""
     if x.dtype is torch.bool:
         return f(x.to(torch.uint8), indices, updates.to(torch.uint8), **places).to(torch.bool)
     return fallen(f(risen(x), indices, risen(updates), **places), x.dtype)
 
 
 def nonzero(x, *, size):
-    """Each truth knows its number by counting, so that the shape does not depend on values."""
+    """Numbers the true elements by a cumulative sum, so that the shape does not depend on values."""
     true = (x != 0).reshape(-1)
     n, number = true.shape[0], torch.cumsum(true, 0) - 1
     slot = torch.where(true & (number < size), number, size)
@@ -376,7 +376,7 @@ def nonzero(x, *, size):
 
 
 def count(n, size, stride, dilation):
-    """How many places a window takes along an axis."""
+    """The number of window positions along an axis."""
     return max((n - (size - 1) * dilation - 1) // stride + 1, 0)
 
 
@@ -387,7 +387,7 @@ def _strided(x, axis, start, places, stride):
 
 
 def reduce_window(f, x, size, strides, window_dilation):
-    """Axis by axis, since a window is a product of intervals."""
+    """Reduces axis by axis, since a window is separable."""
     for axis, (k, stride, step) in enumerate(zip(size, strides, window_dilation)):
         if k == 1 and stride == 1:
             continue
@@ -400,7 +400,7 @@ def reduce_window(f, x, size, strides, window_dilation):
 
 
 def selected(x, largest, size, strides, padding, base_dilation, window_dilation):
-    """The flat index of the first extreme in each window, -1 where nothing lies in it."""
+    """The flat index of the first extreme in each window, -1 for an empty one."""
     low, high = tuple(p[0] for p in padding), tuple(p[1] for p in padding)
     gaps = tuple(d - 1 for d in base_dilation)
     values = padded(key(x), 0, low, high, gaps)
@@ -439,14 +439,14 @@ def reduce_window_sum(x, *, size, strides, padding, base_dilation, window_dilati
     window = size, strides, padding, base_dilation, window_dilation
     if x.dtype in SIGNED:
         return _window(torch.add, x.view(SIGNED[x.dtype]), 0, *window).view(x.dtype)
-    return _window(torch.add, x.float() if x.dtype in HALVES else x, 0, *window).to(x.dtype)
+    return _window(torch.add, x.float() if x.dtype in HALF else x, 0, *window).to(x.dtype)
 
 
 def reduce_window_prod(x, *, size, strides, padding, base_dilation, window_dilation):
     window = size, strides, padding, base_dilation, window_dilation
     if x.dtype in SIGNED:
         return _window(torch.mul, x.view(SIGNED[x.dtype]), 1, *window).view(x.dtype)
-    return _window(torch.mul, x.float() if x.dtype in HALVES else x, 1, *window).to(x.dtype)
+    return _window(torch.mul, x.float() if x.dtype in HALF else x, 1, *window).to(x.dtype)
 
 
 @functools.lru_cache(4096)
@@ -526,7 +526,7 @@ def _window_scatter(x, y, largest, *window):
     if x.dtype in SIGNED:
         at, y = selected(x, largest, *window), y.view(SIGNED[x.dtype])
     else:
-        at, y = selected(x, largest, *window), y.float() if x.dtype in HALVES else y
+        at, y = selected(x, largest, *window), y.float() if x.dtype in HALF else y
     # Windows with nothing in them write to one place beyond the end.
     n = math.prod(x.shape)
     at = torch.where(at < 0, n, at).reshape(-1)
@@ -562,8 +562,8 @@ _THREADS = torch.get_num_threads()
 
 
 def product(x, y):
-    """A product of matrices. Of few rows and many columns each thread makes a part by itself in programs that are compiled, where
-    what reads the parts is fused with it; torch's own takes up to a third longer."""
+    """A matmul. In compiled programs, with few rows and many columns, it is split over threads, and
+    ops that read the parts are fused with it; torch's own takes up to a third longer."""
     if not (torch.compiler.is_compiling() and x.is_cpu and x.dtype in _WIDE):
         return torch.mm(x, y)
     (rows, length), columns = x.shape, y.shape[1]
@@ -583,8 +583,8 @@ def along_memory(x, y, lhs_contract, rhs_contract):
 
 @functools.lru_cache(4096)
 def dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
-    """Turns and shapes that make matrices, or stacks of them, of operands, and whether these are to be transposed; the shape of
-    the result. None where nothing is to be done."""
+    """Permutations and shapes that make (batches of) matrices of the operands, and whether these are to be transposed; the
+    shape of the result. None where nothing is to be done."""
     free = tuple([a for a in range(len(shape)) if a not in lhs_batch and a not in lhs_contract])
     more = tuple([a for a in range(len(other)) if a not in rhs_batch and a not in rhs_contract])
     batch = tuple([shape[a] for a in lhs_batch])
@@ -593,12 +593,12 @@ def dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
 
     def operand(axes, first, second, length, sizes):
         # Axes that stand apart are copied to be one: then rows are, and not element by element, where the last axis stays last.
-        is_turned = bool(first) and first[-1] == length - 1
-        if is_turned:
+        is_transposed = bool(first) and first[-1] == length - 1
+        if is_transposed:
             first, second = second, first
         turn, flat = axes + first + second, side + tuple([math.prod([sizes[a] for a in part]) for part in (first, second)])
         is_flat = tuple([sizes[a] for a in turn]) == flat
-        return None if turn == tuple(range(length)) else turn, None if is_flat else flat, is_turned
+        return None if turn == tuple(range(length)) else turn, None if is_flat else flat, is_transposed
 
     left = operand(lhs_batch, free, lhs_contract, len(shape), shape)
     right = operand(rhs_batch, rhs_contract, more, len(other), other)
@@ -606,17 +606,17 @@ def dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
     return left, right, None if out == side + (math.prod(rows), math.prod(columns)) else out
 
 
-def as_matrices(x, turn, shape, is_turned):
+def as_matrices(x, turn, shape, is_transposed):
     x = x if turn is None else torch.permute(x, turn)
     x = x if shape is None else torch.reshape(x, shape)
-    return x.mT if is_turned else x
+    return x.mT if is_transposed else x
 
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
 
 
 def _is_of_filters(x, w, strides, sides, dilation, places):
-    """Whether a convolution is what makes the derivative by filters: w is as large as a result, and there are few places."""
+    """Whether a convolution is a weight gradient: w is as large as the result, and there are few positions."""
     if x.dtype not in _WIDE or math.prod(w.shape[2:]) <= math.prod(places):
         return False
     sizes = zip(x.shape[2:], sides, places, dilation, strides)
@@ -639,7 +639,7 @@ def conv(x, w, strides, sides, dilation, groups, places):
 
 
 def conv_any(x, w, strides, dilation, groups, places):
-    """Any number of spatial axes, as one product of everything that lies under the filter."""
+    """Any number of spatial axes, as one matmul of everything under the filter (im2col)."""
     for axis, (k, s, d, n) in enumerate(zip(w.shape[2:], strides, dilation, places)):
         line = torch.arange(n, device=x.device)[:, None] * s + torch.arange(k, device=x.device) * d
         x = x.index_select(2 + axis, line.reshape(-1)).unflatten(2 + axis, (n, k)).movedim(3 + axis, -1)
@@ -682,13 +682,13 @@ def from_bytes(buffer, dtype, shape):
 
 
 def is_traced(x):
-    # Fake tensors of torch.compile are a class of their own, those of vmap and grad are wrapped.
+    # Fake tensors of torch.compile have a class of their own, those of vmap and grad are wrapped.
     plain = type(x) is torch.Tensor or type(x) is torch.nn.Parameter
     return not plain or torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
 class _WithRule(torch.autograd.Function):
-    """A function of torch's arrays whose derivative is what another function says."""
+    """A function of torch tensors with a custom VJP."""
 
     generate_vmap_rule = True
 
@@ -734,7 +734,7 @@ def gelu(x, *, approximate):
     if approximate or not x.is_cpu:
         return torch.nn.functional.gelu(x, approximate="tanh" if approximate else "none")
     # On the CPU torch's own gives NaN at infinity, and 0 below -6.
-    wide = x.float() if x.dtype in HALVES else x
+    wide = x.float() if x.dtype in HALF else x
     return (0.5 * wide * torch_arithmetic.erfc(wide * -math.sqrt(0.5))).to(x.dtype)
 
 

@@ -133,7 +133,7 @@ impl PyTensor {
         PyDType(self.get(py).dtype())
     }
 
-    /// The sizes; a named size shows its name.
+    /// The sizes; a symbolic size shows its name.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let sizes = self
@@ -256,7 +256,7 @@ impl PyTensor {
         number.call_method1("__format__", (spec,))
     }
 
-    /// Each element rounded to so many decimals, halves to even ones, as in NumPy.
+    /// Rounds each element to a number of decimals, half to even, as NumPy does.
     #[pyo3(signature = (decimals=None))]
     fn __round__<'py>(
         slf: &Bound<'py, Self>,

@@ -1,1 +1,1 @@
-"""Readers of other frameworks' models, and the modules that come of them."""
+"""Import and export of models: capturing front ends, converters, and the modules they return."""

@@ -1,4 +1,4 @@
-"""A captured model as an ordinary module."""
+"""Captured models of other frameworks as Clematis modules."""
 
 import contextlib
 import inspect
@@ -15,20 +15,20 @@ from .tree_structure import LEAF, _has_keys, unflatten, flatten
 
 @dataclass
 class Arguments:
-    """How the arguments of a call become the arrays that a program takes.
+    """Maps the arguments of a call to the arrays that a program takes.
 
-    They are given as the example's were, by position or by name; what was no array in the example is the same now.
+    Arguments are passed as in the example, by position or by name; those that are not arrays must have the same values.
     """
 
     names: list[str]
     args: list[Any]
     kwargs: dict[str, Any]
-    # The argument that says whether a call is in training: its name, its position (or None), and the value for training.
+    # The argument that switches training mode: its name, its position (or None), and the value for training.
     switch: tuple[str, int | None, bool] | None = None
 
     @classmethod
     def of(cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Arguments":
-        """As an example tells."""
+        """From the arguments of an example."""
         try:
             known = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):
@@ -40,7 +40,7 @@ class Arguments:
     def without_switch(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[bool | None, tuple[Any, ...], dict[str, Any]]:
-        """Whether a call says that it is in training (None where it does not), and its other arguments."""
+        """The training mode that a call passes (None if it passes none), and its other arguments."""
         if self.switch is None:
             return None, args, kwargs
         word, at, on = self.switch
@@ -54,16 +54,16 @@ class Arguments:
         if given is None:
             return None, args, kwargs
         if not isinstance(given, (bool, int)):
-            raise ArgumentError(f"{word} is {_short(given)}, and says whether a call is in training: True or False")
+            raise ArgumentError(f"{word}: expected True or False for the training mode, got {_short(given)}")
         return bool(given) is on, args, kwargs
 
     def leaves(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """The arrays of a call."""
+        """The arrays among the arguments of a call."""
         kwargs = dict(kwargs)
         given = list(args[: len(self.args)])
         for at, x in enumerate(args[len(self.args) :], len(self.args)):
             if at >= len(self.names) or self.names[at] in kwargs:
-                raise ArgumentError(f"{name}: {len(args)} arguments where it was captured with {len(self.args)}")
+                raise ArgumentError(f"{name}: expected {len(self.args)} arguments as captured, got {len(args)}")
             kwargs[self.names[at]] = x
         for at in range(len(given), len(self.args)):
             word = self.names[at] if at < len(self.names) else ""
@@ -80,12 +80,12 @@ class Arguments:
                 _matched(shape, kwargs.pop(word), out, f"{name}: {word}")
         strange = [word for word, x in kwargs.items() if x is not None]
         if strange:
-            raise ArgumentError(f"{name}: it was captured without {', '.join(strange)}; give it in the example inputs")
+            raise ArgumentError(f"{name}: it was captured without {', '.join(strange)}; add it to the example inputs")
         return out
 
 
 def _is_open(shape: Any) -> bool:
-    """Whether there are arrays in it."""
+    """Whether it contains arrays."""
     if shape == LEAF:
         return True
     kind, inside = shape
@@ -95,7 +95,7 @@ def _is_open(shape: Any) -> bool:
 
 
 def _matched(shape: Any, x: Any, out: list[Any], where: str) -> None:
-    """Adds the arrays of an argument that looks like the example's."""
+    """Appends the arrays of an argument that has the example's structure."""
     if shape == LEAF:
         if x is None or isinstance(x, str):
             raise ArgumentError(f"{where} is {x!r}, and was an array when the model was captured")
@@ -126,43 +126,43 @@ def _short(x: Any) -> str:
 
 @dataclass
 class Part:
-    """A captured program as text, with the specs of its inputs and outputs."""
+    """A captured program as JSON, with the specs of its inputs and outputs."""
 
     text: str
     # Path to (role, the framework's own array).
     values: dict[str, tuple[str, Any]]
-    # Which of the flat arguments are arrays.
+    # The indices of arrays among the flat arguments.
     order: list[bool]
-    # For each output None, or what it always is.
+    # For each output None, or its constant value.
     constants: list[Any]
     in_spec: Any
     out_spec: Any
-    # Whether the last input is a key that each call draws anew.
+    # Whether the last input is a key, drawn at each call.
     takes_key: bool = False
-    # How a call's arguments become its arrays; without it they are flattened as they stand.
+    # Maps a call's arguments to arrays; without it they are flattened.
     arguments: Arguments | None = None
-    # The program itself, if a reader has made it already.
+    # The imported program, if the front end has imported it already.
     program: Any = None
 
 
 @dataclass
 class Capture:
-    """What a reader has found."""
+    """The programs and the parameters of a captured model."""
 
     framework: str
     values: dict[str, tuple[str, Any]]
     evaluation: Part
     training: "Part | ConvertError"
-    # What the model is called there.
+    # The name of the source model's class.
     name: str = ""
-    # The training flag of the source's root.
+    # The training flag of the source's root module.
     flag: bool = True
-    # The program in which each part keeps its own training flag, where these differ: the model starts with it.
+    # The program in which each submodule keeps its own training flag, if these differ: the initial mode.
     initial: "Part | ConvertError | None" = None
 
 
 class ImportedProgram:
-    """A program that can be called."""
+    """An imported program that can be called."""
 
     def __init__(self, framework: str, part: Part) -> None:
         self.graph, self.constants, self.draws = _core._import_program(part.text, framework)  # type: ignore[attr-defined]
@@ -172,7 +172,7 @@ class ImportedProgram:
         self.in_spec, self.out_spec = part.in_spec, part.out_spec
         self.draws = self.draws or part.takes_key
         inputs = self.graph.inputs()
-        # Constants of the program's own have no name.
+        # The program's own constants have no names.
         self.paths = [name for name, role, _, _ in inputs if role in _HELD and name]
         self.dtypes = [dtype for _, role, dtype, _ in inputs if role == "input"]
         self.updates = self.graph.updates()
@@ -202,13 +202,14 @@ def flattened(x: Any) -> list[Any]:
 
 
 class Captured(Module):
-    """A model that was written for another framework, as a module of ours.
+    """A captured model of another framework as a Clematis module.
 
-    Its variables bear the names that they had there. In training its batch norms move their state and its dropouts drop.
+    Its variables have the names of the source. In training mode, batch norms update their running statistics and dropout
+    is active.
     """
 
     _at_root = "_state"
-    # It gives back the kind of array that it was given.
+    # Returns the same kind of array as its arguments.
     _moves_arguments = False
 
     def __init__(self, capture: Capture, **options: Any) -> None:
@@ -218,13 +219,13 @@ class Captured(Module):
         self._start(capture.flag, capture.initial is not None)
 
     def _start(self, flag: bool, differ: bool) -> None:
-        """Starts with the training flags of the source: that of its root, or each part with its own."""
+        """Sets the training flags of the source: that of its root, or one per submodule."""
         self._root_flag = flag
         info_of(self).training = None if differ else flag
 
     @property
     def training(self) -> bool:
-        """Whether this module is in training; until `train` or `eval` is called, the flag of the source's root."""
+        """Whether this module is in training mode; until `train` or `eval` is called, the flag of the source's root."""
         flag = info_of(self).training
         return self._root_flag if flag is None else flag
 
@@ -233,7 +234,7 @@ class Captured(Module):
         info_of(self).training = bool(mode)
 
     def _hold(self, values: dict[str, tuple[str, Any]], options: dict[str, Any]) -> None:
-        """Takes what the model holds."""
+        """Creates the parameters and buffers."""
         self._fresh: Any = {}
         self._state: dict[str, Any] = {}
         frozen = []
@@ -265,7 +266,7 @@ class Captured(Module):
 
 
 class LazyModule(Captured):
-    """A model that is captured when it is first called."""
+    """A module that captures its source model at the first call."""
 
     def __init__(self, read: Any, held: dict[str, tuple[str, Any]], name: str, **options: Any) -> None:
         self._read, self._name = read, name
@@ -276,7 +277,7 @@ class LazyModule(Captured):
         if self._programs is None:
             capture = self._read(*_examples((args, kwargs)))
             for path, (_, x) in capture.values.items():
-                # Constants are found by capturing.
+                # The constants are known only now.
                 if path.replace(".", "/") not in self.v and not _has(self._state, path):
                     _put(self._state, path, State(_owned(x)))
             self._programs, self._read = _programs(capture), None
@@ -292,7 +293,7 @@ def _has(state: Any, path: str) -> bool:
 
 
 def _examples(x: Any) -> Any:
-    """Arguments as examples: what has no values while it is traced is zeros."""
+    """Arguments as examples: tracers are replaced by zeros."""
     if isinstance(x, dict):
         return {k: _examples(v) for k, v in x.items()}
     if isinstance(x, (list, tuple)):
@@ -308,12 +309,12 @@ def _examples(x: Any) -> Any:
 
 
 def _owned(x: Any) -> Any:
-    """A tensor on the current backend that shares no memory with the source: either may be written to later."""
+    """A tensor on the current backend that shares no memory with the source: either may be updated later."""
     return _core.asarray(_core.asarray(x).to(_core.current_backend()), copy=True)
 
 
 def _programs(capture: Capture) -> "dict[bool | None, ImportedProgram | ConvertError]":
-    """The programs by training flag; that of None is for parts whose flags differ."""
+    """The programs by training flag; that of None is for models whose submodules' flags differ."""
     made: dict[int, ImportedProgram | ConvertError] = {}
 
     def imported(part: "Part | ConvertError") -> "ImportedProgram | ConvertError":
@@ -345,7 +346,7 @@ _WIDTHS = ("bool", "uint8", "int8", "int16", "int32", "int64")
 
 
 def _widened(x: Any, dtype: str) -> Any:
-    """Integers as wide as the program was captured with: frameworks differ in what they make of plain ones."""
+    """Casts integers to the captured width: frameworks differ in the dtype of Python integers."""
     own = str(x.dtype).rpartition(".")[2]
     if own == dtype or own not in _WIDTHS or dtype not in _WIDTHS or _WIDTHS.index(own) > _WIDTHS.index(dtype):
         return x
@@ -353,7 +354,7 @@ def _widened(x: Any, dtype: str) -> Any:
 
 
 def _own_array(x: Any) -> Any:
-    """The framework's own array, if there is one: what is traced has none."""
+    """The framework's own array, or None for a tracer."""
     try:
         return x.native
     except TraceError:
@@ -377,7 +378,7 @@ def _run(module: Any, program: ImportedProgram, args: tuple[Any, ...], kwargs: d
     for path in program.paths:
         at = path.replace(".", "/")
         x = v[at] if at in v else _state(module, path).value
-        # Variables may be given as a framework's own arrays, under its own transformations say.
+        # Variables may be the framework's own arrays, for example inside its transformations.
         x = x if isinstance(x, _core.Tensor) else _core.asarray(x)
         backend = backend or x.backend
         values.append(x)
@@ -385,11 +386,11 @@ def _run(module: Any, program: ImportedProgram, args: tuple[Any, ...], kwargs: d
     backend = backend or (inputs[0].backend if inputs else _core.current_backend())
     inputs = [x.to(backend) if backend is not None and x.backend != backend else x for x in inputs]
     inputs = [_widened(x, dtype) for x, dtype in zip(inputs, program.dtypes, strict=False)]
-    # While the call is recorded as a program, nothing has a backend yet.
+    # While the call is recorded as a program, there is no backend yet.
     key = [_core._next_key()] if program.draws else []
     # A traced key has no backend: the program that records it runs on the one of its other inputs.
     key = [x if backend is None or x.backend in (None, backend) else x.to(backend) for x in key]
-    # What the program makes of nothing is made where the model is.
+    # A program without array inputs runs on the model's device.
     here = contextlib.nullcontext() if backend in (None, _core.current_backend()) else _core.backend(backend)
     with here:
         outs = program.graph([*values, *inputs, *key, *program.constants_at(backend)])

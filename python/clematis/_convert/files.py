@@ -1,4 +1,4 @@
-"""Programs with their weights in files of our own, which the command line runs without Python."""
+"""`to_file` and `from_file`: a program with its weights in one file, which the command line runs without Python."""
 
 import os
 from typing import Any
@@ -12,12 +12,13 @@ def to_file(
     module: Any, path: Any, example_inputs: Any = None, *, example_kwargs: Any = None,
     input_names: Any = None, output_names: Any = None,
 ) -> None:  # fmt: skip
-    """Writes what a module computes in evaluation, its program and its weights, as one file.
+    """Saves the program of a module in evaluation mode with its weights as one file.
 
-    `clematis run net.clematis x.npy --out y.npy` runs it in Rust, `clematis convert` makes other formats of it, `from_file`
-    reads it back. The program is traced on the example inputs; where it allows for every size of the batch, that size stays
-    open. A module that came of another framework's model needs no example. The file is a safetensors file, with the
-    weights under the module's paths and the program in its header; nothing in it is ever executed.
+    `clematis run net.clematis x.npy --out y.npy` runs it in Rust, `clematis convert` converts it to other formats,
+    `from_file`
+    loads it. The program is traced on the example inputs; the batch size is dynamic if the program supports
+    it. A module captured from another framework needs no example. The file is a safetensors file, with the
+    weights under the module's paths and the program in its header; loading it executes no code.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "net.clematis")
@@ -33,14 +34,14 @@ def to_file(
 
 
 def _filled(names: list[str], count: int, letter: str) -> list[str]:
-    """As many names as there are values."""
+    """`count` names: the given ones, then a letter and a number."""
     return [*names[:count], *(f"{letter}{i}" for i in range(len(names), count))]
 
 
 def from_file(path: Any, **options: Any) -> Captured:
-    """A module of a file that `to_file` or `clematis convert --to clematis` has written.
+    """Loads a module from a file that `to_file` or `clematis convert --to clematis` has written.
 
-    Its weights stand under the paths that they had, and train.
+    Its parameters have their original paths, and are trainable.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "net.clematis")

@@ -1,4 +1,4 @@
-"""Programs as functions of a framework: printed as source in its words, compiled, kept."""
+"""Compiles graphs to functions of a framework: printed as source in the dialect's operators, compiled and cached."""
 
 import functools
 import inspect
@@ -16,7 +16,7 @@ _NUMBERS = itertools.count()
 
 
 def require(package: str, needed_for: str) -> None:
-    """An error if a package is not there; nothing is imported."""
+    """Raises an error if a package is not installed; nothing is imported."""
     from importlib.util import find_spec
 
     if package not in sys.modules and find_spec(package) is None:
@@ -25,7 +25,7 @@ def require(package: str, needed_for: str) -> None:
 
 @functools.cache
 def dialect(framework: str) -> Any:
-    """What printed source knows as `ops`."""
+    """The module that printed source uses as `ops`."""
     ops = _core._dialect(framework)  # type: ignore[attr-defined]
     if hasattr(ops, "for_source"):
         return ops.for_source()
@@ -33,7 +33,7 @@ def dialect(framework: str) -> Any:
 
 
 def _without_caches(module: ModuleType, done: dict[int, Any] | None = None) -> ModuleType:
-    """The same functions, computing each plan anew: sizes that torch is tracing are not known and cannot be kept."""
+    """The same functions without their caches: sizes that torch is tracing are symbolic and cannot be cached."""
     done = {} if done is None else done
     if id(module) in done:
         return done[id(module)]  # type: ignore[no-any-return]
@@ -48,14 +48,14 @@ def _without_caches(module: ModuleType, done: dict[int, Any] | None = None) -> M
             done[id(inner)] = x
         setattr(new, name, x)
     for name, x in list(vars(new).items()):
-        # Functions of the other files that stand here under their own names.
+        # Functions imported from the other files of the dialect.
         setattr(new, name, done.get(id(x), x) if isinstance(x, FunctionType) else x)
     return new
 
 
 @functools.cache
 def _refuses(framework: str) -> frozenset[str]:
-    """The functions that may decline their arguments."""
+    """The functions that may return NotImplemented."""
     found = set()
     for name, f in vars(_core._dialect(framework)).items():  # type: ignore[attr-defined]
         if not callable(f) or name.startswith("_"):
@@ -70,7 +70,7 @@ def _refuses(framework: str) -> frozenset[str]:
 
 
 def source(graph: Any, framework: str, name: str = "forward") -> str:
-    """A graph as the text of a function `name(ops, *inputs)`."""
+    """A graph as the source of a function `name(ops, *inputs)`."""
     return _core._lower(graph, framework, name, _refuses(framework))  # type: ignore[attr-defined, no-any-return]
 
 
@@ -78,7 +78,7 @@ _COMPILED: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
 def compiled(text: str, name: str = "forward") -> Callable[..., Any]:
-    """The function that a text defines; tracebacks, and compilers that read source, find its lines."""
+    """Compiles source to a function; tracebacks, and compilers that read source, find its lines."""
     known = _COMPILED.get((text, name))
     if known is not None:
         return known
@@ -87,7 +87,7 @@ def compiled(text: str, name: str = "forward") -> Callable[..., Any]:
     space: dict[str, Any] = {"__name__": "clematis._convert.lowered"}
     exec(compile(text, place, "exec"), space)  # noqa: S102
     function: Callable[..., Any] = space[name]
-    # No line depends on values, so nothing is for tensorflow to rewrite.
+    # No line depends on values, so tensorflow's autograph has nothing to rewrite.
     function.autograph_info__ = {}  # type: ignore[attr-defined]
     _COMPILED[text, name] = function
     return function
@@ -97,7 +97,7 @@ _LOWERED: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
 def function(text: str, framework: str) -> Callable[..., Any]:
-    """The function of a framework's arrays that a graph, given as text, stands for."""
+    """The function on a framework's arrays for a graph, given as text."""
     known = _LOWERED.get((text, framework))
     if known is None:
         known = _LOWERED[text, framework] = compiled(source(_core._Graph(text), framework))  # type: ignore[call-arg]
@@ -112,12 +112,12 @@ _SHORT = {
 
 
 def short(dtype: str) -> str:
-    """A dialect's name of an element type."""
+    """A dialect's name of a dtype."""
     return _SHORT[dtype]
 
 
 def cast(ops: Any, x: Any, given: str, wanted: str) -> Any:
-    """An array of the type that a program takes."""
+    """Casts an array to the dtype that a program takes."""
     if given == wanted:
         return x
     dtype = ops.DTYPES[_SHORT[wanted]]

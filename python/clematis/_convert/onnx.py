@@ -1,4 +1,4 @@
-"""ONNX files in and out."""
+"""`from_onnx` and `to_onnx`."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from .. import _clematis as _core
 from ..errors import ArgumentError
 from .captured import Arguments, Capture, Captured, Part, ImportedProgram
 from .tree_structure import LEAF, flatten
-from .outgoing import _examples
+from .exporters import _examples
 from .trace import build, captured_program, held, spec_of, trace
 
 _EMPTY = '{"inputs": [], "nodes": [], "outputs": []}'
@@ -17,12 +17,12 @@ _EMPTY = '{"inputs": [], "nodes": [], "outputs": []}'
 def from_onnx(
     model: Any, *, values: Mapping[str, Any] | None = None, sizes: Mapping[str, int] | None = None, **options: Any
 ) -> Captured:
-    """A module of ours that computes what an ONNX model does, on any backend.
+    """Converts an ONNX model to a Clematis module that runs on any backend.
 
-    `model` is a path or the bytes of a file. Weights become parameters under their names, running statistics of batch norms
-    buffers, small constants part of the program. Sizes that have names in the model stay open unless `sizes` gives them
-    numbers. Inputs in `values` are the same at every call and need not be given: those that decide about shapes have to
-    stand there.
+    `model` is the path or the bytes of a file. Weights become parameters under their names, running statistics of batch norms
+    buffers, small constants part of the program. Symbolic sizes of the model stay dynamic unless `sizes` gives them
+    values. Inputs in `values` are constants and not passed in calls: those that determine shapes have to be
+    in it.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "net.onnx")
@@ -32,20 +32,20 @@ def from_onnx(
     """
     if not isinstance(model, (str, bytes, os.PathLike)):
         if not hasattr(model, "SerializeToString"):
-            raise ArgumentError(f"from_onnx: a path or bytes are read, not {type(model).__name__}")
+            raise ArgumentError(f"from_onnx: expected a path or bytes, got {type(model).__name__}")
         model = model.SerializeToString()
     found = _core._import_onnx(model, dict(values or {}), dict(sizes or {}))  # type: ignore[attr-defined]
     return captured(found, "from_onnx", options)
 
 
 def captured(found: Any, name: str, options: dict[str, Any]) -> Captured:
-    """A module of a program that was read in Rust, from a file."""
+    """A module of a program that Rust imported from a file."""
     graph, held, constants, draws, inputs, outputs = found
     values = {path: (role, x) for path, role, x in held}
     arguments = Arguments(inputs, [LEAF for _ in inputs], {})
     out_spec = LEAF if len(outputs) == 1 else ["tuple", [LEAF for _ in outputs]]
     part = Part(_EMPTY, values, [True] * len(inputs), [None] * len(outputs), None, out_spec, draws, arguments)
-    # The program takes the place of an empty one.
+    # Replaces an empty program.
     program = ImportedProgram("onnx", part)
     program.graph, program.constants, program.draws, program.updates = graph, constants, draws, graph.updates()
     program.paths = [path for path, _, _ in held]
@@ -58,10 +58,10 @@ def to_onnx(
     module: Any, path: Any, example_inputs: Any = None, *, example_kwargs: Any = None,
     input_names: Any = None, output_names: Any = None,
 ) -> None:  # fmt: skip
-    """Writes what a module computes in evaluation as an ONNX file.
+    """Exports a module in evaluation mode as an ONNX file.
 
-    The program is traced on the example inputs; where it allows for every size of the batch, that size has a name in the
-    file. Weights stand in it under the module's paths. A module that came of a model needs no example.
+    The program is traced on the example inputs; if it supports any batch size, the batch is a symbolic dimension in the
+    file. Weights are initializers with the module's paths as names. A captured module needs no example.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "net.onnx")
@@ -76,7 +76,7 @@ def to_onnx(
 def program(
     what: str, module: Any, example_inputs: Any, example_kwargs: Any, input_names: Any
 ) -> tuple[Any, dict[int, Any], list[str]]:
-    """What a module computes in evaluation: the graph, the values of those inputs that no call gives, names of the others."""
+    """The graph of a module in evaluation mode, the values of its parameters and buffers, and names of the other inputs."""
     args, kwargs = _examples(what, module, example_inputs, example_kwargs)
     build(module, args, kwargs)
     names = list(input_names or [])
@@ -93,7 +93,7 @@ def program(
         specs = [spec_of(x.dtype, x.shape) for x in map(_core.asarray, leaves)]
         program = trace(module, structure, specs, False)
         if not names and len(leaves) == len(args) + len(kwargs):
-            # Each argument is one array, so it can lend its name.
+            # Each argument is one array, so its name can be used.
             known = Arguments.of(module._forward, args, kwargs)
             names = [*known.names[: len(args)], *kwargs] if len(known.names) >= len(args) else []
     graph = _core._Graph(program.text)  # type: ignore[call-arg]
@@ -106,4 +106,4 @@ def program(
 
 def _needed(what: str, args: Any, kwargs: Any) -> None:
     if not args and not kwargs:
-        raise ArgumentError(f"{what}: example inputs are needed: the module is traced on them")
+        raise ArgumentError(f"{what}: example inputs are needed to trace the module")

@@ -17,7 +17,7 @@ from ..errors import ArgumentError, ClematisError
 from ..module import Module
 from . import trace as tracing
 from .captured import Captured
-from .choose import from_backend_module, kind_of
+from .dispatch import from_backend_module, kind_of
 from .tree_structure import LEAF, _has_keys, flatten
 
 TARGETS = ("torch", "jax", "tensorflow", "keras", "haiku", "flax", "numpy", "clematis")

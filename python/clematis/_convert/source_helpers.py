@@ -1,6 +1,6 @@
-"""Functions of a dialect with all that they need, as text that stands alone.
+"""The source of dialect functions with their dependencies, self-contained.
 
-Printed source calls them where a framework has no spelling of an op. Names of the dialects get an underscore in front.
+Printed source calls them where a framework has no equivalent of an op. Names of the dialects get an underscore in front.
 """
 
 import ast
@@ -186,7 +186,7 @@ class _Helpers:
         self.texts[key] = "\n".join(lines)
 
     def text(self) -> str:
-        """All of it; functions may stand in any order, values after what they are made of."""
+        """The source of all helpers: functions in any order, values after those they are computed from."""
         out = ""
         for text in self.texts.values():
             is_block = text.startswith(("def ", "class ", "@"))

@@ -4,7 +4,7 @@ from typing import Any
 
 from flax import linen, nnx
 
-from .in_jax import Runner, array
+from .jax_runner import Runner, array
 
 
 class _Part(nnx.Module):  # type: ignore[misc]

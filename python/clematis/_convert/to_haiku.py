@@ -4,7 +4,7 @@ from typing import Any
 
 import haiku as hk
 
-from .in_jax import Runner, array
+from .jax_runner import Runner, array
 
 
 def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type:

@@ -1,7 +1,7 @@
-//! A graph with its values in one file of our own: a safetensors file whose structure holds the program as text.
+//! Saves a graph with its values as one safetensors file whose metadata holds the program as text.
 //!
-//! Weights lie in it under their paths, so that every reader of safetensors finds them. It is read without running
-//! anything, and what the program says of a value is held against the value.
+//! Weights are stored under their paths, so that every safetensors reader finds them. Loading runs no code,
+//! and the program's spec of each value is checked against the value.
 
 use super::onnx::Names;
 use super::python::CONSTANTS;
@@ -11,12 +11,12 @@ use clematis_nn::checkpoint::{self, Key, Reader, Structure};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Where the program stands among the weights.
+/// The key of the program among the weights.
 const PROGRAM: &str = "__program__";
-/// The version of what is below that name.
+/// The version of the program's format.
 const VERSION: i64 = 1;
 
-/// The name of an input's value in a file; constants have none of their own.
+/// The name of an input's value in a file; constants get numbered names.
 fn place(name: &str, constants: &mut usize) -> String {
     if name.is_empty() {
         *constants += 1;
@@ -25,15 +25,15 @@ fn place(name: &str, constants: &mut usize) -> String {
     name.to_string()
 }
 
-/// Writes a graph and the values of those inputs that a call does not give. The file is whole or not there.
+/// Saves a graph and the values of those inputs that are not call arguments. The file is written atomically.
 pub fn save(path: &Path, graph: &Graph, names: &Names) -> Result<()> {
-    // What reads a program counts values from the first one on, so none may be missing.
+    // Loading numbers values from 0, so there must be no gaps.
     let graph = graph.prune();
     let (mut pairs, mut constants): (Vec<(String, Tensor)>, _) = (Vec::new(), 0);
     for (i, input) in graph.inputs.iter().enumerate() {
         let Some(host) = names.values.get(&i) else {
             if !matches!(input.role, Role::Input | Role::Key) {
-                bail!(Convert, "to_file: `{}` has no value", input.name);
+                bail!(Convert, "to_file: input `{}` has no value", input.name);
             }
             continue;
         };
@@ -41,14 +41,14 @@ pub fn save(path: &Path, graph: &Graph, names: &Names) -> Result<()> {
         if host.spec() != spec {
             bail!(
                 Convert,
-                "to_file: `{}` is {spec} in the program, and its value {}",
+                "to_file: input `{}` is {spec} in the program, got the value {}",
                 input.name,
                 host.spec()
             );
         }
         let name = place(&input.name, &mut constants);
         if name.starts_with("__program__") || pairs.iter().any(|(seen, _)| *seen == name) {
-            bail!(Convert, "to_file: no file can hold the name `{name}`");
+            bail!(Convert, "to_file: invalid name `{name}` in a file");
         }
         pairs.push((name, ops::from_host(host.clone())?));
     }
@@ -78,17 +78,17 @@ fn entry<'a>(structure: &'a Structure, key: &str) -> Option<&'a Structure> {
     found.map(|(_, x)| x)
 }
 
-/// Whether a file holds a program beside its weights.
+/// Whether a file holds a program besides its weights.
 pub fn holds_program(file: &Reader) -> bool {
     entry(file.structure(), PROGRAM).is_some()
 }
 
-/// The program of a file, names of its inputs and outputs.
+/// The program of a file and the names of its inputs and outputs.
 fn program(file: &Reader, path: &Path) -> Result<(Graph, Vec<String>, Vec<String>)> {
     let Some(own) = entry(file.structure(), PROGRAM) else {
         bail!(
             Io,
-            "{}: it holds weights alone, and no program",
+            "{}: the file has weights only, and no program",
             path.display()
         );
     };
@@ -96,13 +96,13 @@ fn program(file: &Reader, path: &Path) -> Result<(Graph, Vec<String>, Vec<String
         Some(Structure::Int(VERSION)) => {}
         Some(Structure::Int(n)) => bail!(
             Io,
-            "{}: version {n} of the format; this program reads version {VERSION}",
+            "{}: expected format version {VERSION}, got {n}",
             path.display()
         ),
-        _ => bail!(Io, "{}: its program has no version", path.display()),
+        _ => bail!(Io, "{}: the program has no version", path.display()),
     }
     let Some(Structure::Text(text)) = entry(own, "text") else {
-        bail!(Io, "{}: its program has no text", path.display());
+        bail!(Io, "{}: the program has no text", path.display());
     };
     let words = |key: &str| -> Vec<String> {
         let Some(Structure::List(words)) = entry(own, key) else {
@@ -121,7 +121,7 @@ fn program(file: &Reader, path: &Path) -> Result<(Graph, Vec<String>, Vec<String
     Ok((graph, words("inputs"), words("outputs")))
 }
 
-/// The program of a file without its weights, for a look.
+/// The program of a file without its weights.
 pub fn look(file: &Reader, path: &Path) -> Result<(Graph, Names)> {
     let (graph, inputs, outputs) = program(file, path)?;
     let names = Names {
@@ -132,7 +132,7 @@ pub fn look(file: &Reader, path: &Path) -> Result<(Graph, Names)> {
     Ok((graph, names))
 }
 
-/// Reads a graph and the values of its inputs by their places.
+/// Loads a graph and the values of its inputs by position.
 pub fn load(path: &Path) -> Result<(Graph, Names)> {
     let mut file = Reader::open(path)?;
     let (graph, inputs, outputs) = program(&file, path)?;
@@ -144,12 +144,16 @@ pub fn load(path: &Path) -> Result<(Graph, Names)> {
         }
         let (name, spec) = (place(&input.name, &mut constants), graph.spec(input.value));
         let Some(host) = found.remove(&name) else {
-            bail!(Io, "{}: `{name}` of the program is missing", path.display());
+            bail!(
+                Io,
+                "{}: no tensor `{name}`, which the program needs",
+                path.display()
+            );
         };
         if host.spec() != spec {
             bail!(
                 Io,
-                "{}: `{name}` is {spec} in the program, and {} in the file",
+                "{}: `{name}` is {spec} in the program, got {} in the file",
                 path.display(),
                 host.spec()
             );

@@ -1,8 +1,8 @@
-//! A graph as an ONNX model.
+//! Exports a graph as an ONNX model.
 //!
-//! Composites that ONNX knows become its ops; others are opened. Named sizes become names of sizes in the model, and what is
-//! made of them is computed there, from the shapes of the inputs. Weights are written to the file straight from where they
-//! lie.
+//! Composites with an ONNX operator become that operator; others are decomposed. Symbolic sizes become symbolic dimensions, and
+//! expressions of them are computed in the model, from the shapes of the inputs. Weights are written to the file
+//! without a copy.
 
 mod emit;
 mod index;
@@ -24,32 +24,32 @@ use emit::Emitter;
 use std::collections::HashMap;
 use std::io::Write;
 
-/// The version of the main set of ops that is written.
+/// The opset version that is written.
 pub const OPSET: i64 = 20;
-/// The version of the format.
+/// The version of the ONNX format.
 const IR: i64 = 9;
 
-/// A model, ready to be written.
+/// An ONNX model, ready to be written.
 pub struct Model {
-    /// All of the graph but its weights.
+    /// The `GraphProto` without its weights.
     graph: Vec<u8>,
     weights: Vec<(String, Host)>,
 }
 
-/// What a graph's inputs hold and are called.
+/// Names and values of a graph's inputs and outputs.
 #[derive(Default)]
 pub struct Names {
-    /// For each input that a call does not give: its value.
+    /// The values of inputs that are not call arguments, by position.
     pub values: HashMap<usize, Host>,
-    /// Names of what a call gives, in order; `x0`, `x1` … where there are too few.
+    /// Names of the call arguments, in order; missing ones are `x0`, `x1` …
     pub inputs: Vec<String>,
-    /// Names of what comes out, in order.
+    /// Names of the outputs, in order.
     pub outputs: Vec<String>,
 }
 
-/// Makes a model of a graph.
+/// Exports a graph.
 pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
-    // Values, inputs and outputs share one scope, also with bodies; what has no name of its own is `_` and a number.
+    // Values, inputs and outputs share one scope, also with bodies; values without names are `_` and a number.
     let mut scope = Identifiers::default();
     scope.reserve_numbered("_");
     scope.reserve([""]);
@@ -83,14 +83,14 @@ pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
         let spec = graph.spec(input.value);
         if let Some(host) = names.values.get(&i) {
             let name = held.next().unwrap_or_default();
-            // Counters of batches and the like serve training alone.
+            // Counters such as num_batches_tracked are used in training only.
             if !reads(graph, i) {
                 continue;
             }
             if host.spec() != spec {
                 bail!(
                     Convert,
-                    "to_onnx: `{}` is {} in the graph, and its value {}",
+                    "to_onnx: input `{}` is {} in the graph, got the value {}",
                     input.name,
                     spec,
                     host.spec()
@@ -105,9 +105,9 @@ pub fn export(graph: &Graph, names: &Names) -> Result<Model> {
             Role::Key if !reads(graph, i) => continue,
             Role::Key => bail!(
                 Unsupported,
-                "to_onnx: it draws at random; call eval() first, ONNX has no keys"
+                "to_onnx: the model draws random numbers, which ONNX does not support; call eval() first"
             ),
-            _ => bail!(Convert, "to_onnx: `{}` has no value", input.name),
+            _ => bail!(Convert, "to_onnx: input `{}` has no value", input.name),
         }
         let name = given.next().unwrap_or_default();
         emitter.bind(input.value, &name);
@@ -170,7 +170,7 @@ impl Model {
         if all >= 1 << 31 {
             bail!(
                 Unsupported,
-                "to_onnx: a model of {all} bytes; one file can hold 2 GiB"
+                "to_onnx: expected a model of at most 2 GiB, got {all} bytes"
             );
         }
         to.write_all(&head.into_bytes()).map_err(failed)?;
@@ -185,7 +185,7 @@ impl Model {
         to.flush().map_err(failed)
     }
 
-    /// The file's bytes.
+    /// The bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.write(&mut bytes)?;

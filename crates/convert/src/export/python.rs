@@ -1,8 +1,8 @@
-//! A graph as a folder of Python that runs by itself: a model in a framework's own form, around a function of plain calls.
+//! Exports a graph as a self-contained Python package: a model class of the framework around a function of plain calls.
 //!
-//! The folder holds `model.py`, the weights, and the functions of the framework's dialect that the program calls, so that
-//! nothing but the framework and numpy has to be there. What a dialect has is read from a table, for Python need not be
-//! installed where the folder is written; a test holds the table against the dialects.
+//! The package holds `model.py`, the weights, and the functions of the framework's dialect that the program calls, so that
+//! only the framework and NumPy have to be installed. The functions of each dialect are listed in a table, since Python
+//! need not be installed where the package is written; a test compares the table with the dialects.
 
 use super::onnx::Names;
 use crate::identifiers::{Identifiers, TreePaths};
@@ -15,14 +15,14 @@ use clematis_dialect::DIALECTS;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 
-/// The framework that a folder is written for.
+/// The framework that a package is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its name, as on the command line.
     pub name: &'static str,
-    /// What it is called in sentences, with what has to be installed.
+    /// The packages that have to be installed.
     needs: &'static str,
-    /// The dialects that its arrays speak.
+    /// The dialects of its arrays.
     dialects: &'static [&'static str],
     imports: &'static str,
     model: &'static str,
@@ -40,7 +40,7 @@ macro_rules! target {
     };
 }
 
-/// Every framework that has a form of its own for models.
+/// Every supported framework.
 pub const TARGETS: &[Target] = &[
     target!(
         "numpy",
@@ -76,12 +76,12 @@ pub const TARGETS: &[Target] = &[
     ),
 ];
 
-/// Where the dialects lie in a folder.
+/// The directory of the dialects in a package.
 const PACKAGE: &str = "clematis_ops";
-/// What the weights' file calls the constants of a program.
+/// The key of the program's constants in the weights file.
 pub const CONSTANTS: &str = "__constants__";
 
-/// What a table says of a dialect.
+/// A dialect's entry in the table.
 #[derive(Deserialize)]
 struct Known {
     functions: HashSet<String>,
@@ -89,15 +89,15 @@ struct Known {
     numbers: HashSet<String>,
     numberless: HashSet<String>,
     asks_for_64: bool,
-    open_sizes: bool,
+    dynamic_sizes: bool,
     wraps_scalars: bool,
 }
 
-/// A folder, ready to be written.
-pub struct Folder {
-    /// Paths below the folder, and texts.
+/// A package, ready to be written.
+pub struct Package {
+    /// Paths below the directory, and contents.
     pub files: Vec<(String, String)>,
-    /// What belongs into `model.safetensors`.
+    /// The tensors of `model.safetensors`.
     pub weights: Vec<(String, Host)>,
 }
 
@@ -106,8 +106,8 @@ pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|t| t.name == name)
 }
 
-/// Makes a folder of a graph; `title` is what the model is called.
-pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Result<Folder> {
+/// Builds the package of a graph; `title` is the name of the model.
+pub fn package(graph: &Graph, names: &Names, target: &Target, title: &str) -> Result<Package> {
     let mut graph = graph.clone();
     graph.outputs.retain(|o| o.updates.is_none());
     let (graph, more) = lower::without_held(&graph.prune())?;
@@ -120,7 +120,8 @@ pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Res
     let mut files = vec![(
         format!("{PACKAGE}/__init__.py"),
         format!(
-            "\"\"\"The functions that the program of model.py calls, in the words of {}.\"\"\"\n",
+            "\"\"\"The operators that model.py calls, implemented in {}.\"\"\"
+            ",
             target.dialects.join(", ")
         ),
     )];
@@ -133,7 +134,10 @@ pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Res
         .filter(|d| target.dialects.contains(&d.name))
     {
         for file in dialect.parts.iter().chain([&dialect.ops]) {
-            files.push((format!("{PACKAGE}/{}.py", file.name), at_home(file.text)));
+            files.push((
+                format!("{PACKAGE}/{}.py", file.name),
+                with_relative_imports(file.text),
+            ));
         }
     }
     let mut programs = Vec::new();
@@ -145,7 +149,14 @@ pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Res
         _ => format!("from {PACKAGE} import files\n"),
     };
     let mut text = format!(
-        "\"\"\"{} for {}. Needs {}.\n\n`python model.py x.npy … --out y.npz` runs it on numpy files, without files on random numbers. Weights are in\nmodel.safetensors, the functions that the program calls in {PACKAGE}.\n\"\"\"\n\n{}\n{imported}",
+        "\"\"\"{} for {}. Requires {}.
+        
+        `python model.py x.npy … --out y.npz` runs it on .npy files, or on random inputs if none are given. Weights are in
+        model.safetensors, the operators that the program calls in {PACKAGE}.
+        \"\"\"
+        
+        {}
+        {imported}",
         escaped(title),
         target.name,
         target.needs,
@@ -154,15 +165,20 @@ pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Res
     text.push_str(&parts.written());
     match programs.as_slice() {
         [(dialect, program)] => {
-            if known(dialect)?.open_sizes {
+            if known(dialect)?.dynamic_sizes {
                 text.push_str("ops = ops.for_source()\n");
             }
             text.push_str(&format!("\n\n{program}"));
         }
         _ => {
-            text.push_str(&chosen(&programs)?);
+            text.push_str(&keras_programs(&programs)?);
             for (dialect, program) in programs {
-                let head = format!("\"\"\"The program in the words of {dialect}.\"\"\"\n\n\n");
+                let head = format!(
+                    "\"\"\"The program as calls of {dialect} operators.\"\"\"
+                
+                
+                "
+                );
                 files.push((format!("program_{dialect}.py"), head + &program));
             }
         }
@@ -172,30 +188,34 @@ pub fn folder(graph: &Graph, names: &Names, target: &Target, title: &str) -> Res
         target.model
     ));
     files.push(("model.py".to_string(), text));
-    Ok(Folder {
+    Ok(Package {
         files,
         weights: parts.weights,
     })
 }
 
-/// The program and the functions of the backend that Keras has.
-fn chosen(programs: &[(&str, String)]) -> Result<String> {
+/// The program and the dialect for the configured Keras backend.
+fn keras_programs(programs: &[(&str, String)]) -> Result<String> {
     let mut text = String::from("\nBACKEND = keras.backend.backend()\n");
     for (i, (dialect, _)) in programs.iter().enumerate() {
         let word = if i == 0 { "if" } else { "elif" };
         text.push_str(&format!(
             "{word} BACKEND == \"{dialect}\":\n    from program_{dialect} import program\n\n    from {PACKAGE} import {dialect} as ops\n"
         ));
-        if known(dialect)?.open_sizes {
+        if known(dialect)?.dynamic_sizes {
             text.push_str("\n    ops = ops.for_source()\n");
         }
     }
-    text.push_str("else:\n    raise SystemExit(f\"Keras computes with {BACKEND}, for which there is no program\")\n");
+    text.push_str(
+        "else:
+        raise SystemExit(f\"unsupported Keras backend {BACKEND}\")
+    ",
+    );
     Ok(text)
 }
 
-/// A dialect's file that finds its kind beside itself.
-fn at_home(text: &str) -> String {
+/// The source of a dialect with imports relative to the package.
+fn with_relative_imports(text: &str) -> String {
     text.replace("from clematis._dialects import ", "from . import ")
         .replace("from clematis._dialects.", "from .")
 }
@@ -206,10 +226,7 @@ fn known(name: &str) -> Result<Known> {
     let mut table = table.map_err(|e| Error::new(Kind::Internal, format!("convert: {e}")))?;
     match table.remove(name) {
         Some(known) => Ok(known),
-        None => bail!(
-            Internal,
-            "convert: nothing is known of the dialect `{name}`"
-        ),
+        None => bail!(Internal, "convert: unknown dialect `{name}`"),
     }
 }
 
@@ -227,7 +244,7 @@ fn printed(graph: &Graph, dialect: &str) -> Result<String> {
         numbers: &known.numbers,
         numberless: &known.numberless,
         asks_for_64: known.asks_for_64,
-        open_sizes: known.open_sizes,
+        dynamic_sizes: known.dynamic_sizes,
         wraps_scalars: known.wraps_scalars,
     };
     lower::lower(graph, "program", &dialect)
@@ -246,7 +263,7 @@ fn words(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
-/// A path whose words can be attributes: other characters than letters, digits and underscores become underscores.
+/// A path whose components can be attributes: other characters than letters, digits and underscores become underscores.
 fn python_path(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/');
     name.chars()
@@ -254,9 +271,9 @@ fn python_path(name: &str) -> String {
         .collect()
 }
 
-/// A graph's inputs by what they are for, and its outputs.
+/// A graph's inputs by role, and its outputs.
 struct Parts {
-    /// Path, role, element type.
+    /// Path, role, dtype.
     held: Vec<(String, &'static str, &'static str)>,
     inputs: Vec<(String, Spec)>,
     keys: usize,
@@ -275,7 +292,7 @@ impl Parts {
             outputs: Vec::new(),
             weights: Vec::new(),
         };
-        // Frameworks hold weights in trees of modules, and files by name.
+        // Frameworks hold weights in module trees, and files by name.
         let held = graph.inputs.iter().enumerate();
         let held = held.filter(|(i, input)| values.contains_key(i) && !input.name.is_empty());
         let held: Vec<String> = held.map(|(_, input)| python_path(&input.name)).collect();
@@ -289,11 +306,7 @@ impl Parts {
             match (values.remove(&i), input.role) {
                 (Some(host), _) if !input.name.is_empty() && !last => {
                     if !parts.inputs.is_empty() || parts.keys > 0 {
-                        bail!(
-                            Internal,
-                            "convert: `{}` stands after the inputs",
-                            input.name
-                        );
+                        bail!(Internal, "convert: `{}` comes after the inputs", input.name);
                     }
                     let path = paths.next().unwrap_or_default();
                     parts.held.push((path.clone(), input.role.name(), word));
@@ -309,7 +322,7 @@ impl Parts {
                     let name = given.next().unwrap_or_default();
                     parts.inputs.push((name, spec.clone()));
                 }
-                _ => bail!(Convert, "convert: `{}` has no value", input.name),
+                _ => bail!(Convert, "convert: input `{}` has no value", input.name),
             }
         }
         let specs = graph.output_specs();
@@ -318,7 +331,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// What the program takes and gives, as Python's dicts.
+    /// The program's inputs and outputs as Python dicts.
     fn written(&self) -> String {
         let dict = |name: &str, about: &str, lines: Vec<String>| {
             let inside: String = lines.iter().map(|line| format!("    {line},\n")).collect();
@@ -349,28 +362,29 @@ impl Parts {
             .map(|(_, spec)| written_spec(spec))
             .collect();
         let mut text = String::from("\n");
-        text.push_str(&dict(
-            "HELD",
-            "Weights: what each is for, its element type.",
-            held.collect(),
-        ));
+        text.push_str(&dict("WEIGHTS", "Weights: role and dtype.", held.collect()));
         text.push_str(&dict(
             "INPUTS",
-            "Element types and shapes; a size with a name may be any.",
+            "Dtypes and shapes; a symbolic size may be any.",
             inputs.collect(),
         ));
         text.push_str(&dict(
             "OUTPUTS",
-            "Element types of what comes out.",
+            "Dtypes of the outputs.",
             outputs.collect(),
         ));
         text.push_str(&format!("SHAPES = [{}]\n", shapes.join(", ")));
         text.push_str(&dict(
             "CONSTANTS",
-            "Values that the program was written with.",
+            "Constants of the program.",
             constants.collect(),
         ));
-        text.push_str(&format!("# How often it draws.\nKEYS = {}\n", self.keys));
+        text.push_str(&format!(
+            "# The number of random draws.
+        KEYS = {}
+        ",
+            self.keys
+        ));
         text
     }
 }

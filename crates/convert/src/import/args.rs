@@ -1,31 +1,31 @@
-//! The operands and parameters of one op of another framework, as rules ask for them.
+//! The operands and parameters of a foreign op, with typed access for rules.
 
-use crate::foreign::{Node, Program};
+use crate::captured::{Node, Program};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Scalar, Tensor, bail, ops};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a value of a foreign program stands for.
+/// A value of a captured program.
 #[derive(Clone, Debug)]
 pub enum Slot {
     /// A tensor.
     Tensor(Tensor),
-    /// Several values.
+    /// A list or tuple.
     List(Vec<Slot>),
-    /// An integer, maybe of named sizes.
+    /// An integer, which may be symbolic.
     Int(Dim),
-    /// A number.
+    /// A float.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// Text.
+    /// A string.
     Text(String),
-    /// An element type.
+    /// A dtype.
     DType(DType),
-    /// A body.
+    /// A nested program, such as the body of a loop.
     Program(Arc<Program>),
-    /// Nothing was given.
+    /// `None`, or a parameter that is missing.
     Nothing,
 }
 
@@ -41,22 +41,22 @@ impl From<Vec<Tensor>> for Slot {
 }
 
 impl Slot {
-    /// What it is, in a message.
+    /// The kind of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Slot::Tensor(_) => "a tensor",
             Slot::List(_) => "a list",
             Slot::Int(_) => "an integer",
             Slot::Float(_) => "a number",
-            Slot::Bool(_) => "a truth value",
+            Slot::Bool(_) => "a boolean",
             Slot::Text(_) => "a text",
-            Slot::DType(_) => "an element type",
+            Slot::DType(_) => "a dtype",
             Slot::Program(_) => "a body",
             Slot::Nothing => "nothing",
         }
     }
 
-    /// A number as a tensor that follows its neighbours; of named sizes, one that is counted when the program runs.
+    /// A number as a weakly typed tensor; a symbolic integer is computed when the program runs.
     pub fn as_number(&self) -> Option<Tensor> {
         match self {
             Slot::Tensor(x) => Some(x.clone()),
@@ -85,14 +85,14 @@ pub struct Args<'a> {
 }
 
 impl Args<'_> {
-    /// Parameter `i`, which may be given by its name.
+    /// Parameter `i`, which may be given by name.
     pub fn slot(&self, i: usize, name: &str) -> &Slot {
         static NOTHING: Slot = Slot::Nothing;
         let found = self.args.get(i).or_else(|| self.kwargs.get(name));
         found.unwrap_or(&NOTHING)
     }
 
-    /// Whether something other than nothing is given.
+    /// Whether the parameter is given and not `None`.
     pub fn has(&self, i: usize, name: &str) -> bool {
         !matches!(self.slot(i, name), Slot::Nothing)
     }
@@ -101,23 +101,23 @@ impl Args<'_> {
         let got = self.slot(i, name).kind();
         bail!(
             Convert,
-            "convert: `{}`: {name} is {wanted}, not {got}",
+            "convert: `{}`: expected {name} to be {wanted}, got {got}",
             self.node.op
         )
     }
 
-    /// That this op is given something that it does not take.
+    /// The error that a precondition of the op is not met.
     pub fn bad(&self, what: &str) -> clematis_core::Error {
-        let words = format!("convert: `{}`: {what} was expected", self.node.op);
+        let words = format!("convert: `{}`: expected {what}", self.node.op);
         clematis_core::Error::new(clematis_core::Kind::Convert, words)
     }
 
-    /// Whether anything reads this one of several results.
+    /// Whether anything reads result `i` of several.
     pub fn wants(&self, i: usize) -> bool {
         matches!(self.node.specs.get(i), Some(Some(_))) && !self.node.unread.contains(&i)
     }
 
-    /// A tensor or a number.
+    /// A tensor or a number, as a tensor.
     pub fn tensor(&self, i: usize, name: &str) -> Result<Tensor> {
         match self.slot(i, name).as_number() {
             Some(x) => Ok(x),
@@ -125,12 +125,12 @@ impl Args<'_> {
         }
     }
 
-    /// The same in an expression.
+    /// Like `tensor`, as an expression.
     pub fn expr(&self, i: usize, name: &str) -> Expr {
         self.tensor(i, name).into()
     }
 
-    /// A tensor, a number or nothing.
+    /// A tensor or a number, or `None`.
     pub fn maybe_tensor(&self, i: usize, name: &str) -> Result<Option<Tensor>> {
         if !self.has(i, name) {
             return Ok(None);
@@ -138,7 +138,7 @@ impl Args<'_> {
         self.tensor(i, name).map(Some)
     }
 
-    /// Several tensors.
+    /// A list of tensors.
     pub fn tensors(&self, i: usize, name: &str) -> Result<Vec<Tensor>> {
         let Slot::List(xs) = self.slot(i, name) else {
             return self.wrong(i, name, "a list of tensors");
@@ -153,7 +153,7 @@ impl Args<'_> {
         all.collect()
     }
 
-    /// An integer, maybe of named sizes.
+    /// An integer, which may be symbolic.
     pub fn dim(&self, i: usize, name: &str) -> Result<Dim> {
         match self.slot(i, name) {
             Slot::Int(d) => Ok(*d),
@@ -161,7 +161,7 @@ impl Args<'_> {
         }
     }
 
-    /// An integer that is known, or what it is if nothing is given.
+    /// A known integer; `default` if it is missing.
     pub fn int(&self, i: usize, name: &str, default: i64) -> Result<i64> {
         match self.slot(i, name) {
             Slot::Nothing => Ok(default),
@@ -171,7 +171,7 @@ impl Args<'_> {
         }
     }
 
-    /// A number, or what it is if nothing is given.
+    /// A number; `default` if it is missing.
     pub fn float(&self, i: usize, name: &str, default: f64) -> Result<f64> {
         match self.slot(i, name) {
             Slot::Nothing => Ok(default),
@@ -182,7 +182,7 @@ impl Args<'_> {
         }
     }
 
-    /// A number of any kind that is known.
+    /// A known number.
     pub fn scalar(&self, i: usize, name: &str) -> Result<Scalar> {
         match self.slot(i, name).as_number().and_then(|x| x.as_number()) {
             Some(x) => Ok(x),
@@ -190,17 +190,17 @@ impl Args<'_> {
         }
     }
 
-    /// A truth value, or what it is if nothing is given.
+    /// A boolean; `default` if it is missing.
     pub fn flag(&self, i: usize, name: &str, default: bool) -> Result<bool> {
         match self.slot(i, name) {
             Slot::Nothing => Ok(default),
             Slot::Bool(x) => Ok(*x),
             Slot::Int(d) => Ok(*d != 0usize),
-            _ => self.wrong(i, name, "a truth value"),
+            _ => self.wrong(i, name, "a boolean"),
         }
     }
 
-    /// Text, or what it is if nothing is given.
+    /// A string; `default` if it is missing.
     pub fn text<'s>(&'s self, i: usize, name: &str, default: &'s str) -> Result<&'s str> {
         match self.slot(i, name) {
             Slot::Nothing => Ok(default),
@@ -209,16 +209,16 @@ impl Args<'_> {
         }
     }
 
-    /// An element type, if one is given.
+    /// A dtype, or `None`.
     pub fn dtype(&self, i: usize, name: &str) -> Result<Option<DType>> {
         match self.slot(i, name) {
             Slot::Nothing => Ok(None),
             Slot::DType(x) => Ok(Some(*x)),
-            _ => self.wrong(i, name, "an element type"),
+            _ => self.wrong(i, name, "a dtype"),
         }
     }
 
-    /// Sizes; one alone counts as a list of it.
+    /// A list of sizes; a single size counts as a list of one.
     pub fn dims(&self, i: usize, name: &str) -> Result<Vec<Dim>> {
         match self.slot(i, name) {
             Slot::Int(d) => Ok(vec![*d]),
@@ -233,7 +233,7 @@ impl Args<'_> {
         }
     }
 
-    /// Known integers; nothing gives none, one alone counts as a list of it.
+    /// A list of known integers; empty if it is missing, and a single integer counts as a list of one.
     pub fn ints(&self, i: usize, name: &str) -> Result<Vec<i64>> {
         if !self.has(i, name) {
             return Ok(Vec::new());
@@ -246,13 +246,13 @@ impl Args<'_> {
         }
     }
 
-    /// What the framework says of a result.
-    pub fn told(&self, i: usize) -> Result<clematis_core::Spec> {
+    /// The spec of result `i` that the framework recorded.
+    pub fn recorded_spec(&self, i: usize) -> Result<clematis_core::Spec> {
         match self.node.specs.get(i) {
             Some(Some(spec)) => spec.spec(),
             _ => bail!(
                 Convert,
-                "convert: nothing is known of the results of `{}`",
+                "convert: no spec recorded for the results of `{}`",
                 self.node.op
             ),
         }

@@ -1,4 +1,4 @@
-//! What jax's primitives are made of: most are ours by another name.
+//! Import rules of jax primitives.
 
 mod control;
 mod index;
@@ -41,20 +41,20 @@ pub fn names() -> Vec<&'static str> {
     all.collect()
 }
 
-/// No position is this one: parameters of primitives have names alone.
+/// Out of range for positions: parameters of primitives are given by name only.
 const NAMED: usize = usize::MAX;
 
-/// The operand at a place.
+/// Operand `i`.
 fn x(a: &Args<'_>, i: usize) -> Result<Tensor> {
     a.tensor(i, "operand")
 }
 
-/// The same in an expression.
+/// Operand `i` as an expression.
 fn e(a: &Args<'_>, i: usize) -> Expr {
     x(a, i).into_expr()
 }
 
-/// A list of known integers by name, as places.
+/// A list of known axes by name.
 fn places(a: &Args<'_>, name: &str) -> Result<Vec<usize>> {
     Ok(a.ints(NAMED, name)?
         .into_iter()

@@ -1,8 +1,8 @@
-//! What ONNX's ops are made of.
+//! Import rules of ONNX operators.
 //!
-//! Shapes are values there, as in TensorFlow: while such a value is made of sizes alone it stays a list of sizes here, so
-//! that a batch keeps its name. Small constants stay tensors with values, which rules may look at. Attributes stand among
-//! the named parameters, the version of the op set in the node's variant.
+//! Shapes are values in ONNX, as in TensorFlow. A value that is computed from sizes alone stays a list of sizes here, so
+//! that a batch stays symbolic. Small constants stay tensors with known values, which rules can read. Attributes are
+//! named parameters, and the opset version is the node's variant.
 
 mod control;
 mod conv;
@@ -10,22 +10,22 @@ mod image;
 mod index;
 mod layer;
 mod loss;
-mod narrow;
+mod low_precision_cast;
 mod norm;
 mod pointwise;
 mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
-mod sample;
+mod grid_sample;
 mod shape;
 mod signal;
 
 use super::args::{Args, Slot};
-use super::{Rule, Table, Walk, check_known, role};
+use super::{Importer, Rule, Table, check_known, role};
+use crate::captured::Program;
 use crate::export::onnx::Names;
-use crate::foreign::Program;
-use crate::onnx::program::{Held, Options, Source, read};
+use crate::onnx::program::{Initializer, Options, Source, read};
 use crate::onnx::proto;
 use clematis_core::expr::Expr;
 use clematis_core::graph::{Graph, Role};
@@ -51,7 +51,7 @@ const PARTS: [&[(&str, Rule)]; 15] = [
     conv::RULES,
     pool::RULES,
     image::RULES,
-    sample::RULES,
+    grid_sample::RULES,
     recurrent::RULES,
     loss::RULES,
     quantize::RULES,
@@ -66,7 +66,7 @@ fn rule(name: &str) -> Option<Rule> {
         .map(|(_, rule)| *rule)
 }
 
-/// The names of all ops that have a rule.
+/// The names of all operators that have a rule.
 pub fn names() -> Vec<&'static str> {
     let all = PARTS
         .iter()
@@ -75,24 +75,24 @@ pub fn names() -> Vec<&'static str> {
         .collect()
 }
 
-/// A model that was read.
+/// An imported model.
 pub struct Imported {
-    /// Inputs: what is held, what a call gives, a key if it draws, the constants.
+    /// Inputs: the initializers, the call's inputs, a key if it draws, the constants.
     pub graph: Graph,
-    /// What the model holds, in the order of the graph's first inputs.
-    pub held: Vec<Held>,
+    /// The initializers, in the order of the graph's first inputs.
+    pub held: Vec<Initializer>,
     /// The values of the last inputs.
     pub constants: Vec<Tensor>,
-    /// Whether an input with two words of a key stands before those.
+    /// Whether an input with the two words of a key precedes those.
     pub draws: bool,
-    /// Names of what a call gives.
+    /// Names of the call's inputs.
     pub inputs: Vec<String>,
-    /// Names of what comes out.
+    /// Names of the outputs.
     pub outputs: Vec<String>,
 }
 
 impl Imported {
-    /// The graph, with the values of all inputs but those that a call gives.
+    /// The graph, with the values of all inputs except the call's.
     pub fn ready(self) -> Result<(Graph, Names)> {
         let first = self.graph.inputs.len() - self.constants.len();
         let held = self.held.into_iter().map(|held| held.host).enumerate();
@@ -109,7 +109,7 @@ impl Imported {
     }
 }
 
-/// Makes a graph of a model's bytes; data in other files must lie below `folder`.
+/// Imports a model from its bytes; external data must be in or below `folder`.
 pub fn import(bytes: &[u8], folder: Option<&Path>, options: &Options) -> Result<Imported> {
     let source = read(&proto::Model::parse(bytes)?, folder, options)?;
     check_known(&source.program, &TABLE)?;
@@ -148,7 +148,7 @@ pub fn import(bytes: &[u8], folder: Option<&Path>, options: &Options) -> Result<
     })
 }
 
-/// Runs a model once on values, also where shapes depend on them; one result for each output.
+/// Runs a model once on values, also if shapes depend on them; returns the outputs.
 pub fn run(
     bytes: &[u8],
     folder: Option<&Path>,
@@ -175,7 +175,7 @@ pub fn run(
     Ok(source.outputs.into_iter().zip(results).collect())
 }
 
-/// Walks through a program: the outputs, and whether anything was drawn.
+/// Runs the rules of a program: returns the outputs, and whether anything was drawn.
 fn walked<'a>(
     program: &'a Program,
     values: &'a [(String, Host)],
@@ -185,7 +185,7 @@ fn walked<'a>(
     for (name, host) in values {
         known.insert(name, Slot::Tensor(ops::from_host(host.clone())?));
     }
-    let mut walk = Walk {
+    let mut walk = Importer {
         table: &TABLE,
         known,
         key,
@@ -197,16 +197,16 @@ fn walked<'a>(
         .iter()
         .map(|out| match walk.slot(&out.value)? {
             Slot::Tensor(x) => ops::materialize(&x),
-            other => settled(&other),
+            other => to_tensor(&other),
         });
     Ok((outputs.collect::<Result<_>>()?, walk.draws > 0))
 }
 
-/// No position is this one: attributes have names alone.
+/// Out of range for positions: attributes are given by name only.
 const NAMED: usize = usize::MAX;
 
-/// A value as a tensor; sizes become one.
-fn settled(slot: &Slot) -> Result<Tensor> {
+/// A value as a tensor; a list of sizes becomes an integer vector.
+fn to_tensor(slot: &Slot) -> Result<Tensor> {
     match slot {
         Slot::Tensor(x) => Ok(x.clone()),
         Slot::Int(d) => counted(*d),
@@ -232,22 +232,18 @@ fn settled(slot: &Slot) -> Result<Tensor> {
                 Slot::Int(d) => ops::reshape(counted(*d)?, Shape::from_sizes(&[1])).done(),
                 other => bail!(
                     Unsupported,
-                    "convert: a list with {} is no tensor",
+                    "convert: expected a list of sizes, got one with {}",
                     other.kind()
                 ),
             };
             let parts = parts.iter().map(one).collect::<Result<Vec<_>>>()?;
             ops::concat(&parts, 0).done()
         }
-        other => bail!(
-            Convert,
-            "convert: {} where a tensor was expected",
-            other.kind()
-        ),
+        other => bail!(Convert, "convert: expected a tensor, got {}", other.kind()),
     }
 }
 
-/// A size as a tensor without axes.
+/// A size as a scalar tensor.
 fn counted(d: Dim) -> Result<Tensor> {
     match d.value() {
         Some(n) => ops::from_slice(&[n], Shape::scalar()),
@@ -258,27 +254,27 @@ fn counted(d: Dim) -> Result<Tensor> {
     }
 }
 
-/// The operand at a place.
+/// Operand `i`.
 fn t(a: &Args<'_>, i: usize) -> Result<Tensor> {
     match a.slot(i, "operand") {
         Slot::Nothing => bail!(Convert, "convert: `{}`: operand {i} is missing", a.node.op),
-        slot => folded(settled(slot)?),
+        slot => folded(to_tensor(slot)?),
     }
 }
 
-/// What is small is computed here; what is larger when the program runs, else two constants could make one of any size.
+/// Computes small results now and larger ones when the program runs: otherwise two constants could make one of any size.
 fn folded(x: Tensor) -> Result<Tensor> {
     let many = x.shape().count_dim().value().is_none_or(|n| n > 256);
     if many { recorded(x, None) } else { Ok(x) }
 }
 
-/// The operand at a place with so many axes at least.
+/// Operand `i`, of rank `least` or more.
 fn ranked(a: &Args<'_>, i: usize, least: usize) -> Result<Tensor> {
     let x = t(a, i)?;
     if x.rank() < least {
         bail!(
             Convert,
-            "convert: `{}`: operand {i} is {}, and needs {least} axes",
+            "convert: `{}`: expected operand {i} of rank {least} or more, got {}",
             a.node.op,
             x.spec()
         );
@@ -286,16 +282,16 @@ fn ranked(a: &Args<'_>, i: usize, least: usize) -> Result<Tensor> {
     Ok(x)
 }
 
-/// The same in an expression.
+/// Operand `i` as an expression.
 fn e(a: &Args<'_>, i: usize) -> Expr {
     t(a, i).into()
 }
 
-/// The operand at a place, if there is one.
+/// Operand `i`, or `None`.
 fn maybe(a: &Args<'_>, i: usize) -> Result<Option<Tensor>> {
     match a.slot(i, "operand") {
         Slot::Nothing => Ok(None),
-        slot => folded(settled(slot)?).map(Some),
+        slot => folded(to_tensor(slot)?).map(Some),
     }
 }
 
@@ -304,7 +300,7 @@ fn out(x: Expr) -> Result<Slot> {
     Ok(x.done()?.into())
 }
 
-/// The values of a tensor that has any.
+/// The values of a constant tensor.
 fn values(x: &Tensor) -> Option<Host> {
     match x.repr() {
         Repr::Traced { .. } => None,
@@ -312,7 +308,7 @@ fn values(x: &Tensor) -> Option<Host> {
     }
 }
 
-/// Sizes, if the operand is made of sizes or of known integers alone.
+/// Sizes, if the operand consists of sizes or of known integers.
 fn sizes(a: &Args<'_>, i: usize) -> Option<Vec<Dim>> {
     dims(a.slot(i, "operand"))
 }
@@ -341,7 +337,7 @@ fn dims(slot: &Slot) -> Option<Vec<Dim>> {
 }
 
 /// Sizes in an operand that has to be known.
-fn told_sizes(a: &Args<'_>, i: usize) -> Result<Vec<Dim>> {
+fn known_sizes(a: &Args<'_>, i: usize) -> Result<Vec<Dim>> {
     match sizes(a, i) {
         Some(dims) => Ok(dims),
         None => unknown(a, i),
@@ -351,7 +347,7 @@ fn told_sizes(a: &Args<'_>, i: usize) -> Result<Vec<Dim>> {
 fn unknown<T>(a: &Args<'_>, i: usize) -> Result<T> {
     bail!(
         Unsupported,
-        "convert: `{}`: operand {i} decides about shapes here, so its value has to be known: make it an initializer, or give it in `values`",
+        "convert: `{}`: operand {i} determines a shape, so its value must be known: make it an initializer or give it in `values`",
         a.node.op
     )
 }
@@ -375,13 +371,13 @@ fn int(a: &Args<'_>, i: usize) -> Result<i64> {
 
 /// Known numbers in an operand.
 fn floats(a: &Args<'_>, i: usize) -> Result<Vec<f64>> {
-    match values(&settled(a.slot(i, "operand"))?) {
+    match values(&to_tensor(a.slot(i, "operand"))?) {
         Some(host) => Ok(host.to_f64()),
         None => unknown(a, i),
     }
 }
 
-/// A list of numbers among the attributes.
+/// A list of numbers in an attribute.
 fn numbers(a: &Args<'_>, name: &str) -> Result<Vec<f64>> {
     let Slot::List(xs) = a.slot(NAMED, name) else {
         return Ok(Vec::new());
@@ -391,7 +387,7 @@ fn numbers(a: &Args<'_>, name: &str) -> Result<Vec<f64>> {
         Slot::Int(d) => Ok(d.value().unwrap_or(0) as f64),
         other => bail!(
             Convert,
-            "convert: `{}`: {} among {name}",
+            "convert: `{}`: expected numbers in {name}, got {}",
             a.node.op,
             other.kind()
         ),
@@ -399,7 +395,7 @@ fn numbers(a: &Args<'_>, name: &str) -> Result<Vec<f64>> {
     xs.iter().map(one).collect()
 }
 
-/// Integers that an attribute gives up to some version, and an operand after it; `None` where neither does.
+/// Integers that are an attribute up to some opset version, and an operand after it; `None` if neither is given.
 fn axes(a: &Args<'_>, i: usize, name: &str) -> Result<Option<Vec<i64>>> {
     if a.has(i, "operand") {
         return ints(a, i).map(Some);
@@ -415,17 +411,17 @@ fn list(dims: Vec<Dim>) -> Slot {
     Slot::List(dims.into_iter().map(Slot::Int).collect())
 }
 
-/// The version of the op set.
+/// The opset version.
 fn version(a: &Args<'_>) -> i64 {
     a.node.variant.parse().unwrap_or(1)
 }
 
-/// How many results are wanted.
+/// The number of results that are read.
 fn wanted(a: &Args<'_>) -> usize {
     a.int(NAMED, "&outputs", 1).unwrap_or(1).max(0) as usize
 }
 
-/// As many results as are wanted: one stands alone.
+/// The results that are read; a single one is not put into a list.
 fn several(a: &Args<'_>, mut xs: Vec<Slot>) -> Slot {
     match wanted(a) {
         1 if !xs.is_empty() => xs.swap_remove(0),
@@ -433,9 +429,9 @@ fn several(a: &Args<'_>, mut xs: Vec<Slot>) -> Slot {
     }
 }
 
-/// The same tensor as a value of the program: what is made of it is counted when the program runs, not here.
+/// Records the tensor as a traced value: what is computed from it is computed when the program runs.
 ///
-/// A file of a few bytes can ask for a constant of any size.
+/// A file of a few bytes can define a constant of any size.
 fn recorded(x: Tensor, count: Option<Dim>) -> Result<Tensor> {
     let large = count.and_then(Dim::value).is_none_or(|n| n > 1 << 22);
     match Trace::innermost_abstract() {
@@ -443,7 +439,7 @@ fn recorded(x: Tensor, count: Option<Dim>) -> Result<Tensor> {
             let same = clematis_core::Op::Reshape(x.shape().clone());
             match trace.record(&same, &[&x])?.one() {
                 Some(x) => Ok(x),
-                None => bail!(Internal, "convert: one result was expected"),
+                None => bail!(Internal, "convert: expected one result"),
             }
         }
         _ => Ok(x),

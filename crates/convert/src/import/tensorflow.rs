@@ -1,14 +1,14 @@
-//! What TensorFlow's ops are made of.
+//! Import rules of TensorFlow ops.
 //!
-//! Shapes are values there: the sizes of a tensor, cut, multiplied and packed again. While such a value is made of sizes
-//! alone it stays a list of sizes here, so that a batch keeps its name.
+//! Shapes are values in TensorFlow: sizes of a tensor that are sliced, multiplied and packed again. A value that is computed
+//! from sizes alone stays a list of sizes here, so that a batch stays symbolic.
 
 mod control;
 mod index;
 mod layer;
-mod more;
+mod misc;
 mod pointwise;
-mod repeated;
+mod while_loop;
 mod shape;
 
 use super::args::{Args, Slot};
@@ -27,7 +27,7 @@ const PARTS: [&[(&str, Rule)]; 6] = [
     shape::RULES,
     index::RULES,
     layer::RULES,
-    more::RULES,
+    misc::RULES,
     control::RULES,
 ];
 
@@ -46,10 +46,10 @@ pub fn names() -> Vec<&'static str> {
     all.collect()
 }
 
-/// No position is this one: attributes have names alone.
+/// Out of range for positions: attributes are given by name only.
 const NAMED: usize = usize::MAX;
 
-/// The operand at a place; sizes become a tensor.
+/// Operand `i`; sizes become a tensor.
 fn t(a: &Args<'_>, i: usize) -> Result<Tensor> {
     match tensor_of(a.slot(i, "operand"))? {
         Some(x) => Ok(x),
@@ -78,7 +78,7 @@ fn tensor_of(slot: &Slot) -> Result<Option<Tensor>> {
     }))
 }
 
-/// Numbers that are all known, in order, and the shape of the nested lists.
+/// Known numbers, flattened, and the shape of the nested lists.
 fn numbers(slot: &Slot) -> Option<(Vec<i64>, Vec<usize>)> {
     match slot {
         Slot::Int(d) => Some((vec![d.value()?], vec![])),
@@ -96,7 +96,7 @@ fn numbers(slot: &Slot) -> Option<(Vec<i64>, Vec<usize>)> {
     }
 }
 
-/// Known numbers as a tensor: those that follow each other in equal steps are counted.
+/// Known numbers as a tensor; an arithmetic progression becomes an iota.
 fn known(all: &[i64], shape: &[usize]) -> Result<Tensor> {
     if let [first, second, ..] = *all
         && shape.len() == 1
@@ -118,7 +118,7 @@ fn known(all: &[i64], shape: &[usize]) -> Result<Tensor> {
     ops::from_slice(all, Shape::from_sizes(shape))
 }
 
-/// A size as a tensor without axes.
+/// A size as a scalar tensor.
 fn counted(d: Dim) -> Result<Tensor> {
     match Slot::Int(d).as_number() {
         Some(x) if d.value().is_some() => ops::full(
@@ -132,12 +132,12 @@ fn counted(d: Dim) -> Result<Tensor> {
     }
 }
 
-/// The same in an expression.
+/// Operand `i` as an expression.
 fn e(a: &Args<'_>, i: usize) -> Expr {
     t(a, i).into()
 }
 
-/// Sizes, if the operand is made of sizes alone.
+/// Sizes, if the operand consists of sizes.
 fn sizes(a: &Args<'_>, i: usize) -> Option<Vec<Dim>> {
     match a.slot(i, "operand") {
         Slot::Int(d) => Some(vec![*d]),
@@ -159,7 +159,7 @@ fn ints(a: &Args<'_>, i: usize) -> Result<Vec<i64>> {
         Some(known) => Ok(known),
         None => bail!(
             Unsupported,
-            "convert: `{}` needs its operand {i} to be known",
+            "convert: `{}`: expected a known value of operand {i}",
             a.node.op
         ),
     }

@@ -1,6 +1,6 @@
-//! What torch's ops are made of: those that `torch.export` leaves after decomposing all others.
+//! Import rules of torch operators: those that `torch.export` leaves after decomposition.
 //!
-//! Names are those of `torch.ops.aten`; variants of one name share a rule, which looks at what it is given.
+//! Names are those of `torch.ops.aten`; the overloads of one name share a rule, which inspects its arguments.
 
 mod complex;
 mod control;
@@ -10,7 +10,7 @@ mod layer;
 mod linalg;
 mod linear;
 mod loss;
-mod number;
+mod symbolic_number;
 mod pointwise;
 mod pool;
 mod recurrent;
@@ -20,10 +20,10 @@ mod scatter;
 mod shape;
 pub(super) mod special;
 mod view;
-mod whole;
+mod composite;
 
 use super::args::{Args, Slot};
-use super::{Rule, Table, Walk};
+use super::{Importer, Rule, Table};
 use clematis_core::expr::Expr;
 use clematis_core::{Result, Tensor};
 use std::collections::HashMap;
@@ -48,20 +48,20 @@ const PARTS: [&[(&str, Rule)]; 19] = [
     control::RULES,
     linalg::RULES,
     loss::RULES,
-    number::RULES,
+    symbolic_number::RULES,
     pool::RULES,
     recurrent::RULES,
     resample::RULES,
     scatter::RULES,
     special::RULES,
     view::RULES,
-    whole::RULES,
+    composite::RULES,
 ];
 
 fn rule(name: &str) -> Option<Rule> {
     static BY_NAME: LazyLock<HashMap<&str, Rule>> =
         LazyLock::new(|| PARTS.iter().flat_map(|part| part.iter().copied()).collect());
-    // A copy of a view is the view: nothing is written in place here.
+    // A copy of a view is the view: values are immutable here.
     let plain = name
         .strip_suffix("_copy")
         .filter(|_| !BY_NAME.contains_key(name));
@@ -73,7 +73,7 @@ fn out(x: Expr) -> Result<Slot> {
     x.done().map(Slot::Tensor)
 }
 
-/// Places from the front, of an axis that may count from the back.
+/// An axis counted from the front.
 fn axis(x: &Tensor, axis: i64) -> i64 {
     if axis < 0 {
         axis + x.rank().max(1) as i64
@@ -82,7 +82,7 @@ fn axis(x: &Tensor, axis: i64) -> i64 {
     }
 }
 
-/// The names of all ops that have a rule; a reader asks torch to leave these whole.
+/// The names of all operators that have a rule; the capturing front end asks torch not to decompose these.
 pub fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = PARTS
         .iter()
@@ -94,7 +94,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// One of several results.
-pub fn getitem(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+pub fn getitem(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let i = a.int(1, "index", 0)?;
     match a.slot(0, "list") {
         Slot::List(xs) => {

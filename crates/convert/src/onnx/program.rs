@@ -1,10 +1,10 @@
-//! A model as a program for the importer: names become values, bodies and the model's own functions become programs.
+//! An ONNX model as a captured program: names become values; bodies and model-local functions become nested programs.
 
 use super::proto::{
     Attribute, Function, Graph, Model, Node, Size, Tensor, Value, ValueInfo, version,
 };
 use super::tensor;
-use crate::foreign::{ForeignSpec, Input, Node as Step, Output, Program};
+use crate::captured::{CapturedSpec, Input, Node as Step, Output, Program};
 use crate::identifiers::{Identifiers, TreePaths};
 use clematis_core::host::Host;
 use clematis_core::{Category, DType, Result, bail};
@@ -12,47 +12,47 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// Functions inside of functions.
+/// The maximum depth of nested function calls.
 const DEPTH: usize = 24;
-/// Steps in all.
+/// The maximum number of nodes.
 const STEPS: usize = 1 << 20;
-/// Up to how many elements a value that is no weight stays known to the rules.
+/// Values of up to this many elements that are not weights stay known to the rules.
 const SMALL: usize = 4096;
 
-/// What is said beside a model.
+/// Options that complete a model.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Inputs that are the same at every call.
+    /// Values of inputs that are the same at every call.
     pub values: HashMap<String, Host>,
-    /// Numbers for named sizes.
+    /// Values of symbolic sizes.
     pub sizes: HashMap<String, i64>,
 }
 
-/// A value that a model holds.
-pub struct Held {
+/// An initializer of a model.
+pub struct Initializer {
     /// Its path in our modules.
     pub path: String,
-    /// One of the words of `clematis_core::graph::Role`.
+    /// Its role, as `clematis_core::graph::Role` spells it.
     pub role: &'static str,
     /// The value.
     pub host: Host,
 }
 
-/// A model as a program.
+/// A model as a captured program.
 pub struct Source {
-    /// Inputs: what is held, then what a call gives.
+    /// Inputs: the initializers, then the call's inputs.
     pub program: Program,
     /// The values of the program's first inputs.
-    pub held: Vec<Held>,
-    /// Values that rules may look at, by their names in the program.
+    pub held: Vec<Initializer>,
+    /// Values that rules can read, by their names in the program.
     pub known: Vec<(String, Host)>,
-    /// Names of what a call gives.
+    /// Names of the call's inputs.
     pub inputs: Vec<String>,
-    /// Names of what comes out.
+    /// Names of the outputs.
     pub outputs: Vec<String>,
 }
 
-/// Makes a program of a model; data in other files must lie below `folder`.
+/// Converts a model to a program; external data must be in or below `folder`.
 pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Result<Source> {
     let mut builder = Builder {
         functions: model
@@ -64,14 +64,14 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
         known: Vec::new(),
         steps: 0,
         most: most_steps(model),
-        narrow: HashMap::new(),
+        low_precision: HashMap::new(),
         hosts: HashMap::new(),
     };
     let graph = &model.graph;
     distinct(graph)?;
     let types = graph.inputs.iter().map(|x| (x.name, x.dtype));
     for (name, code) in types.chain(graph.initializers.iter().map(|x| (x.name, x.dtype))) {
-        builder.is_narrow(name, code);
+        builder.mark_low_precision(name, code);
     }
     let uses = uses(graph);
     let given: HashSet<&str> = graph.initializers.iter().map(|x| x.name).collect();
@@ -91,12 +91,12 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
                     name: x.name.to_string(),
                     role: role.to_string(),
                     path: path.clone(),
-                    spec: ForeignSpec {
+                    spec: CapturedSpec {
                         dtype: host.spec().dtype.name().to_string(),
                         shape: x.dims.iter().map(|&n| json!(n)).collect(),
                     },
                 });
-                held.push(Held { path, role, host });
+                held.push(Initializer { path, role, host });
             }
         }
     }
@@ -106,7 +106,7 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
             if host.spec().dtype != wanted {
                 bail!(
                     Convert,
-                    "onnx: input `{}` is {wanted}, and its value {}",
+                    "onnx: input `{}` is {wanted}, got the value {}",
                     input.name,
                     host.spec()
                 );
@@ -158,12 +158,12 @@ pub fn read(model: &Model<'_>, folder: Option<&Path>, options: &Options) -> Resu
     })
 }
 
-/// Element type and sizes of an input; sizes without a name get one of the input's.
-fn spec(x: &ValueInfo<'_>, sizes: &Sizes<'_>) -> Result<ForeignSpec> {
+/// Dtype and shape of an input; sizes without a name get one from the input and axis.
+fn spec(x: &ValueInfo<'_>, sizes: &Sizes<'_>) -> Result<CapturedSpec> {
     if let Some(other) = x.other {
         bail!(
             Unsupported,
-            "onnx: input `{}` is {other}, not a tensor",
+            "onnx: expected input `{}` to be a tensor, got {other}",
             x.name
         );
     }
@@ -171,31 +171,31 @@ fn spec(x: &ValueInfo<'_>, sizes: &Sizes<'_>) -> Result<ForeignSpec> {
     let Some(shape) = &x.shape else {
         bail!(
             Unsupported,
-            "onnx: nothing is said of the shape of input `{}`; give its value",
+            "onnx: input `{}` has no shape; give its value",
             x.name
         );
     };
     let size = |(axis, size): (usize, &Size<'_>)| match size {
         Size::Known(n) if *n >= 0 => Ok(json!(n)),
-        Size::Known(n) => bail!(Convert, "onnx: input `{}` has the size {n}", x.name),
+        Size::Known(n) => bail!(Convert, "onnx: input `{}` has an axis of size {n}", x.name),
         Size::Named(name) => Ok(sizes.json(name)),
-        Size::Open => Ok(sizes.json(&open_size(x.name, axis))),
+        Size::Open => Ok(sizes.json(&unnamed_size(x.name, axis))),
     };
-    Ok(ForeignSpec {
+    Ok(CapturedSpec {
         dtype: dtype.name().to_string(),
         shape: shape.iter().enumerate().map(size).collect::<Result<_>>()?,
     })
 }
 
 /// The name of an axis whose size has none.
-fn open_size(input: &str, axis: usize) -> String {
+fn unnamed_size(input: &str, axis: usize) -> String {
     format!("{input}_{axis}")
 }
 
-/// Words that the core reserves among the names of sizes, beside those that Python does.
+/// Words reserved by the core among the names of symbolic sizes, in addition to Python's.
 const SIZE_WORDS: [&str; 8] = ["max", "min", "true", "false", "none", "inf", "nan", "graph"];
 
-/// What named sizes are called here: sizes with different names in the model stay different.
+/// Our names of symbolic sizes: sizes with different names in the model stay different.
 struct Sizes<'a> {
     words: HashMap<String, String>,
     options: &'a Options,
@@ -208,7 +208,7 @@ impl<'a> Sizes<'a> {
             for (axis, size) in input.shape.iter().flatten().enumerate() {
                 found.push(match size {
                     Size::Named(name) => name.to_string(),
-                    Size::Open => open_size(input.name, axis),
+                    Size::Open => unnamed_size(input.name, axis),
                     Size::Known(_) => continue,
                 });
             }
@@ -225,7 +225,7 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// A named size as an expression that we can read.
+    /// A symbolic size as an expression that the importer can parse.
     fn json(&self, name: &str) -> Json {
         match (self.options.sizes.get(name), self.words.get(name)) {
             (Some(n), _) => json!(n),
@@ -235,15 +235,15 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// How many steps a model may have once its functions are written out: functions that call each other twice would grow
-/// without end.
+/// The maximum number of nodes after function calls are expanded: functions that call each other twice grow
+/// exponentially.
 fn most_steps(model: &Model<'_>) -> usize {
     let inside = model.functions.iter().map(|f| f.nodes.len());
     let written = model.graph.nodes.len() + inside.sum::<usize>();
     written.saturating_mul(64).saturating_add(4096)
 }
 
-/// Inputs, outputs and initializers have distinct names among their own kind.
+/// Checks that inputs, outputs and initializers have distinct names among their own kind.
 fn distinct(graph: &Graph<'_>) -> Result<()> {
     let inputs: Vec<&str> = graph.inputs.iter().map(|x| x.name).collect();
     let outputs: Vec<&str> = graph.outputs.iter().map(|x| x.name).collect();
@@ -264,7 +264,7 @@ fn distinct(graph: &Graph<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Where each name is used: by which op, as which operand.
+/// The uses of each name: the op and the operand index.
 fn uses<'a>(graph: &Graph<'a>) -> HashMap<&'a str, Vec<(&'a str, usize)>> {
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
     for node in &graph.nodes {
@@ -275,7 +275,7 @@ fn uses<'a>(graph: &Graph<'a>) -> HashMap<&'a str, Vec<(&'a str, usize)>> {
     found
 }
 
-/// What a value that the file holds is for; `None` where rules may want to look at it.
+/// The role of an initializer; `None` if rules may read its value.
 fn role(name: &str, host: &Host, uses: &HashMap<&str, Vec<(&str, usize)>>) -> Option<&'static str> {
     let spec = host.spec();
     let count = spec.shape.count();
@@ -310,15 +310,15 @@ fn role(name: &str, host: &Host, uses: &HashMap<&str, Vec<(&str, usize)>>) -> Op
     (count > SMALL).then_some("constant")
 }
 
-/// Where nodes stand.
+/// The scope of nodes.
 struct Place<'a> {
     opsets: &'a [(&'a str, i64)],
-    /// Inside of a function: the call's parameters, then the function's own.
+    /// Inside a function: the call's attributes, then the function's defaults.
     parameters: Option<(&'a [Attribute<'a>], &'a [Attribute<'a>], &'a Place<'a>)>,
     depth: usize,
 }
 
-/// Names made here, and names that come from outside.
+/// Names defined here, and names captured from outside.
 #[derive(Default)]
 struct Scope {
     made: HashSet<String>,
@@ -338,16 +338,16 @@ struct Builder<'a> {
     folder: Option<&'a Path>,
     known: Vec<(String, Host)>,
     steps: usize,
-    /// How many steps there may be.
+    /// The maximum number of nodes.
     most: usize,
-    /// Constants by where their bytes lie: a function's are the same in each call.
+    /// Constants by the address of their bytes: a function's constants are shared by its calls.
     hosts: HashMap<(usize, usize), Host>,
-    /// Values of element types that are kept in wider ones, with the type's number.
-    narrow: HashMap<String, i64>,
+    /// Values of low-precision dtypes, with the dtype code.
+    low_precision: HashMap<String, i64>,
 }
 
-/// Ops that leave the element type of their first operand as it is, and often stand between one that rounds and one that
-/// has to know.
+/// Ops that preserve the dtype of their first operand, and often occur between an op that rounds and one that
+/// needs the dtype.
 const SAME_TYPE: [&str; 6] = [
     "Identity",
     "Reshape",
@@ -358,9 +358,9 @@ const SAME_TYPE: [&str; 6] = [
 ];
 
 impl Builder<'_> {
-    fn is_narrow(&mut self, name: &str, code: i64) {
-        if super::narrow::narrow(code).is_some() {
-            self.narrow.insert(name.to_string(), code);
+    fn mark_low_precision(&mut self, name: &str, code: i64) {
+        if super::low_precision::low_precision(code).is_some() {
+            self.low_precision.insert(name.to_string(), code);
         }
     }
 
@@ -380,10 +380,14 @@ impl Builder<'_> {
         Ok(host)
     }
 
-    /// The narrow element type of a node's result, 0 for none.
-    fn narrow_result(&self, node: &Node<'_>) -> i64 {
-        let of = |i: usize| node.inputs.get(i).and_then(|name| self.narrow.get(*name));
-        let told = |name: &str| match node.attributes.iter().find(|x| x.name == name) {
+    /// The low-precision dtype code of a node's result; 0 for none.
+    fn low_precision_result(&self, node: &Node<'_>) -> i64 {
+        let of = |i: usize| {
+            node.inputs
+                .get(i)
+                .and_then(|name| self.low_precision.get(*name))
+        };
+        let given = |name: &str| match node.attributes.iter().find(|x| x.name == name) {
             Some(Attribute {
                 value: Value::Int(code),
                 ..
@@ -391,9 +395,9 @@ impl Builder<'_> {
             _ => None,
         };
         let code = match node.op {
-            "Cast" => told("to"),
+            "Cast" => given("to"),
             "CastLike" => of(1).copied(),
-            "QuantizeLinear" => of(2).copied().or_else(|| told("output_dtype")),
+            "QuantizeLinear" => of(2).copied().or_else(|| given("output_dtype")),
             op if SAME_TYPE.contains(&op) => of(0).copied(),
             _ => None,
         };
@@ -450,11 +454,11 @@ impl Builder<'_> {
                 for attribute in &node.attributes {
                     self.attribute(attribute, place, scope, &mut kwargs)?;
                 }
-                let narrow = self.narrow_result(node);
-                if super::narrow::narrow(narrow).is_some() {
-                    kwargs.insert("&narrow".into(), json!(narrow));
+                let dtype = self.low_precision_result(node);
+                if super::low_precision::low_precision(dtype).is_some() {
+                    kwargs.insert("&low_precision".into(), json!(dtype));
                     if let Some(name) = node.outputs.first() {
-                        self.is_narrow(name, narrow);
+                        self.mark_low_precision(name, dtype);
                     }
                 }
                 let main = node.domain.is_empty() || node.domain == "ai.onnx";
@@ -503,7 +507,7 @@ impl Builder<'_> {
             let Some((given, own, outside)) = place.parameters else {
                 bail!(
                     Convert,
-                    "onnx: attribute `{}` refers to a parameter outside of a function",
+                    "onnx: attribute `{}` refers to a function attribute outside of a function",
                     x.name
                 );
             };
@@ -544,7 +548,7 @@ impl Builder<'_> {
             }
             Value::Unknown => bail!(
                 Unsupported,
-                "onnx: attribute `{}` is of a kind that is not known here",
+                "onnx: unsupported type of attribute `{}`",
                 x.name
             ),
         };
@@ -558,7 +562,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A body as a program whose last inputs are what it takes from outside.
+    /// A body as a program whose last inputs are the values it captures.
     fn body(&mut self, graph: &Graph<'_>, place: &Place<'_>) -> Result<(Json, Vec<String>)> {
         let mut scope = Scope::default();
         scope
@@ -566,7 +570,7 @@ impl Builder<'_> {
             .extend(graph.inputs.iter().map(|x| x.name.to_string()));
         let mut renamed = Vec::new();
         for x in &graph.initializers {
-            // The same name may stand in other bodies, so it gets one of its own.
+            // Other bodies may use the same name, so it gets a unique one.
             let name = format!("&value{}", self.known.len());
             let host = self.host(x)?;
             self.known.push((name.clone(), host));
@@ -599,7 +603,7 @@ impl Builder<'_> {
         Ok((written(&names, &renamed, &outputs), scope.free))
     }
 
-    /// The body of a function of the model, for this call.
+    /// The body of a model-local function, for this call.
     fn called(
         &mut self,
         function: &Function<'_>,
@@ -677,10 +681,10 @@ fn step(
     }
 }
 
-/// A program inside of a program.
+/// A nested program.
 fn written(inputs: &[String], nodes: &[Step], outputs: &[Json]) -> Json {
     let input = |name: &String| {
-        // What is known of it is known of the operand that it is given.
+        // The spec is known from the operand that it is given.
         json!({ "name": name, "role": "input", "spec": { "dtype": DType::F32.name(), "shape": [] } })
     };
     let node = |n: &Step| json!({ "op": n.op, "variant": n.variant, "args": n.args, "kwargs": n.kwargs, "out": n.out, "line": n.line });

@@ -1,154 +1,154 @@
-//! The messages of ONNX that a model is made of. They borrow from the file.
+//! The protobuf messages of an ONNX model. They borrow from the file.
 
 use super::wire::{Field, Fields, number};
 use clematis_core::{Result, bail};
 
-/// Bodies inside of bodies; a file that goes deeper is damaged.
+/// The maximum depth of nested bodies; a deeper file is damaged.
 const DEPTH: usize = 24;
-/// The most that a graph may hold of one kind: a file of empty messages must not take a hundred times its size.
+/// The maximum number of entries of one kind: a file of empty messages must not use a hundred times its size in memory.
 const MOST: usize = 1 << 20;
 
-/// A model.
+/// `ModelProto`.
 #[derive(Clone, Debug, Default)]
 pub struct Model<'a> {
     /// The version of the format.
     pub ir_version: i64,
-    /// Who wrote it.
+    /// The tool that wrote the file.
     pub producer: &'a str,
-    /// The version of each set of ops; the main one has an empty name.
+    /// The opset imports: domain and version; the main domain has an empty name.
     pub opsets: Vec<(&'a str, i64)>,
-    /// What it computes.
+    /// The main graph.
     pub graph: Graph<'a>,
-    /// Ops that the model itself defines.
+    /// Model-local functions.
     pub functions: Vec<Function<'a>>,
 }
 
-/// A graph.
+/// `GraphProto`.
 #[derive(Clone, Debug, Default)]
 pub struct Graph<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What is done, in order.
+    /// The nodes, in order of execution.
     pub nodes: Vec<Node<'a>>,
-    /// Values that are known.
+    /// The initializers.
     pub initializers: Vec<Tensor<'a>>,
-    /// What goes in.
+    /// The inputs.
     pub inputs: Vec<ValueInfo<'a>>,
-    /// What comes out.
+    /// The outputs.
     pub outputs: Vec<ValueInfo<'a>>,
 }
 
-/// One op.
+/// `NodeProto`.
 #[derive(Clone, Debug, Default)]
 pub struct Node<'a> {
-    /// Names of operands; an empty one is not given.
+    /// Names of operands; empty if not given.
     pub inputs: Vec<&'a str>,
-    /// Names of results; an empty one is not wanted.
+    /// Names of results; empty if not used.
     pub outputs: Vec<&'a str>,
     /// Its own name.
     pub name: &'a str,
-    /// The op.
+    /// The operator.
     pub op: &'a str,
-    /// Whose op it is; the main set has an empty name.
+    /// The operator's domain; empty for the main one.
     pub domain: &'a str,
-    /// Parameters.
+    /// The attributes.
     pub attributes: Vec<Attribute<'a>>,
 }
 
-/// A parameter.
+/// `AttributeProto`.
 #[derive(Clone, Debug, Default)]
 pub struct Attribute<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Inside of a function: the parameter of the call that it stands for.
+    /// Inside a function: the attribute of the call that it refers to.
     pub reference: &'a str,
     /// Its value.
     pub value: Value<'a>,
 }
 
-/// The value of a parameter.
+/// The value of an attribute.
 #[derive(Clone, Debug, Default)]
 pub enum Value<'a> {
-    /// None that we know.
+    /// An unsupported type, or no value.
     #[default]
     Unknown,
-    /// A number.
+    /// A float.
     Float(f32),
     /// An integer.
     Int(i64),
-    /// Text or bytes.
+    /// A string or bytes.
     Text(&'a [u8]),
     /// A tensor.
     Tensor(Tensor<'a>),
     /// A body.
     Graph(Box<Graph<'a>>),
-    /// Numbers.
+    /// Floats.
     Floats(Vec<f32>),
     /// Integers.
     Ints(Vec<i64>),
-    /// Several texts.
+    /// Strings.
     Texts(Vec<&'a [u8]>),
 }
 
-/// An op that the model defines.
+/// `FunctionProto`, an op that the model defines.
 #[derive(Clone, Debug, Default)]
 pub struct Function<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Whose op it is.
+    /// Its domain.
     pub domain: &'a str,
-    /// Names of what goes in.
+    /// Names of the inputs.
     pub inputs: Vec<&'a str>,
-    /// Names of what comes out.
+    /// Names of the outputs.
     pub outputs: Vec<&'a str>,
-    /// Parameters that have values unless a call gives others.
+    /// Attributes with default values.
     pub defaults: Vec<Attribute<'a>>,
-    /// What is done.
+    /// The nodes, in order of execution.
     pub nodes: Vec<Node<'a>>,
-    /// The versions of the sets of ops that it is written in.
+    /// The opset imports of the function.
     pub opsets: Vec<(&'a str, i64)>,
 }
 
-/// A name with an element type and sizes.
+/// `ValueInfoProto`: a name with a dtype and a shape.
 #[derive(Clone, Debug, Default)]
 pub struct ValueInfo<'a> {
     /// The name.
     pub name: &'a str,
-    /// The element type by ONNX's number; 0 where it is no tensor.
+    /// The ONNX dtype code; 0 if it is not a tensor.
     pub dtype: i64,
-    /// What it is where it is no tensor.
+    /// The kind of value if it is not a tensor.
     pub other: Option<&'static str>,
-    /// The sizes, if their number is known.
+    /// The sizes, if the rank is known.
     pub shape: Option<Vec<Size<'a>>>,
 }
 
-/// A size.
+/// A size of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size<'a> {
     /// A number.
     Known(i64),
-    /// A name.
+    /// A symbolic size.
     Named(&'a str),
-    /// Nothing is said.
+    /// Unknown.
     Open,
 }
 
-/// A tensor.
+/// `TensorProto`.
 #[derive(Clone, Debug, Default)]
 pub struct Tensor<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Sizes.
+    /// The sizes.
     pub dims: Vec<i64>,
-    /// The element type by ONNX's number.
+    /// The ONNX dtype code.
     pub dtype: i64,
-    /// Elements as they lie in memory, little end first.
+    /// `raw_data`: little-endian elements.
     pub raw: Option<&'a [u8]>,
-    /// Elements in the field that their type has, in pieces.
+    /// Elements in the field of their dtype, in chunks.
     pub typed: Vec<(u32, &'a [u8])>,
-    /// Where the elements lie in another file.
+    /// Keys and values of `external_data`.
     pub external: Vec<(&'a str, &'a str)>,
-    /// Whether they lie there.
+    /// Whether the elements are external data.
     pub is_external: bool,
 }
 
@@ -161,7 +161,7 @@ fn counted<T>(all: &mut Vec<T>, x: T, what: &str) -> Result<()> {
 }
 
 impl<'a> Model<'a> {
-    /// Reads a file's bytes.
+    /// Parses the bytes of a file.
     pub fn parse(bytes: &'a [u8]) -> Result<Model<'a>> {
         let mut model = Model::default();
         let mut fields = Fields::new(bytes);
@@ -174,7 +174,7 @@ impl<'a> Model<'a> {
                     found = true;
                     model.graph = Graph::parse(field.bytes()?, 0)?;
                 }
-                8 => counted(&mut model.opsets, opset(field)?, "sets of ops")?,
+                8 => counted(&mut model.opsets, opset(field)?, "opset imports")?,
                 25 => counted(
                     &mut model.functions,
                     Function::parse(field.bytes()?)?,
@@ -186,19 +186,19 @@ impl<'a> Model<'a> {
         if !found {
             bail!(
                 Convert,
-                "onnx: there is no graph in it; is this an ONNX model?"
+                "onnx: the file has no graph; is this an ONNX model?"
             );
         }
         Ok(model)
     }
 
-    /// The version of a set of ops.
+    /// The version of an opset.
     pub fn opset(&self, domain: &str) -> Option<i64> {
         version(&self.opsets, domain)
     }
 }
 
-/// The version of a set of ops among these; the main one has two names.
+/// The version of a domain's opset; the main domain has two names.
 pub fn version(opsets: &[(&str, i64)], domain: &str) -> Option<i64> {
     let plain = |name: &str| name.is_empty() || name == "ai.onnx";
     let found = opsets
@@ -223,10 +223,7 @@ fn opset<'a>(field: Field<'a>) -> Result<(&'a str, i64)> {
 impl<'a> Graph<'a> {
     fn parse(bytes: &'a [u8], depth: usize) -> Result<Graph<'a>> {
         if depth > DEPTH {
-            bail!(
-                Convert,
-                "onnx: bodies stand more than {DEPTH} deep inside of each other"
-            );
+            bail!(Convert, "onnx: bodies are nested more than {DEPTH} deep");
         }
         let mut graph = Graph::default();
         let mut fields = Fields::new(bytes);
@@ -281,7 +278,7 @@ impl<'a> Node<'a> {
             }
         }
         if node.op.is_empty() {
-            bail!(Convert, "onnx: a node without an op");
+            bail!(Convert, "onnx: a node without an operator");
         }
         Ok(node)
     }
@@ -347,7 +344,7 @@ impl<'a> Function<'a> {
                 4 => counted(&mut found.inputs, field.text()?, "inputs")?,
                 5 => counted(&mut found.outputs, field.text()?, "outputs")?,
                 7 => counted(&mut found.nodes, Node::parse(field.bytes()?, 1)?, "nodes")?,
-                9 => counted(&mut found.opsets, opset(field)?, "sets of ops")?,
+                9 => counted(&mut found.opsets, opset(field)?, "opset imports")?,
                 10 => found.domain = field.text()?,
                 11 => counted(
                     &mut found.defaults,
@@ -429,7 +426,7 @@ fn size(bytes: &[u8]) -> Result<Size<'_>> {
 }
 
 impl<'a> Tensor<'a> {
-    /// Reads one that stands alone in a file, as test data do.
+    /// Parses a `TensorProto` that is a file of its own, as in test data.
     pub fn parse(bytes: &'a [u8]) -> Result<Tensor<'a>> {
         let mut found = Tensor::default();
         let mut fields = Fields::new(bytes);

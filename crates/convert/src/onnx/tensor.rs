@@ -1,6 +1,6 @@
-//! Tensors of ONNX files: element types by number, elements in their several encodings, data in other files.
+//! Tensors of ONNX files: dtype codes, the encodings of elements, external data.
 
-use super::narrow::{Narrow, narrow};
+use super::low_precision::{LowPrecision, low_precision};
 use super::proto::Tensor;
 use super::wire::{Message, number};
 use clematis_core::host::{Bytes, Host};
@@ -9,15 +9,11 @@ use clematis_nn::file;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 
-/// Our element type of ONNX's number; narrow ones are kept in a wider one.
+/// Our dtype for an ONNX dtype code; low-precision ones map to the wider dtype that holds them.
 pub fn dtype(code: i64) -> Result<DType> {
-    match own(code).or_else(|| narrow(code).map(Narrow::held)) {
+    match own(code).or_else(|| low_precision(code).map(LowPrecision::storage_dtype)) {
         Some(dtype) => Ok(dtype),
-        None => bail!(
-            Unsupported,
-            "onnx: the element type {} has no counterpart here",
-            name(code)
-        ),
+        None => bail!(Unsupported, "onnx: unsupported dtype {}", name(code)),
     }
 }
 
@@ -42,7 +38,7 @@ fn own(code: i64) -> Option<DType> {
     })
 }
 
-/// What ONNX calls an element type.
+/// ONNX's name of a dtype code.
 pub fn name(code: i64) -> String {
     let known = match code {
         0 => "undefined",
@@ -65,7 +61,7 @@ pub fn name(code: i64) -> String {
     known.to_string()
 }
 
-/// ONNX's number of our element type.
+/// The ONNX dtype code of our dtype.
 pub fn code(dtype: DType) -> i64 {
     match dtype {
         DType::F32 => 1,
@@ -86,7 +82,7 @@ pub fn code(dtype: DType) -> i64 {
     }
 }
 
-/// Element type and shape, both known; a size that no machine has is an error.
+/// Dtype and shape, both known; a size that exceeds the address space is an error.
 pub fn spec(x: &Tensor<'_>) -> Result<Spec> {
     let wrong = || {
         let words = format!("onnx: tensor `{}` has the sizes {:?}", x.name, x.dims);
@@ -107,10 +103,10 @@ pub fn spec(x: &Tensor<'_>) -> Result<Spec> {
     Ok(Spec::new(dtype, Shape::from_sizes(&sizes)))
 }
 
-/// The elements of a tensor; data in other files must lie in `folder` or below.
+/// The elements of a tensor; external data must be in or below `folder`.
 pub fn host(x: &Tensor<'_>, folder: Option<&Path>) -> Result<Host> {
     let spec = spec(x)?;
-    if let Some(kind) = narrow(x.dtype) {
+    if let Some(kind) = low_precision(x.dtype) {
         return unpacked(x, kind, spec, folder);
     }
     if x.is_external {
@@ -124,7 +120,7 @@ pub fn host(x: &Tensor<'_>, folder: Option<&Path>) -> Result<Host> {
     if raw.len() != bytes {
         bail!(
             Convert,
-            "onnx: tensor `{}` is {spec} and takes {bytes} bytes; the file has {}",
+            "onnx: tensor `{}` is {spec} and needs {bytes} bytes, got {}",
             x.name,
             raw.len()
         );
@@ -134,7 +130,7 @@ pub fn host(x: &Tensor<'_>, folder: Option<&Path>) -> Result<Host> {
     finished(own, spec)
 }
 
-/// Bytes as a host value: truth values are 0 or 1, and bytes stand as this machine has them.
+/// Bytes as a host value: booleans are normalized to 0 or 1, and bytes are in native endianness.
 fn finished(mut bytes: Bytes, spec: Spec) -> Result<Host> {
     if spec.dtype == DType::Bool {
         for x in bytes.as_mut_slice::<u8>() {
@@ -153,8 +149,8 @@ fn finished(mut bytes: Bytes, spec: Spec) -> Result<Host> {
     Host::new(spec, bytes)
 }
 
-/// Elements of a narrow type, several to a byte, the first in the low bits.
-fn unpacked(x: &Tensor<'_>, kind: Narrow, spec: Spec, folder: Option<&Path>) -> Result<Host> {
+/// Elements of a low-precision dtype, several per byte, the first in the low bits.
+fn unpacked(x: &Tensor<'_>, kind: LowPrecision, spec: Spec, folder: Option<&Path>) -> Result<Host> {
     let (count, bits) = (spec.shape.count(), kind.bits() as usize);
     let wanted = count.saturating_mul(bits).div_ceil(8);
     let mut kept = Vec::new();
@@ -176,7 +172,7 @@ fn unpacked(x: &Tensor<'_>, kind: Narrow, spec: Spec, folder: Option<&Path>) -> 
     if packed.len() != wanted {
         bail!(
             Convert,
-            "onnx: tensor `{}` is {}{} and takes {wanted} bytes; the file has {}",
+            "onnx: tensor `{}` is {}{} and needs {wanted} bytes, got {}",
             x.name,
             name(x.dtype),
             spec.shape,
@@ -200,7 +196,7 @@ fn unpacked(x: &Tensor<'_>, kind: Narrow, spec: Spec, folder: Option<&Path>) -> 
     }
 }
 
-/// Elements in the field of their type: each at least one byte of the file, which bounds how many there can be.
+/// Elements in the field of their dtype: each takes at least one byte of the file, which bounds their number.
 fn typed(x: &Tensor<'_>, spec: Spec) -> Result<Host> {
     let count = spec.shape.count();
     let complex = matches!(spec.dtype, DType::C64 | DType::C128);
@@ -221,7 +217,7 @@ fn typed(x: &Tensor<'_>, spec: Spec) -> Result<Host> {
     let there: usize = pieces().map(<[u8]>::len).sum();
     let missing = |have: usize| {
         let words = format!(
-            "onnx: tensor `{}` is {spec} and has {numbers} numbers; the file has {have}",
+            "onnx: tensor `{}` is {spec} and has {numbers} numbers, got {have}",
             x.name
         );
         Error::new(Kind::Convert, words)
@@ -257,7 +253,7 @@ fn typed(x: &Tensor<'_>, spec: Spec) -> Result<Host> {
     finished(own, spec)
 }
 
-/// The bytes of a tensor that lie in another file.
+/// The bytes of a tensor with external data.
 fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -> Result<Bytes> {
     let entry = |key: &str| x.external.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
     let number = |key: &str| -> Result<Option<u64>> {
@@ -268,7 +264,7 @@ fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -
             Ok(n) => Ok(Some(n)),
             Err(_) => bail!(
                 Convert,
-                "onnx: tensor `{}`: {key} is `{text}`, not a number",
+                "onnx: tensor `{}`: expected {key} to be a number, got `{text}`",
                 x.name
             ),
         }
@@ -277,7 +273,7 @@ fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -
     let Some(folder) = folder else {
         bail!(
             Convert,
-            "onnx: the data of tensor `{}` lies in another file, `{place}`; give the model's path, not its bytes",
+            "onnx: tensor `{}` has external data in `{place}`; give the model's path, not its bytes",
             x.name
         );
     };
@@ -287,13 +283,13 @@ fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -
     if place.is_empty() || !inside {
         bail!(
             Convert,
-            "onnx: the data of tensor `{}` lies in `{place}`, which is not below the model's folder",
+            "onnx: tensor `{}` has external data in `{place}`, which is not below the model's folder",
             x.name
         );
     }
     let path = folder.join(place);
     let failed = |e: std::io::Error| Error::new(Kind::Io, format!("onnx: {}: {e}", path.display()));
-    // A link may lead elsewhere, so what it leads to counts.
+    // The file may be a link, so its target is checked.
     let (real, home) = (
         path.canonicalize().map_err(failed)?,
         folder.canonicalize().map_err(failed)?,
@@ -301,26 +297,26 @@ fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -
     if !real.starts_with(&home) {
         bail!(
             Convert,
-            "onnx: the data of tensor `{}` lies in `{}`, outside of the model's folder",
+            "onnx: tensor `{}` has external data in `{}`, which is outside of the model's folder",
             x.name,
             real.display()
         );
     }
     let (mut file, size) = file::open("onnx", &real)?;
     let (offset, bytes) = (number("offset")?.unwrap_or(0), wanted as u64);
-    if let Some(told) = number("length")?
-        && told != bytes
+    if let Some(given) = number("length")?
+        && given != bytes
     {
         bail!(
             Convert,
-            "onnx: tensor `{}` is {spec} and takes {bytes} bytes, not {told}",
+            "onnx: tensor `{}` is {spec} and needs {bytes} bytes, got {given}",
             x.name
         );
     }
     if offset.checked_add(bytes).is_none_or(|end| end > size) {
         bail!(
             Convert,
-            "onnx: tensor `{}` is {bytes} bytes at {offset} of `{}`, which has {}",
+            "onnx: tensor `{}` is {bytes} bytes at offset {offset} of `{}`, which has {}",
             x.name,
             path.display(),
             size
@@ -332,7 +328,7 @@ fn external(x: &Tensor<'_>, spec: &Spec, wanted: usize, folder: Option<&Path>) -
     Ok(own)
 }
 
-/// All of a tensor's message but its elements, which have to follow.
+/// The `TensorProto` up to its elements, which have to follow.
 pub fn head(name: &str, host: &Host) -> Vec<u8> {
     let mut out = Message::default();
     for dim in host.spec().shape.dims() {
@@ -344,7 +340,7 @@ pub fn head(name: &str, host: &Host) -> Vec<u8> {
     bytes
 }
 
-/// What stands before a field of so many bytes.
+/// The prefix of a length-delimited field of this many bytes.
 pub fn prefix(at: u32, length: usize) -> Vec<u8> {
     let mut out = Message::default();
     out.start(at, length);

@@ -1,29 +1,29 @@
-//! The wire format of protocol buffers, as much of it as ONNX needs.
+//! The protobuf wire format, the subset that ONNX needs.
 //!
-//! Own code rather than a crate: messages borrow from the file, so that weights are copied once, into tensors; no length is
-//! believed before it is compared with what is left; and nothing has to be generated when we are built.
+//! Own code instead of a dependency: messages borrow from the file, so that weights are copied once, into tensors; every
+//! length is checked against the remaining bytes before use; and no code generation is needed.
 
 use clematis_core::{Result, bail};
 
-/// One field: its number and what it holds.
+/// A field's wire type and contents.
 #[derive(Clone, Copy, Debug)]
 pub enum Field<'a> {
-    /// A number of variable length, and the bytes that it took.
+    /// A varint, and the bytes that it took.
     Number(u64, &'a [u8]),
     /// Four or eight bytes.
     Fixed(&'a [u8]),
-    /// Text, bytes, a message, or numbers one after the other.
+    /// A length-delimited field: a string, bytes, a message, or packed numbers.
     Bytes(&'a [u8]),
 }
 
-/// Goes through the fields of a message.
+/// Iterates over the fields of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// Of these bytes.
+    /// A reader over these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Fields { rest: bytes }
     }
@@ -48,14 +48,14 @@ impl<'a> Fields<'a> {
             5 => Field::Fixed(take(&mut self.rest, 4)?),
             kind => bail!(
                 Convert,
-                "onnx: a field of the unknown wire type {kind}; is this an ONNX file?"
+                "onnx: unknown wire type {kind}; is this an ONNX file?"
             ),
         };
         match u32::try_from(tag >> 3) {
             Ok(at) if at > 0 => Ok(Some((at, field))),
             _ => bail!(
                 Convert,
-                "onnx: a field with the number {}; is this an ONNX file?",
+                "onnx: invalid field number {}; is this an ONNX file?",
                 tag >> 3
             ),
         }
@@ -63,39 +63,39 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// A number.
+    /// The field as an integer.
     pub fn int(self) -> Result<i64> {
         match self {
             Field::Number(x, _) => Ok(x as i64),
-            _ => bail!(Convert, "onnx: an integer was expected in a message"),
+            _ => bail!(Convert, "onnx: expected an integer field"),
         }
     }
 
-    /// Bytes.
+    /// The field as bytes.
     pub fn bytes(self) -> Result<&'a [u8]> {
         match self {
             Field::Bytes(x) => Ok(x),
-            _ => bail!(Convert, "onnx: bytes were expected in a message"),
+            _ => bail!(Convert, "onnx: expected a bytes field"),
         }
     }
 
-    /// Text.
+    /// The field as a string.
     pub fn text(self) -> Result<&'a str> {
         match std::str::from_utf8(self.bytes()?) {
             Ok(text) => Ok(text),
-            Err(_) => bail!(Convert, "onnx: a name is no text"),
+            Err(_) => bail!(Convert, "onnx: expected a UTF-8 string"),
         }
     }
 
-    /// A short float.
+    /// The field as a float.
     pub fn float(self) -> Result<f32> {
         match self {
             Field::Fixed(x) if x.len() == 4 => Ok(f32::from_le_bytes([x[0], x[1], x[2], x[3]])),
-            _ => bail!(Convert, "onnx: a float was expected in a message"),
+            _ => bail!(Convert, "onnx: expected a float field"),
         }
     }
 
-    /// The bytes of numbers, which lie one after the other or stand alone.
+    /// The bytes of numbers, packed or single.
     pub fn packed(self) -> &'a [u8] {
         match self {
             Field::Number(_, raw) | Field::Fixed(raw) | Field::Bytes(raw) => raw,
@@ -103,7 +103,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Reads a number of variable length.
+/// Reads a varint.
 pub fn number(rest: &mut &[u8]) -> Result<u64> {
     let mut value = 0u64;
     for (i, &byte) in rest.iter().enumerate().take(10) {
@@ -115,7 +115,7 @@ pub fn number(rest: &mut &[u8]) -> Result<u64> {
             return Ok(value);
         }
     }
-    bail!(Convert, "onnx: the file ends inside of a number")
+    bail!(Convert, "onnx: the file ends inside of a varint")
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: u64) -> Result<&'a [u8]> {
@@ -123,7 +123,7 @@ fn take<'a>(rest: &mut &'a [u8], length: u64) -> Result<&'a [u8]> {
     let Some(here) = here else {
         bail!(
             Convert,
-            "onnx: a field of {length} bytes where {} are left; the file is cut off or damaged",
+            "onnx: a field of {length} bytes, but {} are left; the file is truncated or damaged",
             rest.len()
         );
     };
@@ -139,7 +139,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The bytes.
+    /// The bytes of the message.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -156,27 +156,27 @@ impl Message {
         self.number(u64::from(at) << 3 | kind);
     }
 
-    /// An integer.
+    /// Adds an integer field.
     pub fn int(&mut self, at: u32, x: i64) -> &mut Self {
         self.tag(at, 0);
         self.number(x as u64);
         self
     }
 
-    /// A float.
+    /// Adds a float field.
     pub fn float(&mut self, at: u32, x: f32) -> &mut Self {
         self.tag(at, 5);
         self.bytes.extend(x.to_le_bytes());
         self
     }
 
-    /// The beginning of a field of so many bytes, which have to follow.
+    /// Adds the prefix of a length-delimited field; its bytes have to follow.
     pub fn start(&mut self, at: u32, length: usize) {
         self.tag(at, 2);
         self.number(length as u64);
     }
 
-    /// Bytes or text.
+    /// Adds a bytes or string field.
     pub fn put(&mut self, at: u32, x: impl AsRef<[u8]>) -> &mut Self {
         let x = x.as_ref();
         self.start(at, x.len());
@@ -184,7 +184,7 @@ impl Message {
         self
     }
 
-    /// A message inside.
+    /// Adds a message field.
     pub fn message(&mut self, at: u32, x: &Message) -> &mut Self {
         self.put(at, &x.bytes)
     }

@@ -1,12 +1,12 @@
-//! Units become classes or functions; equal ones become one, with arguments for the numbers in which they differ.
+//! Turns units into classes or functions. Equal units become one, with arguments for the numbers in which they differ.
 
+use super::deduplicate::{Assignment, Instance, UnitClass, child, instance_key, relative};
 use super::expr::{self, Expr, place};
-use super::kinds::{Instance, Kind, Made, child, instance_key, relative};
-use super::lines::{Line, Names, nested, with_loops};
+use super::module_tree::{Item, Unit, is_number, lies_in};
+use super::op_printer::{OpPrinter, tuple};
 use super::program::{Change, Operand, Program, Step, Val, What};
-use super::spell::{Words, tuple};
+use super::statements::{Names, Statement, nested, with_loops};
 use super::target::{self, Target};
-use super::tree::{Item, Unit, is_number, lies_in};
 use crate::identifiers::{Identifiers, identifier};
 use clematis_core::graph::Role;
 use clematis_core::op::Op;
@@ -14,58 +14,58 @@ use clematis_core::{Result, bail};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// A value of the file.
+/// A tensor stored in the weights file.
 #[derive(serde::Serialize)]
 pub struct Stored {
-    /// Its name there.
+    /// Its key in the file.
     pub name: String,
-    /// The inputs of the graph that it is made of.
+    /// The graph inputs that it is computed from.
     pub inputs: Vec<usize>,
-    /// What is done with them, in order.
+    /// The changes applied to them, in order.
     pub changes: Vec<Change>,
 }
 
-/// Stands for an array in what is returned: no literal of Python that is written here holds it.
+/// Placeholder for an array in the returned expression: no Python literal written here contains it.
 const PLACE: char = '\u{5}';
 
-/// The attributes of parts.
+/// The attribute names of the modules.
 #[derive(Default)]
 pub(super) struct Attributes {
-    /// By the part, whether it is a value, and the path below the part.
+    /// Keyed by module path, whether the attribute is a value, and the path below the module.
     pub(super) names: HashMap<(String, bool, String), String>,
     pub(super) taken: HashMap<String, Identifiers>,
 }
 
-/// Writes a program's units.
-pub struct Coder<'a> {
-    /// What is written.
+/// Writes the units of a program as Python code.
+pub struct CodeWriter<'a> {
+    /// The program.
     pub program: &'a Program,
-    /// For whom.
+    /// The target framework.
     pub target: &'a Target,
-    /// In which words.
-    pub words: &'a Words,
-    /// Names of classes by paths.
+    /// The op templates of the target framework.
+    pub printer: &'a OpPrinter,
+    /// Class names by module path.
     pub classes: &'a BTreeMap<String, String>,
-    /// Names of the arguments of the whole.
+    /// Names of the entry function's arguments.
     pub arguments: &'a [String],
-    /// What is returned, with a mark for each value.
+    /// The returned expression, with a placeholder for each array.
     pub returns: &'a str,
-    pub(super) kinds: Vec<Kind>,
+    pub(super) kinds: Vec<UnitClass>,
     pub(super) units: BTreeSet<String>,
     pub(super) lists: BTreeMap<String, Vec<String>>,
     pub(super) layers: BTreeMap<String, super::program::Layer>,
     pub(super) at: HashMap<String, usize>,
-    /// The attributes of each part, and what each stands for.
+    /// The attributes of each module, and what each holds.
     pub(super) attributes: RefCell<Attributes>,
     /// The outermost class or function.
     entry: Option<usize>,
-    /// Values for the file.
+    /// Tensors for the weights file.
     pub stored: Vec<Stored>,
-    /// A part whose calls differ, which has to be opened.
+    /// A module whose calls differ in structure and therefore has to be inlined.
     pub differs: Option<String>,
 }
 
-/// Names of modules and functions that the code uses.
+/// Names of modules and functions that the generated code uses.
 const RESERVED: [&str; 26] = [
     "torch",
     "nn",
@@ -95,7 +95,7 @@ const RESERVED: [&str; 26] = [
     "sys",
 ];
 
-/// The names that no argument, value, function or class of the code may have.
+/// The names that no argument, value, function or class of the generated code may have.
 pub(super) fn reserved(helpers: &BTreeSet<String>) -> Identifiers {
     let mut names = Identifiers::python();
     names.reserve(RESERVED);
@@ -105,23 +105,23 @@ pub(super) fn reserved(helpers: &BTreeSet<String>) -> Identifiers {
     names
 }
 
-/// Functions that loops and branches define, and what these take.
+/// Functions that loops and branches define, and their parameters.
 const LOOPS: [&str; 5] = ["step", "test", "body", "carry", "row"];
 
-impl<'a> Coder<'a> {
-    /// Over a program.
+impl<'a> CodeWriter<'a> {
+    /// A writer for a program.
     pub fn new(
         program: &'a Program,
         target: &'a Target,
-        words: &'a Words,
+        printer: &'a OpPrinter,
         classes: &'a BTreeMap<String, String>,
         arguments: &'a [String],
         returns: &'a str,
     ) -> Self {
-        Coder {
+        CodeWriter {
             program,
             target,
-            words,
+            printer,
             classes,
             arguments,
             returns,
@@ -137,13 +137,13 @@ impl<'a> Coder<'a> {
         }
     }
 
-    /// The text of all classes or functions, the outermost last, and the outermost one's name.
+    /// The source of all classes or functions, the outermost last, and the outermost one's name.
     pub fn write(&mut self, root: &Unit, name: &str) -> Result<(String, String)> {
         self.survey(root);
         let (kind, _) = self.unit(root, Some(name))?;
         self.entry = Some(kind);
         self.store(root);
-        self.settle();
+        self.assign_names();
         let mut text = String::new();
         for i in 0..self.kinds.len() {
             if !text.is_empty() {
@@ -154,7 +154,7 @@ impl<'a> Coder<'a> {
         Ok((text, self.kinds[kind].name.clone()))
     }
 
-    /// What the outermost class or function takes.
+    /// The inputs of the outermost class or function.
     pub fn entry_inputs(&self) -> &[String] {
         self.entry
             .and_then(|i| self.kinds.get(i))
@@ -163,12 +163,12 @@ impl<'a> Coder<'a> {
 
     /// The names that no value of a function may have.
     fn reserved(&self) -> Identifiers {
-        let mut names = reserved(&self.words.helpers.borrow());
-        names.reserve(self.words.sizes.values().cloned());
+        let mut names = reserved(&self.printer.helpers.borrow());
+        names.reserve(self.printer.sizes.values().cloned());
         names
     }
 
-    /// Notes where units, lists and layers are.
+    /// Records the paths of units, lists and layers.
     fn survey(&mut self, unit: &Unit) {
         self.units.insert(unit.path.clone());
         for item in &unit.items {
@@ -208,7 +208,7 @@ impl<'a> Coder<'a> {
                 inner.insert(i, self.unit(part, None)?);
             }
         }
-        self.words.mentioned.borrow_mut().clear();
+        self.printer.mentioned.borrow_mut().clear();
         let root = name.is_some();
         let inputs: Vec<Val> = match root {
             true => self
@@ -220,11 +220,11 @@ impl<'a> Coder<'a> {
                 .collect(),
             false => unit.inputs.clone(),
         };
-        *self.words.beside.borrow_mut() = inputs.first().copied();
+        *self.printer.beside.borrow_mut() = inputs.first().copied();
         let mut names = Names {
             reserved: self.reserved(),
             of: HashMap::new(),
-            wishes: HashMap::new(),
+            preferred_names: HashMap::new(),
         };
         let loops = |item: &Item| match item {
             Item::Step(step) => matches!(step.op(), Some(Op::Scan(_) | Op::While(_) | Op::Cond(_))),
@@ -259,9 +259,9 @@ impl<'a> Coder<'a> {
             arguments.push(own.clone());
             names.of.insert(*v, own);
         }
-        names.wishes = wishes(unit);
+        names.preferred_names = preferred_names(unit);
         let mut lines = Vec::new();
-        let mut made: Vec<Made> = Vec::new();
+        let mut made: Vec<Assignment> = Vec::new();
         let mut done: HashSet<String> = HashSet::new();
         for (i, item) in unit.items.iter().enumerate() {
             match item {
@@ -280,7 +280,7 @@ impl<'a> Coder<'a> {
                     } else {
                         word.clone()
                     };
-                    let mut line = Line::new(part.outputs.clone(), Expr::atom(call), &hint);
+                    let mut line = Statement::new(part.outputs.clone(), Expr::atom(call), &hint);
                     if let (Some(k), Some(v)) = (at, part.inputs.first()) {
                         let above = part.path.rsplit_once('.').map_or("", |p| p.0);
                         line.item = Some((above.to_string(), k, *v));
@@ -300,13 +300,13 @@ impl<'a> Coder<'a> {
                         let Some(own) = target::layer(self.target, layer, &label) else {
                             bail!(
                                 Internal,
-                                "source: a {} that {} does not have",
+                                "source: {} layer is not supported for {}",
                                 layer.kind,
                                 self.target.name
                             );
                         };
                         let text = self.access(&unit.path, &layer.path);
-                        let x = self.words.operand(&step.args[0], 0);
+                        let x = self.printer.operand(&step.args[0], 0);
                         let call = match self.target.classes {
                             true => format!("{text}({x}{})", own.more),
                             false => {
@@ -314,7 +314,7 @@ impl<'a> Coder<'a> {
                             }
                         };
                         let hint = if at.is_some() { String::new() } else { word };
-                        let mut line = Line::new(step.outs.clone(), Expr::atom(call), &hint);
+                        let mut line = Statement::new(step.outs.clone(), Expr::atom(call), &hint);
                         if let (Some(k), Operand::Val(v)) = (at, &step.args[0]) {
                             let above = layer.path.rsplit_once('.').map_or("", |p| p.0);
                             line.item = Some((above.to_string(), k, *v));
@@ -326,14 +326,14 @@ impl<'a> Coder<'a> {
                     }
                     What::Op(op) => {
                         for v in step.reads() {
-                            self.reach(&unit.path, v, &inputs, &mut names);
+                            self.bind_access(&unit.path, v, &inputs, &mut names);
                         }
                         lines.push(self.step(step, op)?);
                     }
                 },
             }
             for v in item.reads() {
-                self.reach(&unit.path, v, &inputs, &mut names);
+                self.bind_access(&unit.path, v, &inputs, &mut names);
             }
         }
         self.own(unit, &mut made);
@@ -362,10 +362,13 @@ impl<'a> Coder<'a> {
             .flat_map(|v| last.get(v).map_or_else(|| vec![*v], Expr::values))
             .collect();
         let mut text = Vec::new();
-        for name in self.words.mentioned.borrow().iter() {
+        for name in self.printer.mentioned.borrow().iter() {
             match self.size(name, &inputs, &arguments) {
                 Some(line) => text.push(line),
-                None if root => bail!(Unsupported, "source: no input has the size `{name}`"),
+                None if root => bail!(
+                    Unsupported,
+                    "source: no input has an axis of the symbolic size `{name}`"
+                ),
                 None => {
                     self.differs.get_or_insert(unit.path.clone());
                 }
@@ -390,7 +393,7 @@ impl<'a> Coder<'a> {
                 for x in &self.program.outputs {
                     let word = match x {
                         Operand::Val(_) => at.next().cloned().unwrap_or_default(),
-                        Operand::Num(..) => self.words.array(x),
+                        Operand::Num(..) => self.printer.array(x),
                     };
                     out = out.replacen(PLACE, &word, 1);
                 }
@@ -413,7 +416,7 @@ impl<'a> Coder<'a> {
             .iter()
             .position(|k| k.key == key && (k.base == base || !root));
         let kind = found.unwrap_or_else(|| {
-            self.kinds.push(Kind {
+            self.kinds.push(UnitClass {
                 base,
                 key,
                 inputs: arguments,
@@ -434,8 +437,8 @@ impl<'a> Coder<'a> {
         Ok((kind, self.kinds[kind].instances.len() - 1))
     }
 
-    /// Gives a held value its name in a unit.
-    fn reach(&self, around: &str, v: Val, inputs: &[Val], names: &mut Names) {
+    /// Binds a parameter or buffer to the expression that reads it in a unit.
+    fn bind_access(&self, around: &str, v: Val, inputs: &[Val], names: &mut Names) {
         if inputs.contains(&v) || names.of.contains_key(&v) {
             return;
         }
@@ -468,24 +471,24 @@ impl<'a> Coder<'a> {
         }
     }
 
-    fn make(&self, made: &mut Vec<Made>, around: &str, path: &str, maker: String) {
+    fn make(&self, made: &mut Vec<Assignment>, around: &str, path: &str, maker: String) {
         let (name, at) = self.attribute(around, path);
         if at.is_none() {
-            made.push(Made::One(name, maker));
+            made.push(Assignment::One(name, maker));
             return;
         }
         let list = made.iter_mut().find_map(|m| match m {
-            Made::Several(n, items) if *n == name => Some(items),
+            Assignment::Several(n, items) if *n == name => Some(items),
             _ => None,
         });
         match list {
             Some(items) => items.push(maker),
-            None => made.push(Made::Several(name, vec![maker])),
+            None => made.push(Assignment::Several(name, vec![maker])),
         }
     }
 
-    /// The values that a unit holds itself.
-    fn own(&self, unit: &Unit, made: &mut Vec<Made>) {
+    /// The parameters and buffers that belong to a unit itself.
+    fn own(&self, unit: &Unit, made: &mut Vec<Assignment>) {
         for input in &self.program.inputs {
             if let Some((name, shape, dtype)) = self.raw(input.value)
                 && self.held("", &name).1 == unit.path
@@ -496,7 +499,7 @@ impl<'a> Coder<'a> {
                 let dtype = if dtype == clematis_core::DType::F32 {
                     String::new()
                 } else {
-                    format!(", dtype={}", self.words.dtype(dtype))
+                    format!(", dtype={}", self.printer.dtype(dtype))
                 };
                 let text = match (self.target.name, trained) {
                     ("torch", true) => format!("nn.Parameter(torch.zeros({size}{dtype}))"),
@@ -519,21 +522,21 @@ impl<'a> Coder<'a> {
                     ("clematis", false) => format!("cm.nn.State(cm.zeros({size}{dtype}))"),
                     _ => continue,
                 };
-                made.push(Made::One(word, text));
+                made.push(Assignment::One(word, text));
             }
         }
     }
 
-    fn step(&mut self, step: &Step, op: &Op) -> Result<Line> {
-        if let Some(e) = self.words.spell(self.program, step, op)? {
-            return Ok(Line::new(step.outs.clone(), e, ""));
+    fn step(&mut self, step: &Step, op: &Op) -> Result<Statement> {
+        if let Some(e) = self.printer.print(self.program, step, op)? {
+            return Ok(Statement::new(step.outs.clone(), e, ""));
         }
         match op {
             Op::Scan(_) | Op::While(_) | Op::Cond(_) => super::control::line(self, step, op),
-            _ if matches!(self.words.name, "keras" | "clematis") => {
+            _ if matches!(self.printer.name, "keras" | "clematis") => {
                 bail!(
                     Unsupported,
-                    "source: {} has no spelling of `{}` yet",
+                    "source: {}: unsupported operator `{}`",
                     self.target.name,
                     op.name()
                 )
@@ -541,41 +544,41 @@ impl<'a> Coder<'a> {
             Op::Custom(_) | Op::Collective(_) => {
                 bail!(
                     Unsupported,
-                    "source: `{}` cannot be written as {} code",
+                    "source: op `{}` cannot be written as {} code",
                     op.name(),
                     self.target.name
                 )
             }
-            _ => Ok(Line::new(
+            _ => Ok(Statement::new(
                 step.outs.clone(),
-                self.words.helper(step, op),
+                self.printer.helper(step, op),
                 "",
             )),
         }
     }
 
-    /// The lines of a body, as of a loop: names of what it takes, statements, results.
+    /// The lines of a body, such as a loop's: parameter names, statements, results.
     pub fn body(
         &mut self,
         graph: &clematis_core::Graph,
         inputs: &[Expr],
     ) -> Result<(Vec<String>, Vec<String>)> {
         let mut program = Program::new(graph, &[])?;
-        super::prepare::open(&mut program, self.words)?;
+        super::legalize::decompose(&mut program, self.printer)?;
         let mut names = Names {
             reserved: self.reserved(),
             of: HashMap::new(),
-            wishes: HashMap::new(),
+            preferred_names: HashMap::new(),
         };
         names.reserved.reserve(LOOPS);
-        // Values of the function around it keep their places, which are filled when that is written.
+        // Values of the enclosing function keep their placeholders, which are filled in when that function is written.
         for (input, x) in graph.inputs.iter().zip(inputs) {
             names.of.insert(
                 input.value.0,
                 x.text.replace('\u{e}', "\u{15}").replace('\u{f}', "\u{16}"),
             );
         }
-        let mut inner = Coder::new(&program, self.target, self.words, self.classes, &[], "");
+        let mut inner = CodeWriter::new(&program, self.target, self.printer, self.classes, &[], "");
         let mut lines = Vec::new();
         for step in &program.steps {
             if let What::Op(op) = &step.what {
@@ -601,21 +604,21 @@ impl<'a> Coder<'a> {
                 }
                 None => names.of.get(v).cloned().unwrap_or_default(),
             },
-            Operand::Num(..) => self.words.array(x),
+            Operand::Num(..) => self.printer.array(x),
         });
         let back = |t: String| t.replace('\u{15}', "\u{e}").replace('\u{16}', "\u{f}");
         let results: Vec<String> = results.map(back).collect();
         Ok((text.into_iter().map(back).collect(), results))
     }
 
-    /// The text of a class or function.
+    /// The source of a class or function.
     fn definition(&self, i: usize, root: bool) -> String {
         super::style::definition(self.target, &self.parts(i), root)
     }
 }
 
-/// Names for what attention works on, also before its shape is changed.
-fn wishes(unit: &Unit) -> HashMap<Val, String> {
+/// Preferred names for the operands of attention, also for the values that are reshaped to them.
+fn preferred_names(unit: &Unit) -> HashMap<Val, String> {
     let mut found = HashMap::new();
     for item in unit.items.iter().rev() {
         let Item::Step(step) = item else { continue };
@@ -632,7 +635,7 @@ fn wishes(unit: &Unit) -> HashMap<Val, String> {
                     (found.get(&step.outs[0]).cloned(), &step.args[0])
                 {
                     match found.get(v) {
-                        // One thing that three are cut from is none of them.
+                        // If query, key and value are slices of one tensor, that tensor is none of them.
                         Some(other) if *other != name => {
                             found.insert(*v, "qkv".to_string());
                         }

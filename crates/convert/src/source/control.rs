@@ -1,10 +1,10 @@
-//! Loops and branches: bodies become functions that stand before the line that runs them.
+//! Loops and branches: each body becomes a function defined before the line that calls it.
 
-use super::code::Coder;
+use super::code::CodeWriter;
 use super::expr::{Expr, place};
-use super::lines::Line;
+use super::op_printer::tuple;
 use super::program::{Operand, Step};
-use super::spell::tuple;
+use super::statements::Statement;
 use clematis_core::op::Op;
 use clematis_core::{Graph, Result, bail};
 
@@ -15,10 +15,10 @@ fn grouped(items: &[String]) -> String {
     }
 }
 
-/// The line that runs a loop or a branch.
-pub fn line(coder: &mut Coder<'_>, step: &Step, op: &Op) -> Result<Line> {
-    let args: Vec<String> = step.args.iter().map(|x| coder.words.array(x)).collect();
-    let prefix = match coder.words.name {
+/// The line that calls a loop or a branch.
+pub fn line(writer: &mut CodeWriter<'_>, step: &Step, op: &Op) -> Result<Statement> {
+    let args: Vec<String> = step.args.iter().map(|x| writer.printer.array(x)).collect();
+    let prefix = match writer.printer.name {
         "jax" => "lax.",
         "clematis" => "cm.",
         _ => "",
@@ -28,7 +28,7 @@ pub fn line(coder: &mut Coder<'_>, step: &Step, op: &Op) -> Result<Line> {
         Op::Scan(p) => {
             let (consts, rest) = args.split_at(p.consts);
             let (start, rows) = rest.split_at(p.carries);
-            let text = looped(coder, &p.body, consts, p.carries, "step", true)?;
+            let text = loop_body(writer, &p.body, consts, p.carries, "step", true)?;
             let many = step.outs.len() - p.carries;
             let left = format!(
                 "{}, {}",
@@ -46,10 +46,10 @@ pub fn line(coder: &mut Coder<'_>, step: &Step, op: &Op) -> Result<Line> {
             };
             let mut call = format!("{prefix}scan(step, {}, {xs}", grouped(start));
             if rows.is_empty() {
-                call.push_str(&format!(", length={}", coder.words.size(p.length)));
+                call.push_str(&format!(", length={}", writer.printer.size(p.length)));
             }
             call.push_str(if p.reverse { ", reverse=True)" } else { ")" });
-            let mut line = Line::new(step.outs.clone(), Expr::atom(call), "h");
+            let mut line = Statement::new(step.outs.clone(), Expr::atom(call), "h");
             line.before = vec![text];
             line.pattern = left;
             Ok(line)
@@ -58,10 +58,10 @@ pub fn line(coder: &mut Coder<'_>, step: &Step, op: &Op) -> Result<Line> {
             let (first, rest) = args.split_at(p.test_consts);
             let (second, start) = rest.split_at(p.body_consts);
             let n = start.len();
-            let test = looped(coder, &p.test, first, n, "test", false)?;
-            let body = looped(coder, &p.body, second, n, "body", false)?;
+            let test = loop_body(writer, &p.test, first, n, "test", false)?;
+            let body = loop_body(writer, &p.body, second, n, "body", false)?;
             let call = format!("{prefix}while_loop(test, body, {})", grouped(start));
-            let mut line = Line::new(step.outs.clone(), Expr::atom(call), "h");
+            let mut line = Statement::new(step.outs.clone(), Expr::atom(call), "h");
             line.before = vec![test, body];
             line.pattern = grouped(&marks(n)).trim_matches(['(', ')']).to_string();
             Ok(line)
@@ -74,7 +74,7 @@ pub fn line(coder: &mut Coder<'_>, step: &Step, op: &Op) -> Result<Line> {
                 let words: Vec<String> =
                     (0..branch.inputs.len()).map(|k| format!("x{k}")).collect();
                 let inputs: Vec<Expr> = words.iter().map(Expr::atom).collect();
-                let (lines, results) = coder.body(branch, &inputs)?;
+                let (lines, results) = writer.body(branch, &inputs)?;
                 before.push(function(
                     &format!("{name}({})", words.join(", ")),
                     lines,
@@ -83,10 +83,10 @@ pub fn line(coder: &mut Coder<'_>, step: &Step, op: &Op) -> Result<Line> {
                 names.push(name);
             }
             let kind = match &step.args[0] {
-                Operand::Val(v) => coder.program.specs[*v as usize].dtype,
+                Operand::Val(v) => writer.program.specs[*v as usize].dtype,
                 Operand::Num(_, dtype) => *dtype,
             };
-            let index = match (coder.words.name, kind) {
+            let index = match (writer.printer.name, kind) {
                 ("jax", clematis_core::DType::Bool) => {
                     format!("{}.astype(int)", place_of(&step.args[0]))
                 }
@@ -99,14 +99,14 @@ pub fn line(coder: &mut Coder<'_>, step: &Step, op: &Op) -> Result<Line> {
                 args[1..].join(", ")
             );
             let call = call.replace(", )", ")");
-            let mut line = Line::new(step.outs.clone(), Expr::atom(call), "y");
+            let mut line = Statement::new(step.outs.clone(), Expr::atom(call), "y");
             line.before = before;
             if step.outs.len() > 1 {
                 line.pattern = marks(step.outs.len()).join(", ");
             }
             Ok(line)
         }
-        _ => bail!(Internal, "source: {} is no loop", op.name()),
+        _ => bail!(Internal, "source: expected a loop, got op `{}`", op.name()),
     }
 }
 
@@ -126,9 +126,9 @@ fn function(head: &str, lines: Vec<String>, result: &str) -> String {
     text
 }
 
-/// A body that takes what is carried, and a row where it goes over rows; constants are defaults.
-fn looped(
-    coder: &mut Coder<'_>,
+/// A loop body: takes the carry, and for a scan a row; constants are default arguments.
+fn loop_body(
+    writer: &mut CodeWriter<'_>,
     body: &Graph,
     consts: &[String],
     carries: usize,
@@ -157,7 +157,7 @@ fn looped(
         .chain(&given)
         .map(Expr::atom)
         .collect();
-    let (mut lines, results) = coder.body(body, &inputs)?;
+    let (mut lines, results) = writer.body(body, &inputs)?;
     if carries > 1 {
         lines.insert(0, format!("{} = carry", carried.join(", ")));
     }

@@ -1,20 +1,20 @@
-//! Expressions as text with places for values in them, until values have names.
+//! Expressions as text with placeholders for values, which are filled in once values have names.
 //!
-//! `\u{e}12:6\u{f}` stands for value 12 where an operator of strength 6 is around it; `\u{1}in\u{2}64\u{3}` is the number
-//! 64, which may become an argument called `in` where instances of a class differ in it.
+//! `\u{e}12:6\u{f}` is value 12 as operand of an operator of precedence 6; `\u{1}in\u{2}64\u{3}` is the number
+//! 64, which may become an argument called `in` if instances of a class differ in it.
 
 use super::program::Val;
 
-/// Nothing binds stronger: a name, a call.
+/// The highest precedence: a name or a call.
 pub const ATOM: u8 = 10;
 
-/// An expression, and how strong its outermost operator is.
+/// An expression and the precedence of its outermost operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// The text with places in it.
+    /// The text with placeholders.
     pub text: String,
-    /// The strength of the outermost operator.
-    pub strength: u8,
+    /// The precedence of the outermost operator.
+    pub precedence: u8,
 }
 
 impl Expr {
@@ -22,24 +22,24 @@ impl Expr {
     pub fn atom(text: impl Into<String>) -> Expr {
         Expr {
             text: text.into(),
-            strength: ATOM,
+            precedence: ATOM,
         }
     }
 
-    /// The values that stand in it, each as often as it does.
+    /// The values in the expression, with repetitions.
     pub fn values(&self) -> Vec<Val> {
         places(&self.text).into_iter().map(|p| p.2).collect()
     }
 
-    /// With other expressions for some of its values.
+    /// The expression with some of its values replaced by other expressions.
     pub fn with(&self, find: &dyn Fn(Val) -> Option<Expr>) -> Expr {
         let mut text = String::new();
         let mut from = 0;
-        for (start, end, v, strength) in places(&self.text) {
+        for (start, end, v, precedence) in places(&self.text) {
             text.push_str(&self.text[from..start]);
             from = end;
             match find(v) {
-                Some(x) if x.strength < strength => text.push_str(&format!("({})", x.text)),
+                Some(x) if x.precedence < precedence => text.push_str(&format!("({})", x.text)),
                 Some(x) => text.push_str(&x.text),
                 None => text.push_str(&self.text[start..end]),
             }
@@ -47,11 +47,11 @@ impl Expr {
         text.push_str(&self.text[from..]);
         Expr {
             text,
-            strength: self.strength,
+            precedence: self.precedence,
         }
     }
 
-    /// How long it will be, about.
+    /// The approximate length of the text.
     pub fn width(&self) -> usize {
         let mut n = 0;
         let mut from = 0;
@@ -63,9 +63,9 @@ impl Expr {
     }
 }
 
-/// The place of a value.
-pub fn place(v: Val, strength: u8) -> String {
-    format!("\u{e}{v}:{strength}\u{f}")
+/// The placeholder of a value.
+pub fn place(v: Val, precedence: u8) -> String {
+    format!("\u{e}{v}:{precedence}\u{f}")
 }
 
 /// A number that may become an argument.
@@ -73,7 +73,7 @@ pub fn hole(label: &str, value: impl std::fmt::Display) -> String {
     format!("\u{1}{label}\u{2}{value}\u{3}")
 }
 
-/// Where places begin and end, their values and strengths.
+/// The start, end, value and precedence of each placeholder.
 fn places(text: &str) -> Vec<(usize, usize, Val, u8)> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -81,12 +81,12 @@ fn places(text: &str) -> Vec<(usize, usize, Val, u8)> {
         let Some(end) = text[start..].find('\u{f}').map(|i| i + start) else {
             break;
         };
-        let (v, strength) = text[start + 1..end].split_once(':').unwrap_or(("0", "0"));
+        let (v, precedence) = text[start + 1..end].split_once(':').unwrap_or(("0", "0"));
         found.push((
             start,
             end + 1,
             v.parse().unwrap_or(0),
-            strength.parse().unwrap_or(0),
+            precedence.parse().unwrap_or(0),
         ));
         from = end + 1;
     }
@@ -103,17 +103,17 @@ pub fn holes(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// A text without the values of its holes.
+/// The text without the values of its holes: equal for instances of one class.
 pub fn skeleton(text: &str) -> String {
     each_hole(text, &mut |label, _| format!("\u{1}{label}\u{3}"))
 }
 
-/// A text with the values of its holes.
+/// The text with the values of its holes filled in.
 pub fn filled(text: &str) -> String {
     each_hole(text, &mut |_, value| value.to_string())
 }
 
-/// A text with something else in the place of each hole.
+/// The text with each hole replaced by `f(label, value)`.
 pub fn each_hole(text: &str, f: &mut dyn FnMut(&str, &str) -> String) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Finds the layers in a program: ops on parameters that stand together in one place of the model.
+//! Finds layers in a program: ops on the parameters of one module path that together compute a known layer.
 
 use super::program::{Change, Layer, Operand, Program, Step, Val, Value, Weight, What, value};
 use clematis_core::op::{Binary, Composite, Op};
@@ -11,7 +11,7 @@ struct Finder<'a> {
     readers: HashMap<Val, Vec<usize>>,
 }
 
-/// Puts layers in the place of the ops that they are made of.
+/// Replaces the ops of each layer by the layer.
 pub fn find(program: &mut Program, known: &dyn Fn(&Layer) -> bool) {
     let mut found = Vec::new();
     {
@@ -36,7 +36,7 @@ pub fn find(program: &mut Program, known: &dyn Fn(&Layer) -> bool) {
             calls: program.steps[at].calls.clone(),
         };
         if last != at {
-            // What was made on the way has no reader left.
+            // Intermediate values of a layer have no reader left.
             program.steps[last].outs.clear();
         }
         program.steps[at] = step;
@@ -46,7 +46,7 @@ pub fn find(program: &mut Program, known: &dyn Fn(&Layer) -> bool) {
 
 type Hit = (Layer, Operand, usize);
 
-/// The part of the model that a parameter's name tells, and its own word.
+/// The module path of a parameter's name, and its last word.
 fn parted(name: &str) -> (String, &str) {
     let (above, word) = name.rsplit_once('.').unwrap_or(("", name));
     for ending in ["_weight", "_kernel", "_bias", "_w", "_b"] {
@@ -80,7 +80,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Whether all that lies at a layer's place in the model is the layer's.
+    /// Whether a layer uses everything below its path in the model.
     fn stands_alone(&self, layer: &Layer) -> bool {
         let own: Vec<Val> = layer
             .weights
@@ -97,7 +97,7 @@ impl<'a> Finder<'a> {
         !layer.path.is_empty() && together && others.count() == 0
     }
 
-    /// A parameter that only one step reads, also through a change of its shape; and its number of elements.
+    /// A parameter that only one step reads, also through a reshape or transpose; and its number of elements.
     fn param(&self, x: &Operand) -> Option<Val> {
         let mut v = value(x)?;
         loop {
@@ -136,7 +136,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// A bias that is added to a value and nothing else: the parameter, and the step that adds.
+    /// A bias that is added to a value which nothing else reads: the parameter, and the step that adds.
     fn bias(&self, v: Val, axis: usize, size: i64) -> Option<(Val, usize)> {
         if self.uses.get(&v) != Some(&1) {
             return None;
@@ -151,7 +151,7 @@ impl<'a> Finder<'a> {
         if self.sizes(b)?.iter().product::<i64>() != size {
             return None;
         }
-        // As it stands when it is added, it lies along the axis.
+        // In the shape in which it is added, the bias has its elements along the axis.
         let rank = self.program.specs[v as usize].rank();
         let shape = self.program.spec(other).shape;
         let from_end = rank - axis;
@@ -233,7 +233,7 @@ impl<'a> Finder<'a> {
                         ("axis", Value::Int(*axis as i64)),
                         ("rank", Value::Int(rank as i64)),
                     ];
-                    // A scale without a bias is in no framework's layer.
+                    // No framework has a layer with a scale and without a bias.
                     if weights.len() == 3 {
                         return None;
                     }
@@ -281,15 +281,22 @@ impl<'a> Finder<'a> {
         Some((layer, x, at))
     }
 
-    fn linear(&self, w: Val, b: Option<Val>, turned: bool, x: Operand, at: usize) -> Option<Hit> {
+    fn linear(
+        &self,
+        w: Val,
+        b: Option<Val>,
+        transposed: bool,
+        x: Operand,
+        at: usize,
+    ) -> Option<Hit> {
         let size = self.sizes(w)?;
-        let (m, n) = if turned {
+        let (m, n) = if transposed {
             (*size.get(1)?, size[0])
         } else {
             (size[0], *size.get(1)?)
         };
         let mut weight = self.plain(w, "weight", &size);
-        if turned {
+        if transposed {
             weight.recipe.push(Change::Transpose(vec![1, 0]));
         }
         let mut weights = vec![weight];

@@ -1,79 +1,79 @@
-//! A graph as steps that passes may change: what is done, on what, in which part of the model.
+//! A graph as a list of steps that passes can rewrite: each has an op or layer, operands, results and a module path.
 
-use super::tree::Clean;
+use super::module_tree::Clean;
 use crate::identifiers::Identifiers;
 use clematis_core::graph::{Arg, Graph, Role};
 use clematis_core::{DType, Op, Result, Scalar, Spec, bail};
 use std::collections::{HashMap, HashSet};
 
-/// A value, by number.
+/// The number of a value.
 pub type Val = u32;
 
-/// What a step works on.
+/// An operand of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// A value.
     Val(Val),
-    /// A number of an element type.
+    /// A scalar constant of a dtype.
     Num(Scalar, DType),
 }
 
-/// A setting of a layer.
+/// A hyperparameter of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A number.
+    /// An integer.
     Int(i64),
-    /// A real number.
+    /// A float.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// One for each axis.
+    /// One integer for each axis.
     Ints(Vec<i64>),
-    /// What goes before and behind each axis.
+    /// The padding before and after each axis.
     Pads(Vec<(i64, i64)>),
 }
 
-/// A parameter of a layer: which input it is, and how its axes stand in torch's order.
+/// A parameter of a layer: the inputs it comes from, and how its axes are permuted to torch's order.
 #[derive(Clone, Debug)]
 pub struct Weight {
-    /// What it is for: `weight`, `bias`, `mean`, `var`.
+    /// Its slot: `weight`, `bias`, `mean` or `var`.
     pub slot: &'static str,
     /// The inputs that it is made of.
     pub inputs: Vec<Val>,
-    /// What to do with them.
+    /// The changes applied to them.
     pub recipe: Vec<Change>,
 }
 
-/// A change of values on their way into a file.
+/// A change of a tensor before it is written to the weights file.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Axes in another order.
+    /// A permutation of the axes.
     Transpose(Vec<usize>),
-    /// Another shape.
+    /// A reshape.
     Reshape(Vec<i64>),
 }
 
-/// A layer that frameworks have a name for.
+/// A layer that frameworks have a class or function for.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// Which.
+    /// Its kind, such as `linear`.
     pub kind: &'static str,
-    /// Where it stands in the model.
+    /// Its module path.
     pub path: String,
-    /// Its settings.
+    /// Its hyperparameters.
     pub config: Vec<(&'static str, Value)>,
-    /// What it holds.
+    /// Its parameters.
     pub weights: Vec<Weight>,
 }
 
 impl Layer {
-    /// A setting.
+    /// The hyperparameter of this name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.config.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
     }
 
-    /// A setting that is a number.
+    /// The integer hyperparameter of this name; 0 if it is missing.
     pub fn int(&self, name: &str) -> i64 {
         match self.get(name) {
             Some(Value::Int(n)) => *n,
@@ -82,7 +82,7 @@ impl Layer {
         }
     }
 
-    /// A setting that is a real number.
+    /// The float hyperparameter of this name; 0 if it is missing.
     pub fn float(&self, name: &str) -> f64 {
         match self.get(name) {
             Some(Value::Float(x)) => *x,
@@ -90,7 +90,7 @@ impl Layer {
         }
     }
 
-    /// A setting that is a list.
+    /// The list hyperparameter of this name.
     pub fn ints(&self, name: &str) -> Vec<i64> {
         match self.get(name) {
             Some(Value::Ints(xs)) => xs.clone(),
@@ -98,7 +98,7 @@ impl Layer {
         }
     }
 
-    /// Padding.
+    /// The padding of each axis.
     pub fn pads(&self) -> Vec<(i64, i64)> {
         match self.get("padding") {
             Some(Value::Pads(xs)) => xs.clone(),
@@ -106,13 +106,13 @@ impl Layer {
         }
     }
 
-    /// Whether it holds something.
+    /// Whether the layer has a parameter in this slot.
     pub fn has(&self, slot: &str) -> bool {
         self.weights.iter().any(|w| w.slot == slot)
     }
 }
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Clone, Debug)]
 pub enum What {
     /// An op.
@@ -121,23 +121,23 @@ pub enum What {
     Layer(Layer),
 }
 
-/// One thing that is done.
+/// One step of a program.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What.
+    /// The operation.
     pub what: What,
-    /// On what.
+    /// The operands.
     pub args: Vec<Operand>,
-    /// What comes out.
+    /// The results.
     pub outs: Vec<Val>,
-    /// The part of the model.
+    /// The module path.
     pub path: String,
-    /// Which call of each part on the path it was.
+    /// For each module on the path, the index of the call.
     pub calls: Vec<u32>,
 }
 
 impl Step {
-    /// The values that it reads.
+    /// The values that the step reads.
     pub fn reads(&self) -> impl Iterator<Item = Val> + '_ {
         self.args.iter().filter_map(|x| match x {
             Operand::Val(v) => Some(*v),
@@ -145,7 +145,7 @@ impl Step {
         })
     }
 
-    /// The op, if it is one.
+    /// The op, or `None` for a layer.
     pub fn op(&self) -> Option<&Op> {
         match &self.what {
             What::Op(op) => Some(op),
@@ -154,35 +154,35 @@ impl Step {
     }
 }
 
-/// What goes in.
+/// An input of the program.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// Its value.
     pub value: Val,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// Its path or name.
     pub name: String,
 }
 
-/// A graph as steps.
+/// A graph as a list of steps.
 pub struct Program {
-    /// Paths of the model as paths of the code.
+    /// Maps paths of the model to paths of the code.
     pub clean: Clean,
-    /// What is known of each value.
+    /// The spec of each value.
     pub specs: Vec<Spec>,
-    /// What goes in.
+    /// The inputs.
     pub inputs: Vec<Input>,
-    /// What is done.
+    /// The steps, in order of execution.
     pub steps: Vec<Step>,
-    /// What comes out.
+    /// The outputs.
     pub outputs: Vec<Operand>,
 }
 
 impl Program {
-    /// Of a graph; new values of state are left out.
+    /// The program of a graph, without the new values of its state.
     ///
-    /// `modules` are paths that will be asked for beside those of the graph.
+    /// `modules` are module paths to make available besides those of the graph.
     pub fn new(graph: &Graph, modules: &[&str]) -> Result<Program> {
         let is_held = |role: Role| !matches!(role, Role::Input | Role::Key);
         let held = graph.inputs.iter().filter(|i| is_held(i.role));
@@ -190,7 +190,7 @@ impl Program {
         let scopes = graph.scopes.iter().map(String::as_str);
         let modules: Vec<&str> = scopes.chain(modules.iter().copied()).collect();
         let clean = Clean::new(&held, &modules);
-        // Paths can still be equal where words are left out or separated otherwise.
+        // Paths can collide where words are dropped or separators replaced.
         let mut paths = Identifiers::default();
         let mut own = |name: &str| match clean.path(name).0 {
             path if path.is_empty() => path,
@@ -202,7 +202,7 @@ impl Program {
                 Some(n) => Ok(Operand::Num(n, x.dtype())),
                 None => bail!(
                     Internal,
-                    "source: a graph that was not closed: {}",
+                    "source: the graph captures a value from outside: {}",
                     x.spec()
                 ),
             },
@@ -240,8 +240,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Names for what is held without one; `alone` is the part that all others are put into.
-    pub fn name_held(&mut self, alone: &str) {
+    /// Names parameters that have none; `alone` is the module that they are put into.
+    pub fn name_parameters(&mut self, alone: &str) {
         let mut count = 0;
         let mut names = Identifiers::default();
         names.reserve(self.inputs.iter().map(|i| i.name.clone()));
@@ -263,7 +263,7 @@ impl Program {
         }
     }
 
-    /// Drops what nothing needs.
+    /// Removes dead steps.
     pub fn sweep(&mut self) {
         let mut needed: HashSet<Val> = self.outputs.iter().filter_map(value).collect();
         let mut kept = Vec::new();
@@ -277,7 +277,7 @@ impl Program {
         self.steps = kept;
     }
 
-    /// How often each value is read.
+    /// The number of reads of each value.
     pub fn uses(&self) -> HashMap<Val, usize> {
         let mut found = HashMap::new();
         for step in &self.steps {
@@ -291,7 +291,7 @@ impl Program {
         found
     }
 
-    /// The step that makes each value.
+    /// The index of the step that computes each value.
     pub fn makers(&self) -> HashMap<Val, usize> {
         let pairs = self.steps.iter().enumerate();
         pairs
@@ -299,7 +299,7 @@ impl Program {
             .collect()
     }
 
-    /// What is known of an operand.
+    /// The spec of an operand.
     pub fn spec(&self, x: &Operand) -> Spec {
         match x {
             Operand::Val(v) => self.specs[*v as usize].clone(),
@@ -313,14 +313,14 @@ impl Program {
         self.specs.len() as Val - 1
     }
 
-    /// The input that a value is, if it is held by the model.
+    /// The program input that a value is, if it is a parameter or buffer.
     pub fn held(&self, v: Val) -> Option<&Input> {
         let found = self.inputs.iter().find(|i| i.value == v)?;
         (!matches!(found.role, Role::Input | Role::Key)).then_some(found)
     }
 }
 
-/// The value that an operand is.
+/// The value of an operand, or `None` for a scalar constant.
 pub fn value(x: &Operand) -> Option<Val> {
     match x {
         Operand::Val(v) => Some(*v),

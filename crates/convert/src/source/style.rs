@@ -1,10 +1,10 @@
-//! How a file of each framework looks: imports, classes, small functions, and how weights are loaded.
+//! The file layout of each framework: imports, classes, utility functions, and how weights are loaded.
 
-use super::kinds::Parts;
+use super::deduplicate::Parts;
 use super::target::Target;
 use super::text::laid_out;
 
-/// Functions that a file may define beside the model's own: those of `functions.txt`, and of loaders.
+/// Functions that a file may define besides the model's own: those of `functions.txt` and the loaders.
 pub const FUNCTIONS: [&str; 22] = [
     "_conv",
     "_listed",
@@ -31,12 +31,12 @@ pub const FUNCTIONS: [&str; 22] = [
 ];
 
 fn line(out: &mut String, text: &str, indent: usize) {
-    // Lines of functions inside bring their own indentation.
+    // Lines of nested functions have their own indentation.
     let own = text.len() - text.trim_start().len();
     out.push_str(&laid_out(text.trim_start(), indent + own));
 }
 
-/// The text of a class or function.
+/// The source of a class or function.
 pub fn definition(target: &Target, parts: &Parts, root: bool) -> String {
     let mut out = String::new();
     if !target.classes {
@@ -119,13 +119,13 @@ fn body(out: &mut String, target: &Target, lines: &[String], indent: usize) {
         if (is_def && i > 0) || (after_def && !is_def) {
             out.push('\n');
         }
-        // Variables of flax stand for their values in arithmetic, not in every function.
+        // flax variables behave as their values in arithmetic, but not in every function.
         let _ = target;
         line(out, text, indent);
     }
 }
 
-/// Whether the indented lines before this one are of a function.
+/// Whether the indented lines before this one belong to a function.
 fn in_def(lines: &[String], at: usize) -> bool {
     let before = lines[..at].iter().rev().find(|l| !l.starts_with(' '));
     before.is_some_and(|l| l.starts_with("def "))
@@ -139,7 +139,7 @@ fn made(target: &Target, name: &str, makers: &[String], is_list: bool) -> String
             None => format!("self.{name} = {text}"),
         };
     }
-    // Names that hold the place in the list.
+    // Names that contain the index in the list.
     let plain: Vec<String> = makers
         .iter()
         .enumerate()
@@ -163,15 +163,15 @@ fn made(target: &Target, name: &str, makers: &[String], is_list: bool) -> String
     }
 }
 
-/// The small functions that a text calls, and those that they call.
+/// The utility functions that a text calls, and those that they call.
 pub fn functions(target: &Target, text: &str) -> String {
     let mut all: Vec<(&str, &str)> = Vec::new();
     for section in include_str!("functions.txt").split("\n# ") {
         let Some((head, body)) = section.split_once('\n') else {
             continue;
         };
-        if let Some((words, name)) = head.trim_start_matches("# ").split_once(' ')
-            && words == target.words
+        if let Some((ops, name)) = head.trim_start_matches("# ").split_once(' ')
+            && ops == target.ops
         {
             all.push((name, body.trim_end_matches('\n')));
         }
@@ -282,7 +282,7 @@ pub fn imports(target: &Target, text: &str, with_weights: bool) -> String {
     text
 }
 
-/// The function that makes the model with weights from a file.
+/// The function that creates the model with weights from a file.
 pub fn loader(target: &Target, name: &str, example: &str, inputs: &str, stateful: bool) -> String {
     let tree = r#"def load(path):
     """Loads the parameters as nested dicts and lists."""

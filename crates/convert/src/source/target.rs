@@ -1,25 +1,25 @@
-//! What is written where: frameworks, their styles, and how each makes and holds a layer.
+//! Target frameworks of generated source: their styles, and how each constructs and calls a layer.
 
 use super::expr::hole;
-use super::idiom::{is_same, short};
-use super::prepare::Channels;
+use super::legalize::Channels;
+use super::op_printer::{real, tuple};
+use super::op_printer_rules::{is_same, short};
 use super::program::{Change, Layer};
-use super::spell::{real, tuple};
 
-/// A framework to write for.
+/// A target framework.
 #[derive(Clone, Copy)]
 pub struct Target {
     /// Its name.
     pub name: &'static str,
-    /// Whose functions are called.
-    pub words: &'static str,
-    /// Whether models are classes; else they are functions of parameters.
+    /// The framework whose functions are called.
+    pub ops: &'static str,
+    /// Whether models are classes; otherwise they are functions of parameters.
     pub classes: bool,
-    /// Where convolutions have the channels.
+    /// The channel axis of convolutions.
     pub channels: Channels,
-    /// Where pools have them.
+    /// The channel axis of pooling.
     pub pools: Channels,
-    /// Where norms have them.
+    /// The channel axis of norms.
     pub norms: Channels,
     /// Names that attributes cannot have.
     pub taken: &'static [&'static str],
@@ -27,7 +27,7 @@ pub struct Target {
 
 use Channels::{Any, First, Last};
 
-/// All of them.
+/// All targets.
 pub const TARGETS: [Target; 8] = [
     target(
         "torch",
@@ -119,7 +119,7 @@ pub const TARGETS: [Target; 8] = [
 
 const fn target(
     name: &'static str,
-    words: &'static str,
+    ops: &'static str,
     classes: bool,
     channels: Channels,
     pools: Channels,
@@ -128,7 +128,7 @@ const fn target(
 ) -> Target {
     Target {
         name,
-        words,
+        ops,
         classes,
         channels,
         pools,
@@ -138,7 +138,7 @@ const fn target(
 }
 
 impl Target {
-    /// Whether modules of the framework have an attribute of this name themselves.
+    /// Whether the framework's module class itself has an attribute of this name.
     pub fn has_attribute(&self, word: &str) -> bool {
         let lines = include_str!("tables/attributes.txt").lines();
         let mut own = lines.filter_map(|line| line.strip_prefix(self.name)?.strip_prefix(' '));
@@ -148,13 +148,13 @@ impl Target {
     }
 }
 
-/// A layer as a target has it.
-pub struct Made {
-    /// How it is made, or the function that computes it.
+/// A layer in a target framework.
+pub struct LayerCall {
+    /// The constructor call, or the function that computes it.
     pub maker: String,
-    /// What follows the input when it is called.
+    /// The arguments after the input in a call.
     pub more: String,
-    /// Its values: the name there, what it is for here, what is done on the way.
+    /// Its parameters: the name there, the slot here, the changes in between.
     pub values: Vec<(String, &'static str, Vec<Change>)>,
 }
 
@@ -200,7 +200,7 @@ fn pairs(pads: &[(i64, i64)]) -> String {
     hole("padding", tuple(&all))
 }
 
-/// Whether a target's layer can pad as this one does.
+/// Whether a target's layer supports the padding of this one.
 pub fn pads(target: &Target, sizes: &[Option<i64>], layer: &Layer) -> bool {
     let pads = layer.pads();
     let none = pads.iter().all(|p| *p == (0, 0));
@@ -226,8 +226,8 @@ fn eps(layer: &Layer, word: &str, default: f64) -> (bool, String) {
     (x != default, format!("{word}={}", hole("epsilon", real(x))))
 }
 
-/// The layer in a target, or `None` if it has none like it.
-pub fn layer(target: &Target, layer: &Layer, name: &str) -> Option<Made> {
+/// The layer in a target framework, or `None` if it has no equivalent.
+pub fn layer(target: &Target, layer: &Layer, name: &str) -> Option<LayerCall> {
     let bias = layer.has("bias");
     let scaled = layer.has("weight");
     let n = layer.ints("kernel").len();
@@ -747,7 +747,7 @@ pub fn layer(target: &Target, layer: &Layer, name: &str) -> Option<Made> {
         _ => return None,
     };
     values.retain(|(_, slot, _)| layer.has(slot));
-    Some(Made {
+    Some(LayerCall {
         maker,
         more,
         values,

@@ -1,14 +1,14 @@
-//! Lines of Python, laid out the way formatters do.
+//! Statement breaking of Python code, in the style of common formatters.
 //!
-//! Code is made as logical lines; one that is too long is broken inside its last bracket, first as one indented line,
-//! then with an item on each line and a comma behind the last.
+//! Code is generated as logical lines. A line that is too long is broken inside its last bracket: first as one indented line,
+//! then with one item per line and a trailing comma.
 
 use crate::identifiers::is_keyword;
 
-/// How wide a line may be.
+/// The maximum width of a line.
 pub const WIDTH: usize = 88;
 
-/// One logical line with its indentation, broken where it is too long.
+/// One logical line with its indentation, broken if it is too long.
 pub fn laid_out(line: &str, indent: usize) -> String {
     let pad = " ".repeat(indent);
     let mut out = String::new();
@@ -44,7 +44,7 @@ fn place(line: &str, indent: usize, out: &mut String) {
         place(&body[..at], indent + 4, out);
         place(&body[at + 1..], indent + 4, out);
     } else {
-        // Behind the one item of a group or an index a comma would make a tuple.
+        // A trailing comma after the only item of a group or an index would make a tuple.
         let is_call = head
             .strip_suffix('(')
             .is_some_and(|h| h.ends_with(is_operand))
@@ -62,12 +62,12 @@ fn place(line: &str, indent: usize, out: &mut String) {
     out.push_str(&format!("{pad}{tail}\n"));
 }
 
-/// Whether a character ends what can be called or indexed.
+/// Whether a character ends an expression that can be called or indexed.
 fn is_operand(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | ')' | ']')
 }
 
-/// Whether a text ends in a word after which a bracket is a group: `return (`.
+/// Whether a text ends in a keyword after which a bracket is a group: `return (`.
 fn ends_with_keyword(text: &str) -> bool {
     let word = text
         .rsplit(|c: char| !(c.is_alphanumeric() || c == '_'))
@@ -100,7 +100,7 @@ fn last_bracket(line: &str) -> Option<(usize, usize)> {
     found
 }
 
-/// The parts between commas that stand in no bracket.
+/// The parts between top-level commas.
 pub fn items(body: &str) -> Vec<&str> {
     let (mut depth, mut start, mut quote) = (0, 0, None);
     let mut found = Vec::new();

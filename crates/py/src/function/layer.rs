@@ -44,7 +44,7 @@ fn embedding<'py>(
     call.one(|| bilinear::padded_embedding(table, i, max_norm, padding_idx))
 }
 
-/// softmax(q kᵀ scale) v; where the mask is 0, nothing is looked at.
+/// softmax(q kᵀ scale) v; positions where the mask is 0 are ignored.
 #[pyfunction]
 #[pyo3(signature = (q, k, v, scale, /, *, mask=None))]
 fn scaled_dot_product_attention<'py>(
@@ -138,7 +138,7 @@ fn multi_head_attention<'py>(
     }
 }
 
-/// An LSTM over time: all hidden states, and the last cell state. Gates stand in the order input, forget, cell, output.
+/// An LSTM over time: all hidden states, and the last cell state. Gates are in the order input, forget, cell, output.
 #[pyfunction]
 #[pyo3(signature = (x, init_h, init_c, kernel, recurrent_kernel, /, *, bias=None, recurrent_bias=None))]
 fn lstm_update<'py>(

@@ -7,7 +7,7 @@ use clematis_core::{Composite, DType, Dim, Op, Result, Spec, bail};
 use std::collections::HashMap;
 
 impl Emitter {
-    /// What runs bodies, and what gives several results.
+    /// Ops with bodies or several results.
     pub fn control(&mut self, c: &Call<'_>) -> Result<Option<Vec<String>>> {
         Ok(Some(match c.op {
             Op::TopK(k) => {
@@ -55,7 +55,7 @@ impl Emitter {
         }
     }
 
-    /// A graph inside: `write` adds its nodes and says its results.
+    /// A nested graph: `write` adds its nodes and returns its results.
     fn inside(
         &mut self,
         inputs: &[(String, Spec)],
@@ -63,7 +63,7 @@ impl Emitter {
         write: impl FnOnce(&mut Self) -> Result<Vec<String>>,
     ) -> Result<Message> {
         let outer = std::mem::take(&mut self.nodes);
-        // Sizes that are computed inside are not seen outside.
+        // Sizes computed inside are not visible outside.
         let counted = self.counted.clone();
         let found = write(self);
         let found = found.map(|names| {
@@ -194,7 +194,7 @@ impl Emitter {
                 .collect()
         };
         if rows.is_empty() {
-            // ONNX's scan goes along something; a loop need not.
+            // An ONNX Scan needs a scan input; ours does not.
             let (step, on) = (self.fresh(), self.fresh());
             let mut inputs = vec![
                 (step, Spec::scalar(DType::I64)),
@@ -213,7 +213,7 @@ impl Emitter {
             if reverse && outs.len() > carries {
                 bail!(
                     Unsupported,
-                    "to_onnx: a loop that gives rows from the last one on"
+                    "to_onnx: unsupported reverse scan without inputs"
                 );
             }
             let none = self.ints(&[])?;

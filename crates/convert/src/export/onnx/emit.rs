@@ -1,4 +1,4 @@
-//! Nodes of an ONNX graph, one after the other, with names for their results.
+//! Builds the nodes of an ONNX graph and names their results.
 
 use crate::onnx::tensor;
 use crate::onnx::wire::Message;
@@ -8,7 +8,7 @@ use clematis_core::trace::trace;
 use clematis_core::{DType, Dim, Op, Result, Scalar, Shape, Spec, Tensor, bail};
 use std::collections::HashMap;
 
-/// A parameter of a node.
+/// An attribute of a node.
 pub enum Attr<'a> {
     Int(&'a str, i64),
     Float(&'a str, f64),
@@ -17,23 +17,23 @@ pub enum Attr<'a> {
     Body(&'a str, Message),
 }
 
-/// What is being written.
+/// The graph under construction.
 pub struct Emitter {
-    /// The nodes of the graph that is being written.
+    /// The nodes of the current graph.
     pub nodes: Vec<Message>,
-    /// Known values, all in the outermost graph: bodies see them.
+    /// Constants, all in the outermost graph: bodies see them.
     pub weights: Vec<(String, Host)>,
     /// Names of the graph's values.
     names: HashMap<u32, String>,
     constants: HashMap<(DType, String, Vec<i64>), String>,
-    /// Where each named size is read: an input and its axis.
+    /// The input and axis that each symbolic size is read from.
     pub sizes: HashMap<String, (String, usize)>,
-    /// Results that hold sizes, by the text of the size, in the graph that is being written.
+    /// Results that hold sizes, by the text of the size, in the current graph.
     pub counted: HashMap<String, String>,
     count: usize,
 }
 
-/// A name with its element type and sizes.
+/// A `ValueInfoProto`.
 pub fn value_info(name: &str, spec: &Spec) -> Message {
     let mut shape = Message::default();
     for dim in spec.shape.dims() {
@@ -72,7 +72,7 @@ fn attribute(attr: &Attr<'_>) -> Message {
 }
 
 impl Emitter {
-    /// Nothing yet.
+    /// An empty graph.
     pub fn new() -> Self {
         Emitter {
             nodes: Vec::new(),
@@ -85,23 +85,23 @@ impl Emitter {
         }
     }
 
-    /// A name that no other value has.
+    /// A unique name.
     pub fn fresh(&mut self) -> String {
         self.count += 1;
         format!("_{}", self.count)
     }
 
-    /// Gives a value of the graph its name.
+    /// Assigns a value of the graph its name.
     pub fn bind(&mut self, value: ValueId, name: &str) {
         self.names.insert(value.0, name.to_string());
     }
 
-    /// Another graph's values stand where this one's stood; gives those back.
+    /// Replaces the names by those of another graph, and returns the old ones.
     pub fn swap_names(&mut self, names: HashMap<u32, String>) -> HashMap<u32, String> {
         std::mem::replace(&mut self.names, names)
     }
 
-    /// Remembers where named sizes can be read.
+    /// Records where symbolic sizes can be read.
     pub fn learn_sizes(&mut self, name: &str, spec: &Spec) {
         for (axis, dim) in spec.shape.dims().iter().enumerate() {
             if let Some(symbol) = dim.as_symbol() {
@@ -123,29 +123,29 @@ impl Emitter {
                 Some(value) => self.scalar(value, x.dtype()),
                 None => bail!(
                     Internal,
-                    "to_onnx: a graph that was not closed: {}",
+                    "to_onnx: the graph captures a value from outside: {}",
                     x.spec()
                 ),
             },
         }
     }
 
-    /// A number.
+    /// A scalar constant.
     pub fn scalar(&mut self, value: Scalar, dtype: DType) -> Result<String> {
         self.constant(Host::scalar(value, dtype)?)
     }
 
-    /// A float of this type.
+    /// A float constant of this dtype.
     pub fn number(&mut self, value: f64, dtype: DType) -> Result<String> {
         self.scalar(value.into(), dtype)
     }
 
-    /// Integers in a row.
+    /// A vector of integers.
     pub fn ints(&mut self, values: &[i64]) -> Result<String> {
         self.constant(Host::from_slice(values, [values.len()])?)
     }
 
-    /// A known value.
+    /// A constant.
     pub fn constant(&mut self, host: Host) -> Result<String> {
         let count = host.spec().shape.count();
         let key = (count <= 16).then(|| {
@@ -173,7 +173,7 @@ impl Emitter {
         Ok(name)
     }
 
-    /// Adds a node whose results have names already.
+    /// Adds a node whose results already have names.
     pub fn op_to(&mut self, op: &str, inputs: &[&str], outputs: &[&str], attrs: &[Attr<'_>]) {
         let mut node = Message::default();
         for x in inputs {
@@ -189,24 +189,24 @@ impl Emitter {
         self.nodes.push(node);
     }
 
-    /// Adds a node of one result.
+    /// Adds a node with one result.
     pub fn op(&mut self, op: &str, inputs: &[&str]) -> String {
         self.op_with(op, inputs, &[])
     }
 
-    /// The same with parameters.
+    /// Adds a node with one result and attributes.
     pub fn op_with(&mut self, op: &str, inputs: &[&str], attrs: &[Attr<'_>]) -> String {
         let out = self.fresh();
         self.op_to(op, inputs, &[&out], attrs);
         out
     }
 
-    /// Another element type.
+    /// A cast.
     pub fn cast(&mut self, x: &str, to: DType) -> String {
         self.op_with("Cast", &[x], &[Attr::Int("to", tensor::code(to))])
     }
 
-    /// Axes in another order, unless it is the same.
+    /// A transpose, unless the order is the identity.
     pub fn transposed(&mut self, x: &str, order: &[usize]) -> String {
         if order.iter().enumerate().all(|(i, &a)| i == a) {
             return x.to_string();
@@ -215,7 +215,7 @@ impl Emitter {
         self.op_with("Transpose", &[x], &[Attr::Ints("perm", order)])
     }
 
-    /// Another shape.
+    /// A reshape.
     pub fn reshaped(&mut self, x: &str, to: &[Dim]) -> Result<String> {
         let shape = self.reshape_target(to)?;
         Ok(self.op_with(
@@ -255,7 +255,7 @@ impl Emitter {
         if names.len() != outs.len() {
             bail!(
                 Internal,
-                "to_onnx: `{}` gives {} results, not {}",
+                "to_onnx: `{}`: expected {2} results, got {1}",
                 node.op.name(),
                 names.len(),
                 outs.len()
@@ -286,11 +286,15 @@ impl Emitter {
         }
         match c.op {
             Op::Call(_) | Op::Custom(_) => self.opened(c),
-            other => bail!(Unsupported, "to_onnx: ONNX has no `{}`", other.name()),
+            other => bail!(
+                Unsupported,
+                "to_onnx: unsupported operator `{}`",
+                other.name()
+            ),
         }
     }
 
-    /// What a composite is made of, in place.
+    /// The decomposition of a composite, inlined.
     fn opened(&mut self, c: &Call<'_>) -> Result<Vec<String>> {
         let inside = trace(c.specs, |xs| {
             Ok(c.op.expand(&xs.iter().collect::<Vec<_>>())?.into_vec())
@@ -298,7 +302,7 @@ impl Emitter {
         self.inlined(&inside.graph.prune(), c.args, &inside.captured)
     }
 
-    /// The nodes of another graph here, on these operands; its last inputs are constants.
+    /// Inlines the nodes of another graph on these operands; its last inputs are constants.
     pub fn inlined(
         &mut self,
         graph: &Graph,
@@ -342,7 +346,7 @@ impl Call<'_> {
         self.args.get(i).map_or("", String::as_str)
     }
 
-    /// The element type of the first operand.
+    /// The dtype of the first operand.
     pub fn dtype(&self) -> DType {
         self.specs.first().map_or(self.outs[0].dtype, |s| s.dtype)
     }

@@ -1,4 +1,4 @@
-//! Gathering, scattering, sorting, reducing.
+//! Gather, scatter, sort, reductions.
 
 use super::emit::{Attr, Call, Emitter};
 use clematis_core::op::{
@@ -7,7 +7,7 @@ use clematis_core::op::{
 use clematis_core::{Composite, DType, Dim, Op, Result, Shape, bail};
 
 impl Emitter {
-    /// What reads and writes at indices, and what is found along axes.
+    /// Indexing, sorting and reductions.
     pub fn indices(&mut self, c: &Call<'_>) -> Result<Option<String>> {
         let x = c.x(0);
         Ok(Some(match c.op {
@@ -21,7 +21,7 @@ impl Emitter {
                     ReduceKind::Min | ReduceKind::All => "ReduceMin",
                 };
                 let dtype = c.dtype();
-                // Truth values and small integers are reduced as wider ones.
+                // Booleans and small integers are reduced in a wider dtype.
                 let narrow = !matches!(
                     dtype,
                     DType::F32 | DType::F64 | DType::F16 | DType::I32 | DType::I64
@@ -105,7 +105,7 @@ impl Emitter {
         Ok(self.op_with(word, &[x, &axes], &[Attr::Int("keepdims", i64::from(keep))]))
     }
 
-    /// Integer indices as ONNX wants them.
+    /// Indices in an integer dtype that ONNX supports.
     fn index(&mut self, x: &str, dtype: DType) -> String {
         if dtype == DType::I64 {
             x.to_string()
@@ -114,7 +114,7 @@ impl Emitter {
         }
     }
 
-    /// Index vectors, moved into the range.
+    /// Index vectors, clamped to the range.
     fn in_range(&mut self, at: &str, most: &[Dim]) -> Result<String> {
         let zero = self.scalar(0i64.into(), DType::I64)?;
         let most = self.sizes(most)?;
@@ -144,7 +144,7 @@ impl Emitter {
             .collect();
         let at = self.in_range(&given, &most)?;
         let moved = at.clone();
-        // Along one axis, the indices where it was.
+        // Along one axis: Gather.
         if let ([axis], []) = (&p.index_map[..], &p.operand_batch[..]) {
             let plain = p
                 .offset_axes
@@ -161,7 +161,7 @@ impl Emitter {
                 ));
             }
         }
-        // Batches first, then what is indexed, then the rest; index vectors likewise.
+        // Batch axes first, then indexed axes, then the rest; index vectors likewise.
         let rest: Vec<usize> = (0..rank)
             .filter(|a| !p.operand_batch.contains(a) && !p.index_map.contains(a))
             .collect();
@@ -187,7 +187,7 @@ impl Emitter {
             &[&x, &at],
             &[Attr::Int("batch_dims", p.operand_batch.len() as i64)],
         );
-        // Where each axis of the result now stands.
+        // The position of each axis of the result.
         let out_rank = q - 1 + rest.len();
         let row_axes: Vec<usize> = (0..out_rank)
             .filter(|a| !p.offset_axes.contains(a))
@@ -208,7 +208,7 @@ impl Emitter {
         Ok(self.op("Where", &[&mask, &y, &zero]))
     }
 
-    /// Whether all components of each index vector are inside, with axes of size 1 for the slices.
+    /// Whether all components of each index vector are in range, with axes of size 1 for the slices.
     fn all_inside(
         &mut self,
         given: &str,
@@ -232,7 +232,10 @@ impl Emitter {
     fn gathered_blocks(&mut self, c: &Call<'_>, p: &Gather) -> Result<String> {
         let (own, rows) = (c.shape(0).clone(), c.shape(1).clone());
         if rows.rank() != 1 || !p.operand_batch.is_empty() || p.mode != OutOfRange::Clip {
-            bail!(Unsupported, "to_onnx: a gather of blocks at many places");
+            bail!(
+                Unsupported,
+                "to_onnx: unsupported gather of blocks at several indices"
+            );
         }
         let at = self.index(c.x(1), c.specs[1].dtype);
         let most: Vec<Dim> = p
@@ -277,7 +280,10 @@ impl Emitter {
                 .zip(&p.window_axes[..])
                 .all(|(&a, &w)| own.dims()[a] == updates.dims()[w]);
         if !whole {
-            bail!(Unsupported, "to_onnx: a scatter of blocks or of batches");
+            bail!(
+                Unsupported,
+                "to_onnx: unsupported scatter of blocks or batches"
+            );
         }
         let word = match p.kind {
             ScatterKind::Set => "none",
@@ -311,7 +317,7 @@ impl Emitter {
         let mut new = self.transposed(c.x(2), &update_order);
         let dropped = p.mode == OutOfRange::Drop;
         if dropped && matches!(p.kind, ScatterKind::Add | ScatterKind::Mul) {
-            // What is dropped adds nothing.
+            // Updates out of range add zero.
             let mask = self.all_inside(
                 &at,
                 &moved,

@@ -1,11 +1,11 @@
-//! Layers that ONNX knows.
+//! Layers with an ONNX operator.
 
 use super::emit::{Attr, Call, Emitter};
 use clematis_core::host::Host;
 use clematis_core::{Composite, DType, Op, Result, Shape};
 
 impl Emitter {
-    /// Norms and softmax.
+    /// Normalization and softmax.
     pub fn layers(&mut self, c: &Call<'_>) -> Result<Option<String>> {
         let Op::Call(composite) = c.op else {
             return Ok(None);
@@ -58,7 +58,7 @@ impl Emitter {
         }))
     }
 
-    /// One number everywhere, as a constant.
+    /// A constant tensor with one value.
     fn filled(&mut self, shape: &Shape, value: f64, dtype: DType) -> Result<String> {
         let count = shape.count();
         let host = clematis_core::with_element!(dtype, T => {

@@ -1,4 +1,4 @@
-//! Products and convolutions.
+//! Matmul and convolution.
 
 use super::emit::{Attr, Call, Emitter};
 use clematis_core::op::{Conv, Dot, Pad, Pads};
@@ -6,7 +6,7 @@ use clematis_core::shape::Axes;
 use clematis_core::{Composite, DType, Dim, Op, Result, bail};
 
 impl Emitter {
-    /// What sums products.
+    /// Matmuls and convolutions.
     pub fn linear(&mut self, c: &Call<'_>) -> Result<Option<String>> {
         Ok(Some(match c.op {
             Op::Dot(p) => self.dot(c, p),
@@ -17,8 +17,8 @@ impl Emitter {
                         let args: Vec<&str> = c.args.iter().map(String::as_str).collect();
                         return Ok(Some(self.op_with("Gemm", &args, &[Attr::Int("transB", 1)])));
                     }
-                    let turned = self.transposed(c.x(1), &[1, 0]);
-                    let y = self.op("MatMul", &[c.x(0), &turned]);
+                    let transposed = self.transposed(c.x(1), &[1, 0]);
+                    let y = self.op("MatMul", &[c.x(0), &transposed]);
                     if c.args.len() > 2 {
                         self.op("Add", &[&y, c.x(2)])
                     } else {
@@ -38,7 +38,7 @@ impl Emitter {
                     out_layout,
                     feature_groups,
                 } => {
-                    let known = turned_padding(padding, strides);
+                    let known = conv_transpose_padding(padding, strides);
                     let Some((pads, more)) = known else {
                         return Ok(None);
                     };
@@ -75,8 +75,8 @@ impl Emitter {
         }
         if fits && p.rhs_contract[..] == [other - 1] {
             let order: Vec<usize> = (0..other - 2).chain([other - 1, other - 2]).collect();
-            let turned = self.transposed(y, &order);
-            return self.op("MatMul", &[x, &turned]);
+            let transposed = self.transposed(y, &order);
+            return self.op("MatMul", &[x, &transposed]);
         }
         let mut letters = ('a'..='z').chain('A'..='Z');
         let mut next = || letters.next().unwrap_or('?');
@@ -108,7 +108,7 @@ impl Emitter {
         if p.batch_groups != 1 {
             bail!(
                 Unsupported,
-                "to_onnx: a convolution with groups of the batch"
+                "to_onnx: unsupported convolution with batch groups"
             );
         }
         let (mut x, w) = (
@@ -125,7 +125,7 @@ impl Emitter {
             .any(|(l, h)| l.value().is_none_or(|n| n < 0) || h.value().is_none_or(|n| n < 0));
         let mut pads = vec![0i64; 2 * spatial];
         if wide || odd {
-            // Zeros between and around, before the convolution; negative padding cuts.
+            // Zeros between and around, before the convolution; negative padding crops.
             let zero = Dim::from(0);
             let side = |f: fn(&(Dim, Dim)) -> Dim| {
                 [zero, zero]
@@ -172,8 +172,8 @@ pub fn axes(axes: &Axes) -> Vec<i64> {
     axes.iter().map(|&n| n as i64).collect()
 }
 
-/// Pads and output padding of a transposed convolution; `None` where ONNX has no words for it.
-fn turned_padding(padding: &Pads, strides: &Axes) -> Option<(Vec<i64>, Vec<i64>)> {
+/// Pads and output padding of a transposed convolution; `None` if ONNX cannot express them.
+fn conv_transpose_padding(padding: &Pads, strides: &Axes) -> Option<(Vec<i64>, Vec<i64>)> {
     let (mut low, mut high, mut more) = (Vec::new(), Vec::new(), Vec::new());
     for ((l, h), &s) in padding.iter().zip(strides.iter()) {
         let (l, h) = (l.value()?, h.value()?);

@@ -1,11 +1,11 @@
-//! Element by element.
+//! Elementwise ops.
 
 use super::emit::{Attr, Call, Emitter};
 use clematis_core::op::{Binary, Compare, Unary};
 use clematis_core::{Composite, DType, Op, Result, bail};
 
 impl Emitter {
-    /// What is done to each element alone.
+    /// Elementwise ops.
     pub fn pointwise(&mut self, c: &Call<'_>) -> Result<Option<String>> {
         let x = c.x(0);
         Ok(Some(match c.op {
@@ -158,7 +158,11 @@ impl Emitter {
                 self.op("Equal", &[x, &zero])
             }
             BitwiseNot => self.op("BitwiseNot", &[x]),
-            other => bail!(Unsupported, "to_onnx: ONNX has no `{}`", other.name()),
+            other => bail!(
+                Unsupported,
+                "to_onnx: unsupported operator `{}`",
+                other.name()
+            ),
         })
     }
 
@@ -226,7 +230,7 @@ impl Emitter {
                 self.op("Where", &[&below, &back, &size])
             }
             Atan2 => {
-                // The angle of the quotient, turned by half a circle on the left side.
+                // The angle of the quotient, plus or minus π in the left half-plane.
                 let (zero, half) = (
                     self.number(0.0, dtype)?,
                     self.number(std::f64::consts::PI, dtype)?,
@@ -238,8 +242,8 @@ impl Emitter {
                     self.op("Add", &[&angle, &half]),
                     self.op("Sub", &[&angle, &half]),
                 );
-                let turned = self.op("Where", &[&below, &less, &more]);
-                let found = self.op("Where", &[&left, &turned, &angle]);
+                let shifted = self.op("Where", &[&below, &less, &more]);
+                let found = self.op("Where", &[&left, &shifted, &angle]);
                 let (flat, upright) =
                     (self.op("Equal", &[x, &zero]), self.op("Equal", &[y, &zero]));
                 let both = self.op("And", &[&flat, &upright]);
@@ -271,14 +275,14 @@ impl Emitter {
             }
             other => bail!(
                 Unsupported,
-                "to_onnx: ONNX has no `{}` of {dtype}",
+                "to_onnx: unsupported operator `{}` of {dtype}",
                 other.name()
             ),
         })
     }
 
     fn compare(&mut self, p: Compare, x: &str, y: &str, dtype: DType) -> String {
-        // Truth values are compared as small integers.
+        // Booleans are compared as small integers.
         let (x, y) = match dtype == DType::Bool && !matches!(p, Compare::Equal | Compare::NotEqual)
         {
             true => (self.cast(x, DType::I32), self.cast(y, DType::I32)),

@@ -1,4 +1,4 @@
-//! Shapes, parts, new tensors.
+//! Reshapes, slices, padding, constants.
 
 use super::emit::{Attr, Call, Emitter};
 use clematis_core::host::Host;
@@ -6,7 +6,7 @@ use clematis_core::op::Pad;
 use clematis_core::{DType, Dim, Op, Result, Shape, bail};
 
 impl Emitter {
-    /// What moves elements and makes new ones.
+    /// Shape ops and creation ops.
     pub fn shapes(&mut self, c: &Call<'_>) -> Result<Option<String>> {
         let x = c.x(0);
         Ok(Some(match c.op {
@@ -68,7 +68,7 @@ impl Emitter {
                 for (i, &axis) in p.axes.iter().enumerate() {
                     sizes[axis] = own.dims()[i];
                 }
-                // Leading axes come by themselves.
+                // Leading axes are added by broadcasting.
                 let first = p.axes.first().copied().unwrap_or(p.shape.rank());
                 let in_row = p.axes.iter().enumerate().all(|(i, &a)| a == first + i)
                     && first + p.axes.len() == p.shape.rank();
@@ -106,13 +106,13 @@ impl Emitter {
         }))
     }
 
-    /// Repeated to a larger shape.
+    /// Broadcasts to a larger shape.
     pub fn spread(&mut self, x: &str, to: &Shape) -> Result<String> {
         let to = self.sizes(to.dims())?;
         Ok(self.op("Expand", &[x, &to]))
     }
 
-    /// Starts of a block, moved so that it fits.
+    /// Starts of a block, clamped so that it fits.
     fn clipped_starts(&mut self, starts: &str, own: &Shape, sizes: &[Dim]) -> Result<String> {
         let most: Vec<Dim> = own.dims().iter().zip(sizes).map(|(&n, &s)| n - s).collect();
         let (starts, most) = (self.cast(starts, DType::I64), self.sizes(&most)?);
@@ -121,7 +121,7 @@ impl Emitter {
         Ok(self.op("Min", &[&low, &most]))
     }
 
-    /// Padding around and between; without a value zeros.
+    /// Exterior and interior padding; the default value is zero.
     pub fn padded(
         &mut self,
         x: &str,
@@ -145,7 +145,7 @@ impl Emitter {
             if between == 0 {
                 continue;
             }
-            // Each element becomes a row of itself and what stands after it; the last row is cut.
+            // Each element becomes a row of itself and the padding after it; the last row is cut.
             let by = Dim::from(between + 1);
             let mut split = sizes.clone();
             split.insert(axis + 1, Dim::from(1));
@@ -171,7 +171,7 @@ impl Emitter {
         }
         let pads = self.sizes(&pads)?;
         if rank == 0 {
-            bail!(Internal, "to_onnx: padding of a number");
+            bail!(Internal, "to_onnx: padding of a scalar");
         }
         Ok(self.op("Pad", &[&y, &pads, value]))
     }

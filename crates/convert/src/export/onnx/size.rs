@@ -1,9 +1,9 @@
-//! Named sizes, computed in the model.
+//! Symbolic sizes, computed in the model.
 
 use super::emit::{Attr, Emitter};
 use clematis_core::{Dim, Result, bail};
 
-/// A walk over the text of a size.
+/// A parser of a size expression.
 struct Text<'a> {
     rest: &'a str,
 }
@@ -30,7 +30,7 @@ impl Text<'_> {
 }
 
 impl Emitter {
-    /// A size as a row of one integer.
+    /// A size as a vector of one integer.
     pub fn size(&mut self, d: Dim) -> Result<String> {
         if let Some(n) = d.value() {
             return self.ints(&[n]);
@@ -42,7 +42,10 @@ impl Emitter {
         let mut walk = Text { rest: &text };
         let name = self.sum(&mut walk)?;
         if !walk.rest.trim().is_empty() {
-            bail!(Internal, "to_onnx: `{text}` is no size");
+            bail!(
+                Internal,
+                "to_onnx: expected a size expression, got `{text}`"
+            );
         }
         self.counted.insert(text, name.clone());
         Ok(name)
@@ -68,7 +71,7 @@ impl Emitter {
         loop {
             if text.eat("//") {
                 let right = self.factor(text)?;
-                // Rounded down, also below zero: what the remainder leaves divides.
+                // Floor division, also for negative numbers: subtract the remainder, then divide.
                 let rest = self.op("Mod", &[&left, &right]);
                 let whole = self.op("Sub", &[&left, &rest]);
                 left = self.op("Div", &[&whole, &right]);
@@ -92,7 +95,10 @@ impl Emitter {
         if text.eat("(") {
             let x = self.sum(text)?;
             if !text.eat(")") {
-                bail!(Internal, "to_onnx: a size without its parenthesis");
+                bail!(
+                    Internal,
+                    "to_onnx: a size expression without its closing parenthesis"
+                );
             }
             return Ok(x);
         }
@@ -106,12 +112,18 @@ impl Emitter {
             let comma = text.eat(",");
             let y = self.sum(text)?;
             if !comma || !text.eat(")") {
-                bail!(Internal, "to_onnx: a size without its parenthesis");
+                bail!(
+                    Internal,
+                    "to_onnx: a size expression without its closing parenthesis"
+                );
             }
             return Ok(self.op(if name == "max" { "Max" } else { "Min" }, &[&x, &y]));
         }
         let Some((input, axis)) = self.sizes.get(&name).cloned() else {
-            bail!(Unsupported, "to_onnx: no input has the size `{name}`");
+            bail!(
+                Unsupported,
+                "to_onnx: no input has an axis of the symbolic size `{name}`"
+            );
         };
         let axis = axis as i64;
         Ok(self.op_with(
@@ -121,7 +133,7 @@ impl Emitter {
         ))
     }
 
-    /// Sizes as a row of integers.
+    /// Sizes as a vector of integers.
     pub fn sizes(&mut self, dims: &[Dim]) -> Result<String> {
         let known: Option<Vec<i64>> = dims.iter().map(|d| d.value()).collect();
         if let Some(known) = known {
@@ -135,7 +147,7 @@ impl Emitter {
         Ok(self.op_with("Concat", &parts, &[Attr::Int("axis", 0)]))
     }
 
-    /// The same for a shape that elements are put into: one size without a number is what is left.
+    /// The target shape of a reshape: one symbolic size may be -1.
     pub fn reshape_target(&mut self, dims: &[Dim]) -> Result<String> {
         let open = dims.iter().filter(|d| d.is_symbolic()).count();
         if open == 1 && dims.iter().all(|d| d.value() != Some(0)) {

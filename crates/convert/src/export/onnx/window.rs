@@ -1,12 +1,12 @@
-//! ConvConfig windows.
+//! Pooling and window reductions.
 
 use super::emit::{Attr, Call, Emitter};
 use clematis_core::op::{Pads, WindowKind};
 use clematis_core::shape::Axes;
 use clematis_core::{Composite, DType, Dim, Op, Result, bail};
 
-/// A window over all axes.
-struct Slide<'a> {
+/// The parameters of a window over all axes.
+struct WindowParams<'a> {
     size: &'a Axes,
     strides: &'a Axes,
     padding: &'a Pads,
@@ -14,34 +14,34 @@ struct Slide<'a> {
 }
 
 impl Emitter {
-    /// Pools, and reductions of windows.
+    /// Pooling and window reductions.
     pub fn windows(&mut self, c: &Call<'_>) -> Result<Option<String>> {
         Ok(Some(match c.op {
             Op::Window(p) => {
                 if p.base_dilation.iter().any(|&n| n != 1) {
                     bail!(
                         Unsupported,
-                        "to_onnx: a window over elements with gaps between them"
+                        "to_onnx: unsupported window reduction with base dilation"
                     );
                 }
-                let slide = Slide {
+                let params = WindowParams {
                     size: &p.size,
                     strides: &p.strides,
                     padding: &p.padding,
                     dilation: &p.window_dilation,
                 };
                 match p.kind {
-                    WindowKind::Max => self.slid(c, "MaxPool", &slide, &[], c.x(0))?,
+                    WindowKind::Max => self.pooled(c, "MaxPool", &params, &[], c.x(0))?,
                     WindowKind::Min => {
                         let back = self.op("Neg", &[c.x(0)]);
-                        let most = self.slid(c, "MaxPool", &slide, &[], &back)?;
+                        let most = self.pooled(c, "MaxPool", &params, &[], &back)?;
                         self.op("Neg", &[&most])
                     }
                     WindowKind::Sum => {
-                        let mean = self.slid(
+                        let mean = self.pooled(
                             c,
                             "AveragePool",
-                            &slide,
+                            &params,
                             &[Attr::Int("count_include_pad", 1)],
                             c.x(0),
                         )?;
@@ -49,7 +49,9 @@ impl Emitter {
                         let count = self.number(count as f64, c.dtype())?;
                         self.op("Mul", &[&mean, &count])
                     }
-                    WindowKind::Prod => bail!(Unsupported, "to_onnx: a product over windows"),
+                    WindowKind::Prod => {
+                        bail!(Unsupported, "to_onnx: unsupported window reduction `prod`")
+                    }
                 }
             }
             Op::Call(composite) => match &**composite {
@@ -58,10 +60,10 @@ impl Emitter {
                     strides,
                     padding,
                     dilation,
-                } => self.slid(
+                } => self.pooled(
                     c,
                     "MaxPool",
-                    &Slide {
+                    &WindowParams {
                         size,
                         strides,
                         padding,
@@ -78,10 +80,10 @@ impl Emitter {
                     count_padding,
                 } => {
                     let attr = [Attr::Int("count_include_pad", i64::from(*count_padding))];
-                    self.slid(
+                    self.pooled(
                         c,
                         "AveragePool",
-                        &Slide {
+                        &WindowParams {
                             size,
                             strides,
                             padding,
@@ -97,12 +99,12 @@ impl Emitter {
         }))
     }
 
-    /// A pool: axes with windows last, two before them.
-    fn slid(
+    /// A pool: windowed axes last, two before them.
+    fn pooled(
         &mut self,
         c: &Call<'_>,
         word: &str,
-        s: &Slide<'_>,
+        s: &WindowParams<'_>,
         more: &[Attr<'_>],
         x: &str,
     ) -> Result<String> {
@@ -114,7 +116,7 @@ impl Emitter {
         if last.is_empty() {
             return Ok(self.op("Identity", &[x]));
         }
-        // The usual layout stays as it is, so that its own axes are pooled.
+        // NCHW stays as it is, so that its own axes are pooled.
         if own.len() > 2 && last[0] >= 2 {
             last = (2..own.len()).collect();
         }
@@ -150,10 +152,10 @@ impl Emitter {
         let Some(mut pads) = pads.collect::<Option<Vec<i64>>>() else {
             bail!(
                 Unsupported,
-                "to_onnx: a pool whose padding depends on sizes without numbers"
+                "to_onnx: unsupported pool whose padding depends on symbolic sizes"
             );
         };
-        // A pool may not be padded by as much as its window, and not by less than nothing.
+        // The padding of a pool must be non-negative and smaller than its window.
         let n = last.len();
         let too_much = (0..2 * n).any(|i| pads[i] < 0 || pads[i] >= s.size[last[i % n]] as i64);
         if too_much {
@@ -162,7 +164,10 @@ impl Emitter {
                     .iter()
                     .any(|a| matches!(a, Attr::Int("count_include_pad", 1)));
             if word == "AveragePool" && !counted {
-                bail!(Unsupported, "to_onnx: a pool that is padded by {pads:?}");
+                bail!(
+                    Unsupported,
+                    "to_onnx: unsupported padding {pads:?} of a pool"
+                );
             }
             let edge = if word == "MaxPool" {
                 f64::NEG_INFINITY

@@ -1,4 +1,4 @@
-"""Weights and numpy files."""
+"""Loads weights and runs the model on .npy files."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ WORDS = {
 
 
 def dtype(word):
-    """numpy's element type of a short name."""
+    """The NumPy dtype of a short name."""
     if word == "bf16":
         import ml_dtypes
 
@@ -23,7 +23,7 @@ def dtype(word):
 
 
 def weights(place):
-    """The tensors of model.safetensors by name, as numpy's arrays."""
+    """The tensors of model.safetensors by name, as NumPy arrays."""
     path = pathlib.Path(place).with_name("model.safetensors")
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
@@ -36,19 +36,19 @@ def weights(place):
     return found
 
 
-def given(ops, word, x):
-    """A framework's array of numpy's, of the element type of this short name."""
+def from_numpy(ops, word, x):
+    """Converts a NumPy array to the framework, in the dtype of this short name."""
     x = np.ascontiguousarray(x, dtype(word))
     return ops.from_bytes(x.tobytes(), word, x.shape)
 
 
-def taken(ops, word, x):
-    """numpy's array of a framework's."""
+def to_numpy(ops, word, x):
+    """Converts an array of the framework to NumPy."""
     return np.frombuffer(ops.to_bytes(x), dtype(word)).reshape(tuple(x.shape))
 
 
-def made_up(word, shape):
-    """Random numbers; a size with a name is 2."""
+def random_input(word, shape):
+    """Random input; a symbolic size is 2."""
     shape = [n if isinstance(n, int) else 2 for n in shape]
     rng = np.random.default_rng(0)
     kind = dtype(word)
@@ -56,17 +56,17 @@ def made_up(word, shape):
 
 
 def main(call, inputs, outputs):
-    """Runs `call` on numpy files."""
+    """Runs `call` on .npy files."""
     parser = argparse.ArgumentParser(description="Runs the model.")
-    parser.add_argument("files", nargs="*", metavar="x.npy", help=f"a file for each of {', '.join(inputs)}; else random numbers")
-    parser.add_argument("--out", help="where the outputs go, as .npz")
+    parser.add_argument("files", nargs="*", metavar="x.npy", help=f"one file per input: {', '.join(inputs)}")
+    parser.add_argument("--out", help="the .npz file for the outputs")
     options = parser.parse_args()
     if options.files and len(options.files) != len(inputs):
-        parser.error(f"{len(options.files)} files, and {len(inputs)} inputs: {', '.join(inputs)}")
+        parser.error(f"expected {len(inputs)} files ({', '.join(inputs)}), got {len(options.files)}")
     if options.files:
         arrays = [np.load(path) for path in options.files]
     else:
-        arrays = [made_up(*spec) for spec in inputs.values()]
+        arrays = [random_input(*spec) for spec in inputs.values()]
     results = dict(zip(outputs, call(*arrays), strict=True))
     for name, x in results.items():
         print(f"{name}: {x.dtype} {x.shape}")

@@ -1,16 +1,16 @@
 class Part(nnx.Module):
-    """Holds variables under a word of their paths."""
+    """A submodule that holds variables."""
 
 
 class Frozen(nnx.Variable):
     """A parameter that is not trained."""
 
 
-WORDS = {word for path in HELD for word in path.split(".")}
+WORDS = {word for path in WEIGHTS for word in path.split(".")}
 
 
 def attribute(word):
-    """A word of a path as an attribute: one that the model has a meaning for gets underscores."""
+    """A component of a path as an attribute name: reserved names get underscores."""
     own = word
     while hasattr(Model, own) or own in ("rngs", "constants") or (own != word and own in WORDS):
         own += "_"
@@ -28,15 +28,15 @@ class Model(nnx.Module):
     def __init__(self, rngs=None):
         self.rngs = rngs if rngs is not None else nnx.Rngs(0)
         values = files.weights(__file__)
-        for path, (role, word) in HELD.items():
+        for path, (role, word) in WEIGHTS.items():
             kind = {"param": nnx.Param, "frozen": Frozen}.get(role, nnx.BatchStat)
             holder, (*above, last) = self, words(path)
             for name in above:
                 if not hasattr(holder, name):
                     setattr(holder, name, Part())
                 holder = getattr(holder, name)
-            setattr(holder, last, kind(files.given(ops, word, values[path])))
-        self.constants = nnx.data([Frozen(files.given(ops, word, values[name])) for name, word in CONSTANTS.items()])
+            setattr(holder, last, kind(files.from_numpy(ops, word, values[path])))
+        self.constants = nnx.data([Frozen(files.from_numpy(ops, word, values[name])) for name, word in CONSTANTS.items()])
 
     def held(self, path):
         """A weight."""
@@ -46,16 +46,16 @@ class Model(nnx.Module):
         return found[...]
 
     def __call__(self, *inputs):
-        """The outputs: one alone, several as a tuple."""
+        """Returns the output, or a tuple of several."""
         keys = [jax.random.bits(self.rngs(), (2,), "uint32") for _ in range(KEYS)]
         constants = [x[...] for x in self.constants]
-        outs = program(ops, *map(self.held, HELD), *inputs, *keys, *constants)
+        outs = program(ops, *map(self.held, WEIGHTS), *inputs, *keys, *constants)
         return outs[0] if len(OUTPUTS) == 1 else outs
 
 
 def call(*arrays):
-    """The outputs of numpy's arrays."""
-    given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
+    """Runs the model on NumPy arrays."""
+    given = [files.from_numpy(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
     outs = nnx.jit(lambda model, *xs: model(*xs))(Model(), *given)
     outs = (outs,) if len(OUTPUTS) == 1 else outs
-    return [files.taken(ops, word, x) for word, x in zip(OUTPUTS.values(), outs, strict=True)]
+    return [files.to_numpy(ops, word, x) for word, x in zip(OUTPUTS.values(), outs, strict=True)]

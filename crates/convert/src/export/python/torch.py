@@ -1,13 +1,13 @@
 class Part(torch.nn.Module):
-    """Holds parameters under a word of their paths."""
+    """A submodule that holds parameters."""
 
 
-WORDS = {word for path in HELD for word in path.split(".")}
+WORDS = {word for path in WEIGHTS for word in path.split(".")}
 TAKEN = set(vars(torch.nn.Module())) | {f"constant_{i}" for i in range(len(CONSTANTS))}
 
 
 def attribute(word):
-    """A word of a path as torch can have it: one that its modules have a meaning for gets underscores."""
+    """A component of a path as an attribute name: reserved names get underscores."""
     own = word
     while hasattr(Model, own) or own in TAKEN or (own != word and own in WORDS):
         own += "_"
@@ -25,8 +25,8 @@ class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
         values = files.weights(__file__)
-        for path, (role, word) in HELD.items():
-            x = files.given(ops, word, values[path])
+        for path, (role, word) in WEIGHTS.items():
+            x = files.from_numpy(ops, word, values[path])
             if role in ("param", "frozen"):
                 x = torch.nn.Parameter(x, requires_grad=role == "param" and x.is_floating_point())
             holder, (*above, last) = self, words(path)
@@ -39,7 +39,7 @@ class Model(torch.nn.Module):
             else:
                 holder.register_buffer(last, x)
         for i, (path, word) in enumerate(CONSTANTS.items()):
-            self.register_buffer(f"constant_{i}", files.given(ops, word, values[path]), persistent=False)
+            self.register_buffer(f"constant_{i}", files.from_numpy(ops, word, values[path]), persistent=False)
 
     def held(self, path):
         """A weight."""
@@ -49,17 +49,17 @@ class Model(torch.nn.Module):
         return found
 
     def forward(self, *inputs):
-        """The outputs: one alone, several as a tuple."""
+        """Returns the output, or a tuple of several."""
         keys = [torch.randint(0, 1 << 32, (2,)).to(torch.uint32) for _ in range(KEYS)]
         constants = [getattr(self, f"constant_{i}") for i in range(len(CONSTANTS))]
-        outs = program(ops, *map(self.held, HELD), *inputs, *keys, *constants)
+        outs = program(ops, *map(self.held, WEIGHTS), *inputs, *keys, *constants)
         return outs[0] if len(OUTPUTS) == 1 else outs
 
 
 def call(*arrays):
-    """The outputs of numpy's arrays."""
-    given = [files.given(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
+    """Runs the model on NumPy arrays."""
+    given = [files.from_numpy(ops, word, x) for (word, _), x in zip(INPUTS.values(), arrays, strict=True)]
     with torch.no_grad():
         outs = Model().eval()(*given)
     outs = (outs,) if len(OUTPUTS) == 1 else outs
-    return [files.taken(ops, word, x) for word, x in zip(OUTPUTS.values(), outs, strict=True)]
+    return [files.to_numpy(ops, word, x) for word, x in zip(OUTPUTS.values(), outs, strict=True)]

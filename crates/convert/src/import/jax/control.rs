@@ -1,9 +1,9 @@
-//! Branches, loops and keys. Keys are their two words: an array of them has one more axis than jax shows.
+//! Branches, loops and PRNG keys. A key is two words, so an array of keys has one more axis than in jax.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, x};
-use crate::foreign::Program;
+use crate::captured::Program;
 use clematis_core::random::Key;
 use clematis_core::{DType, Result, Shape, Tensor, bail, control, ops};
 use std::cell::RefCell;
@@ -14,9 +14,11 @@ pub const RULES: &[(&str, Rule)] = &[
     ("while", while_loop),
     ("scan", scan),
     ("platform_index", |_, a| {
-        Ok(ops::zeros(Shape::from_sizes(&[]), a.told(0)?.dtype)
-            .done()?
-            .into())
+        Ok(
+            ops::zeros(Shape::from_sizes(&[]), a.recorded_spec(0)?.dtype)
+                .done()?
+                .into(),
+        )
     }),
     ("random_wrap", |_, a| Ok(x(a, 0)?.into())),
     ("random_unwrap", |_, a| Ok(x(a, 0)?.into())),
@@ -38,9 +40,9 @@ pub const RULES: &[(&str, Rule)] = &[
         Ok(Key::from_tensor(mixed).fold_in(1).words().done()?.into())
     }),
     ("random_bits", |_, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         Ok(Key::from_tensor(e(a, 0))
-            .bits(told.dtype, told.shape)
+            .bits(recorded.dtype, recorded.shape)
             .done()?
             .into())
     }),
@@ -51,7 +53,7 @@ fn body(slot: &Slot, op: &str) -> Result<Arc<Program>> {
         Slot::Program(program) => Ok(program.clone()),
         other => bail!(
             Convert,
-            "convert: `{op}`: a body was expected, not {}",
+            "convert: `{op}`: expected a jaxpr, got {}",
             other.kind()
         ),
     }
@@ -60,7 +62,11 @@ fn body(slot: &Slot, op: &str) -> Result<Arc<Program>> {
 fn tensors(slots: Vec<Slot>, op: &str) -> Result<Vec<Tensor>> {
     let one = |slot: Slot| match slot.as_number() {
         Some(x) => Ok(x),
-        None => bail!(Convert, "convert: `{op}`: a body gives {}", slot.kind()),
+        None => bail!(
+            Convert,
+            "convert: `{op}`: expected a tensor as result of a body, got {}",
+            slot.kind()
+        ),
     };
     slots.into_iter().map(one).collect()
 }
@@ -80,7 +86,7 @@ fn several(mut xs: Vec<Tensor>) -> Slot {
     }
 }
 
-fn cond(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn cond(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let Slot::List(branches) = a.slot(NAMED, "branches") else {
         bail!(Convert, "convert: `cond` without branches");
     };
@@ -90,13 +96,13 @@ fn cond(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .collect::<Result<Vec<_>>>()?;
     let index = x(a, 0)?;
     let xs = operands(a, 1)?;
-    // Two-way branches inside each other: every one but the chosen is left out.
+    // A chain of two-way branches.
     let walk = RefCell::new(w);
     choose(&walk, &index, &xs, &bodies, 0).map(several)
 }
 
 fn choose(
-    walk: &RefCell<&mut Walk<'_>>,
+    walk: &RefCell<&mut Importer<'_>>,
     index: &Tensor,
     xs: &Vec<Tensor>,
     bodies: &[Arc<Program>],
@@ -120,7 +126,7 @@ fn choose(
     }
 }
 
-fn while_loop(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn while_loop(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let test = body(a.slot(NAMED, "cond_jaxpr"), "while")?;
     let step = body(a.slot(NAMED, "body_jaxpr"), "while")?;
     let test_consts = a.int(NAMED, "cond_nconsts", 0)? as usize;
@@ -137,14 +143,14 @@ fn while_loop(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         start.to_vec(),
         |carry| match inside(&test, of_test, carry)?.into_iter().next() {
             Some(go_on) => Ok(go_on),
-            None => bail!(Convert, "convert: `while` without a test"),
+            None => bail!(Convert, "convert: `while` without a condition"),
         },
         |carry| inside(&step, of_step, carry),
     )?;
     Ok(several(out))
 }
 
-fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn scan(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let step = body(a.slot(NAMED, "jaxpr"), "scan")?;
     let consts = a.int(NAMED, "num_consts", 0)? as usize;
     let carries = a.int(NAMED, "num_carry", 0)? as usize;
@@ -169,10 +175,10 @@ fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(several(carry))
 }
 
-fn random_split(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let shape = a.told(0)?.shape;
+fn random_split(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let shape = a.recorded_spec(0)?.shape;
     let Some(words) = shape.count_dim().value() else {
-        bail!(Unsupported, "convert: a number of keys that is not known");
+        bail!(Unsupported, "convert: a symbolic number of keys");
     };
     let keys = Key::from_tensor(e(a, 0)).split_n(words as usize / 2);
     let words = keys

@@ -1,7 +1,7 @@
-//! Gathers and scatters.
+//! Gather and scatter.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, places, x};
 use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
 use clematis_core::shape::Axes;
@@ -21,7 +21,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("dynamic_slice", |_, a| {
         let x = x(a, 0)?;
         Ok(
-            ops::dynamic_slice(&x, starts(a, 1, x.rank())?, a.told(0)?.shape)
+            ops::dynamic_slice(&x, starts(a, 1, x.rank())?, a.recorded_spec(0)?.shape)
                 .done()?
                 .into(),
         )
@@ -37,8 +37,8 @@ fn axes(a: &Args<'_>, name: &str) -> Result<Axes> {
     Ok(Axes::new(&places(a, name)?))
 }
 
-/// What becomes of an index out of range. jax's `fill_or_drop` gives NaN where ours gives zero; its `clip` is ours, and
-/// `promise_in_bounds` may be anything.
+/// The treatment of indices out of range. jax's `fill_or_drop` fills with NaN where ours fills with zero; its `clip` is ours,
+/// and for `promise_in_bounds` any will do.
 fn mode(a: &Args<'_>) -> Result<OutOfRange> {
     Ok(match a.text(NAMED, "mode", "clip")? {
         "fill" => OutOfRange::Drop,
@@ -46,7 +46,7 @@ fn mode(a: &Args<'_>) -> Result<OutOfRange> {
     })
 }
 
-fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let params = Gather {
         offset_axes: axes(a, "offset_dims")?,
         collapsed: axes(a, "collapsed_slice_dims")?,
@@ -62,7 +62,7 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::gather(e(a, 0), indices(a)?, params).done()?.into())
 }
 
-/// What is out of range is a number that was asked for.
+/// A gather with `fill_value` where the index is out of range.
 fn filled(a: &Args<'_>, params: Gather) -> Result<Slot> {
     let (x, at) = (x(a, 0)?, indices(a)?);
     let mut inside: Option<Tensor> = None;
@@ -85,7 +85,7 @@ fn filled(a: &Args<'_>, params: Gather) -> Result<Slot> {
     let Some(mut inside) = inside else {
         return Ok(ops::gather(x, at, params).done()?.into());
     };
-    // Axes of what was cut out stand between those of the indices.
+    // The slice axes are between those of the indices.
     for &axis in params.offset_axes.iter() {
         inside = ops::expand_dims(&inside, axis as i64).done()?;
     }
@@ -94,7 +94,7 @@ fn filled(a: &Args<'_>, params: Gather) -> Result<Slot> {
     Ok(ops::where_(inside, found, fill).done()?.into())
 }
 
-/// Indices with a sign.
+/// Indices as signed integers.
 fn indices(a: &Args<'_>) -> Result<Tensor> {
     let at = x(a, 1)?;
     if at.dtype() == DType::I32 || at.dtype() == DType::I64 {
@@ -121,7 +121,7 @@ fn scatter(a: &Args<'_>, kind: ScatterKind) -> Result<Slot> {
         .into())
 }
 
-/// Single places put together.
+/// Scalar start indices stacked to a vector.
 fn starts(a: &Args<'_>, first: usize, rank: usize) -> Result<Tensor> {
     let one = Shape::from_sizes(&[1]);
     let all = (first..first + rank)

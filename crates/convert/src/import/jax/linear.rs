@@ -1,7 +1,7 @@
-//! Products, convolutions, windows, factorisations, transforms.
+//! Dot, convolutions, window reductions, factorizations, Fourier transforms.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, places, x};
 use clematis_core::op::{
     Conv, Dot, Extreme, FftKind, Pads, Transposed, TriangularSolve, Window, WindowKind,
@@ -48,7 +48,7 @@ fn lists(a: &Args<'_>, name: &str) -> Result<Vec<Slot>> {
         Slot::List(xs) => Ok(xs.clone()),
         other => bail!(
             Convert,
-            "convert: `{}`: {name} is {}",
+            "convert: `{}`: expected {name} to be a list, got {}",
             a.node.op,
             other.kind()
         ),
@@ -66,15 +66,15 @@ fn axes_of(slot: Option<&Slot>) -> Axes {
     xs.iter().filter_map(one).collect()
 }
 
-fn dot_general(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn dot_general(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let numbers = lists(a, "dimension_numbers")?;
     let pair = |i: usize| match numbers.get(i) {
         Some(Slot::List(xs)) => (axes_of(xs.first()), axes_of(xs.get(1))),
         _ => Default::default(),
     };
     let ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)) = (pair(0), pair(1));
-    let told = a.told(0)?.dtype;
-    let (x, y) = (ops::cast(e(a, 0), told), ops::cast(e(a, 1), told));
+    let recorded = a.recorded_spec(0)?.dtype;
+    let (x, y) = (ops::cast(e(a, 0), recorded), ops::cast(e(a, 1), recorded));
     let params = Dot {
         lhs_batch,
         rhs_batch,
@@ -84,7 +84,7 @@ fn dot_general(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::dot_general(x, y, params).done()?.into())
 }
 
-/// Pairs of numbers before and after each axis.
+/// The padding before and after each axis.
 fn pads(a: &Args<'_>) -> Result<Pads> {
     let number = |x: Option<&Slot>| match x {
         Some(Slot::Int(d)) => *d,
@@ -94,7 +94,7 @@ fn pads(a: &Args<'_>) -> Result<Pads> {
         Slot::List(two) => Ok((number(two.first()), number(two.get(1)))),
         other => bail!(
             Convert,
-            "convert: `{}`: padding is {}",
+            "convert: `{}`: expected padding to be pairs, got {}",
             a.node.op,
             other.kind()
         ),
@@ -102,7 +102,7 @@ fn pads(a: &Args<'_>) -> Result<Pads> {
     lists(a, "padding")?.into_iter().map(one).collect()
 }
 
-fn conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn conv(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let axes = |name: &str| -> Result<Axes> { Ok(Axes::new(&places(a, name)?)) };
     let params = Conv {
         strides: axes("window_strides")?,
@@ -118,7 +118,7 @@ fn conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::conv_general(e(a, 0), e(a, 1), params).done()?.into())
 }
 
-/// As many numbers as there are axes; without any, ones.
+/// One number per axis; ones if the parameter is missing.
 fn each(a: &Args<'_>, name: &str, rank: usize) -> Result<Axes> {
     let given = places(a, name)?;
     Ok(if given.is_empty() {
@@ -141,8 +141,8 @@ fn window(a: &Args<'_>, kind: WindowKind) -> Result<Slot> {
     Ok(ops::reduce_window(x, params).done()?.into())
 }
 
-/// Operands: what is added, and where the windows choose.
-fn select_and_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Operands: the source that is added, and the operand in which windows select.
+fn select_and_scatter(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (source, x) = (x(a, 0)?, x(a, 1)?);
     let chooses_max = a.text(NAMED, "select_prim", "ge")? == "ge";
     let ones = || Axes::new(&vec![1; x.rank()]);
@@ -162,7 +162,7 @@ fn select_and_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(dispatch::apply_one(&op, &[&x, &source])?.into())
 }
 
-fn triangular_solve(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn triangular_solve(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let adjoint = a.flag(NAMED, "conjugate_a", false)?;
     let params = TriangularSolve {
         left: a.flag(NAMED, "left_side", true)?,
@@ -179,7 +179,7 @@ fn triangular_solve(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-fn fft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn fft(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x: Tensor = x(a, 0)?;
     let lengths = a.dims(NAMED, "fft_lengths")?;
     let count = lengths.len();
@@ -189,7 +189,7 @@ fn fft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         "IFFT" => FftKind::Inverse,
         "RFFT" => FftKind::Real,
         "IRFFT" => FftKind::RealInverse,
-        other => bail!(Unsupported, "convert: a transform called `{other}`"),
+        other => bail!(Unsupported, "convert: unsupported fft kind `{other}`"),
     };
     let Some(&length) = lengths.last() else {
         return Ok(x.into());

@@ -1,7 +1,7 @@
-//! Element by element.
+//! Elementwise primitives.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, x};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Result, bail, ops};
@@ -92,7 +92,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ne", two!(ops::not_equal)),
     ("lt", two!(ops::less)),
     ("le", two!(ops::less_equal)),
-    // The order of all floats, which search for places uses; NaN aside it is the usual one.
+    // The total order of floats, which searchsorted uses; it differs from the usual order for NaN only.
     ("lt_to", two!(ops::less)),
     ("le_to", two!(ops::less_equal)),
     ("gt", two!(ops::greater)),
@@ -118,31 +118,33 @@ pub const RULES: &[(&str, Rule)] = &[
             .into())
     }),
     ("convert_element_type", |_, a| {
-        Ok(ops::cast(e(a, 0), a.told(0)?.dtype).done()?.into())
+        Ok(ops::cast(e(a, 0), a.recorded_spec(0)?.dtype).done()?.into())
     }),
     ("bitcast_convert_type", |_, a| {
-        Ok(ops::bitcast(e(a, 0), a.told(0)?.dtype).done()?.into())
+        Ok(ops::bitcast(e(a, 0), a.recorded_spec(0)?.dtype)
+            .done()?
+            .into())
     }),
 ];
 
-fn identity(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn identity(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.args.len() > 1 {
         return Ok(Slot::List(a.args.clone()));
     }
     Ok(x(a, 0)?.into())
 }
 
-fn round(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn round(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = x(a, 0)?;
     if a.int(NAMED, "rounding_method", 1)? == 1 {
         return Ok(ops::round(x).done()?.into());
     }
-    // Halves away from zero.
+    // Round half away from zero.
     let up = ops::floor(ops::abs(&x) + 0.5);
     Ok((ops::sign(&x) * up).done()?.into())
 }
 
-fn not(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn not(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = x(a, 0)?;
     let out = if x.dtype() == DType::Bool {
         ops::logical_not(x)
@@ -152,7 +154,7 @@ fn not(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(out.done()?.into())
 }
 
-fn integer_pow(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn integer_pow(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = x(a, 0)?;
     let n = a.int(NAMED, "y", 1)?;
     let mut out = clematis_core::expr::IntoExpr::into_expr(&x);
@@ -169,17 +171,17 @@ fn integer_pow(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(if n < 0 { 1.0 / out } else { out }.done()?.into())
 }
 
-fn div(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn div(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, y) = (x(a, 0)?, x(a, 1)?);
     if x.dtype().is_inexact() {
         return Ok((x / y).done()?.into());
     }
-    // Integers are divided towards zero: exactly so many times the divisor as is left without the remainder.
+    // Integer division rounds towards zero: subtract the remainder, then divide exactly.
     let rest = ops::fmod(&x, &y);
     Ok(ops::floor_divide(&x - rest, &y).done()?.into())
 }
 
-fn shift_right_logical(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn shift_right_logical(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = x(a, 0)?;
     let unsigned = match x.dtype() {
         DType::I8 => DType::U8,
@@ -192,7 +194,7 @@ fn shift_right_logical(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::bitcast(bits, x.dtype()).done()?.into())
 }
 
-fn select_n(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn select_n(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let which = x(a, 0)?;
     let Some(mut out) = a.args.get(1).and_then(Slot::as_number) else {
         bail!(Convert, "convert: `select_n` without cases");

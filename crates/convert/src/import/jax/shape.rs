@@ -1,7 +1,7 @@
-//! Shapes, parts, new tensors, reductions.
+//! Reshapes, slices, concatenation, constants, reductions.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, places, x};
 use clematis_core::expr::Expr;
 use clematis_core::op::CumulativeKind;
@@ -13,7 +13,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("squeeze", view),
     ("expand_dims", view),
     ("broadcast_in_dim", |_, a| {
-        let to = a.told(0)?.shape;
+        let to = a.recorded_spec(0)?.shape;
         Ok(
             ops::broadcast_in(e(a, 0), &to, &places(a, "broadcast_dimensions")?)
                 .done()?
@@ -46,11 +46,11 @@ pub const RULES: &[(&str, Rule)] = &[
     ("split", |_, a| pieces(a, false)),
     ("tile", tile),
     ("iota", |_, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         Ok(ops::iota(
-            told.shape,
+            recorded.shape,
             a.int(NAMED, "dimension", 0)? as usize,
-            told.dtype,
+            recorded.dtype,
         )
         .done()?
         .into())
@@ -58,9 +58,9 @@ pub const RULES: &[(&str, Rule)] = &[
     ("empty", zeros),
     ("empty2", zeros),
     ("full", |_, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         Ok(
-            ops::broadcast_to(ops::cast(e(a, 0), told.dtype), told.shape)
+            ops::broadcast_to(ops::cast(e(a, 0), recorded.dtype), recorded.shape)
                 .done()?
                 .into(),
         )
@@ -68,7 +68,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("dim_as_value", |_, a| {
         let dim = Slot::Int(a.dim(NAMED, "dim")?);
         match dim.as_number() {
-            Some(x) => Ok(ops::cast(x, a.told(0)?.dtype).done()?.into()),
+            Some(x) => Ok(ops::cast(x, a.recorded_spec(0)?.dtype).done()?.into()),
             None => bail!(Convert, "convert: a size without a value"),
         }
     }),
@@ -88,16 +88,16 @@ pub const RULES: &[(&str, Rule)] = &[
     ("sort", sort),
     ("top_k", |_, a| {
         let (values, at) = ops::top_k(&x(a, 0)?, a.dim(NAMED, "k")?)?;
-        Ok(vec![values, ops::cast(at, a.told(1)?.dtype).done()?].into())
+        Ok(vec![values, ops::cast(at, a.recorded_spec(1)?.dtype).done()?].into())
     }),
 ];
 
-/// Every operand.
+/// All operands.
 fn all(a: &Args<'_>) -> Result<Vec<Tensor>> {
     (0..a.args.len()).map(|i| x(a, i)).collect()
 }
 
-fn view(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn view(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut y = e(a, 0);
     if a.has(NAMED, "dimensions") && a.node.op == "reshape" {
         let order = a.ints(NAMED, "dimensions")?;
@@ -105,15 +105,15 @@ fn view(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
             y = ops::permute(y, order);
         }
     }
-    Ok(ops::reshape(y, a.told(0)?.shape).done()?.into())
+    Ok(ops::reshape(y, a.recorded_spec(0)?.shape).done()?.into())
 }
 
-fn zeros(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let told = a.told(0)?;
-    Ok(ops::zeros(told.shape, told.dtype).done()?.into())
+fn zeros(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?;
+    Ok(ops::zeros(recorded.shape, recorded.dtype).done()?.into())
 }
 
-fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn slice(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = x(a, 0)?;
     let (start, limit) = (
         a.dims(NAMED, "start_indices")?,
@@ -128,7 +128,7 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::slice(x, &start, &limit, &strides).done()?.into())
 }
 
-fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn pad(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let Slot::List(config) = a.slot(NAMED, "padding_config") else {
         bail!(Convert, "convert: `pad` without numbers");
     };
@@ -150,30 +150,30 @@ fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-/// Parts along an axis, whose sizes jax knows.
+/// Slices along an axis, whose sizes jax knows.
 fn pieces(a: &Args<'_>, vanishes: bool) -> Result<Slot> {
     let x = x(a, 0)?;
     let axis = a.int(NAMED, "axis", 0)?;
     let mut start = Dim::from(0);
     let mut out = Vec::new();
     for i in 0..a.node.specs.len() {
-        let told = a.told(i)?.shape;
+        let recorded = a.recorded_spec(i)?.shape;
         let size = if vanishes {
             1.into()
         } else {
-            told.dims()[axis as usize]
+            recorded.dims()[axis as usize]
         };
-        out.push(ops::reshape(ops::slice_axis(&x, axis, start, start + size), told).done()?);
+        out.push(ops::reshape(ops::slice_axis(&x, axis, start, start + size), recorded).done()?);
         start = start + size;
     }
-    // One part is a part, not a list.
+    // A single part is returned as an array, not as a list.
     Ok(match <[Tensor; 1]>::try_from(out) {
         Ok([one]) => one.into(),
         Err(several) => several.into(),
     })
 }
 
-fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn tile(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::tile(e(a, 0), &places(a, "reps")?).done()?.into())
 }
 
@@ -188,7 +188,7 @@ fn over(a: &Args<'_>, f: impl FnOnce(Tensor, Vec<i64>) -> Expr) -> Result<Slot> 
 
 fn arg(a: &Args<'_>, f: impl FnOnce(Tensor, Option<i64>) -> Expr) -> Result<Slot> {
     let axis = a.ints(NAMED, "axes")?.first().copied();
-    Ok(ops::cast(f(x(a, 0)?, axis), a.told(0)?.dtype)
+    Ok(ops::cast(f(x(a, 0)?, axis), a.recorded_spec(0)?.dtype)
         .done()?
         .into())
 }
@@ -198,7 +198,7 @@ fn running(a: &Args<'_>, kind: CumulativeKind) -> Result<Slot> {
     Ok(ops::cumulative(kind, e(a, 0), axis, reverse).done()?.into())
 }
 
-fn sort(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn sort(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let xs = all(a)?;
     let keys = a.int(NAMED, "num_keys", 1)? as u8;
     let out = ops::sort_many(

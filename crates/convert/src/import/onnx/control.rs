@@ -1,9 +1,9 @@
-//! Branches, loops, and the model's own functions.
+//! If, Loop, Scan and model-local functions.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
-use super::{NAMED, ints, settled, several, t, unknown, values, version};
-use crate::foreign::Program;
+use super::super::{Importer, Rule};
+use super::{NAMED, ints, several, t, to_tensor, unknown, values, version};
+use crate::captured::Program;
 use clematis_core::trace::Trace;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, control, ops};
 use std::cell::{Cell, RefCell};
@@ -23,14 +23,14 @@ fn body(a: &Args<'_>, name: &str) -> Result<Arc<Program>> {
         Slot::Program(program) => Ok(program.clone()),
         other => bail!(
             Convert,
-            "convert: `{}`: {name} is {}, not a body",
+            "convert: `{}`: expected {name} to be a body, got {}",
             a.node.op,
             other.kind()
         ),
     }
 }
 
-/// What a body takes from outside.
+/// The values that a body captures.
 fn captured(a: &Args<'_>, name: &str) -> Vec<Slot> {
     match a.slot(NAMED, &format!("&{name}")) {
         Slot::List(xs) => xs.clone(),
@@ -41,7 +41,7 @@ fn captured(a: &Args<'_>, name: &str) -> Vec<Slot> {
 fn tensors(slots: Vec<Slot>) -> Result<Vec<Tensor>> {
     slots
         .iter()
-        .map(|slot| ops::materialize(&settled(slot)?))
+        .map(|slot| ops::materialize(&to_tensor(slot)?))
         .collect()
 }
 
@@ -49,7 +49,7 @@ fn slots(xs: &[Tensor]) -> impl Iterator<Item = Slot> + '_ {
     xs.iter().cloned().map(Slot::Tensor)
 }
 
-fn branch(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn branch(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let test = t(a, 0)?;
     let (yes, no) = (body(a, "then_branch")?, body(a, "else_branch")?);
     let (for_yes, for_no) = (captured(a, "then_branch"), captured(a, "else_branch"));
@@ -73,13 +73,13 @@ fn branch(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(several(a, slots(&out).collect()))
 }
 
-fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn repeat(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let program = body(a, "body")?;
     let outside = captured(a, "body");
     let carried: Vec<Slot> = a.args.iter().skip(2).cloned().collect();
     let count = carried.len();
     if program.outputs.len() < 1 + count {
-        return Err(a.bad("as many results of the body as it takes"));
+        return Err(a.bad("a body with one result per loop variable"));
     }
     let most = match a.slot(0, "M") {
         Slot::Nothing => None,
@@ -90,7 +90,7 @@ fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let first = match a.slot(1, "cond") {
         Slot::Nothing => None,
-        slot => Some(settled(slot)?),
+        slot => Some(to_tensor(slot)?),
     };
     let started = match &first {
         None => Some(true),
@@ -102,13 +102,13 @@ fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         if more > 0 {
             bail!(
                 Unsupported,
-                "convert: a `Loop` that gives rows and never runs"
+                "convert: `Loop` with scan outputs and zero iterations"
             );
         }
         return Ok(several(a, std::mem::take(&mut out)));
     }
     if Trace::innermost_abstract().is_none() {
-        return stepped(w, a, &program, carried, &outside, most);
+        return unrolled(w, a, &program, carried, &outside, most);
     }
     let rows = program.outputs.len().saturating_sub(1 + count);
     let always = Cell::new(true);
@@ -121,15 +121,15 @@ fn repeat(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if rows > 0 {
         bail!(
             Unsupported,
-            "convert: a `Loop` that gives rows, whose number depends on values"
+            "convert: `Loop` with scan outputs whose number of iterations depends on values"
         );
     }
     while_loop(w, a, &program, carried, &outside, most, first)
 }
 
-/// A loop whose test always holds: as many steps as are told.
+/// A loop whose condition is always true: it runs for the given number of iterations.
 fn counted_loop(
-    w: &mut Walk<'_>,
+    w: &mut Importer<'_>,
     program: &Program,
     carried: &[Slot],
     outside: &[Slot],
@@ -144,7 +144,7 @@ fn counted_loop(
         let mut given = vec![Slot::Tensor(i.clone()), Slot::Tensor(yes.clone())];
         given.extend(slots(carry).chain(outside.iter().cloned()));
         let mut out = w.inside(program, &given)?;
-        let test = settled(&out.remove(0))?;
+        let test = to_tensor(&out.remove(0))?;
         always.set(values(&test).is_some_and(|host| host.get(0).is_ok_and(|x| x.as_bool())));
         let mut out = tensors(out)?;
         let rows = out.split_off(count.min(out.len()));
@@ -154,7 +154,7 @@ fn counted_loop(
 }
 
 fn while_loop(
-    w: &mut Walk<'_>,
+    w: &mut Importer<'_>,
     a: &Args<'_>,
     program: &Program,
     carried: Vec<Slot>,
@@ -191,9 +191,9 @@ fn while_loop(
     Ok(several(a, slots(&out[2..]).collect()))
 }
 
-/// Step by step, with values at hand.
-fn stepped(
-    w: &mut Walk<'_>,
+/// Runs a loop iteration by iteration, with known values.
+fn unrolled(
+    w: &mut Importer<'_>,
     a: &Args<'_>,
     program: &Program,
     mut carried: Vec<Slot>,
@@ -207,7 +207,7 @@ fn stepped(
     let mut i = 0;
     loop {
         let on =
-            values(&settled(&test)?).is_some_and(|host| host.get(0).is_ok_and(|x| x.as_bool()));
+            values(&to_tensor(&test)?).is_some_and(|host| host.get(0).is_ok_and(|x| x.as_bool()));
         if !on || most.is_some_and(|most| i >= most) {
             break;
         }
@@ -215,11 +215,11 @@ fn stepped(
         given.extend(carried.into_iter().chain(outside.iter().cloned()));
         let mut out = w.inside(program, &given)?;
         if out.len() < 1 + count {
-            return Err(a.bad("as many results of the body as it takes"));
+            return Err(a.bad("a body with one result per loop variable"));
         }
         test = out.remove(0);
         for (all, row) in rows.iter_mut().zip(out.split_off(count)) {
-            all.push(settled(&row)?);
+            all.push(to_tensor(&row)?);
         }
         carried = out;
         i += 1;
@@ -228,7 +228,7 @@ fn stepped(
         if all.is_empty() {
             bail!(
                 Unsupported,
-                "convert: a `Loop` that gives rows and never runs"
+                "convert: `Loop` with scan outputs and zero iterations"
             );
         }
         carried.push(ops::stack(&all, 0).done()?.into());
@@ -236,18 +236,18 @@ fn stepped(
     Ok(several(a, carried))
 }
 
-fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn scan(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let program = body(a, "body")?;
     let outside = captured(a, "body");
     let old = version(a) < 9;
-    // Version 8 has lengths first, and a batch that each sequence stands in.
+    // Version 8 has sequence lengths as its first operand, and a batch axis.
     let from = usize::from(old);
     let sequences = a.int(NAMED, "num_scan_inputs", 1)?.max(1) as usize;
     let all = (from..a.args.len())
         .map(|i| t(a, i))
         .collect::<Result<Vec<_>>>()?;
     if all.len() < sequences {
-        return Err(a.bad("as many sequences as are told"));
+        return Err(a.bad("num_scan_inputs sequences"));
     }
     let count = all.len() - sequences;
     let (start, xs) = all.split_at(count);
@@ -315,7 +315,7 @@ fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.has(0, "sequence_lens") {
         bail!(
             Unsupported,
-            "convert: `Scan` over sequences of several lengths"
+            "convert: `Scan` over sequences of different lengths"
         );
     }
     let both = (start.to_vec(), xs.to_vec());

@@ -1,7 +1,7 @@
-//! Convolutions.
+//! Convolutions, transposed convolutions and Col2Im.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, ints, maybe, out, recorded, t};
 use clematis_core::op::{Conv, Pads};
 use clematis_core::ops::same_padding;
@@ -18,7 +18,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("CausalConvWithState", causal),
 ];
 
-/// A list of natural numbers, or `default` for each spatial axis.
+/// A list of non-negative integers, or `default` for each spatial axis.
 pub fn each(a: &Args<'_>, name: &str, spatial: usize, default: usize) -> Result<Vec<usize>> {
     if !a.has(NAMED, name) {
         return Ok(vec![default; spatial]);
@@ -32,13 +32,13 @@ pub fn each(a: &Args<'_>, name: &str, spatial: usize, default: usize) -> Result<
         Some(xs) => Ok(xs),
         None => bail!(
             Convert,
-            "convert: `{}`: {name} are {given:?} for {spatial} spatial axes",
+            "convert: `{}`: expected {spatial} spatial axes in {name}, got {given:?}",
             a.node.op
         ),
     }
 }
 
-/// Padding of the spatial axes, told or found.
+/// Padding of the spatial axes, given or computed from `auto_pad`.
 pub fn pads(a: &Args<'_>, sizes: &[Dim], spans: &[Dim], strides: &[usize]) -> Result<Pads> {
     let spatial = sizes.len();
     let word = a.text(NAMED, "auto_pad", "NOTSET")?;
@@ -52,7 +52,7 @@ pub fn pads(a: &Args<'_>, sizes: &[Dim], spans: &[Dim], strides: &[usize]) -> Re
             if given.len() != 2 * spatial || given.iter().any(|n| n.unsigned_abs() >= 1 << 31) {
                 bail!(
                     Convert,
-                    "convert: `{}`: pads are {given:?} for {spatial} spatial axes",
+                    "convert: `{}`: expected two pads for each of {spatial} spatial axes, got {given:?}",
                     a.node.op
                 );
             }
@@ -72,7 +72,11 @@ pub fn pads(a: &Args<'_>, sizes: &[Dim], spans: &[Dim], strides: &[usize]) -> Re
             };
             (0..spatial).map(one).collect()
         }
-        other => bail!(Convert, "convert: `{}`: auto_pad is \"{other}\"", a.node.op),
+        other => bail!(
+            Convert,
+            "convert: `{}`: unsupported auto_pad \"{other}\"",
+            a.node.op
+        ),
     }
 }
 
@@ -89,7 +93,7 @@ pub fn conv(a: &Args<'_>, x: &Tensor, w: &Tensor) -> Result<Tensor> {
     if rank < 3 || w.rank() != rank {
         bail!(
             Convert,
-            "convert: `{}` of {} and {}",
+            "convert: `{}`: incompatible operands {} and {}",
             a.node.op,
             x.spec(),
             w.spec()
@@ -113,7 +117,7 @@ pub fn conv(a: &Args<'_>, x: &Tensor, w: &Tensor) -> Result<Tensor> {
     ops::conv_general(x, w, p).done()
 }
 
-/// A number for each channel, added.
+/// Adds a bias per channel.
 pub fn biased(y: Tensor, bias: Option<Tensor>) -> Result<Tensor> {
     let Some(b) = bias else { return Ok(y) };
     let mut shape = vec![1i64; y.rank() - 1];
@@ -121,13 +125,13 @@ pub fn biased(y: Tensor, bias: Option<Tensor>) -> Result<Tensor> {
     (y + ops::reshape(b, shape)).done()
 }
 
-fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn transposed(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (recorded(t(a, 0)?, None)?, t(a, 1)?);
     let rank = x.rank();
     if rank < 3 || w.rank() != rank {
         bail!(
             Convert,
-            "convert: `ConvTranspose` of {} and {}",
+            "convert: `ConvTranspose`: incompatible operands {} and {}",
             x.spec(),
             w.spec()
         );
@@ -139,32 +143,32 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let spans = spans(&w, &dilation);
     let word = a.text(NAMED, "auto_pad", "NOTSET")?;
     let same = word.starts_with("SAME");
-    let told = a.ints(NAMED, "output_shape")?;
-    let padding: Pads = if same || !told.is_empty() {
+    let given = a.ints(NAMED, "output_shape")?;
+    let padding: Pads = if same || !given.is_empty() {
         let one = |i: usize| {
             let n = x.shape().dims()[2 + i];
             let (s, m) = (Dim::from(strides[i]), Dim::from(more[i]));
-            let wish = if told.is_empty() {
+            let wish = if given.is_empty() {
                 n * s
             } else {
-                Dim::number(told[told.len() - spatial + i])
+                Dim::number(given[given.len() - spatial + i])
             };
             let total = (s * (n - Dim::from(1)) + m + spans[i] - wish).max(Dim::from(0));
             let half = total.floor_div(Dim::from(2))?;
-            // With an output shape the larger half stands at the end unless the lower one is asked for.
+            // With an output shape, the larger half of the padding is at the end, except for SAME_LOWER.
             let (low, high) = if word == "SAME_LOWER" || !same {
                 (total - half, half)
             } else {
                 (half, total - half)
             };
-            // Where the result is to be longer than all that there is, zeros follow.
+            // If the output shape is larger than the full result, zeros follow.
             let missing = (wish - (s * (n - Dim::from(1)) + m + spans[i])).max(Dim::from(0));
             Ok((low, high - m - missing))
         };
-        if told.len() < spatial && !told.is_empty() {
+        if given.len() < spatial && !given.is_empty() {
             bail!(
                 Convert,
-                "convert: `ConvTranspose`: output_shape {told:?} for {spatial} spatial axes"
+                "convert: `ConvTranspose`: expected {spatial} spatial axes in output_shape, got {given:?}"
             );
         }
         (0..spatial).map(one).collect::<Result<_>>()?
@@ -189,8 +193,8 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(biased(y, maybe(a, 2)?)?.into())
 }
 
-/// Blocks put back where they were taken, added where they overlap: a transposed convolution with a filter of ones.
-fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Adds blocks up where they overlap: a transposed convolution with a weight of ones.
+fn col2im(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(t(a, 0)?, None)?;
     let (image, block) = (ints(a, 1)?, ints(a, 2)?);
     let spatial = image.len();
@@ -200,7 +204,7 @@ fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     {
         bail!(
             Convert,
-            "convert: `Col2Im` of {} to {image:?} in blocks of {block:?}",
+            "convert: `Col2Im`: incompatible operand {}, image {image:?} and block {block:?}",
             x.spec()
         );
     }
@@ -230,7 +234,7 @@ fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
             return Err(a.bad("blocks that fit into the image"));
         }
         let count = room / strides[i] as i64 + 1;
-        // What no block reaches at the end is padding that the transposed convolution would not give.
+        // A remainder at the end that no block reaches is padding that the transposed convolution would not produce.
         let reached = (count - 1) * strides[i] as i64 + span;
         let missing = image[i] + given[i] + given[i + spatial] - reached;
         padding.push((
@@ -245,7 +249,7 @@ fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into_iter()
         .chain(places);
     let blocks = ops::reshape(&x, Shape::from_dims(wide)).done()?;
-    // One filter for each place of a block: a one there, zeros elsewhere.
+    // One filter per position in a block: a one there, zeros elsewhere.
     let eye = ops::eye(size as usize, size as usize, 0, x.dtype());
     let filter: Vec<i64> = [size, 1].into_iter().chain(block.iter().copied()).collect();
     let filter = ops::reshape(eye, filter).done()?;
@@ -266,14 +270,14 @@ fn col2im(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::reshape(y, Shape::from_dims(whole)))
 }
 
-/// A depthwise convolution over time that looks back only; what came before is a state.
-fn causal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// A causal depthwise convolution over time; the previous inputs are a state.
+fn causal(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w, b, past) = (t(a, 0)?, t(a, 1)?, maybe(a, 2)?, maybe(a, 3)?);
     let spatial = x.rank().saturating_sub(2);
     if spatial == 0 || w.rank() != x.rank() {
         bail!(
             Convert,
-            "convert: `CausalConvWithState` of {} and {}",
+            "convert: `CausalConvWithState`: incompatible operands {} and {}",
             x.spec(),
             w.spec()
         );

@@ -1,7 +1,7 @@
-//! Resizing and sampling.
+//! Resize and Upsample.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, floats, numbers, out, sizes, t, version};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Tensor, bail, ops};
@@ -26,7 +26,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// How a resized axis is read.
+/// The parameters of `Resize`.
 struct How<'a> {
     mode: &'a str,
     place: &'a str,
@@ -51,7 +51,7 @@ impl Default for How<'_> {
     }
 }
 
-fn resize(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn resize(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let old = version(a) < 11;
     let how = How {
@@ -88,7 +88,7 @@ fn resize(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         if to.len() != axes.len() {
             bail!(
                 Convert,
-                "convert: `Resize` of {} axes to {} sizes",
+                "convert: `Resize`: expected one size per axis, got {} axes and {} sizes",
                 axes.len(),
                 to.len()
             );
@@ -97,7 +97,7 @@ fn resize(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let ratio = |i: usize| match (to[i].value(), own(i).value()) {
             (Some(to), Some(from)) if from > 0 => Ok(to as f64 / from as f64),
             _ if to[i] == own(i) => Ok(1.0),
-            // Twice the size is twice the size, whatever it is.
+            // A scale of two keeps a symbolic size symbolic.
             _ => match to[i].floor_div(own(i)).ok().and_then(|d| d.value()) {
                 Some(n) if n > 0 && own(i) * Dim::number(n) == to[i] => Ok(n as f64),
                 _ => bail!(
@@ -135,7 +135,7 @@ fn resize(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     resized(&x, &axes, &scales, None, &how, &roi(a)?)
 }
 
-/// The region that counts, where the mode looks at one.
+/// The region of interest, if the mode uses one.
 fn roi(a: &Args<'_>) -> Result<Vec<f64>> {
     let crops = a.text(NAMED, "coordinate_transformation_mode", "")? == "tf_crop_and_resize";
     if crops && a.has(1, "roi") {
@@ -156,7 +156,7 @@ fn resized(
     if scales.len() != axes.len() || scales.iter().any(|s| s.is_nan() || *s <= 0.0) {
         bail!(
             Convert,
-            "convert: `Resize` of {} axes by {scales:?}",
+            "convert: `Resize`: expected one scale per axis, got {} axes and scales {scales:?}",
             axes.len()
         );
     }
@@ -197,7 +197,7 @@ fn resized(
             );
         };
         let (rows, outside) = taps(n, size, scales[i], how, region)?;
-        y = weighed(&y, axis, n as usize, &rows, nearest)?;
+        y = apply_weight_matrix(&y, axis, n as usize, &rows, nearest)?;
         if outside.iter().any(|&x| x) {
             let mut shape = vec![1i64; y.rank()];
             shape[axis] = size;
@@ -212,7 +212,7 @@ fn resized(
     Ok(y.into())
 }
 
-/// A whole number of times: every place that often.
+/// An integer scale: each element is repeated.
 fn repeated(x: &Tensor, axis: usize, scale: f64, how: &How<'_>) -> Result<Tensor> {
     let centred = matches!(
         how.place,
@@ -222,19 +222,19 @@ fn repeated(x: &Tensor, axis: usize, scale: f64, how: &How<'_>) -> Result<Tensor
     if how.mode != "nearest" || scale.fract() != 0.0 || !(centred || plain) {
         bail!(
             Unsupported,
-            "convert: `Resize` of an axis whose size has a name, but by repeating it"
+            "convert: `Resize` of a symbolic axis in a mode other than repetition"
         );
     }
     ops::repeat(x, scale as usize, axis as i64).done()
 }
 
-/// For each place of a result the places that it is made of, with weights, one after the other.
+/// For each output position, the input positions (taps) it is computed from and their weights, concatenated.
 #[derive(Default)]
 struct Taps {
     all: Vec<(i64, f64)>,
-    /// Where each place's taps end.
+    /// The end of each position's taps.
     ends: Vec<usize>,
-    /// The most taps of one place.
+    /// The maximum number of taps of one position.
     most: usize,
 }
 
@@ -257,15 +257,15 @@ impl Taps {
     }
 }
 
-/// Taps in all; they are kept in the program, whatever the size of the file.
+/// The maximum number of taps in all; they are stored in the program, whatever the size of the file.
 const MOST_TAPS: i64 = 1 << 20;
-/// Elements of a matrix of weights where taking few places would do as well, and at most.
+/// The maximum number of elements of a weight matrix where gathering a few taps is an alternative.
 const MATRIX: usize = 1 << 20;
 const LARGEST_MATRIX: usize = 1 << 22;
-/// Up to so many taps are taken one by one.
+/// Up to this many taps are gathered one by one.
 const FEW_TAPS: usize = 16;
 
-/// The taps of a result; and which places lie outside of the region.
+/// The taps of an output axis; and which positions are outside of the region.
 fn taps(
     n: i64,
     size: i64,
@@ -296,10 +296,13 @@ fn taps(
                 from / 2.0 * (1.0 - size as f64 / whole) + (i + 0.5) / scale - 0.5
             }
             "pytorch_half_pixel" | "half_pixel" => (i + 0.5) / scale - 0.5,
-            other => bail!(Convert, "convert: `Resize` with places by \"{other}\""),
+            other => bail!(
+                Convert,
+                "convert: `Resize`: unsupported coordinate_transformation_mode \"{other}\""
+            ),
         };
         outside.push(how.place == "tf_crop_and_resize" && (at < 0.0 || at > from - 1.0));
-        // A place that is hit counts as the right one of two.
+        // A position that coincides with an element counts as the right one of two taps.
         let ratio = if at == at.floor() {
             1.0
         } else {
@@ -350,7 +353,7 @@ fn coefficients(ratio: f64, scale: f64, how: &How<'_>) -> Result<Vec<f64>> {
     let reach = |width: f64| -> Result<i64> {
         let start = (-width / shrink).floor() as i64 + 1;
         if start < -(1 << 20) {
-            bail!(Convert, "convert: `Resize` by {scale} with antialias");
+            bail!(Convert, "convert: `Resize` by scale {scale} with antialias");
         }
         Ok(start)
     };
@@ -365,7 +368,10 @@ fn coefficients(ratio: f64, scale: f64, how: &How<'_>) -> Result<Vec<f64>> {
             "round_prefer_ceil" => bit(ratio >= 0.5),
             "floor" => bit(false),
             "ceil" => bit(true),
-            other => bail!(Convert, "convert: `Resize` to the nearest by \"{other}\""),
+            other => bail!(
+                Convert,
+                "convert: `Resize`: unsupported nearest_mode \"{other}\""
+            ),
         },
         ("linear" | "bilinear" | "trilinear", false) => vec![1.0 - ratio, ratio],
         ("linear", true) => {
@@ -407,8 +413,8 @@ fn coefficients(ratio: f64, scale: f64, how: &How<'_>) -> Result<Vec<f64>> {
     })
 }
 
-/// The sum of the first taps of all places, of the second ones, and so on.
-fn taken(x: &Tensor, axis: usize, rows: &Taps) -> Result<Tensor> {
+/// Gathers the first taps of all positions, then the second ones, and so on, and sums them.
+fn gather_taps(x: &Tensor, axis: usize, rows: &Taps) -> Result<Tensor> {
     let mut shape = vec![1usize; x.rank()];
     shape[axis] = rows.len();
     let mut sum: Option<Expr> = None;
@@ -428,12 +434,18 @@ fn taken(x: &Tensor, axis: usize, rows: &Taps) -> Result<Tensor> {
     }
     match sum {
         Some(sum) => sum.done(),
-        None => bail!(Convert, "convert: `Resize` to no places"),
+        None => bail!(Convert, "convert: `Resize` to size 0"),
     }
 }
 
-/// A product with the matrix of weights along an axis; single places are taken.
-fn weighed(x: &Tensor, axis: usize, from: usize, rows: &Taps, nearest: bool) -> Result<Tensor> {
+/// A matmul with the weight matrix along an axis; single taps are gathered.
+fn apply_weight_matrix(
+    x: &Tensor,
+    axis: usize,
+    from: usize,
+    rows: &Taps,
+    nearest: bool,
+) -> Result<Tensor> {
     if nearest {
         let best = |row: &[(i64, f64)]| row.iter().find(|t| t.1 == 1.0).map_or(0, |t| t.0);
         let places: Vec<i64> = rows.rows().map(best).collect();
@@ -441,7 +453,7 @@ fn weighed(x: &Tensor, axis: usize, from: usize, rows: &Taps, nearest: bool) -> 
     }
     let size = rows.len().saturating_mul(from);
     if size > MATRIX && rows.most <= FEW_TAPS {
-        return taken(x, axis, rows);
+        return gather_taps(x, axis, rows);
     }
     if size > LARGEST_MATRIX {
         bail!(

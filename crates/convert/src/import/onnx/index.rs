@@ -1,9 +1,9 @@
-//! Gathering, scattering, and what depends on values.
+//! Gather, scatter, Unique, NonZero and cache updates.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{
-    NAMED, counted, e, floats, list, maybe, out, settled, several, sizes, t, unknown, values,
+    NAMED, counted, e, floats, list, maybe, out, several, sizes, t, to_tensor, unknown, values,
 };
 use clematis_core::host::Host;
 use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
@@ -16,7 +16,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("GatherElements", |_, a| {
         let (x, at) = (t(a, 0)?, t(a, 1)?);
         if at.rank() != x.rank() {
-            return Err(a.bad("indices with as many axes as the data"));
+            return Err(a.bad("indices of the data's rank"));
         }
         let axis = x
             .shape()
@@ -43,7 +43,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ScatterND", scatter_nd),
     ("TensorScatter", tensor_scatter),
     ("NonZero", |_, a| {
-        let x = settled(a.slot(0, "operand"))?;
+        let x = to_tensor(a.slot(0, "operand"))?;
         if values(&x).is_none() {
             return unknown(a, 0);
         }
@@ -76,7 +76,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Indices that count from the back, counted from the front.
+/// Converts negative indices to non-negative ones.
 fn counted_from_front(at: &Tensor, size: Dim) -> Result<Tensor> {
     let at = ops::cast(at, DType::I64).done()?;
     if let Some(host) = values(&at)
@@ -88,7 +88,7 @@ fn counted_from_front(at: &Tensor, size: Dim) -> Result<Tensor> {
     ops::where_(ops::less(&at, 0), &at + size, &at).done()
 }
 
-fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if let (false, Some(own)) = (matches!(a.slot(0, "x"), Slot::Tensor(_)), sizes(a, 0))
         && let Some(places) =
             sizes(a, 1).and_then(|d| d.iter().map(|d| d.value()).collect::<Option<Vec<i64>>>())
@@ -100,7 +100,7 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let Some(found) = places.iter().map(one).collect::<Option<Vec<Dim>>>() else {
             bail!(
                 Convert,
-                "convert: `Gather` {places:?} among {} sizes",
+                "convert: `Gather`: indices {places:?} out of range for {} sizes",
                 own.len()
             );
         };
@@ -121,18 +121,18 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::take(x, at, axis as i64))
 }
 
-fn gather_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather_nd(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at) = (t(a, 0)?, t(a, 1)?);
     let b = a.int(NAMED, "batch_dims", 0)?.max(0) as usize;
     if at.rank() == 0 || b >= at.rank() {
-        return Err(a.bad("indices with more axes than batches"));
+        return Err(a.bad("indices with more axes than batch_dims"));
     }
     let (q, r) = (at.rank(), x.rank());
     let k = at.shape().known_size(q - 1, "gather_nd")?;
     if b + k > r {
         bail!(
             Convert,
-            "convert: `GatherND` at {} of {}",
+            "convert: `GatherND`: incompatible indices {} and operand {}",
             at.spec(),
             x.spec()
         );
@@ -154,7 +154,7 @@ fn gather_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::gather(x, at, p))
 }
 
-/// Index vectors whose components count from the front.
+/// Converts the components of index vectors to non-negative ones.
 fn vectors_from_front(at: &Tensor, dims: &[Dim]) -> Result<Tensor> {
     let at = ops::cast(at, DType::I64).done()?;
     if let Some(host) = values(&at)
@@ -199,10 +199,10 @@ fn put(kind: ScatterKind, x: &Tensor, at: &[Tensor], updates: &Tensor) -> Result
     ops::scatter(x, ops::stack(at, -1), updates, p).done()
 }
 
-fn scatter_elements(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn scatter_elements(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at, updates) = (t(a, 0)?, t(a, 1)?, t(a, 2)?);
     if at.rank() != x.rank() {
-        return Err(a.bad("indices with as many axes as the data"));
+        return Err(a.bad("indices of the data's rank"));
     }
     let axis = x
         .shape()
@@ -216,17 +216,17 @@ fn scatter_elements(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(put(kind(a)?, &x, &all, &updates)?.into())
 }
 
-fn scatter_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn scatter_nd(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at, updates) = (t(a, 0)?, t(a, 1)?, t(a, 2)?);
     if at.rank() == 0 {
-        return Err(a.bad("indices with axes"));
+        return Err(a.bad("indices of rank 1 or more"));
     }
     let q = at.rank();
     let k = at.shape().known_size(q - 1, "scatter_nd")?;
     if k > x.rank() {
         bail!(
             Convert,
-            "convert: `ScatterND` at {} of {}",
+            "convert: `ScatterND`: incompatible indices {} and operand {}",
             at.spec(),
             x.spec()
         );
@@ -244,10 +244,10 @@ fn scatter_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::scatter(x, at, updates, p))
 }
 
-fn tensor_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn tensor_scatter(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, update) = (t(a, 0)?, t(a, 1)?);
     if update.rank() != x.rank() {
-        return Err(a.bad("an update with as many axes as the cache"));
+        return Err(a.bad("an update of the cache's rank"));
     }
     let axis = x
         .shape()
@@ -270,7 +270,7 @@ fn tensor_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(put(ScatterKind::Set, &x, &all, &update)?.into())
 }
 
-fn compress(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn compress(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let places: Vec<i64> = floats(a, 1)?
         .iter()
         .enumerate()
@@ -293,9 +293,9 @@ fn order(x: &Scalar, y: &Scalar) -> Ordering {
     }
 }
 
-/// How many there are depends on the values, so they have to be known.
-fn unique(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let x = settled(a.slot(0, "operand"))?;
+/// The number of results depends on the values, so they have to be known.
+fn unique(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let x = to_tensor(a.slot(0, "operand"))?;
     let (x, axis) = match a.has(NAMED, "axis") {
         true => {
             let axis = x.shape().axis(a.int(NAMED, "axis", 0)?, "unique")?;
@@ -324,7 +324,7 @@ fn unique(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let mut sorted: Vec<usize> = (0..rows).collect();
     sorted.sort_by(|&i, &j| compare(i, j).then(i.cmp(&j)));
-    // Groups of equal rows, each by its first place.
+    // Groups of equal rows, each represented by its first index.
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for i in sorted {
         match groups.last_mut() {

@@ -1,7 +1,7 @@
-//! Products, softmax, attention.
+//! MatMul, Gemm, Softmax, Attention, RotaryEmbedding.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::reduce::as_rows;
 use super::{NAMED, e, maybe, out, ranked, several, t, wanted};
 use clematis_core::expr::Expr;
@@ -26,7 +26,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("RotaryEmbedding", rotary),
 ];
 
-fn gemm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gemm(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (alpha, beta) = (a.float(NAMED, "alpha", 1.0)?, a.float(NAMED, "beta", 1.0)?);
     let (turn_a, turn_b) = (
         a.flag(NAMED, "transA", false)?,
@@ -58,7 +58,7 @@ fn gemm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(y)
 }
 
-/// Shares along an axis. In half precision each step is rounded, as ONNX defines it; else the steps stay one op.
+/// Softmax along an axis. In half precision each step is rounded, as ONNX defines it; otherwise it is one op.
 fn softmax(x: &Tensor, axis: i64) -> Expr {
     if x.dtype() != DType::F16 {
         return ops::softmax(x, axis);
@@ -78,12 +78,12 @@ fn heads(x: &Tensor, count: i64) -> Result<Tensor> {
     }
     let d = x.shape().dims().to_vec();
     let [batch, length, width] = d.as_slice() else {
-        bail!(Convert, "convert: attention on {}", x.spec());
+        bail!(Convert, "convert: attention on an operand {}", x.spec());
     };
     if count <= 0 {
         bail!(
             Convert,
-            "convert: attention on {} without a number of heads",
+            "convert: attention on {} without the number of heads",
             x.spec()
         );
     }
@@ -92,7 +92,7 @@ fn heads(x: &Tensor, count: i64) -> Result<Tensor> {
     ops::permute(ops::reshape(x, wide), [0i64, 2, 1, 3].to_vec()).done()
 }
 
-fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn attention(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let input = t(a, 0)?;
     let (q_heads, kv_heads) = (
         a.int(NAMED, "q_num_heads", 0)?,
@@ -107,7 +107,7 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         {
             bail!(
                 Convert,
-                "convert: `Attention`: expected a {word} of 4 axes, got {}",
+                "convert: `Attention`: expected a {word} of rank 4, got {}",
                 past.spec()
             );
         }
@@ -123,7 +123,7 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let Some(times) = times.value() else {
             bail!(
                 Unsupported,
-                "convert: `Attention` with a number of heads that is not known"
+                "convert: `Attention` with a symbolic number of heads"
             );
         };
         (k, v) = (
@@ -156,9 +156,9 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let y = if input.rank() == 3 {
         let d = input.shape().dims();
-        let turned = ops::permute(&y, [0i64, 2, 1, 3].to_vec());
+        let permuted = ops::permute(&y, [0i64, 2, 1, 3].to_vec());
         let whole = Shape::from_dims([d[0], d[1], size(&y, 1) * size(&y, 3)]);
-        ops::reshape(turned, whole).done()?
+        ops::reshape(permuted, whole).done()?
     } else {
         y
     };
@@ -169,7 +169,7 @@ fn attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ))
 }
 
-/// What is added to the scores: 0 where a query may look, -inf where not, or what a mask says; `None` for nothing.
+/// The additive mask: 0 where a query may attend, -inf where not, or the given mask; `None` for none.
 fn bias(
     q: &Tensor,
     k: &Tensor,
@@ -247,7 +247,7 @@ fn bias(
     all.map(Expr::done).transpose()
 }
 
-/// The result, and the scores at the stage that is asked for.
+/// The result, and the scores at the stage that `qk_matmul_output_mode` asks for.
 fn scored(
     a: &Args<'_>,
     q: &Tensor,
@@ -279,7 +279,7 @@ fn scored(
     }
     let mut share = softmax(&full, -1).done()?;
     if let Some(bias) = &bias {
-        // A row that may look nowhere has no share of anything.
+        // A row that is fully masked has all weights zero.
         let best = ops::keepdims(bias, vec![-1i64], ops::max);
         let none = ops::equal(best, f64::NEG_INFINITY);
         share = ops::where_(none, Tensor::scalar(0.0, share.dtype()), &share).done()?;
@@ -296,10 +296,10 @@ fn scored(
     Ok((y, shown))
 }
 
-fn rotary(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn rotary(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let input = ranked(a, 0, 3)?;
     if input.rank() > 4 {
-        return Err(a.bad("three or four axes"));
+        return Err(a.bad("an operand of rank 3 or 4"));
     }
     let x = match input.rank() {
         // Length before heads.
@@ -315,7 +315,7 @@ fn rotary(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         }
     };
     let width = x.shape().known_size(3, "rotary")? as i64;
-    let turned = match a.int(NAMED, "rotary_embedding_dim", 0)? {
+    let rotary_dim = match a.int(NAMED, "rotary_embedding_dim", 0)? {
         0 => width,
         n => n.min(width),
     };
@@ -328,16 +328,16 @@ fn rotary(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         ops::expand_dims(rows, 2).done()
     };
     let (cos, sin) = (cache(1)?, cache(2)?);
-    let part = ops::slice_axis(&x, 3, 0, turned).done()?;
+    let part = ops::slice_axis(&x, 3, 0, rotary_dim).done()?;
     let (one, two) = if a.flag(NAMED, "interleaved", false)? {
         (
-            ops::slice_axis_by(&part, 3, 0, turned, 2).done()?,
-            ops::slice_axis_by(&part, 3, 1, turned, 2).done()?,
+            ops::slice_axis_by(&part, 3, 0, rotary_dim, 2).done()?,
+            ops::slice_axis_by(&part, 3, 1, rotary_dim, 2).done()?,
         )
     } else {
         (
-            ops::slice_axis(&part, 3, 0, turned / 2).done()?,
-            ops::slice_axis(&part, 3, turned / 2, turned).done()?,
+            ops::slice_axis(&part, 3, 0, rotary_dim / 2).done()?,
+            ops::slice_axis(&part, 3, rotary_dim / 2, rotary_dim).done()?,
         )
     };
     let real = (&cos * &one - &sin * &two).done()?;
@@ -347,8 +347,8 @@ fn rotary(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     } else {
         ops::concat(&[real, imaginary], -1).done()?
     };
-    if turned < width {
-        y = ops::concat(&[y, ops::slice_axis(&x, 3, turned, width).done()?], -1).done()?;
+    if rotary_dim < width {
+        y = ops::concat(&[y, ops::slice_axis(&x, 3, rotary_dim, width).done()?], -1).done()?;
     }
     match input.rank() {
         4 => out(ops::permute(y, [0i64, 2, 1, 3].to_vec())),

@@ -1,7 +1,7 @@
-//! Losses, and steps of optimisers.
+//! Losses and optimizer steps.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, maybe, several, t};
 use clematis_core::{DType, Result, Shape, Tensor, bail, ops};
 
@@ -54,20 +54,20 @@ fn likelihood(a: &Args<'_>, x: &Tensor, labels: &Tensor, weight: Option<Tensor>)
         ("mean", Some(share)) => (ops::sum(y, ..) / ops::sum(share, ..)).done(),
         (other, _) => bail!(
             Convert,
-            "convert: `{}`: reduction is \"{other}\"",
+            "convert: `{}`: unsupported reduction \"{other}\"",
             a.node.op
         ),
     }
 }
 
-/// Rate, number of the step, then each kind of tensor one after the other: `kinds` of them.
+/// Learning rate, step count, then `kinds` groups of tensors, such as weights, gradients and moments.
 fn groups(a: &Args<'_>, kinds: usize) -> Result<(Tensor, Tensor, Vec<Vec<Tensor>>)> {
     let all = (2..a.args.len())
         .map(|i| t(a, i))
         .collect::<Result<Vec<_>>>()?;
     let each = all.len() / kinds;
     if each * kinds != all.len() || each == 0 {
-        return Err(a.bad("as many gradients and states as weights"));
+        return Err(a.bad("one gradient and state per weight"));
     }
     let scalar = |i: usize| ops::reshape(t(a, i)?, Shape::scalar()).done();
     Ok((
@@ -77,7 +77,7 @@ fn groups(a: &Args<'_>, kinds: usize) -> Result<(Tensor, Tensor, Vec<Vec<Tensor>
     ))
 }
 
-fn momentum(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn momentum(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (rate, step, all) = groups(a, 3)?;
     let (alpha, beta, norm) = (
         a.float(NAMED, "alpha", 0.0)?,
@@ -102,7 +102,7 @@ fn momentum(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(Slot::List(xs))
 }
 
-fn adagrad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn adagrad(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (rate, step, all) = groups(a, 3)?;
     let (decay, epsilon, norm) = (
         a.float(NAMED, "decay_factor", 0.0)?,
@@ -121,7 +121,7 @@ fn adagrad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(Slot::List(xs))
 }
 
-fn adam(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn adam(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (rate, step, all) = groups(a, 4)?;
     let (alpha, beta) = (
         a.float(NAMED, "alpha", 0.9)?,

@@ -1,7 +1,7 @@
-//! Normalisation.
+//! Normalization layers.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, maybe, out, ranked, several, t, version, wanted};
 use clematis_core::expr::Expr;
 use clematis_core::op::{Window, WindowKind};
@@ -42,7 +42,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let groups = a.int(NAMED, "num_groups", 1)?.max(1) as usize;
         let channels = x.shape().known_size(1, "group_norm")?;
         if version(a) < 21 && scale.shape().known_size(0, "group_norm")? == groups {
-            // One number for each group, once.
+            // Before version 21 there is one scale per group.
             scale = ops::repeat(scale, channels / groups, 0).done()?;
             bias = ops::repeat(bias, channels / groups, 0).done()?;
         }
@@ -59,7 +59,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let x = t(a, 0)?;
         let (axis, p) = (a.int(NAMED, "axis", -1)?, a.float(NAMED, "p", 2.0)?);
         let size = ops::keepdims(&x, vec![axis], |x, at| ops::vector_norm(x, at, p)).done()?;
-        // What has no length stays as it is.
+        // A vector of norm zero stays as it is.
         let none = ops::equal(&size, 0.0);
         out(ops::where_(
             &none,
@@ -81,7 +81,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("LRN", lrn),
 ];
 
-/// Where the spec says that statistics are computed: in single precision unless told otherwise.
+/// Casts to the dtype in which the statistics are computed (`stash_type`): float32 by default.
 fn stashed(a: &Args<'_>, x: &Tensor) -> Result<Tensor> {
     let narrow = matches!(x.dtype(), DType::F16 | DType::BF16);
     if narrow && a.int(NAMED, "stash_type", 1)? == 1 {
@@ -90,14 +90,14 @@ fn stashed(a: &Args<'_>, x: &Tensor) -> Result<Tensor> {
     Ok(x.clone())
 }
 
-fn batch(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn batch(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = ranked(a, 0, 2)?;
     let (scale, bias, mean, variance) = (t(a, 1)?, t(a, 2)?, t(a, 3)?, t(a, 4)?);
     let epsilon = a.float(NAMED, "epsilon", 1e-5)?;
     if !a.flag(NAMED, "spatial", true)? && x.rank() > 2 {
         bail!(
             Unsupported,
-            "convert: `BatchNormalization` with statistics for each place"
+            "convert: `BatchNormalization` with statistics per position (spatial=0)"
         );
     }
     let training = a.flag(NAMED, "training_mode", false)?;
@@ -132,7 +132,7 @@ fn batch(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(several(a, results))
 }
 
-fn layer(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn layer(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, scale, bias) = (t(a, 0)?, t(a, 1)?, maybe(a, 2)?);
     let axis = x.shape().axis(a.int(NAMED, "axis", -1)?, "layer_norm")?;
     let epsilon = a.float(NAMED, "epsilon", 1e-5)?;
@@ -160,7 +160,7 @@ fn layer(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(several(a, vec![y.done()?.into(), mean.into(), by.into()]))
 }
 
-fn lrn(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn lrn(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = ranked(a, 0, 2)?;
     let size = a.int(NAMED, "size", 1)?.clamp(1, 1 << 24);
     let (alpha, beta, bias) = (

@@ -1,11 +1,12 @@
-//! Element by element.
+//! Elementwise operators.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{
-    NAMED, e, floats, list, maybe, narrow, out, several, sizes, t, values, version, wanted,
+    NAMED, e, floats, list, low_precision_cast, maybe, out, several, sizes, t, values, version,
+    wanted,
 };
-use crate::onnx::narrow::Narrow;
+use crate::onnx::low_precision::LowPrecision;
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Tensor, bail, ops, random};
 
@@ -140,7 +141,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("BitwiseXor", two!(ops::bitwise_xor)),
     ("BitShift", |_, a| {
         let (x, y) = (t(a, 0)?, t(a, 1)?);
-        // Bits that are moved too far, or by less than nothing, are gone; a sign stays.
+        // Shifts by the width or more, or by negative amounts, give 0, or -1 for negative values.
         let width = x.dtype().size() as i64 * 8;
         let far = |by: i64| match x.dtype().is_signed_int() {
             true => ops::where_(
@@ -156,7 +157,7 @@ pub const RULES: &[(&str, Rule)] = &[
             "RIGHT" => out(ops::shift_right(&x, far(width))),
             other => bail!(
                 Convert,
-                "convert: `BitShift`: direction is \"LEFT\" or \"RIGHT\", not \"{other}\""
+                "convert: `BitShift`: expected direction \"LEFT\" or \"RIGHT\", got \"{other}\""
             ),
         }
     }),
@@ -195,10 +196,14 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
     ("Cast", |_, a| {
         let to = crate::onnx::tensor::dtype(a.int(NAMED, "to", 0)?)?;
-        cast(a, narrow::wanted(a, "to")?, to)
+        cast(a, low_precision_cast::wanted(a, "to")?, to)
     }),
     ("CastLike", |_, a| {
-        cast(a, narrow::wanted(a, "&narrow")?, t(a, 1)?.dtype())
+        cast(
+            a,
+            low_precision_cast::wanted(a, "&low_precision")?,
+            t(a, 1)?.dtype(),
+        )
     }),
     ("BitCast", |_, a| {
         let to = crate::onnx::tensor::dtype(a.int(NAMED, "to", 0)?)?;
@@ -241,12 +246,12 @@ fn like(a: &Args<'_>, dims: Vec<Dim>) -> Slot {
     }
 }
 
-/// Whether an operand is made of sizes that have no numbers, or was.
+/// Whether an operand is computed from symbolic sizes.
 fn has_sizes(a: &Args<'_>) -> bool {
     (0..a.args.len()).any(|i| matches!(a.slot(i, "x"), Slot::Int(_) | Slot::List(_)))
 }
 
-/// Arithmetic of sizes where both operands are sizes, else of tensors.
+/// Arithmetic of sizes if both operands are sizes, otherwise of tensors.
 fn either(
     a: &Args<'_>,
     sized: fn(Dim, Dim) -> Option<Dim>,
@@ -290,13 +295,13 @@ fn divide(x: Expr, y: Expr) -> Expr {
             if !x.dtype().is_int() {
                 return &x / &y;
             }
-            // What the remainder with x's sign leaves is a multiple of y.
+            // Subtracting the remainder, which has the sign of x, leaves a multiple of y.
             ops::floor_divide(&x - ops::fmod(&x, &y), &y)
         })
     })
 }
 
-fn modulo(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn modulo(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.flag(NAMED, "fmod", false)? {
         return out(ops::fmod(e(a, 0), e(a, 1)));
     }
@@ -334,8 +339,8 @@ fn fold(
     out(xs.fold(first, f))
 }
 
-/// Sizes are compared here where they are known to be equal or not; a named size is no number that is written down.
-fn equal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Compares sizes now if the result is known: equal expressions, two numbers, or a size and a negative number.
+fn equal(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if has_sizes(a)
         && let (Some(x), Some(y)) = (sizes(a, 0), sizes(a, 1))
         && x.len() == y.len()
@@ -343,7 +348,7 @@ fn equal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let one = |(x, y): (&Dim, &Dim)| match (x.value(), y.value()) {
             (Some(x), Some(y)) => Some(x == y),
             _ if x == y => Some(true),
-            // A size is never negative, and -1 is what these are compared with.
+            // A size is never negative, and -1 is what models compare it with.
             (Some(n), None) | (None, Some(n)) if n < 0 => Some(false),
             _ => None,
         };
@@ -358,7 +363,7 @@ fn equal(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::equal(e(a, 0), e(a, 1)))
 }
 
-fn choose(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn choose(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let which = t(a, 0)?;
     if (sizes(a, 1).is_some() || sizes(a, 2).is_some())
         && let (Some(x), Some(y), Some(which)) = (sizes(a, 1), sizes(a, 2), values(&which))
@@ -391,26 +396,26 @@ fn choose(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::where_(which, e(a, 1), e(a, 2)))
 }
 
-fn cast(a: &Args<'_>, narrow: Option<Narrow>, to: DType) -> Result<Slot> {
-    if let Some(narrow) = narrow {
+fn cast(a: &Args<'_>, low_precision: Option<LowPrecision>, to: DType) -> Result<Slot> {
+    if let Some(dtype) = low_precision {
         let saturate = a.flag(NAMED, "saturate", true)?;
         let mode = a.text(NAMED, "round_mode", "up")?;
-        return Ok(narrow::rounded(&t(a, 0)?, narrow, saturate, mode)?.into());
+        return Ok(low_precision_cast::rounded(&t(a, 0)?, dtype, saturate, mode)?.into());
     }
     if to == DType::I64 && !matches!(a.slot(0, "x"), Slot::Tensor(_)) {
         return Ok(a.slot(0, "x").clone());
     }
     let x = t(a, 0)?;
-    // Between integers low bits are kept, which is what a cast does here as well.
+    // Between integers the low bits are kept, as in our casts.
     out(ops::cast(x, to))
 }
 
-/// A straight line, held between 0 and 1.
+/// Hard sigmoid: alpha x + beta, clamped to [0, 1].
 fn gate(x: &Tensor, alpha: f64, beta: f64) -> Expr {
     ops::minimum(ops::maximum(x * alpha + beta, 0.0), 1.0)
 }
 
-fn selu(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn selu(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let alpha = a.float(NAMED, "alpha", 1.673_263_2)?;
     let gamma = a.float(NAMED, "gamma", 1.050_701)?;
@@ -420,13 +425,13 @@ fn selu(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(gamma * ops::elu(x, alpha))
 }
 
-fn swiglu(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn swiglu(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, y) = (t(a, 0)?, t(a, 1)?);
     let alpha = a.float(NAMED, "alpha", 1.0)?;
     out(&x * ops::sigmoid(&x * alpha) * y)
 }
 
-fn clip(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn clip(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut x = e(a, 0);
     let edge = |i: usize, name: &str| -> Result<Option<Expr>> {
         if a.has(NAMED, name) {
@@ -443,7 +448,7 @@ fn clip(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(x)
 }
 
-fn dropout(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn dropout(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let training = match maybe(a, 2)? {
         Some(flag) => match values(&flag) {

@@ -1,7 +1,7 @@
-//! Pools.
+//! Pooling.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::conv::{each, pads};
 use super::{NAMED, ints, out, recorded, several, t, wanted};
 use clematis_core::expr::Expr;
@@ -39,14 +39,14 @@ fn over(a: &Args<'_>, f: impl Fn(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
     out(ops::keepdims(x, at, f))
 }
 
-/// How a window walks, for all axes.
+/// The pooling window over all axes.
 struct Path {
     size: Axes,
     strides: Axes,
     dilation: Axes,
-    /// What is told.
+    /// The given padding.
     padding: Pads,
-    /// The same with more at the ends where a last window hangs over.
+    /// The padding with more at the end for the last window of ceil_mode.
     hanging: Pads,
 }
 
@@ -96,13 +96,13 @@ fn walk(a: &Args<'_>, x: &Tensor) -> Result<Path> {
         let (Some(n), Some(span), Some(l), Some(h)) = known else {
             bail!(
                 Unsupported,
-                "convert: `{}` with ceil_mode over an axis whose size has a name",
+                "convert: `{}` with ceil_mode over a symbolic axis",
                 a.node.op
             );
         };
         let s = strides[i] as i64;
         let mut count = (n + l + h - span + s - 1).div_euclid(s) + 1;
-        // A window that begins in the padding at the end is left out.
+        // A window that starts in the end padding is dropped.
         if (count - 1) * s >= n + l {
             count -= 1;
         }
@@ -121,7 +121,7 @@ fn walk(a: &Args<'_>, x: &Tensor) -> Result<Path> {
     })
 }
 
-fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn max_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(t(a, 0)?, None)?;
     let path = walk(a, &x)?;
     let call = Composite::MaxPool {
@@ -134,7 +134,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if wanted(a) < 2 {
         return Ok(y.into());
     }
-    // Each element's number among all, in rows, or in columns of the spatial part.
+    // The row-major (or column-major) index of each element in the spatial axes.
     let rank = x.rank();
     let columns = a.flag(NAMED, "storage_order", false)?;
     let order: Vec<usize> = if columns {
@@ -163,7 +163,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ))
 }
 
-fn average_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn average_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(t(a, 0)?, None)?;
     let path = walk(a, &x)?;
     let count_padding = a.flag(NAMED, "count_include_pad", false)?;
@@ -177,7 +177,7 @@ fn average_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         };
         return out(dispatch::apply_one(&call.into(), &[&x]).into());
     }
-    // Padding counts, but not what hangs over it.
+    // Padding counts, but not the extra padding of ceil_mode.
     let sizes = x.shape().dims().iter().zip(&path.padding).enumerate();
     let shape =
         sizes.map(|(i, (&n, &(low, high)))| if i < 2 { Dim::from(1) } else { n + low + high });
@@ -192,7 +192,7 @@ fn average_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::reduce_window(&x, path.window(WindowKind::Sum)) / ops::reduce_window(ones, over))
 }
 
-fn unpool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn unpool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at) = (recorded(t(a, 0)?, None)?, t(a, 1)?);
     let path = walk(a, &x)?;
     let dims = x.shape().dims();
@@ -221,11 +221,11 @@ fn unpool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if !a.has(2, "output_shape") {
         return Ok(y.into());
     }
-    let told = ints(a, 2)?;
-    if told.len() != y.rank() {
-        return Err(a.bad("as many sizes as there are axes"));
+    let given = ints(a, 2)?;
+    if given.len() != y.rank() {
+        return Err(a.bad("one size per axis"));
     }
-    let high: Vec<Dim> = told
+    let high: Vec<Dim> = given
         .iter()
         .zip(own.dims())
         .map(|(&n, &d)| Dim::number(n) - d)

@@ -1,18 +1,18 @@
-//! Quantised numbers.
+//! Quantization: QuantizeLinear, DequantizeLinear, integer matmul and convolution.
 
 use super::super::Rule;
 use super::super::args::{Args, Slot};
 use super::conv::{biased, conv};
-use super::{NAMED, maybe, narrow, out, ranked, several, t};
-use crate::onnx::narrow::Narrow;
+use super::{NAMED, low_precision_cast, maybe, out, ranked, several, t};
+use crate::onnx::low_precision::LowPrecision;
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Result, Shape, Tensor, bail, ops};
 
 pub const RULES: &[(&str, Rule)] = &[
     ("QuantizeLinear", |_, a| {
         let x = t(a, 0)?;
-        if let Some(to) = narrow::wanted(a, "&narrow")? {
-            return Ok(narrowed(a, &x, &t(a, 1)?, maybe(a, 2)?, to)?.into());
+        if let Some(to) = low_precision_cast::wanted(a, "&low_precision")? {
+            return Ok(quantized_to_low_precision(a, &x, &t(a, 1)?, maybe(a, 2)?, to)?.into());
         }
         let to = match (maybe(a, 2)?, a.int(NAMED, "output_dtype", 0)?) {
             (Some(zero), _) => zero.dtype(),
@@ -108,7 +108,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Between which numbers a type holds integers.
+/// The smallest and largest integer of a dtype.
 fn limits(to: DType) -> Result<(f64, f64)> {
     Ok(match to {
         DType::U8 => (0.0, 255.0),
@@ -116,7 +116,7 @@ fn limits(to: DType) -> Result<(f64, f64)> {
         DType::U16 => (0.0, 65535.0),
         DType::I16 => (-32768.0, 32767.0),
         DType::I32 => (-2147483648.0, 2147483647.0),
-        other => bail!(Unsupported, "convert: numbers quantised to {other}"),
+        other => bail!(Unsupported, "convert: unsupported quantized dtype {other}"),
     })
 }
 
@@ -137,17 +137,17 @@ fn quantized(
     ops::cast(ops::minimum(ops::maximum(y, low), high), to).done()
 }
 
-/// The same for element types that are kept in wider ones.
-fn narrowed(
+/// Quantization to low-precision dtypes.
+fn quantized_to_low_precision(
     a: &Args<'_>,
     x: &Tensor,
     scale: &Tensor,
     zero: Option<Tensor>,
-    to: Narrow,
+    to: LowPrecision,
 ) -> Result<Tensor> {
     let wide = ops::cast(x, DType::F32).done()?;
     let mut y = wide / spread(a, x, &ops::cast(scale, DType::F32).done()?)?;
-    let is_int = matches!(to, Narrow::Int { .. });
+    let is_int = matches!(to, LowPrecision::Int { .. });
     if is_int {
         y = ops::round(y);
     }
@@ -158,10 +158,10 @@ fn narrowed(
         let (low, high) = to.limits();
         y = ops::minimum(ops::maximum(y, low), high);
     }
-    narrow::rounded(&y.done()?, to, a.flag(NAMED, "saturate", true)?, "up")
+    low_precision_cast::rounded(&y.done()?, to, a.flag(NAMED, "saturate", true)?, "up")
 }
 
-/// A scale for all, for each place of an axis, or for each block along it, beside the tensor.
+/// Broadcasts a scale (per tensor, per axis or blocked) to the tensor.
 fn spread(a: &Args<'_>, x: &Tensor, scale: &Tensor) -> Result<Tensor> {
     let block = a.int(NAMED, "block_size", 0)?;
     if scale.rank() == 0 || scale.shape().count_dim() == 1usize && scale.rank() <= 1 {
@@ -178,7 +178,7 @@ fn spread(a: &Args<'_>, x: &Tensor, scale: &Tensor) -> Result<Tensor> {
             .value()
             .is_none_or(|n| block > n.max(1))
         {
-            return Err(a.bad("blocks that fit into the axis"));
+            return Err(a.bad("blocks that divide the axis"));
         }
         let wide = ops::repeat(scale, block as usize, axis as i64).done()?;
         let n = x.shape().dims()[axis];
@@ -191,7 +191,7 @@ fn spread(a: &Args<'_>, x: &Tensor, scale: &Tensor) -> Result<Tensor> {
     Ok(scale.clone())
 }
 
-/// A number for each row or column, or for all, beside a matrix.
+/// Broadcasts a scale per row, per column or per tensor to a matrix.
 fn along(x: Tensor, rows: bool) -> Result<Tensor> {
     if x.rank() != 1 {
         return Ok(x);
@@ -206,7 +206,7 @@ fn along(x: Tensor, rows: bool) -> Result<Tensor> {
     }
 }
 
-/// An integer operand without its zero point.
+/// An integer operand minus its zero point.
 fn shifted(a: &Args<'_>, i: usize, zero: usize, rows: bool) -> Result<Tensor> {
     let x = ops::cast(t(a, i)?, DType::I32).done()?;
     match maybe(a, zero)? {
@@ -215,7 +215,7 @@ fn shifted(a: &Args<'_>, i: usize, zero: usize, rows: bool) -> Result<Tensor> {
     }
 }
 
-/// A convolution of integers, as one of doubles, which hold them all.
+/// An integer convolution, computed in float64, which represents all values exactly.
 fn whole(a: &Args<'_>, x: &Tensor, w: &Tensor) -> Result<Slot> {
     let wide = |x: &Tensor| ops::cast(x, DType::F64).done();
     let y = conv(a, &wide(x)?, &wide(w)?)?;

@@ -1,4 +1,4 @@
-//! Recurrent layers: one loop over time for each direction.
+//! RNN, GRU and LSTM: one loop over time per direction.
 
 use super::super::Rule;
 use super::super::args::{Args, Slot};
@@ -12,7 +12,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("RNN", |_, a| layer(a, 1)),
 ];
 
-/// A function by its name in a list of activations.
+/// An activation function by its name.
 fn activation(word: &str, alpha: Option<f64>, beta: Option<f64>, x: Expr) -> Result<Tensor> {
     let or = |x: Option<f64>, y: f64| x.unwrap_or(y);
     match word.to_ascii_lowercase().as_str() {
@@ -30,12 +30,15 @@ fn activation(word: &str, alpha: Option<f64>, beta: Option<f64>, x: Expr) -> Res
         "elu" => ops::elu(x, or(alpha, 1.0)),
         "softsign" => x.then(|x| &x / (1.0 + ops::abs(&x))),
         "softplus" => ops::softplus(x),
-        other => bail!(Unsupported, "convert: a recurrent layer with \"{other}\""),
+        other => bail!(
+            Unsupported,
+            "convert: unsupported activation \"{other}\" of a recurrent layer"
+        ),
     }
     .done()
 }
 
-/// What one direction does.
+/// The weights of one direction.
 struct Direction {
     functions: Vec<String>,
     alphas: Vec<f64>,
@@ -43,7 +46,7 @@ struct Direction {
     clip: f64,
     forget_once: bool,
     linear_before_reset: bool,
-    /// Recurrent weights turned, and the biases that stand inside of the loop.
+    /// Transposed recurrent weights, and the biases that are applied inside the loop.
     recurrent: Tensor,
     inner_bias: Option<Tensor>,
     peepholes: Option<Vec<Tensor>>,
@@ -65,7 +68,7 @@ impl Direction {
         )
     }
 
-    /// One step: new states from what the input gives to each gate.
+    /// One time step: new states from the input's contribution to each gate.
     fn step(
         &self,
         gates: usize,
@@ -150,7 +153,7 @@ fn layer(a: &Args<'_>, gates: usize) -> Result<Slot> {
     if x.rank() != 3 || w.rank() != 3 || r.rank() != 3 {
         bail!(
             Convert,
-            "convert: `{}` of {}, {} and {}",
+            "convert: `{}`: incompatible operands {}, {} and {}",
             a.node.op,
             x.spec(),
             w.spec(),
@@ -158,11 +161,11 @@ fn layer(a: &Args<'_>, gates: usize) -> Result<Slot> {
         );
     }
     let width = r.shape().dims()[2];
-    let told = a.int(NAMED, "hidden_size", width.value().unwrap_or(0))?;
-    if width.value().is_some_and(|width| width != told) {
+    let given = a.int(NAMED, "hidden_size", width.value().unwrap_or(0))?;
+    if width.value().is_some_and(|width| width != given) {
         bail!(
             Convert,
-            "convert: `{}`: expected a hidden_size of {width}, as R is {}, got {told}",
+            "convert: `{}`: expected a hidden_size of {width}, as R is {}, got {given}",
             a.node.op,
             r.spec()
         );
@@ -173,7 +176,7 @@ fn layer(a: &Args<'_>, gates: usize) -> Result<Slot> {
         "bidirectional" => vec![false, true],
         other => bail!(
             Convert,
-            "convert: `{}`: direction is \"{other}\"",
+            "convert: `{}`: unsupported direction \"{other}\"",
             a.node.op
         ),
     };
@@ -228,7 +231,7 @@ fn layer(a: &Args<'_>, gates: usize) -> Result<Slot> {
                 let wb = ops::slice_axis(bias, 0, 0, whole).done()?;
                 let rb = ops::slice_axis(bias, 0, whole, whole * Dim::from(2)).done()?;
                 if gates == 3 {
-                    // The last gate's recurrent bias stands inside, beside what the reset gate multiplies.
+                    // The last gate's recurrent bias is inside the product with the reset gate.
                     let first = ops::slice_axis(&rb, 0, 0, two).done()?;
                     let last = ops::slice_axis(&rb, 0, two, whole).done()?;
                     let none = ops::zeros_like(&last).done()?;
@@ -323,7 +326,7 @@ fn over_time(
         let Some(lengths) = &lengths else {
             return Ok((new.clone(), new[0].clone()));
         };
-        // After its end a sequence keeps its state and gives nothing; going back, it begins where it ends.
+        // After its end a sequence keeps its state and outputs zeros; in reverse it starts at its end.
         let on = ops::less(i, lengths).done()?;
         let kept = new
             .iter()

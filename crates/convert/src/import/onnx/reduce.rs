@@ -1,7 +1,7 @@
-//! Reductions over axes.
+//! Reductions, cumulative sums, ArgMax and TopK.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, axes, ints, out, sizes, t, version};
 use clematis_core::expr::Expr;
 use clematis_core::op::CumulativeKind;
@@ -59,7 +59,7 @@ fn over(a: &Args<'_>, f: impl Fn(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
     let mut at = axes(a, 1, "axes")?.unwrap_or_default();
     if at.is_empty() {
         if a.flag(NAMED, "noop_with_empty_axes", false)? {
-            // No axis is left out, but what is done to each element is done.
+            // An empty list of axes with noop_with_empty_axes: only the elementwise part applies.
             return out(f(x, Vec::new()));
         }
         at = (0..x.rank() as i64).collect();
@@ -78,7 +78,7 @@ fn over(a: &Args<'_>, f: impl Fn(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
     }))
 }
 
-/// The largest or smallest; of nothing the least or the most that there is.
+/// Max or min; of an empty axis the identity of the reduction.
 fn extreme(x: Tensor, at: Vec<i64>, largest: bool) -> Expr {
     let dtype = x.dtype();
     let none = at.iter().any(|&n| {
@@ -136,7 +136,7 @@ fn place(a: &Args<'_>, largest: bool) -> Result<Slot> {
         }
     };
     let mut at = if a.flag(NAMED, "select_last_index", false)? {
-        // The first one from the back.
+        // select_last_index: the first one from the end.
         let size = super::counted(x.shape().dims()[axis])?;
         let back = ops::flip(&x, axis as i64).done()?;
         size - 1 - ops::cast(find(&back), DType::I64)
@@ -156,7 +156,7 @@ fn running(a: &Args<'_>, kind: CumulativeKind) -> Result<Slot> {
     let reverse = a.flag(NAMED, "reverse", false)?;
     let mut y = ops::cumulative(kind, &x, axis, reverse);
     if a.flag(NAMED, "exclusive", false)? {
-        // One place further: what stands first is the sum or product of nothing.
+        // exclusive: shifted by one, starting with the identity.
         let rank = x.rank();
         let none = Tensor::scalar(
             if kind == CumulativeKind::Sum { 0i64 } else { 1 },
@@ -173,7 +173,7 @@ fn running(a: &Args<'_>, kind: CumulativeKind) -> Result<Slot> {
     out(ops::cast(y, x.dtype()))
 }
 
-/// Before version 13 all axes from this one on count as one.
+/// Before version 13 all axes from this one on are flattened.
 pub fn as_rows(a: &Args<'_>, f: impl Fn(&Tensor, i64) -> Expr) -> Result<Slot> {
     let x = t(a, 0)?;
     if version(a) >= 13 {
@@ -189,7 +189,7 @@ pub fn as_rows(a: &Args<'_>, f: impl Fn(&Tensor, i64) -> Expr) -> Result<Slot> {
     out(ops::reshape(f(&rows, 1), x.shape().clone()))
 }
 
-fn hardmax(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn hardmax(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     as_rows(a, |x, axis| {
         let depth = match x.shape().axis(axis, "hardmax") {
             Ok(at) => x.shape().dims()[at],
@@ -200,10 +200,10 @@ fn hardmax(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     })
 }
 
-fn top_k(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn top_k(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let k = match a.has(1, "k") {
-        true => super::told_sizes(a, 1)?
+        true => super::known_sizes(a, 1)?
             .first()
             .copied()
             .unwrap_or(Dim::from(1)),
@@ -214,11 +214,11 @@ fn top_k(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if let (Some(k), Some(n)) = (k.value(), x.shape().dims()[at].value())
         && (k < 0 || k > n)
     {
-        bail!(Convert, "convert: `TopK` of {k} among {n}");
+        bail!(Convert, "convert: `TopK` of k = {k} on an axis of size {n}");
     }
     let largest = a.flag(NAMED, "largest", true)?;
     let places = ops::iota(x.shape().clone(), at, DType::I64).done()?;
-    // A stable sort: of equal ones the first stands first, in either direction.
+    // A stable sort: of equal elements the first comes first, in either direction.
     let sorted = ops::sort_many(&[&x, &places], 1, axis, largest)?;
     let cut = |x: &Tensor| ops::slice_axis(x, axis, 0, k).done();
     let both = vec![cut(&sorted[0])?.into(), cut(&sorted[1])?.into()];

@@ -1,10 +1,10 @@
-//! Shapes, parts, new tensors.
+//! Reshape, Slice, Concat, Pad, Tile, Range and other shape operators.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{
-    NAMED, axes, dims, floats, int, ints, list, maybe, out, ranked, recorded, settled, several,
-    sizes, t, told_sizes, unknown, values, wanted,
+    NAMED, axes, dims, floats, int, ints, known_sizes, list, maybe, out, ranked, recorded, several,
+    sizes, t, to_tensor, unknown, values, wanted,
 };
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops, random};
@@ -15,7 +15,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("Shape", shape),
     ("Size", |_, a| match a.slot(0, "x") {
         Slot::Tensor(x) => Ok(Slot::Int(x.shape().count_dim())),
-        other => Ok(Slot::Int(settled(other)?.shape().count_dim())),
+        other => Ok(Slot::Int(to_tensor(other)?.shape().count_dim())),
     }),
     ("Reshape", reshape),
     ("Flatten", flatten),
@@ -60,16 +60,16 @@ pub const RULES: &[(&str, Rule)] = &[
         } else {
             [0i64, 3, 5, 1, 2, 4]
         };
-        let turned = ops::permute(wide, order.to_vec());
+        let permuted = ops::permute(wide, order.to_vec());
         out(ops::reshape(
-            turned,
+            permuted,
             Shape::from_dims([d[0], d[1] * b * b, by(d[2])?, by(d[3])?]),
         ))
     }),
     ("Trilu", |_, a| {
         let x = t(a, 0)?;
         let k = if a.has(1, "k") { int(a, 1)? } else { 0 };
-        // Beyond the matrix nothing changes, and a huge number would not fit.
+        // Beyond the matrix the offset has no effect, and a huge number would overflow.
         let k = k.clamp(-(1 << 40), 1 << 40);
         out(if a.flag(NAMED, "upper", true)? {
             ops::triu(x, k)
@@ -95,7 +95,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// The element type of the attribute `dtype`.
+/// The dtype of the attribute `dtype`.
 fn kind(a: &Args<'_>, default: DType) -> Result<DType> {
     match a.has(NAMED, "dtype") {
         true => crate::onnx::tensor::dtype(a.int(NAMED, "dtype", 1)?),
@@ -108,7 +108,7 @@ fn given_shape(a: &Args<'_>) -> Result<Shape> {
 }
 
 fn drawn(
-    w: &mut Walk<'_>,
+    w: &mut Importer<'_>,
     a: &Args<'_>,
     shape: Shape,
     default: DType,
@@ -123,13 +123,13 @@ fn drawn(
     out(random::normal(&w.key(), shape, mean, scale, dtype))
 }
 
-fn constant(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn constant(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if let Slot::Tensor(x) = a.slot(NAMED, "value") {
         return Ok(x.clone().into());
     }
     for name in ["value_int", "value_ints"] {
         if a.has(NAMED, name) {
-            return Ok(settled(a.slot(NAMED, name))?.into());
+            return Ok(to_tensor(a.slot(NAMED, name))?.into());
         }
     }
     if a.has(NAMED, "value_float") {
@@ -148,11 +148,11 @@ fn constant(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
     bail!(
         Unsupported,
-        "convert: a `Constant` of text, or without a value"
+        "convert: `Constant` with a string or without a value"
     )
 }
 
-fn shape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn shape(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let all = x.shape().dims();
     let rank = all.len() as i64;
@@ -162,9 +162,9 @@ fn shape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(list(all[from as usize..to.max(from) as usize].to_vec()))
 }
 
-fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn reshape(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut to = match a.has(1, "shape") {
-        true => told_sizes(a, 1)?,
+        true => known_sizes(a, 1)?,
         false => a.dims(NAMED, "shape")?,
     };
     // A list of sizes stays one.
@@ -186,7 +186,7 @@ fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
                     Some(own) => *d = *own,
                     None => bail!(
                         Convert,
-                        "convert: `Reshape` copies size {i} of {}",
+                        "convert: `Reshape` copies size {i} of an operand {}",
                         x.spec()
                     ),
                 }
@@ -196,7 +196,7 @@ fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     reshaped(&x, to)
 }
 
-/// To sizes of which one may be -1.
+/// Reshapes to sizes of which one may be -1.
 fn reshaped(x: &Tensor, mut to: Vec<Dim>) -> Result<Slot> {
     if let Some(open) = to.iter().position(|d| d.value() == Some(-1)) {
         let known = to.iter().enumerate().filter(|(i, _)| *i != open);
@@ -209,7 +209,7 @@ fn reshaped(x: &Tensor, mut to: Vec<Dim>) -> Result<Slot> {
     out(ops::reshape(x, Shape::from_dims(to)))
 }
 
-/// What is left of all elements: sizes that stand on both sides are struck out first, since names do not divide.
+/// The size that -1 stands for. Sizes that occur on both sides cancel first, since symbolic sizes do not divide.
 fn left(own: &[Dim], to: &[Dim], open: usize, known: Dim) -> Result<Dim> {
     let mut rest: Vec<Dim> = own.to_vec();
     let mut by = Dim::from(1);
@@ -229,7 +229,7 @@ fn left(own: &[Dim], to: &[Dim], open: usize, known: Dim) -> Result<Dim> {
     }
 }
 
-fn flatten(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn flatten(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let rank = x.rank() as i64;
     let at = a.int(NAMED, "axis", 1)?;
@@ -242,7 +242,7 @@ fn flatten(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ))
 }
 
-fn squeeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn squeeze(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if let (Slot::List(xs), true) = (a.slot(0, "x"), sizes(a, 0).is_some_and(|d| d.len() == 1)) {
         return Ok(xs[0].clone());
     }
@@ -262,7 +262,7 @@ fn squeeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::squeeze(x, at))
 }
 
-fn unsqueeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn unsqueeze(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let at = axes(a, 1, "axes")?.unwrap_or_default();
     if let (Slot::Int(_), 1) = (a.slot(0, "x"), at.len()) {
         return Ok(Slot::List(vec![a.slot(0, "x").clone()]));
@@ -281,7 +281,7 @@ fn unsqueeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(y.into())
 }
 
-fn concat(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn concat(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let count = a.args.len();
     let any = (0..count).any(|i| matches!(a.slot(i, "x"), Slot::List(_)));
     if any && let Some(all) = (0..count).map(|i| sizes(a, i)).collect::<Option<Vec<_>>>() {
@@ -303,7 +303,7 @@ fn concat(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::concat(&xs, axis))
 }
 
-fn split(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn split(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let axis = a.int(NAMED, "axis", 0)?;
     if let (false, Some(own)) = (matches!(a.slot(0, "x"), Slot::Tensor(_)), sizes(a, 0)) {
         let parts = match axes(a, 1, "split")? {
@@ -323,7 +323,7 @@ fn split(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let at = x.shape().axis(axis, "split")?;
     let whole = x.shape().dims()[at];
     let parts: Vec<Dim> = match a.has(1, "split") {
-        true => told_sizes(a, 1)?,
+        true => known_sizes(a, 1)?,
         false if a.has(NAMED, "split") => a.dims(NAMED, "split")?,
         false => {
             let count = a.int(NAMED, "num_outputs", wanted(a) as i64)?;
@@ -345,9 +345,9 @@ fn split(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 }
 
 /// Starts, ends, axes and steps: attributes up to version 9, operands after it.
-fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn slice(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (starts, ends) = match a.has(1, "starts") {
-        true => (told_sizes(a, 1)?, told_sizes(a, 2)?),
+        true => (known_sizes(a, 1)?, known_sizes(a, 2)?),
         false => (a.dims(NAMED, "starts")?, a.dims(NAMED, "ends")?),
     };
     let at = axes(a, 3, "axes")?.unwrap_or_else(|| (0..starts.len() as i64).collect());
@@ -387,7 +387,7 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(x.into())
 }
 
-/// Where a walk by `step` over `size` places begins and where it stops.
+/// The first index and the end of a slice with `step` over an axis of `size`.
 fn bounds(start: i64, end: i64, step: i64, size: i64) -> (i64, i64) {
     let place = |n: i64| if n < 0 { n.saturating_add(size) } else { n };
     if step < 0 {
@@ -412,7 +412,7 @@ fn part(x: &Tensor, axis: i64, start: Dim, end: Dim, step: i64) -> Result<Tensor
             return ops::slice_axis_by(x, axis, from, to.max(from), step.min(size.max(1)) as usize)
                 .done();
         }
-        // Backwards: the same places forwards from the last one, then turned.
+        // Negative step: the same elements in ascending order, then reversed.
         let count = if from > to {
             (from - to - 1) / -step + 1
         } else {
@@ -428,7 +428,7 @@ fn part(x: &Tensor, axis: i64, start: Dim, end: Dim, step: i64) -> Result<Tensor
     }
     let place = |d: Dim| match d.value() {
         Some(n) if n < 0 => (size + d).max(Dim::from(0)),
-        // Beyond every size that there is.
+        // Larger than every size.
         Some(n) if n >= i64::from(i32::MAX) => size,
         _ => d.min(size),
     };
@@ -442,7 +442,7 @@ fn part(x: &Tensor, axis: i64, start: Dim, end: Dim, step: i64) -> Result<Tensor
         }
         bail!(
             Unsupported,
-            "convert: `Slice` backwards between places of an axis whose size has a name"
+            "convert: `Slice` with a negative step and bounds over a symbolic axis"
         );
     }
     let (from, to) = (place(start), place(end));
@@ -454,21 +454,21 @@ fn part(x: &Tensor, axis: i64, start: Dim, end: Dim, step: i64) -> Result<Tensor
     ops::slice_axis_by(x, axis, from, to, step as usize).done()
 }
 
-fn expand(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn expand(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
-    let to = Shape::from_dims(told_sizes(a, 1)?);
+    let to = Shape::from_dims(known_sizes(a, 1)?);
     let whole = x.shape().broadcast_with(&to, "expand")?;
     let x = recorded(x, Some(whole.count_dim()))?;
     out(ops::broadcast_to(x, whole))
 }
 
-fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn tile(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
-    let times = told_sizes(a, 1)?;
+    let times = known_sizes(a, 1)?;
     if times.len() != x.rank() {
         bail!(
             Convert,
-            "convert: `Tile` {} by {} numbers",
+            "convert: `Tile`: expected one repeat per axis, got operand {} and {} repeats",
             x.spec(),
             times.len()
         );
@@ -480,7 +480,7 @@ fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .enumerate()
         .filter(|(_, n)| n.value() != Some(1))
     {
-        // A new axis before this one, repeated, then taken together with it.
+        // A new axis before this one is broadcast, then merged with it.
         let wide = ops::expand_dims(&y, axis as i64).done()?;
         let more = wide.shape().with(axis, n);
         let own = y.shape().with(axis, y.shape().dims()[axis] * n);
@@ -489,10 +489,10 @@ fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(y.into())
 }
 
-fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn pad(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut x = t(a, 0)?;
     let pads = match (a.has(1, "pads"), a.has(NAMED, "pads")) {
-        (true, _) => told_sizes(a, 1)?,
+        (true, _) => known_sizes(a, 1)?,
         (false, true) => a.dims(NAMED, "pads")?,
         _ => a.dims(NAMED, "paddings")?,
     };
@@ -507,7 +507,7 @@ fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if pads.len() != 2 * at.len() {
         bail!(
             Convert,
-            "convert: `Pad` of {} axes by {} numbers",
+            "convert: `Pad`: expected two pads per axis, got {} axes and {} pads",
             at.len(),
             pads.len()
         );
@@ -547,13 +547,13 @@ fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
 }
 
-/// Padding by what the axis itself holds.
+/// Padding with elements of the axis itself (edge, reflect, wrap).
 fn continued(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result<Tensor> {
     let size = x.shape().dims()[axis];
     let Some(n) = size.value() else {
         return parted(x, axis, low, high, mode);
     };
-    // The places are kept in the program, so there must not be many more than the file has bytes.
+    // The indices are stored in the program, so there must not be many more than the file has bytes.
     let most = 1 << 22;
     if n == 0 || n > most || low.unsigned_abs().max(high.unsigned_abs()) > most as u64 {
         bail!(
@@ -574,13 +574,13 @@ fn continued(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result
     ops::take(x, ops::from_slice(&places, [places.len()])?, axis as i64).done()
 }
 
-/// The same for an axis whose size has a name: pieces of its ends.
+/// The same for a symbolic axis: slices of its ends.
 fn parted(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result<Tensor> {
     let (size, at) = (x.shape().dims()[axis], axis as i64);
     if low < 0 || high < 0 {
         bail!(
             Unsupported,
-            "convert: `Pad` that crops an axis whose size has a name"
+            "convert: `Pad` with negative pads of a symbolic axis"
         );
     }
     let (l, h) = (Dim::number(low), Dim::number(high));
@@ -607,8 +607,8 @@ fn parted(x: &Tensor, axis: usize, low: i64, high: i64, mode: &str) -> Result<Te
     ops::concat(&[before.done()?, x.clone(), after.done()?], at).done()
 }
 
-fn constant_of_shape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let to = told_sizes(a, 0)?;
+fn constant_of_shape(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let to = known_sizes(a, 0)?;
     let value = match a.slot(NAMED, "value") {
         Slot::Tensor(x) => x.clone(),
         _ => ops::from_slice(&[0f32], [1usize])?,
@@ -617,7 +617,7 @@ fn constant_of_shape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         bail!(Convert, "convert: `ConstantOfShape` without a value");
     };
     let number = host.get(0)?;
-    // One row of integers may yet become sizes.
+    // A vector of integers may be used as sizes later.
     if let ([n], DType::I64) = (to.as_slice(), value.dtype())
         && let Some(n) = n.value().filter(|n| (0..=64).contains(n))
     {
@@ -627,7 +627,7 @@ fn constant_of_shape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::full(Shape::from_dims(to), number, value.dtype()))
 }
 
-fn range(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn range(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let dtype = x.dtype();
     let one = |i: usize| dims(a.slot(i, "x")).and_then(|d| d.first().copied());
@@ -658,7 +658,7 @@ fn range(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(places * Tensor::scalar(*step, dtype) + Tensor::scalar(*start, dtype))
 }
 
-fn one_hot(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn one_hot(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let at = recorded(t(a, 0)?, None)?;
     let depth = match sizes(a, 1) {
         Some(d) if d.len() == 1 => d[0],
@@ -675,7 +675,7 @@ fn one_hot(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::where_(hot, one(1), one(0)))
 }
 
-fn depth_to_space(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn depth_to_space(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, b) = (t(a, 0)?, Dim::number(a.int(NAMED, "blocksize", 1)?));
     let d = x.shape().dims().to_vec();
     let [n, c, h, w] = d.as_slice() else {
@@ -687,14 +687,14 @@ fn depth_to_space(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     } else {
         ([*n, b, b, inner, *h, *w], [0i64, 3, 4, 1, 5, 2])
     };
-    let turned = ops::permute(ops::reshape(&x, Shape::from_dims(wide)), order.to_vec());
+    let permuted = ops::permute(ops::reshape(&x, Shape::from_dims(wide)), order.to_vec());
     out(ops::reshape(
-        turned,
+        permuted,
         Shape::from_dims([*n, inner, *h * b, *w * b]),
     ))
 }
 
-fn reverse_sequence(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn reverse_sequence(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, lengths) = (t(a, 0)?, t(a, 1)?);
     let axis = |name: &str, default: i64| {
         x.shape()
@@ -709,7 +709,7 @@ fn reverse_sequence(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::take_along_axis(x, from, time as i64))
 }
 
-fn center_crop_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn center_crop_pad(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let to = ints(a, 1)?;
     let at = match a.has(NAMED, "axes") {
@@ -721,7 +721,7 @@ fn center_crop_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let axis = x.shape().axis(axis, "center_crop_pad")?;
         let own = x.shape().known_size(axis, "center_crop_pad")? as i64;
         let more = n - own;
-        // A crop begins half of it down, as a padding does.
+        // A crop removes half of it at the start, as padding adds.
         let before = if more < 0 { -(-more / 2) } else { more / 2 };
         (low[axis], high[axis]) = (Dim::number(before), Dim::number(more - before));
     }

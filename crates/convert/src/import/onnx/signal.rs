@@ -1,7 +1,7 @@
-//! Fourier transforms, windows.
+//! DFT, STFT, window functions and MelWeightMatrix.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, floats, int, maybe, out, ranked, recorded, unknown, version};
 use clematis_core::ops::{Fourier, Norm};
 use clematis_core::{DType, Result, Tensor, bail, ops};
@@ -42,7 +42,7 @@ fn window(a: &Args<'_>, shares: &[f64]) -> Result<Slot> {
     out(ops::cast(ops::from_slice(&all, [all.len()])?, to))
 }
 
-/// The last axis as real and imaginary part, or as a real part alone.
+/// The last axis as a complex number: real and imaginary part, or real part only.
 fn complex(x: &Tensor) -> Result<Tensor> {
     let last = x.shape().known_size(x.rank().saturating_sub(1), "dft")?;
     let part = |i: i64| ops::squeeze(ops::slice_axis(x, -1, i, i + 1), -1i64);
@@ -51,7 +51,7 @@ fn complex(x: &Tensor) -> Result<Tensor> {
         2 => ops::complex(part(0), part(1)).done(),
         n => bail!(
             Convert,
-            "convert: a signal whose last axis has size {n}, not 1 or 2"
+            "convert: expected a signal whose last axis has size 1 or 2, got {n}"
         ),
     }
 }
@@ -60,7 +60,7 @@ fn parted(x: &Tensor) -> Result<Tensor> {
     ops::stack(&[ops::real(x).done()?, ops::imag(x).done()?], -1).done()
 }
 
-fn dft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn dft(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(ranked(a, 0, 2)?, None)?;
     let axis = match (version(a) >= 20, a.has(2, "axis")) {
         (true, true) => int(a, 2)?,
@@ -73,7 +73,7 @@ fn dft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         a.flag(NAMED, "onesided", false)?,
     );
     let own = x.dtype();
-    // Forwards in double precision, so that terms cancel where they should.
+    // In float64, so that terms cancel where they should.
     let z = match inverse {
         true => complex(&x)?,
         false => complex(&ops::cast(&x, DType::F64).done()?)?,
@@ -90,7 +90,7 @@ fn dft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         (true, false, _) => Fourier::Inverse,
         _ => bail!(
             Unsupported,
-            "convert: `DFT` with one side of a {} signal",
+            "convert: `DFT` with onesided=1 of a {} signal",
             z.dtype()
         ),
     };
@@ -108,12 +108,12 @@ fn dft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
 }
 
-fn stft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn stft(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = recorded(ranked(a, 0, 2)?, None)?;
     let step = int(a, 1)?;
     let shape = maybe(a, 2)?;
     if shape.as_ref().is_some_and(|w| w.rank() != 1) {
-        return Err(a.bad("a window with one axis"));
+        return Err(a.bad("a window of rank 1"));
     }
     let frame = match (a.has(3, "frame_length"), &shape) {
         (true, _) => int(a, 3)?,
@@ -124,12 +124,15 @@ fn stft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if step <= 0 || frame <= 0 || frame > size {
         bail!(
             Convert,
-            "convert: `STFT` of {size} places in frames of {frame} by {step}"
+            "convert: `STFT` of a signal of size {size} with frame_length {frame} and frame_step {step}"
         );
     }
     let count = (size - frame) / step + 1;
     if count.saturating_mul(frame) > 1 << 24 {
-        bail!(Unsupported, "convert: `STFT` of {count} frames of {frame}");
+        bail!(
+            Unsupported,
+            "convert: `STFT` with {count} frames of length {frame}"
+        );
     }
     let places: Vec<i64> = (0..count)
         .flat_map(|i| (0..frame).map(move |k| i * step + k))
@@ -160,7 +163,7 @@ fn stft(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(parted(&ops::fourier(kind, frames, None, Some(vec![2]), Norm::Backward).done()?)?.into())
 }
 
-fn mel(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn mel(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let one = |i: usize| floats(a, i).map(|x| x.first().copied().unwrap_or(0.0));
     let (bins, size, rate, low, high) = (
         one(0)? as usize,
@@ -173,7 +176,7 @@ fn mel(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if bins == 0 || size == 0 || bins.saturating_mul(rows) > 1 << 24 {
         bail!(
             Convert,
-            "convert: `MelWeightMatrix` of {bins} bins and {size} places"
+            "convert: `MelWeightMatrix` with {bins} bins and dft_length {size}"
         );
     }
     let to_mel = |f: f64| 2595.0 * (1.0 + f / 700.0).log10();

@@ -1,12 +1,12 @@
-//! Branches, and the lists of tensors that loops read and write.
+//! Branches, and tensor lists (`TensorList`), which loops read and write.
 //!
-//! A list is a tensor with its elements along the first axis. One that has been reserved has no element type yet and is
-//! the word below and a length; the first element that is written makes a tensor of it.
+//! A list is a tensor with its elements along the first axis. A reserved list has no dtype yet and is represented by
+//! a marker and a length; the first element that is written makes it a tensor.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, t, tensor_of};
-use crate::foreign::Program;
+use crate::captured::Program;
 use clematis_core::control::{self, Carry};
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
 use std::cell::RefCell;
@@ -17,8 +17,8 @@ pub const RULES: &[(&str, Rule)] = &[
     ("StatelessIf", branch),
     ("Case", case),
     ("StatelessCase", case),
-    ("While", super::repeated::repeated),
-    ("StatelessWhile", super::repeated::repeated),
+    ("While", super::while_loop::repeated),
+    ("StatelessWhile", super::while_loop::repeated),
     ("TensorListReserve", |_, a| {
         Ok(Slot::List(vec![
             Slot::Text(RESERVED.into()),
@@ -28,7 +28,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("TensorListFromTensor", |_, a| Ok(t(a, 0)?.into())),
     ("TensorListStack", |_, a| match a.slot(0, "list") {
         Slot::Tensor(x) => Ok(x.clone().into()),
-        _ => bail!(Unsupported, "convert: a list that nothing is written to"),
+        _ => bail!(Unsupported, "convert: a TensorList without elements"),
     }),
     ("TensorListLength", |_, a| {
         Ok(match a.slot(0, "list") {
@@ -42,7 +42,7 @@ pub const RULES: &[(&str, Rule)] = &[
 
 const RESERVED: &str = "reserved";
 
-/// The length of a list that nothing has been written to.
+/// The length of a list without elements.
 pub(super) fn reserved(slot: &Slot) -> Option<&Slot> {
     match slot {
         Slot::List(parts) => match parts.as_slice() {
@@ -53,11 +53,11 @@ pub(super) fn reserved(slot: &Slot) -> Option<&Slot> {
     }
 }
 
-fn get_item(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn get_item(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let Slot::Tensor(x) = a.slot(0, "list") else {
         bail!(
             Unsupported,
-            "convert: an element of a list that nothing is written to"
+            "convert: an element of a TensorList without elements"
         );
     };
     let rest = x.shape().without(&[0]);
@@ -71,7 +71,7 @@ fn get_item(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::reshape(one, rest).done()?.into())
 }
 
-fn set_item(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn set_item(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 2)?;
     let list = match (a.slot(0, "list"), reserved(a.slot(0, "list"))) {
         (Slot::Tensor(list), _) => list.clone(),
@@ -80,7 +80,7 @@ fn set_item(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         }
         _ => bail!(
             Unsupported,
-            "convert: a list whose length depends on values"
+            "convert: a TensorList whose length depends on values"
         ),
     };
     let start = place(a, list.rank())?;
@@ -91,7 +91,7 @@ fn set_item(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-/// The index in operand 1 along the first axis, zero along the others.
+/// Operand 1 as index along the first axis, zero along the others.
 fn place(a: &Args<'_>, rank: usize) -> Result<Tensor> {
     let one = Shape::from_sizes(&[1]);
     let first = ops::reshape(ops::cast(t(a, 1)?, DType::I64), one).done()?;
@@ -110,13 +110,13 @@ fn body(slot: &Slot, a: &Args<'_>) -> Result<Arc<Program>> {
     }
 }
 
-/// A value as a tensor of a definite element type.
-pub(super) fn settled(slot: &Slot) -> Result<Tensor> {
+/// A value as a tensor with a strong dtype.
+pub(super) fn to_tensor(slot: &Slot) -> Result<Tensor> {
     match tensor_of(slot)? {
         Some(x) => ops::materialize(&x),
         None => bail!(
             Unsupported,
-            "convert: {} goes through a branch or a loop",
+            "convert: expected a tensor as operand of a branch or a loop, got {}",
             slot.kind()
         ),
     }
@@ -129,7 +129,7 @@ pub(super) fn several(mut out: Vec<Slot>) -> Slot {
     }
 }
 
-fn branch(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn branch(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let bodies = [program(a, "then_branch")?, program(a, "else_branch")?];
     let which = match a.slot(0, "cond") {
         Slot::Bool(yes) => Slot::Int(Dim::from(usize::from(!yes))),
@@ -144,7 +144,7 @@ fn branch(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     chosen(w, a, &which, &bodies)
 }
 
-fn case(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn case(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let Slot::List(branches) = a.slot(NAMED, "branches") else {
         bail!(Convert, "convert: `{}` without branches", a.node.op);
     };
@@ -152,19 +152,28 @@ fn case(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     chosen(w, a, a.slot(0, "index"), &bodies)
 }
 
-fn chosen(w: &mut Walk<'_>, a: &Args<'_>, which: &Slot, bodies: &[Arc<Program>]) -> Result<Slot> {
+fn chosen(
+    w: &mut Importer<'_>,
+    a: &Args<'_>,
+    which: &Slot,
+    bodies: &[Arc<Program>],
+) -> Result<Slot> {
     let given = &a.args[1..];
     if let Slot::Int(n) = which
         && let Some(n) = n.value()
     {
         let last = bodies.len() as i64 - 1;
-        // A number out of range takes the last branch.
+        // An index out of range selects the last branch.
         let at = if (0..=last).contains(&n) { n } else { last };
         return Ok(several(w.inside(&bodies[at as usize], given)?));
     }
     let index = match tensor_of(which)? {
         Some(x) => x,
-        None => bail!(Convert, "convert: a branch by {}", which.kind()),
+        None => bail!(
+            Convert,
+            "convert: expected an integer as branch index, got {}",
+            which.kind()
+        ),
     };
     let start = Carry(given.iter().filter_map(tensor).collect());
     let walk = RefCell::new(w);
@@ -179,9 +188,9 @@ fn tensor(slot: &Slot) -> Option<Tensor> {
     }
 }
 
-/// Two-way branches inside each other.
+/// A chain of two-way branches.
 fn choose(
-    walk: &RefCell<&mut Walk<'_>>,
+    walk: &RefCell<&mut Importer<'_>>,
     index: &Tensor,
     xs: &Carry,
     given: &[Slot],
@@ -196,10 +205,10 @@ fn choose(
         };
         let operands: Vec<Slot> = given.iter().map(with).collect();
         let out = walk.borrow_mut().inside(body, &operands)?;
-        Ok(Carry(out.iter().map(settled).collect::<Result<_>>()?))
+        Ok(Carry(out.iter().map(to_tensor).collect::<Result<_>>()?))
     };
     match bodies {
-        [] => bail!(Convert, "convert: a choice between no branches"),
+        [] => bail!(Convert, "convert: a branch op without branches"),
         [only] => run(only, xs),
         [one, rest @ ..] => {
             let here = ops::less_equal(index, first).done()?;

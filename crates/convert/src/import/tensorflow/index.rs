@@ -1,7 +1,7 @@
-//! Gathers and scatters.
+//! Gather, scatter, segment reductions, searchsorted, bincount.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, ints, list, sizes, t};
 use clematis_core::op::{Gather, OutOfRange, Scatter, ScatterKind};
 use clematis_core::shape::Axes;
@@ -16,7 +16,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let Some(dims) = sizes(a, 2) else {
             bail!(
                 Unsupported,
-                "convert: `ScatterNd` to a shape that depends on values"
+                "convert: `ScatterNd` with a shape that depends on values"
             );
         };
         let updates = t(a, 1)?;
@@ -65,7 +65,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("DenseBincount", |_, a| bins(a)),
 ];
 
-/// Indices with a sign.
+/// Indices as signed integers.
 fn signed(x: Tensor) -> Result<Tensor> {
     if matches!(x.dtype(), DType::I32 | DType::I64) {
         return Ok(x);
@@ -73,7 +73,7 @@ fn signed(x: Tensor) -> Result<Tensor> {
     ops::cast(x, DType::I64).done()
 }
 
-fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let axis = if a.args.len() > 2 { ints(a, 2)?[0] } else { 0 };
     let batched = a.int(NAMED, "batch_dims", 0)?;
     if let (Some(own), Some(at)) = (sizes(a, 0), sizes(a, 1)) {
@@ -100,7 +100,7 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if batched == 0 {
         return Ok(ops::take(x, signed(t(a, 1)?)?, axis).done()?.into());
     }
-    // Rows of the indices belong to rows of the operand.
+    // batch_dims: rows of the indices belong to rows of the operand.
     let at = signed(t(a, 1)?)?;
     let batched = if batched < 0 {
         batched + at.rank() as i64
@@ -109,7 +109,7 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     } as usize;
     let (axis, own) = (axis as usize, at.rank() - batched);
     let lead: Vec<usize> = (0..batched).collect();
-    // Axes of the result: the batch, those of the operand before the axis, those of the indices, the rest.
+    // Axes of the result: batch, operand axes before the indexed one, index axes, the rest.
     let before = axis - batched;
     let rest = x.rank() - axis - 1;
     let offset: Vec<usize> = (batched..batched + before)
@@ -134,18 +134,18 @@ fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-/// How many coordinates the last axis of indices holds.
+/// The size of the last axis of the indices.
 fn coordinates(at: &Tensor) -> Result<usize> {
     match at.shape().dims().last().and_then(|d| d.value()) {
         Some(n) => Ok(n as usize),
         None => bail!(
             Unsupported,
-            "convert: a number of coordinates that is not known"
+            "convert: indices whose last axis has an unknown size"
         ),
     }
 }
 
-fn gather_nd(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather_nd(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at) = (t(a, 0)?, signed(t(a, 1)?)?);
     let count = coordinates(&at)?;
     let axes: Vec<usize> = (0..count).collect();
@@ -188,7 +188,7 @@ fn scatter(base: &Tensor, at: Tensor, updates: Tensor, kind: ScatterKind) -> Res
     Ok(ops::scatter(base, at, updates, params).done()?.into())
 }
 
-/// Rows put together by the number of their segment.
+/// Reduces rows by segment id.
 fn segments(a: &Args<'_>, kind: ScatterKind) -> Result<Slot> {
     let (x, at) = (t(a, 0)?, signed(t(a, 1)?)?);
     let Some(count) = sizes(a, 2).and_then(|d| d.first().copied()) else {
@@ -214,7 +214,7 @@ fn segments(a: &Args<'_>, kind: ScatterKind) -> Result<Slot> {
     scatter(&base.done()?, ops::expand_dims(at, -1).done()?, x, kind)
 }
 
-/// What nothing is smaller and nothing is larger than, as TensorFlow has it.
+/// The identities of max and min in TensorFlow.
 fn ends(dtype: DType) -> (f64, f64) {
     match dtype {
         DType::F64 => (f64::MIN, f64::MAX),
@@ -224,10 +224,10 @@ fn ends(dtype: DType) -> (f64, f64) {
     }
 }
 
-/// Places in rows that are sorted.
+/// Lower or upper bounds in sorted rows.
 fn bound(a: &Args<'_>, right: bool) -> Result<Slot> {
     let (rows, x) = (t(a, 0)?, t(a, 1)?);
-    // As many of the sorted as are smaller: counted, so that each row has its own.
+    // The number of smaller elements, counted, so that each row is searched separately.
     let (rows, x) = (
         ops::expand_dims(rows, -2).done()?,
         ops::expand_dims(x, -1).done()?,
@@ -237,9 +237,11 @@ fn bound(a: &Args<'_>, right: bool) -> Result<Slot> {
     } else {
         ops::less(rows, x)
     };
-    Ok(ops::sum(ops::cast(before, a.told(0)?.dtype), -1i64)
-        .done()?
-        .into())
+    Ok(
+        ops::sum(ops::cast(before, a.recorded_spec(0)?.dtype), -1i64)
+            .done()?
+            .into(),
+    )
 }
 
 fn bins(a: &Args<'_>) -> Result<Slot> {
@@ -249,9 +251,9 @@ fn bins(a: &Args<'_>) -> Result<Slot> {
             "convert: a number of bins that depends on values"
         );
     };
-    let told = a.told(0)?.dtype;
+    let recorded = a.recorded_spec(0)?.dtype;
     let x = t(a, 0)?;
-    let hot = ops::one_hot(&x, size, told).done()?;
+    let hot = ops::one_hot(&x, size, recorded).done()?;
     let hot = match a.maybe_tensor(2, "weights") {
         Ok(Some(w)) if w.rank() == x.rank() && w.shape() == x.shape() => {
             (hot * ops::expand_dims(w, -1)).done()?

@@ -1,7 +1,7 @@
-//! Products, convolutions, pools, softmax, draws.
+//! Matmul, convolution, pooling, softmax, random draws.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, sizes, t};
 use clematis_core::ops::{ConvOptions, Padding};
 use clematis_core::shape::Axes;
@@ -66,43 +66,45 @@ fn drawn(a: &Args<'_>, i: usize) -> Result<Shape> {
         Some(dims) => Ok(Shape::from_dims(dims)),
         None => bail!(
             Unsupported,
-            "convert: a draw of a shape that depends on values"
+            "convert: a random draw whose shape depends on values"
         ),
     }
 }
 
-fn uniform(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
-    let told = a.told(0)?.dtype;
-    let x = random::uniform(&w.key(), drawn(a, i)?, 0.0, 1.0, told);
+fn uniform(w: &mut Importer<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?.dtype;
+    let x = random::uniform(&w.key(), drawn(a, i)?, 0.0, 1.0, recorded);
     Ok(x.done()?.into())
 }
 
-fn normal(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
-    let told = a.told(0)?.dtype;
-    let x = random::normal(&w.key(), drawn(a, i)?, 0.0, 1.0, told);
+fn normal(w: &mut Importer<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?.dtype;
+    let x = random::normal(&w.key(), drawn(a, i)?, 0.0, 1.0, recorded);
     Ok(x.done()?.into())
 }
 
-/// Normal numbers within two deviations: the inverse of the distribution at uniform places between the ends.
-fn truncated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let told = a.told(0)?.dtype;
+/// Truncated normal: the inverse of the distribution function at uniform draws between its values at ±2.
+fn truncated(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?.dtype;
     // erf(2 / sqrt(2)) = erf(sqrt(2)).
     const END: f64 = 0.954_499_736_103_641_6;
-    let places = random::uniform(&w.key(), drawn(a, 0)?, -END, END, told);
+    let places = random::uniform(&w.key(), drawn(a, 0)?, -END, END, recorded);
     let x = ops::erfinv(places) * std::f64::consts::SQRT_2;
     Ok(ops::clamp(x, -2.0, 2.0).done()?.into())
 }
 
-/// Whole numbers from one operand up to the next.
-fn integers(w: &mut Walk<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
-    let told = a.told(0)?.dtype;
+/// Integers in [minval, maxval).
+fn integers(w: &mut Importer<'_>, a: &Args<'_>, i: usize) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?.dtype;
     let places = random::uniform(&w.key(), drawn(a, 0)?, 0.0, 1.0, DType::F64).done()?;
     let (low, high) = (
         ops::cast(t(a, i)?, DType::F64).done()?,
         ops::cast(t(a, i + 1)?, DType::F64).done()?,
     );
     let x = ops::floor(places * (&high - &low) + &low);
-    Ok(ops::cast(ops::minimum(x, high - 1.0), told).done()?.into())
+    Ok(ops::cast(ops::minimum(x, high - 1.0), recorded)
+        .done()?
+        .into())
 }
 
 fn product(a: &Args<'_>, x_word: &str, y_word: &str) -> Result<Slot> {
@@ -119,12 +121,12 @@ fn product(a: &Args<'_>, x_word: &str, y_word: &str) -> Result<Slot> {
         .into())
 }
 
-/// Whether channels stand second.
+/// Whether the data format is NCHW.
 fn second(a: &Args<'_>) -> Result<bool> {
     Ok(a.text(NAMED, "data_format", "NHWC")?.starts_with("NC"))
 }
 
-fn bias_add(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn bias_add(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, b) = (t(a, 0)?, t(a, 1)?);
     if !second(a)? {
         return Ok((x + b).done()?.into());
@@ -134,7 +136,7 @@ fn bias_add(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok((x + ops::reshape(b, shape)).done()?.into())
 }
 
-/// The numbers of the spatial axes among those of all axes.
+/// The spatial axes.
 fn spatial(a: &Args<'_>, name: &str, rank: usize) -> Result<Vec<usize>> {
     let all = a.ints(NAMED, name)?;
     let from = if second(a)? { 2 } else { 1 };
@@ -152,7 +154,7 @@ fn padding(a: &Args<'_>, rank: usize) -> Result<Padding> {
             let pair = |i: usize| (all[2 * (from + i)], all[2 * (from + i) + 1]);
             Padding::Each((0..rank - 2).map(pair).collect())
         }
-        other => bail!(Unsupported, "convert: padding called `{other}`"),
+        other => bail!(Unsupported, "convert: unsupported padding `{other}`"),
     })
 }
 
@@ -166,7 +168,7 @@ fn options(a: &Args<'_>, rank: usize, groups: usize) -> Result<ConvOptions> {
     Ok(options)
 }
 
-/// The operand with its channels last, and whether they were second.
+/// The operand in NHWC layout, and whether it was in NCHW.
 fn channels_last(a: &Args<'_>, x: Tensor) -> Result<(Tensor, bool)> {
     if !second(a)? {
         return Ok((x, false));
@@ -192,7 +194,7 @@ fn size_of(x: &Tensor, axis: usize) -> usize {
         .unwrap_or(1) as usize
 }
 
-fn conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn conv(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, was_second) = channels_last(a, t(a, 0)?)?;
     let w = t(a, 1)?;
     let groups = size_of(&x, x.rank() - 1) / size_of(&w, w.rank() - 2).max(1);
@@ -202,7 +204,7 @@ fn conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-fn depthwise(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn depthwise(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, was_second) = channels_last(a, t(a, 0)?)?;
     let w = t(a, 1)?;
     let (channels, times) = (size_of(&w, 2), size_of(&w, 3));
@@ -214,8 +216,8 @@ fn depthwise(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-/// A transposed convolution: operands are the shape of the result, the filter, and what it goes over.
-fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// A transposed convolution: operands are the output shape, the weight and the input.
+fn transposed(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     use clematis_nn::functional::conv::{ConvConfig, conv_transpose};
     let (x, was_second) = channels_last(a, t(a, 2)?)?;
     // [height, width, out, in] becomes [height, width, in, out].
@@ -223,7 +225,7 @@ fn transposed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let Some(dims) = sizes(a, 0) else {
         bail!(
             Unsupported,
-            "convert: a transposed convolution to a shape that depends on values"
+            "convert: a transposed convolution whose output shape depends on values"
         );
     };
     let from = if was_second { 2 } else { 1 };
@@ -271,7 +273,7 @@ fn resized(a: &Args<'_>, method: clematis_core::op::composite::ResizeMethod) -> 
     let Some(two) = sizes(a, 1) else {
         bail!(
             Unsupported,
-            "convert: `{}` to a size that depends on values",
+            "convert: `{}`: a size that depends on values",
             a.node.op
         );
     };

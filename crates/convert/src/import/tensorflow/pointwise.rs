@@ -1,7 +1,7 @@
-//! Element by element.
+//! Elementwise ops.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{e, list, sizes, t};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, ops};
@@ -90,7 +90,7 @@ pub const RULES: &[(&str, Rule)] = &[
             |x, y| {
                 x.then(|x| {
                     y.then(|y| {
-                        // Towards zero, where ours goes down.
+                        // Rounds towards zero, ours rounds down.
                         let size = ops::floor_divide(ops::abs(&x), ops::abs(&y));
                         (size * ops::sign(&x) * ops::sign(&y)).done()
                     })
@@ -183,14 +183,14 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-fn identity(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn identity(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.args.len() > 1 {
         return Ok(Slot::List(a.args.clone()));
     }
     Ok(a.slot(0, "operand").clone())
 }
 
-/// Arithmetic of sizes where both operands are sizes, else of tensors.
+/// Arithmetic of sizes if both operands are sizes, otherwise of tensors.
 fn either(
     a: &Args<'_>,
     sized: fn(Dim, Dim) -> Option<Dim>,
@@ -213,13 +213,13 @@ fn either(
     Ok(f(e(a, 0), e(a, 1)).done()?.into())
 }
 
-/// A comparison; of sizes that are known, a truth value.
+/// A comparison; of known sizes, a boolean.
 fn compared(a: &Args<'_>, sized: fn(i64, i64) -> bool, f: fn(Expr, Expr) -> Expr) -> Result<Slot> {
     if let (Slot::Int(x), Slot::Int(y)) = (a.slot(0, "x"), a.slot(1, "y")) {
         if let (Some(x), Some(y)) = (x.value(), y.value()) {
             return Ok(Slot::Bool(sized(x, y)));
         }
-        // The same expression is equal to itself, whatever it is.
+        // Equal symbolic expressions are equal, whatever their value.
         if x == y {
             return Ok(Slot::Bool(sized(0, 0)));
         }
@@ -234,8 +234,8 @@ fn logical(a: &Args<'_>, known: fn(bool, bool) -> bool, f: fn(Expr, Expr) -> Exp
     Ok(f(e(a, 0), e(a, 1)).done()?.into())
 }
 
-/// One of two; sizes stay sizes where the choice is known.
-fn select(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// `where`; of sizes with a known condition, a size.
+fn select(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if let Slot::Bool(yes) = a.slot(0, "condition") {
         let chosen = a.slot(if *yes { 1 } else { 2 }, "chosen");
         if matches!(chosen, Slot::Int(_)) {
@@ -245,8 +245,8 @@ fn select(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::where_(e(a, 0), e(a, 1), e(a, 2)).done()?.into())
 }
 
-/// The older choice: a condition of one axis chooses whole rows.
-fn select_rows(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// `Select` version 1: a condition of rank 1 selects rows.
+fn select_rows(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (mask, x) = (t(a, 0)?, t(a, 1)?);
     if mask.rank() != 1 || x.rank() < 2 {
         return select(w, a);
@@ -256,8 +256,8 @@ fn select_rows(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::where_(mask, x, e(a, 2)).done()?.into())
 }
 
-fn cast(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let to = a.told(0)?.dtype;
+fn cast(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let to = a.recorded_spec(0)?.dtype;
     if sizes(a, 0).is_some() && matches!(to, DType::I32 | DType::I64) {
         return Ok(a.slot(0, "operand").clone());
     }

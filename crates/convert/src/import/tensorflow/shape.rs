@@ -1,7 +1,7 @@
-//! Shapes, parts, new tensors, reductions, indices.
+//! Reshapes, slices, concatenation, constants, reductions, top-k.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, ints, list, sizes, t};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
@@ -35,9 +35,9 @@ pub const RULES: &[(&str, Rule)] = &[
         Ok(ops::broadcast_to(e(a, 1), shape(a, 0)?).done()?.into())
     }),
     ("full", |_, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         Ok(
-            ops::broadcast_to(ops::cast(e(a, 0), told.dtype), told.shape)
+            ops::broadcast_to(ops::cast(e(a, 0), recorded.dtype), recorded.shape)
                 .done()?
                 .into(),
         )
@@ -66,7 +66,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let depth = sizes(a, 1)
             .and_then(|d| d.first().copied())
             .unwrap_or(Dim::from(1));
-        let hot = ops::one_hot(e(a, 0), depth, a.told(0)?.dtype);
+        let hot = ops::one_hot(e(a, 0), depth, a.recorded_spec(0)?.dtype);
         let (on, off) = (e(a, 2), e(a, 3));
         Ok((hot.then(|hot| &hot * on + (1.0 - &hot) * off))
             .done()?
@@ -82,7 +82,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ArgMax", |_, a| {
         Ok(ops::cast(
             ops::argmax(e(a, 0), ints(a, 1)?.first().copied()),
-            a.told(0)?.dtype,
+            a.recorded_spec(0)?.dtype,
         )
         .done()?
         .into())
@@ -90,7 +90,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ArgMin", |_, a| {
         Ok(ops::cast(
             ops::argmin(e(a, 0), ints(a, 1)?.first().copied()),
-            a.told(0)?.dtype,
+            a.recorded_spec(0)?.dtype,
         )
         .done()?
         .into())
@@ -132,26 +132,26 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Sizes in an operand as a shape; -1 is what is left by the others.
+/// Sizes in an operand as a shape; -1 is inferred from the others.
 fn shape(a: &Args<'_>, i: usize) -> Result<Shape> {
     match sizes(a, i) {
         Some(dims) => Ok(Shape::from_dims(dims)),
         None => bail!(
             Unsupported,
-            "convert: `{}` with a shape that depends on values",
+            "convert: `{}`: a shape that depends on values",
             a.node.op
         ),
     }
 }
 
-fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn reshape(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let Some(mut dims) = sizes(a, 1) else {
         bail!(
             Unsupported,
-            "convert: `Reshape` to a shape that depends on values"
+            "convert: `Reshape`: a shape that depends on values"
         );
     };
-    // Sizes remain sizes.
+    // A list of sizes stays one.
     if let Some(own) = sizes(a, 0) {
         match (dims.len(), own.first()) {
             (0, Some(&one)) => return Ok(Slot::Int(one)),
@@ -168,7 +168,7 @@ fn reshape(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::reshape(x, Shape::from_dims(dims)).done()?.into())
 }
 
-fn squeeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn squeeze(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if let Some([one]) = sizes(a, 0).as_deref() {
         return Ok(Slot::Int(*one));
     }
@@ -186,8 +186,8 @@ fn squeeze(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::squeeze(x, axes).done()?.into())
 }
 
-fn range(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let told = a.told(0)?;
+fn range(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?;
     let one = |i: usize| sizes(a, i).and_then(|d| d.first().copied());
     if let (Some(start), Some(limit), Some(step)) = (one(0), one(1), one(2)) {
         let count = (limit - start).ceil_div(step)?;
@@ -197,23 +197,28 @@ fn range(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
             let all = (0..n.max(0)).map(|i| Dim::number(from + i * by));
             return Ok(list(all.collect()));
         }
-        let places = ops::iota(Shape::from_dims([count]), 0, told.dtype);
-        let step = ops::cast(super::counted(step)?, told.dtype);
-        let start = ops::cast(super::counted(start)?, told.dtype);
+        let places = ops::iota(Shape::from_dims([count]), 0, recorded.dtype);
+        let step = ops::cast(super::counted(step)?, recorded.dtype);
+        let start = ops::cast(super::counted(start)?, recorded.dtype);
         return Ok((places * step + start).done()?.into());
     }
-    let Some(count) = told.shape.dims().first().filter(|d| d.value().is_some()) else {
+    let Some(count) = recorded
+        .shape
+        .dims()
+        .first()
+        .filter(|d| d.value().is_some())
+    else {
         bail!(Unsupported, "convert: `Range` between values");
     };
-    let places = ops::iota(Shape::from_dims([*count]), 0, told.dtype);
-    let part = |i: usize| ops::cast(e(a, i), told.dtype);
+    let places = ops::iota(Shape::from_dims([*count]), 0, recorded.dtype);
+    let part = |i: usize| ops::cast(e(a, i), recorded.dtype);
     Ok((places * part(2) + part(0)).done()?.into())
 }
 
-/// As many numbers as these are kept one by one: they are axes and places.
+/// Constants of up to this many integers are kept as lists: they are axes and indices.
 const SMALL: i64 = 64;
 
-fn pack(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn pack(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let parts: Option<Vec<Dim>> = (0..a.args.len())
         .map(|i| match a.slot(i, "part") {
             Slot::Int(d) => Some(*d),
@@ -223,7 +228,7 @@ fn pack(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if let Some(dims) = parts {
         return Ok(list(dims));
     }
-    // Rows of sizes, as widths to pad by.
+    // Rows of sizes, such as paddings.
     if (0..a.args.len()).all(|i| sizes(a, i).is_some()) && a.int(NAMED, "axis", 0)? == 0 {
         return Ok(Slot::List(a.args.clone()));
     }
@@ -233,7 +238,7 @@ fn pack(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::stack(&xs, a.int(NAMED, "axis", 0)?).done()?.into())
 }
 
-fn unpack(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn unpack(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if let Some(dims) = sizes(a, 0) {
         return Ok(list(dims));
     }
@@ -244,7 +249,7 @@ fn unpack(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok((0..count).map(one).collect::<Result<Vec<_>>>()?.into())
 }
 
-fn concat(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn concat(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let count = a.args.len().saturating_sub(1);
     let all: Option<Vec<Vec<Dim>>> = (0..count).map(|i| sizes(a, i)).collect();
     if let Some(all) = all {
@@ -254,12 +259,12 @@ fn concat(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::concat(&xs, ints(a, count)?[0]).done()?.into())
 }
 
-fn split(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn split(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let parts = a.int(NAMED, "num_split", 1)? as usize;
     Ok(ops::split(&t(a, 1)?, parts, ints(a, 0)?[0])?.into())
 }
 
-fn split_v(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn split_v(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, axis) = (t(a, 0)?, ints(a, 2)?[0]);
     let mut start = 0;
     let mut out = Vec::new();
@@ -270,11 +275,11 @@ fn split_v(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(out.into())
 }
 
-fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn slice(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (Some(begin), Some(size)) = (sizes(a, 1), sizes(a, 2)) else {
         bail!(
             Unsupported,
-            "convert: `Slice` at places that depend on values"
+            "convert: `Slice`: bounds that depend on values"
         );
     };
     if let Some(own) = sizes(a, 0) {
@@ -297,8 +302,8 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-/// A part of a list of sizes, or of a tensor.
-fn strided_slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// A slice of a list of sizes, or of a tensor.
+fn strided_slice(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mask = |name: &str| a.int(NAMED, name, 0);
     let (begin_mask, end_mask, shrink) = (
         mask("begin_mask")?,
@@ -310,7 +315,7 @@ fn strided_slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (Some(begin), Some(end)) = (begin, end) else {
         bail!(
             Unsupported,
-            "convert: `StridedSlice` at places that depend on values"
+            "convert: `StridedSlice`: bounds that depend on values"
         );
     };
     let bit = |mask: i64, i: usize| mask >> i & 1 == 1;
@@ -394,7 +399,7 @@ fn strided_slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         } else {
             bail!(
                 Unsupported,
-                "convert: `StridedSlice` backwards between places"
+                "convert: `StridedSlice` with a negative step and bounds"
             );
         }
         axis += 1;
@@ -405,13 +410,13 @@ fn strided_slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::squeeze(x, gone).done()?.into())
 }
 
-fn pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn pad(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
-    // Pairs arrive as rows of a matrix of sizes.
+    // Pairs are rows of a matrix of sizes.
     let Slot::List(rows) = a.slot(1, "paddings") else {
         bail!(
             Unsupported,
-            "convert: `{}` by numbers that depend on values",
+            "convert: `{}`: paddings that depend on values",
             a.node.op
         );
     };
@@ -443,7 +448,7 @@ fn over(a: &Args<'_>, f: impl Fn(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
     Ok(f(x, axes).done()?.into())
 }
 
-/// A reduction of sizes gives a size.
+/// A reduction of sizes is a size.
 fn folded(
     a: &Args<'_>,
     two: fn(Dim, Dim) -> Dim,
@@ -458,13 +463,13 @@ fn folded(
     match dims.iter().copied().reduce(two) {
         Some(d) if a.flag(NAMED, "keep_dims", false)? => Ok(list(vec![d])),
         Some(d) => Ok(Slot::Int(d)),
-        // Of nothing, the product is one and the sum zero.
+        // The empty product is one and the empty sum zero.
         None => Ok(Slot::Int(Dim::from(usize::from(a.node.op == "Prod")))),
     }
 }
 
-/// The whole repeated along each axis, as often as sizes say.
-fn tile(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Repeats the operand along each axis.
+fn tile(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let times = shape(a, 1)?;
     if let (Some(own), Some(n)) = (sizes(a, 0), times.dims().first().and_then(|d| d.value())) {
         return Ok(list(own.repeat(n.max(0) as usize)));

@@ -76,15 +76,15 @@ fn part(a: &Args<'_>, f: impl FnOnce(Expr) -> Expr) -> Result<Slot> {
     out(f(a.expr(0, "self")))
 }
 
-/// How many elements are transformed together.
+/// The number of elements that are transformed together.
 fn length(x: &Tensor, axes: &[i64]) -> Dim {
     axes.iter().fold(Dim::from(1), |n, &i| {
         n * x.shape().dims()[axis(x, i) as usize]
     })
 }
 
-/// torch says how the result is scaled: not at all, by the root of the count, or by the count. Ours divides by the count
-/// in the inverse alone.
+/// Applies torch's normalization: none, by the square root of the count, or by the count. Ours divides by the count in the
+/// inverse only.
 fn scaled(a: &Args<'_>, y: Expr, count: Dim, inverse: bool) -> Result<Slot> {
     let count = || {
         ops::cast(
@@ -113,6 +113,6 @@ fn frequencies(a: &Args<'_>, half: bool) -> Result<Slot> {
         n as usize,
         spacing,
         half,
-        a.told(0)?.dtype,
+        a.recorded_spec(0)?.dtype,
     ))
 }

@@ -1,8 +1,8 @@
-//! Branches and loops, and wrappers of a body that change nothing of what it computes.
+//! Branches, loops, and higher-order ops that wrap a body without changing its results.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
-use crate::foreign::Program;
+use super::super::{Importer, Rule};
+use crate::captured::Program;
 use clematis_core::control::{self, Carry};
 use clematis_core::{DType, Result, Tensor, bail, ops};
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("scan", scan),
     ("map_impl", map),
     ("associative_scan", associative_scan),
-    // The first argument says whether torch would track gradients, which is ours to decide.
+    // The first argument is torch's grad mode, which is decided by our transforms instead.
     ("wrap_with_set_grad_enabled", |w, a| wrapped(w, a, 1)),
     ("wrap_with_autocast", |w, a| wrapped(w, a, 4)),
     ("wrap", |w, a| wrapped(w, a, 0)),
@@ -43,7 +43,7 @@ fn list(a: &Args<'_>, i: usize) -> Vec<Slot> {
     }
 }
 
-/// The tensors of operands; sizes and numbers stay where they are.
+/// The tensors among operands.
 fn tensors(xs: &[Slot]) -> Vec<Tensor> {
     let only = xs.iter().filter_map(|x| match x {
         Slot::Tensor(x) => Some(x.clone()),
@@ -52,7 +52,7 @@ fn tensors(xs: &[Slot]) -> Vec<Tensor> {
     only.collect()
 }
 
-/// The operands again, with other tensors.
+/// The operands with their tensors replaced.
 fn with_tensors(xs: &[Slot], new: &[Tensor]) -> Vec<Slot> {
     let mut new = new.iter();
     let one = |x: &Slot| match x {
@@ -63,15 +63,19 @@ fn with_tensors(xs: &[Slot], new: &[Tensor]) -> Vec<Slot> {
 }
 
 /// Results as tensors.
-fn settled(out: Vec<Slot>) -> Result<Vec<Tensor>> {
+fn to_tensors(out: Vec<Slot>) -> Result<Vec<Tensor>> {
     let one = |x: Slot| match x.as_number() {
         Some(x) => ops::materialize(&x),
-        None => bail!(Convert, "convert: a body gives {}", x.kind()),
+        None => bail!(
+            Convert,
+            "convert: expected a tensor as result of a body, got {}",
+            x.kind()
+        ),
     };
     out.into_iter().map(one).collect()
 }
 
-fn cond(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn cond(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let predicate = match a.slot(0, "pred") {
         Slot::Bool(x) => {
             let body = body(a, if *x { 1 } else { 2 })?;
@@ -86,7 +90,7 @@ fn cond(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let out = walk
             .borrow_mut()
             .inside(body, &with_tensors(&operands, &xs.0))?;
-        Ok(Carry(settled(out)?))
+        Ok(Carry(to_tensors(out)?))
     };
     let start = Carry(tensors(&operands));
     let out = control::cond(
@@ -98,22 +102,22 @@ fn cond(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(out.0.into())
 }
 
-fn while_loop(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn while_loop(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (test, body) = (body(a, 0)?, body(a, 1)?);
     let (carried, more) = (list(a, 2), list(a, 3));
-    let carried: Vec<Tensor> = settled(carried)?;
+    let carried: Vec<Tensor> = to_tensors(carried)?;
     let walk = RefCell::new(w);
     let run = |program: &Program, xs: &Carry| -> Result<Vec<Tensor>> {
         let mut operands: Vec<Slot> = xs.0.iter().cloned().map(Slot::Tensor).collect();
         operands.extend(more.iter().cloned());
-        settled(walk.borrow_mut().inside(program, &operands)?)
+        to_tensors(walk.borrow_mut().inside(program, &operands)?)
     };
     let specs: Vec<_> = carried.iter().map(|x| x.spec().clone()).collect();
     let out = control::while_loop(
         Carry(carried),
         |xs| match run(&test, xs)?.pop() {
             Some(go_on) => ops::reshape(ops::cast(go_on, DType::Bool), ()).done(),
-            None => bail!(Convert, "convert: the test of a loop gives nothing"),
+            None => bail!(Convert, "convert: the condition of a loop has no result"),
         },
         |xs| {
             let out = run(&body, xs)?;
@@ -127,35 +131,35 @@ fn while_loop(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(out.0.into())
 }
 
-fn scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn scan(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let body = body(a, 0)?;
-    let (start, xs, more) = (settled(list(a, 1))?, settled(list(a, 2))?, list(a, 3));
+    let (start, xs, more) = (to_tensors(list(a, 1))?, to_tensors(list(a, 2))?, list(a, 3));
     let count = start.len();
     let (carry, ys) = control::scan(&Carry(start), &Carry(xs), None, false, |c, x| {
         let mut operands: Vec<Slot> = c.0.iter().chain(&x.0).cloned().map(Slot::Tensor).collect();
         operands.extend(more.iter().cloned());
-        let mut out = settled(w.inside(&body, &operands)?)?;
+        let mut out = to_tensors(w.inside(&body, &operands)?)?;
         let ys = out.split_off(count.min(out.len()));
         Ok((Carry(out), Carry(ys)))
     })?;
     Ok(carry.0.into_iter().chain(ys.0).collect::<Vec<_>>().into())
 }
 
-fn map(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn map(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let body = body(a, 0)?;
-    let (xs, more) = (settled(list(a, 1))?, list(a, 2));
+    let (xs, more) = (to_tensors(list(a, 1))?, list(a, 2));
     let ys = control::map(&Carry(xs), |x| {
         let mut operands: Vec<Slot> = x.0.iter().cloned().map(Slot::Tensor).collect();
         operands.extend(more.iter().cloned());
-        Ok(Carry(settled(w.inside(&body, &operands)?)?))
+        Ok(Carry(to_tensors(w.inside(&body, &operands)?)?))
     })?;
     Ok(ys.0.into())
 }
 
-/// Goes along the leading axis one step after the other; the order in which pairs are combined is free.
-fn associative_scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// A scan over the leading axis, step by step: the order in which pairs are combined is unspecified.
+fn associative_scan(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let body = body(a, 0)?;
-    let (xs, more) = (settled(list(a, 1))?, list(a, 2));
+    let (xs, more) = (to_tensors(list(a, 1))?, list(a, 2));
     let first = |x: &Tensor| ops::squeeze(ops::slice_axis(x, 0, 0, 1), 0).done();
     let rest = |x: &Tensor| ops::slice_axis(x, 0, 1, x.shape().dims()[0]).done();
     let start = xs.iter().map(first).collect::<Result<Vec<_>>>()?;
@@ -163,7 +167,7 @@ fn associative_scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (_, ys) = control::scan(&Carry(start.clone()), &Carry(tail), None, false, |c, x| {
         let mut operands: Vec<Slot> = c.0.iter().chain(&x.0).cloned().map(Slot::Tensor).collect();
         operands.extend(more.iter().cloned());
-        let out = Carry(settled(w.inside(&body, &operands)?)?);
+        let out = Carry(to_tensors(w.inside(&body, &operands)?)?);
         Ok((out.clone(), out))
     })?;
     let whole = start.iter().zip(&ys.0).map(|(first, rest)| {
@@ -172,12 +176,12 @@ fn associative_scan(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(whole.collect::<Result<Vec<_>>>()?.into())
 }
 
-/// A body in a wrapper whose first parameters say nothing about values.
-fn wrapped(w: &mut Walk<'_>, a: &Args<'_>, at: usize) -> Result<Slot> {
+/// A wrapped body; the first parameters do not affect values.
+fn wrapped(w: &mut Importer<'_>, a: &Args<'_>, at: usize) -> Result<Slot> {
     let rest: Vec<Slot> = a.args.iter().skip(at + 1).cloned().collect();
     Ok(Slot::List(w.inside(&*body(a, at)?, &rest)?))
 }
 
-fn hints(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn hints(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(Slot::List(w.inside(&*body(a, 0)?, &list(a, 1))?))
 }

@@ -1,7 +1,7 @@
-//! New tensors.
+//! Creation ops and random draws.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use clematis_core::random::{self};
 use clematis_core::{DType, Result, ops};
 
@@ -21,10 +21,10 @@ pub const RULES: &[(&str, Rule)] = &[
     ("new_full", |_, a| filled(a, Some(2))),
     ("arange", arange),
     ("eye", |_, a| {
-        let told = a.told(0)?;
-        let row = ops::iota(told.shape.clone(), 0, DType::I64);
-        let column = ops::iota(told.shape, 1, DType::I64);
-        Ok(ops::cast(ops::equal(row, column), told.dtype)
+        let recorded = a.recorded_spec(0)?;
+        let row = ops::iota(recorded.shape.clone(), 0, DType::I64);
+        let column = ops::iota(recorded.shape, 1, DType::I64);
+        Ok(ops::cast(ops::equal(row, column), recorded.dtype)
             .done()?
             .into())
     }),
@@ -32,12 +32,13 @@ pub const RULES: &[(&str, Rule)] = &[
     ("empty_strided", |_, a| filled(a, None)),
     ("new_empty_strided", |_, a| filled(a, None)),
     ("fill", |_, a| {
-        let told = a.told(0)?;
-        Ok(
-            ops::broadcast_to(ops::cast(a.expr(1, "value"), told.dtype), told.shape)
-                .done()?
-                .into(),
+        let recorded = a.recorded_spec(0)?;
+        Ok(ops::broadcast_to(
+            ops::cast(a.expr(1, "value"), recorded.dtype),
+            recorded.shape,
         )
+        .done()?
+        .into())
     }),
     ("linspace", linspace),
     ("logspace", |w, a| {
@@ -48,10 +49,10 @@ pub const RULES: &[(&str, Rule)] = &[
     ("randint", |w, a| integers(w, a, 0)),
     ("randint_like", |w, a| integers(w, a, 1)),
     ("randperm", |w, a| {
-        let told = a.told(0)?;
-        // The order of draws, which is any order as likely as another.
-        let draws = random::uniform(&w.key(), told.shape.clone(), 0.0, 1.0, DType::F32);
-        Ok(ops::cast(ops::argsort(draws, 0, false), told.dtype)
+        let recorded = a.recorded_spec(0)?;
+        // The sort order of random draws is a uniformly random permutation.
+        let draws = random::uniform(&w.key(), recorded.shape.clone(), 0.0, 1.0, DType::F32);
+        Ok(ops::cast(ops::argsort(draws, 0, false), recorded.dtype)
             .done()?
             .into())
     }),
@@ -63,66 +64,87 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
     ("normal", normal),
     ("normal_functional", |w, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         let (mean, std) = (a.float(1, "mean", 0.0)?, a.float(2, "std", 1.0)?);
-        Ok(random::normal(&w.key(), told.shape, mean, std, told.dtype)
-            .done()?
-            .into())
+        Ok(
+            random::normal(&w.key(), recorded.shape, mean, std, recorded.dtype)
+                .done()?
+                .into(),
+        )
     }),
     ("uniform", |w, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         let (low, high) = (a.float(1, "from", 0.0)?, a.float(2, "to", 1.0)?);
-        Ok(random::uniform(&w.key(), told.shape, low, high, told.dtype)
-            .done()?
-            .into())
+        Ok(
+            random::uniform(&w.key(), recorded.shape, low, high, recorded.dtype)
+                .done()?
+                .into(),
+        )
     }),
     ("exponential", |w, a| {
-        let told = a.told(0)?;
-        Ok(
-            random::exponential(&w.key(), told.shape, a.float(1, "lambd", 1.0)?, told.dtype)
-                .done()?
-                .into(),
+        let recorded = a.recorded_spec(0)?;
+        Ok(random::exponential(
+            &w.key(),
+            recorded.shape,
+            a.float(1, "lambd", 1.0)?,
+            recorded.dtype,
         )
+        .done()?
+        .into())
     }),
     ("poisson", |w, a| {
-        let told = a.told(0)?;
-        Ok(
-            random::poisson(&w.key(), told.shape, a.tensor(0, "self")?, told.dtype)
-                .done()?
-                .into(),
+        let recorded = a.recorded_spec(0)?;
+        Ok(random::poisson(
+            &w.key(),
+            recorded.shape,
+            a.tensor(0, "self")?,
+            recorded.dtype,
         )
+        .done()?
+        .into())
     }),
     ("_standard_gamma", |w, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
+        Ok(random::gamma(
+            &w.key(),
+            recorded.shape,
+            a.tensor(0, "self")?,
+            recorded.dtype,
+        )
+        .done()?
+        .into())
+    }),
+    ("rand", |w, a| {
+        let recorded = a.recorded_spec(0)?;
         Ok(
-            random::gamma(&w.key(), told.shape, a.tensor(0, "self")?, told.dtype)
+            random::uniform(&w.key(), recorded.shape, 0.0, 1.0, recorded.dtype)
                 .done()?
                 .into(),
         )
     }),
-    ("rand", |w, a| {
-        let told = a.told(0)?;
-        Ok(random::uniform(&w.key(), told.shape, 0.0, 1.0, told.dtype)
-            .done()?
-            .into())
-    }),
     ("rand_like", |w, a| {
-        let told = a.told(0)?;
-        Ok(random::uniform(&w.key(), told.shape, 0.0, 1.0, told.dtype)
-            .done()?
-            .into())
+        let recorded = a.recorded_spec(0)?;
+        Ok(
+            random::uniform(&w.key(), recorded.shape, 0.0, 1.0, recorded.dtype)
+                .done()?
+                .into(),
+        )
     }),
     ("randn", |w, a| {
-        let told = a.told(0)?;
-        Ok(random::normal(&w.key(), told.shape, 0.0, 1.0, told.dtype)
-            .done()?
-            .into())
+        let recorded = a.recorded_spec(0)?;
+        Ok(
+            random::normal(&w.key(), recorded.shape, 0.0, 1.0, recorded.dtype)
+                .done()?
+                .into(),
+        )
     }),
     ("randn_like", |w, a| {
-        let told = a.told(0)?;
-        Ok(random::normal(&w.key(), told.shape, 0.0, 1.0, told.dtype)
-            .done()?
-            .into())
+        let recorded = a.recorded_spec(0)?;
+        Ok(
+            random::normal(&w.key(), recorded.shape, 0.0, 1.0, recorded.dtype)
+                .done()?
+                .into(),
+        )
     }),
     ("bernoulli", |w, a| {
         let x = a.tensor(0, "self")?;
@@ -139,52 +161,54 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// One value everywhere; `value_at` says where it is given.
+/// A constant tensor; `value_at` is the position of its value.
 fn filled(a: &Args<'_>, value_at: Option<usize>) -> Result<Slot> {
-    let told = a.told(0)?;
+    let recorded = a.recorded_spec(0)?;
     let Some(at) = value_at else {
-        return Ok(ops::zeros(told.shape, told.dtype).done()?.into());
+        return Ok(ops::zeros(recorded.shape, recorded.dtype).done()?.into());
     };
     let value = a.tensor(at, "fill_value")?;
     match value.as_number() {
-        Some(x) => Ok(ops::full(told.shape, x, told.dtype).done()?.into()),
-        None => Ok(ops::broadcast_to(ops::cast(value, told.dtype), told.shape)
-            .done()?
-            .into()),
+        Some(x) => Ok(ops::full(recorded.shape, x, recorded.dtype).done()?.into()),
+        None => Ok(
+            ops::broadcast_to(ops::cast(value, recorded.dtype), recorded.shape)
+                .done()?
+                .into(),
+        ),
     }
 }
 
 fn ones(a: &Args<'_>) -> Result<Slot> {
-    let told = a.told(0)?;
-    Ok(ops::ones(told.shape, told.dtype).done()?.into())
+    let recorded = a.recorded_spec(0)?;
+    Ok(ops::ones(recorded.shape, recorded.dtype).done()?.into())
 }
 
-fn arange(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let told = a.told(0)?;
+fn arange(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?;
     let (start_at, step_at) = match a.node.variant.as_str() {
         "start" => (Some(0), None),
         "start_step" => (Some(0), Some(2)),
         _ => (None, None),
     };
-    let mut x = ops::iota(told.shape, 0, told.dtype);
+    let mut x = ops::iota(recorded.shape, 0, recorded.dtype);
     if let Some(at) = step_at.filter(|&at| a.has(at, "step")) {
-        x = ops::cast(x * a.expr(at, "step"), told.dtype);
+        x = ops::cast(x * a.expr(at, "step"), recorded.dtype);
     }
     if let Some(at) = start_at {
-        x = ops::cast(x + a.expr(at, "start"), told.dtype);
+        x = ops::cast(x + a.expr(at, "start"), recorded.dtype);
     }
     Ok(x.done()?.into())
 }
 
-/// Evenly spaced numbers, counted from the nearer end as torch does.
-fn linspace(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let told = a.told(0)?;
-    let wide = if told.dtype == DType::F64 {
+/// Evenly spaced numbers, computed from the nearer end as in torch.
+fn linspace(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?;
+    let wide = if recorded.dtype == DType::F64 {
         DType::F64
     } else {
         DType::F32
     };
-    let wide = if told.dtype.is_inexact() {
+    let wide = if recorded.dtype.is_inexact() {
         wide
     } else {
         DType::F64
@@ -195,7 +219,7 @@ fn linspace(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     );
     let steps = a.int(2, "steps", 100)?;
     let gap = ((&end - &start) / ((steps - 1).max(1) as f64)).done()?;
-    let i = ops::iota(told.shape, 0, wide).done()?;
+    let i = ops::iota(recorded.shape, 0, wide).done()?;
     let low = &start + &gap * &i;
     let high = &end - &gap * ((steps - 1) as f64 - &i);
     let row = ops::where_(ops::less(&i, (steps / 2) as f64), low, high);
@@ -204,24 +228,24 @@ fn linspace(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     } else {
         row
     };
-    Ok(ops::cast(row, told.dtype).done()?.into())
+    Ok(ops::cast(row, recorded.dtype).done()?.into())
 }
 
-fn integers(w: &mut Walk<'_>, a: &Args<'_>, at: usize) -> Result<Slot> {
-    let told = a.told(0)?;
+fn integers(w: &mut Importer<'_>, a: &Args<'_>, at: usize) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?;
     let ranged = a.node.variant.contains("low");
     let (low, high) = if ranged {
         (a.int(at, "low", 0)?, a.int(at + 1, "high", 1)?)
     } else {
         (0, a.int(at, "high", 1)?)
     };
-    let drawn = random::randint(&w.key(), told.shape, low, high, DType::I64);
-    Ok(ops::cast(drawn, told.dtype).done()?.into())
+    let drawn = random::randint(&w.key(), recorded.shape, low, high, DType::I64);
+    Ok(ops::cast(drawn, recorded.dtype).done()?.into())
 }
 
-fn normal(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let told = a.told(0)?;
-    let z = random::normal(&w.key(), told.shape, 0.0, 1.0, told.dtype);
+fn normal(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let recorded = a.recorded_spec(0)?;
+    let z = random::normal(&w.key(), recorded.shape, 0.0, 1.0, recorded.dtype);
     let std = if a.has(1, "std") {
         a.expr(1, "std")
     } else {

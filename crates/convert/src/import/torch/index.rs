@@ -1,8 +1,8 @@
-//! Reading at indices.
+//! Indexing, gather, embedding and grouped matmul.
 
 use super::super::args::{Args, Slot};
-use super::super::boxes::{Align, roi_align};
-use super::super::{Rule, Walk};
+use super::super::roi_align::{Align, roi_align};
+use super::super::{Importer, Rule};
 use super::{axis, out};
 use clematis_core::op::ScatterKind;
 use clematis_core::ops::{At, Subscript};
@@ -15,7 +15,7 @@ pub const RULES: &[(&str, Rule)] = &[
         if padding < 0 {
             return out(ops::embedding(a.expr(0, "weight"), at));
         }
-        // The row is read like any other; only its derivative is left out.
+        // The padding row is read like any other; it is only left out of the gradient.
         let table = a.tensor(0, "weight")?;
         let found = ops::embedding(&table, &at).done()?;
         let is_padding = ops::expand_dims(ops::equal(&at, padding), -1);
@@ -27,7 +27,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("index_select", |_, a| {
         let x = a.tensor(0, "self")?;
         if x.rank() == 0 {
-            return out(ops::broadcast_to(x, a.told(0)?.shape));
+            return out(ops::broadcast_to(x, a.recorded_spec(0)?.shape));
         }
         let at = ops::reshape(a.expr(2, "index"), [-1i64]);
         out(ops::take(x, at, a.int(1, "dim", 0)?))
@@ -51,9 +51,14 @@ pub const RULES: &[(&str, Rule)] = &[
         out(ops::where_(a.expr(1, "mask"), value, &x))
     }),
     ("one_hot", |_, a| {
-        let told = a.told(0)?;
-        let depth = told.shape.dims().last().copied().unwrap_or(Dim::from(1));
-        out(ops::one_hot(a.expr(0, "self"), depth, told.dtype))
+        let recorded = a.recorded_spec(0)?;
+        let depth = recorded
+            .shape
+            .dims()
+            .last()
+            .copied()
+            .unwrap_or(Dim::from(1));
+        out(ops::one_hot(a.expr(0, "self"), depth, recorded.dtype))
     }),
     ("searchsorted", |_, a| {
         let right = a.flag(3, "right", false)?
@@ -80,7 +85,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("torchvision.nms", |_, _| {
         bail!(
             Unsupported,
-            "convert: how many boxes `nms` keeps depends on their values; convert the part of the model that gives boxes and scores, and choose among them outside of it"
+            "convert: the number of boxes that `nms` keeps depends on their values; convert the part of the model that computes boxes and scores, and select among them outside of it"
         )
     }),
     ("torchvision.roi_align", |_, a| {
@@ -102,11 +107,11 @@ pub const RULES: &[(&str, Rule)] = &[
     ("bincount", |_, a| of_values(a)),
     ("_local_scalar_dense", |_, a| of_values(a)),
     ("nonzero_static", |_, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         let x = a.tensor(0, "self")?;
-        let size = told.shape.dims()[0];
+        let size = recorded.shape.dims()[0];
         let found = ops::nonzero_sized(&x, size).done()?;
-        // Rows beyond the last hold a word of the caller's.
+        // Indices past the last row fill with a value of the caller's.
         let count = ops::sum(ops::cast(ops::not_equal(&x, 0), DType::I64), ..);
         let used = ops::less(
             ops::expand_dims(ops::iota([size], 0, DType::I64), -1),
@@ -116,11 +121,11 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// What has a size that only values tell.
+/// The error for ops whose output shape depends on values.
 fn of_values(a: &Args<'_>) -> Result<Slot> {
     bail!(
         Unsupported,
-        "convert: the size of what `{}` gives depends on values; use a mask with `where`, or a fixed number of places",
+        "convert: the output shape of `{}` depends on values; use a mask with `where`, or a fixed number of elements",
         a.node.op
     )
 }
@@ -128,11 +133,11 @@ fn of_values(a: &Args<'_>) -> Result<Slot> {
 fn placed(a: &Args<'_>, sorted: &Tensor, values: &Tensor, right: bool) -> Result<Slot> {
     out(ops::cast(
         ops::searchsorted(sorted, values, right),
-        a.told(0)?.dtype,
+        a.recorded_spec(0)?.dtype,
     ))
 }
 
-/// The places where an index is smaller than the operand along the other axes.
+/// Slices the operand to the index's size along the other axes.
 pub fn cropped(x: &Tensor, like: &Tensor, along: i64) -> Result<Tensor> {
     let mut out = x.clone();
     for i in 0..x.rank() as i64 {
@@ -147,16 +152,16 @@ pub fn cropped(x: &Tensor, like: &Tensor, along: i64) -> Result<Tensor> {
     Ok(out)
 }
 
-fn gather(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gather(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, at) = (a.tensor(0, "self")?, a.tensor(2, "index")?);
     if x.rank() == 0 {
-        return out(ops::broadcast_to(x, a.told(0)?.shape));
+        return out(ops::broadcast_to(x, a.recorded_spec(0)?.shape));
     }
     let along = axis(&x, a.int(1, "dim", 0)?);
     out(ops::take_along_axis(cropped(&x, &at, along)?, at, along))
 }
 
-/// What stands in the brackets.
+/// The subscripts of an indexing op.
 pub fn brackets(a: &Args<'_>, i: usize) -> Result<Vec<Subscript>> {
     let Slot::List(parts) = a.slot(i, "indices") else {
         bail!(Convert, "convert: `{}` without indices", a.node.op);
@@ -166,22 +171,22 @@ pub fn brackets(a: &Args<'_>, i: usize) -> Result<Vec<Subscript>> {
         Slot::Tensor(x) if x.dtype() == DType::Bool => {
             bail!(
                 Unsupported,
-                "convert: a mask as an index, whose result has a size that depends on values; use `where`"
+                "convert: a boolean mask as index, whose result has a shape that depends on values; use `where`"
             )
         }
-        // Bytes were masks once.
+        // uint8 tensors are legacy boolean masks.
         Slot::Tensor(x) => Ok(Subscript::Array(x.clone())),
-        other => bail!(Convert, "convert: {} as an index", other.kind()),
+        other => bail!(Convert, "convert: unsupported index {}", other.kind()),
     };
     parts.iter().map(one).collect()
 }
 
-fn index(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn index(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::subscript(&a.tensor(0, "self")?, &brackets(a, 1)?))
 }
 
-/// Rows of a table longer than allowed are made shorter, if they are among these.
-fn renormed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Scales the indexed rows of a table down to the maximum norm.
+fn renormed(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (table, at) = (a.tensor(0, "self")?, a.tensor(1, "indices")?);
     let (limit, order) = (a.float(2, "max_norm", 1.0)?, a.float(3, "norm_type", 2.0)?);
     let size = ops::keepdims(&table, [-1i32], |x, axes| ops::vector_norm(x, axes, order)).done()?;
@@ -202,12 +207,12 @@ fn renormed(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ))
 }
 
-/// Sums, means or the largest of groups of rows, where each group starts at an offset.
-fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Sum, mean or max of groups of rows; each group starts at an offset.
+fn bags(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (table, at) = (a.tensor(0, "weight")?, a.tensor(1, "indices")?);
     let offsets = ops::cast(a.expr(2, "offsets"), DType::I64).done()?;
     let mode = a.int(4, "mode", 0)?;
-    let told = a.told(0)?;
+    let recorded = a.recorded_spec(0)?;
     let n = at.shape().dims()[0];
     let place = ops::searchsorted(&offsets, ops::iota([n], 0, DType::I64), true) - 1;
     let mut keep = ops::ones([n], DType::Bool).done()?;
@@ -221,7 +226,7 @@ fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         rows = (rows * ops::expand_dims(weights, -1)).done()?;
     }
     let wide = ops::expand_dims(&keep, -1).done()?;
-    let bags = told.shape.dims()[0];
+    let bags = recorded.shape.dims()[0];
     let counts = || {
         let ones = ops::cast(&keep, table.dtype());
         ops::expand_dims(
@@ -236,7 +241,7 @@ fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         )
     };
     let out = if mode == 2 {
-        let low = ops::full(told.shape.clone(), f64::NEG_INFINITY, told.dtype);
+        let low = ops::full(recorded.shape.clone(), f64::NEG_INFINITY, recorded.dtype);
         let rows = ops::where_(&wide, rows, f64::NEG_INFINITY);
         let largest = ops::put(ScatterKind::Max, low, &place, rows, 0);
         ops::where_(ops::greater(counts(), 0.0), largest, 0.0)
@@ -244,7 +249,7 @@ fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         let rows = ops::where_(&wide, rows, 0.0);
         let sum = ops::put(
             ScatterKind::Add,
-            ops::zeros(told.shape.clone(), told.dtype),
+            ops::zeros(recorded.shape.clone(), recorded.dtype),
             &place,
             rows,
             0,
@@ -263,8 +268,8 @@ fn bags(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ]))
 }
 
-/// Rows that belong to groups, each group with a matrix of its own; `offsets` say where each group ends.
-fn grouped_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// A grouped matmul: each group of rows has a matrix of its own; `offsets` are the ends of the groups.
+fn grouped_product(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
     if x.rank() == 3 && w.rank() == 3 {
         return out(ops::matmul(x, w));
@@ -272,7 +277,7 @@ fn grouped_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if x.rank() != 2 || w.rank() != 3 {
         bail!(
             Unsupported,
-            "convert: a grouped product of {} and {}",
+            "convert: grouped matmul: incompatible operands {} and {}",
             x.spec(),
             w.spec()
         );
@@ -285,13 +290,13 @@ fn grouped_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
     .done()?;
     let row = ops::expand_dims(ops::iota([x.shape().dims()[0]], 0, DType::I64), -1).done()?;
-    let told = a.told(0)?;
-    let start = ops::zeros(told.shape, told.dtype).done()?;
-    // One group after the other: all at once would need every row times every group.
+    let recorded = a.recorded_spec(0)?;
+    let start = ops::zeros(recorded.shape, recorded.dtype).done()?;
+    // Group by group: a batched matmul would compute every row for every group.
     let groups = control::Carry(vec![w, starts, ends]);
     let (sum, ()) = control::scan(&start, &groups, None, false, |sum, g| {
         let [w, start, end] = g.0.as_slice() else {
-            bail!(Internal, "convert: three sequences were expected");
+            bail!(Internal, "convert: expected three sequences");
         };
         let inside = ops::logical_and(ops::greater_equal(&row, start), ops::less(&row, end));
         let own = ops::where_(inside, &x, 0.0);

@@ -1,7 +1,7 @@
-//! Norms, softmax, dropout.
+//! Normalization, softmax, dropout.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use clematis_core::{Result, Tensor, ops, random};
 
 pub const RULES: &[(&str, Rule)] = &[
@@ -55,12 +55,12 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// The operand in the element type that the result has.
+/// The operand in the dtype of the result.
 fn typed(a: &Args<'_>) -> Result<Tensor> {
-    ops::cast(a.expr(0, "self"), a.told(0)?.dtype).done()
+    ops::cast(a.expr(0, "self"), a.recorded_spec(0)?.dtype).done()
 }
 
-fn layer_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn layer_norm(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     let axes = a.dims(1, "normalized_shape")?.len() as i64;
     let (scale, bias) = (a.maybe_tensor(2, "weight")?, a.maybe_tensor(3, "bias")?);
@@ -72,7 +72,7 @@ fn layer_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-fn rms_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn rms_norm(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     let axes = a.dims(1, "normalized_shape")?.len() as i64;
     let scale = a.maybe_tensor(2, "weight")?;
@@ -82,7 +82,7 @@ fn rms_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-fn group_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn group_norm(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     let groups = a.int(1, "num_groups", 1)? as usize;
     let (scale, bias) = (a.maybe_tensor(2, "weight")?, a.maybe_tensor(3, "bias")?);
@@ -94,8 +94,8 @@ fn group_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-/// Groups of channels, told how many elements and channels there are.
-fn native_group_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Group norm; the number of elements and channels are parameters.
+fn native_group_norm(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     let (scale, bias) = (a.maybe_tensor(1, "weight")?, a.maybe_tensor(2, "bias")?);
     let (groups, epsilon) = (a.int(6, "group", 1)? as usize, a.float(7, "eps", 1e-5)?);
@@ -103,8 +103,8 @@ fn native_group_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(Slot::List(vec![y.into(), Slot::Nothing, Slot::Nothing]))
 }
 
-/// The form before torch takes it apart, which has the flag.
-fn batch_norm(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Batch norm before decomposition, with its training flag.
+fn batch_norm(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let first = |slot| match slot {
         Slot::List(mut xs) => Ok(xs.swap_remove(0)),
         other => Ok(other),
@@ -115,8 +115,8 @@ fn batch_norm(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     first(batch_norm_eval_at(w, a, 7)?)
 }
 
-/// By the statistics of the batch, which are not kept; or by kept ones where it is not training.
-fn batch_norm_of_itself(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Batch norm without running statistics in training, with the given statistics otherwise.
+fn batch_norm_of_itself(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     let bare = a.node.variant == "no_stats";
     let at = if bare { 3 } else { 5 };
@@ -134,7 +134,7 @@ fn batch_norm_of_itself(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(Slot::List(vec![y.into(), Slot::Nothing, Slot::Nothing]))
 }
 
-/// The same results with one more before the new statistics, which is for torch's own derivative.
+/// Inserts an empty reserve tensor, which only torch's own backward reads.
 fn with_reserve(out: Slot) -> Result<Slot> {
     let Slot::List(mut xs) = out else {
         return Ok(out);
@@ -143,25 +143,25 @@ fn with_reserve(out: Slot) -> Result<Slot> {
     Ok(Slot::List(xs))
 }
 
-fn batch_norm_eval(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn batch_norm_eval(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     batch_norm_eval_at(w, a, 6)
 }
 
-fn batch_norm_eval_at(_: &mut Walk<'_>, a: &Args<'_>, epsilon_at: usize) -> Result<Slot> {
+fn batch_norm_eval_at(_: &mut Importer<'_>, a: &Args<'_>, epsilon_at: usize) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     let (scale, bias) = (a.maybe_tensor(1, "weight")?, a.maybe_tensor(2, "bias")?);
     let (mean, var) = (a.tensor(3, "running_mean")?, a.tensor(4, "running_var")?);
     let epsilon = a.float(epsilon_at, "eps", 1e-5)?;
     let y = ops::batch_norm(&x, &mean, &var, scale.as_ref(), bias.as_ref(), 1, epsilon).done()?;
-    // The saved statistics are for torch's own derivative.
+    // The saved statistics are for torch's own backward.
     Ok(Slot::List(vec![y.into(), Slot::Nothing, Slot::Nothing]))
 }
 
-fn batch_norm_train(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn batch_norm_train(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     batch_norm_train_at(w, a, 6)
 }
 
-fn batch_norm_train_at(_: &mut Walk<'_>, a: &Args<'_>, momentum_at: usize) -> Result<Slot> {
+fn batch_norm_train_at(_: &mut Importer<'_>, a: &Args<'_>, momentum_at: usize) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     let (scale, bias) = (a.maybe_tensor(1, "weight")?, a.maybe_tensor(2, "bias")?);
     let (momentum, epsilon) = (
@@ -192,7 +192,7 @@ fn batch_norm_train_at(_: &mut Walk<'_>, a: &Args<'_>, momentum_at: usize) -> Re
     ]))
 }
 
-fn dropout(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn dropout(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "input")?;
     if !a.flag(2, "train", true)? {
         return Ok(Slot::List(vec![x.into(), Slot::Nothing]));

@@ -1,4 +1,4 @@
-//! Factorisations, and what is made of them.
+//! Factorizations, solvers, determinants, matrix functions.
 
 use super::super::Rule;
 use super::super::args::{Args, Slot};
@@ -10,23 +10,23 @@ pub const RULES: &[(&str, Rule)] = &[
     ("_linalg_det", |_, a| {
         let x = a.tensor(0, "A")?;
         let whole = ops::det(&x).done()?;
-        firsts(a, vec![whole])
+        with_unused_results(a, vec![whole])
     }),
     ("_linalg_slogdet", |_, a| {
         let (sign, size) = ops::slogdet(&a.tensor(0, "A")?)?;
-        firsts(a, vec![sign, size])
+        with_unused_results(a, vec![sign, size])
     }),
     ("_linalg_eigh", |_, a| {
         let x = one_side(a)?;
         if !a.flag(2, "compute_v", true)? {
-            return firsts(a, vec![ops::eigvalsh(&x).done()?]);
+            return with_unused_results(a, vec![ops::eigvalsh(&x).done()?]);
         }
         let (values, vectors) = ops::eigh(&x)?;
-        firsts(a, vec![values, vectors])
+        with_unused_results(a, vec![values, vectors])
     }),
     ("linalg_eig", |_, a| {
         let (values, vectors) = ops::eig(&a.tensor(0, "self")?)?;
-        firsts(a, vec![values, vectors])
+        with_unused_results(a, vec![values, vectors])
     }),
     ("_linalg_eigvals", |_, a| {
         out(ops::eigvals(a.expr(0, "self")))
@@ -56,18 +56,18 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
     ("linalg_cholesky_ex", |_, a| {
         let low = ops::cholesky(a.expr(0, "self"), a.flag(1, "upper", false)?).done()?;
-        firsts(a, vec![low])
+        with_unused_results(a, vec![low])
     }),
     ("cholesky", |_, a| {
         out(ops::cholesky(a.expr(0, "self"), a.flag(1, "upper", false)?))
     }),
     ("linalg_inv_ex", |_, a| {
-        firsts(a, vec![ops::inv(a.expr(0, "A")).done()?])
+        with_unused_results(a, vec![ops::inv(a.expr(0, "A")).done()?])
     }),
     ("_linalg_solve_ex", |_, a| {
         let (x, y) = (a.tensor(0, "A")?, a.tensor(1, "B")?);
         let left = a.flag(2, "left", true)?;
-        firsts(a, vec![solved(&x, &y, left)?])
+        with_unused_results(a, vec![solved(&x, &y, left)?])
     }),
     ("linalg_solve_triangular", |_, a| {
         let upper = a.flag(2, "upper", false)?;
@@ -133,7 +133,7 @@ pub const RULES: &[(&str, Rule)] = &[
         } else {
             solution
         };
-        firsts(a, vec![solution.done()?])
+        with_unused_results(a, vec![solution.done()?])
     }),
     ("linalg_householder_product", |_, a| {
         let (x, scales) = (a.tensor(0, "input")?, a.tensor(1, "tau")?);
@@ -144,14 +144,14 @@ pub const RULES: &[(&str, Rule)] = &[
 
 use clematis_core::expr::IntoExpr;
 
-/// These results, and nothing for the ones that only torch's own derivative asks for.
-fn firsts(a: &Args<'_>, xs: Vec<Tensor>) -> Result<Slot> {
+/// These results, followed by `Nothing` for those that only torch's own backward reads.
+fn with_unused_results(a: &Args<'_>, xs: Vec<Tensor>) -> Result<Slot> {
     let count = a.node.specs.len().max(xs.len());
     let mut slots: Vec<Slot> = xs.into_iter().map(Slot::Tensor).collect();
     while slots.len() < count {
-        // How many columns failed, where torch counts them: none.
-        let told = a.node.specs.get(slots.len()).cloned().flatten();
-        slots.push(match told.map(|s| s.spec()).transpose()? {
+        // The number of failed columns where torch returns it: zero.
+        let recorded = a.node.specs.get(slots.len()).cloned().flatten();
+        slots.push(match recorded.map(|s| s.spec()).transpose()? {
             Some(spec) if spec.dtype == DType::I32 => {
                 ops::zeros(spec.shape, spec.dtype).done()?.into()
             }
@@ -172,15 +172,15 @@ fn one_side(a: &Args<'_>) -> Result<Tensor> {
 }
 
 fn adjoint(x: &Tensor) -> Result<Tensor> {
-    let turned = ops::matrix_transpose(x);
+    let transposed = ops::matrix_transpose(x);
     if x.dtype().is_complex() {
-        ops::conj(turned).done()
+        ops::conj(transposed).done()
     } else {
-        turned.done()
+        transposed.done()
     }
 }
 
-/// Both with the same leading axes.
+/// Broadcasts the batch axes of both.
 fn batched(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
     let lead = |x: &Tensor| Shape::from_dims(x.shape().dims()[..x.rank() - 2].iter().copied());
     let met = lead(x).broadcast_with(&lead(y), "solve")?;
@@ -192,7 +192,7 @@ fn batched(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
 }
 
 fn solved(x: &Tensor, y: &Tensor, left: bool) -> Result<Tensor> {
-    // A vector, or a stack of them, where the shapes say so.
+    // A vector, or a batch of vectors if the shapes say so.
     if y.rank() == 1
         || (y.rank() + 1 == x.rank() && y.shape().dims() == &x.shape().dims()[..x.rank() - 1])
     {
@@ -227,7 +227,7 @@ fn triangular(
     out(ops::triangular_solve(x, y, p))
 }
 
-/// The factors and the order of rows.
+/// The factors and the pivots of an LU factorization.
 fn parts(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let (packed, _, order) = ops::lu(x)?;
     let (rows, columns) = (
@@ -237,7 +237,7 @@ fn parts(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let Some((m, n)) = rows.value().zip(columns.value()) else {
         bail!(
             Unsupported,
-            "convert: linalg_lu of {}, whose sizes are not known",
+            "convert: linalg_lu of {}: sizes must be known",
             x.spec()
         );
     };
@@ -248,7 +248,7 @@ fn parts(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     Ok((low.done()?, high.done()?, order))
 }
 
-/// By Taylor's series of a small multiple, squared again; in double precision, since squaring doubles errors.
+/// The matrix exponential by scaling and squaring a Taylor series, in float64, since squaring doubles the error.
 fn exponential(given: &Tensor) -> Result<Tensor> {
     let n = given.shape().known_size(given.rank() - 1, "matrix_exp")?;
     let wide = if given.dtype().is_complex() {
@@ -266,14 +266,14 @@ fn exponential(given: &Tensor) -> Result<Tensor> {
         term = (ops::matmul(&term, &small) / f64::from(i)).done()?;
         less = (&less + &term).done()?;
     }
-    // exp(2x) - 1 = 2 (exp(x) - 1) + (exp(x) - 1)²: nothing is lost beside the one.
+    // exp(2x) - 1 = 2 (exp(x) - 1) + (exp(x) - 1)²: no cancellation next to the identity.
     for _ in 0..halvings {
         less = (&less * 2.0 + ops::matmul(&less, &less)).done()?;
     }
     ops::cast(less + &one, given.dtype()).done()
 }
 
-/// The product of reflections by the columns below the diagonal.
+/// The product of Householder reflections given by the columns below the diagonal.
 fn reflections(x: &Tensor, scales: &Tensor) -> Result<Tensor> {
     let rank = x.rank();
     let (m, n) = (

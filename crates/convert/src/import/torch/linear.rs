@@ -1,7 +1,7 @@
-//! Products, convolutions, attention.
+//! Matmul, convolution, attention, distances.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use clematis_core::expr::Expr;
 use clematis_core::op::Conv;
 use clematis_core::shape::Axes;
@@ -135,7 +135,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("scaled_dot_product_attention", attention),
 ];
 
-/// Halves are computed in more where a bias is added: torch rounds once, after it.
+/// In half precision, computes in float32 if a bias is added: torch rounds once, after the addition.
 fn rounded_once(
     xs: &[&Tensor],
     bias: Option<&Tensor>,
@@ -153,7 +153,7 @@ fn rounded_once(
         .into())
 }
 
-fn add_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn add_product(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (beta, alpha) = (a.float(3, "beta", 1.0)?, a.float(4, "alpha", 1.0)?);
     let product = ops::matmul(a.expr(1, "mat1"), a.expr(2, "mat2"));
     let product = if alpha == 1.0 {
@@ -172,14 +172,14 @@ fn add_product(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(out.done()?.into())
 }
 
-/// As many as there are spatial axes, from a list of one or of all.
+/// One number per spatial axis, from a list of one or of all.
 fn each(given: &[i64], spatial: usize) -> Vec<usize> {
     (0..spatial)
         .map(|i| given.get(i).or(given.last()).copied().unwrap_or(0) as usize)
         .collect()
 }
 
-fn convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn convolution(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
     let spatial = x.rank() - 2;
     let pads = each(&a.ints(4, "padding")?, spatial);
@@ -196,7 +196,7 @@ fn convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     whole.of(x, w, a.maybe_tensor(2, "bias")?)
 }
 
-/// A convolution; back from results to operands where `more` is given, which is how much longer the axes become.
+/// A convolution, or a transposed one if `more` (the output padding) is given.
 struct Convolution {
     strides: Vec<usize>,
     padding: Vec<(i64, i64)>,
@@ -210,7 +210,7 @@ impl Convolution {
         let spatial = self.strides.len();
         let plain = Axes::all(x.rank());
         let y = if let Some(more) = &self.more {
-            // The filter is [in, out / groups, …]: as the convolution back from the result to the operand has it.
+            // The weight is [in, out / groups, …], as in the convolution that the transposed one is the gradient of.
             let pairs = self.padding.iter().zip(more);
             let padding = pairs.map(|(p, &m)| (Dim::number(p.0), Dim::number(p.1 - m as i64)));
             let call = Composite::ConvTranspose {
@@ -249,8 +249,8 @@ impl Convolution {
     }
 }
 
-/// A convolution before torch takes it apart: padding may be a word, and the batch may be missing.
-fn named_convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// A convolution before decomposition: padding may be a string, and the batch axis may be missing.
+fn named_convolution(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w) = (a.tensor(0, "input")?, a.tensor(1, "weight")?);
     let spatial = w.rank() - 2;
     let ones = |given: Vec<i64>| match given.is_empty() {
@@ -295,7 +295,7 @@ fn named_convolution(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
 }
 
-fn attention(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn attention(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let q = a.tensor(0, "query")?;
     let (mut k, mut v) = (a.tensor(1, "key")?, a.tensor(2, "value")?);
     if a.flag(7, "enable_gqa", false)? {
@@ -328,7 +328,7 @@ fn attention(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::matmul(weights, &v).done()?.into())
 }
 
-/// Heads repeated until there are as many as the queries have.
+/// Repeats key or value heads for grouped-query attention.
 fn grouped(x: &Tensor, q: &Tensor) -> Result<Tensor> {
     let heads = |x: &Tensor| x.shape().dims()[x.rank() - 3].value().unwrap_or(1);
     let times = (heads(q) / heads(x).max(1)).max(1) as usize;
@@ -344,8 +344,8 @@ fn distance(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
     ops::vector_norm(x - y, -1i64, p).done()
 }
 
-/// Every row of one with every row of the other.
-fn distances(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// The distance of every row of one operand to every row of the other.
+fn distances(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, y) = (a.tensor(0, "x1")?, a.tensor(1, "x2")?);
     let p = a.float(2, "p", 2.0)?;
     let (x, y) = (
@@ -355,8 +355,8 @@ fn distances(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(distance(&x, &y, p)?.into())
 }
 
-/// A product of three operands over some axes, each of which lacks others.
-fn trilinear(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// `_trilinear`: a sum of products of three operands, each expanded along some axes.
+fn trilinear(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut product: Option<Tensor> = None;
     for i in 0..3 {
         let mut x = a.tensor(i, "operand")?;

@@ -1,15 +1,15 @@
-//! Losses that torch computes by a program of its own.
+//! CTC loss.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, control, ops};
 
 pub const RULES: &[(&str, Rule)] = &[("ctc_loss", ctc_loss), ("_ctc_loss", ctc_forward)];
 
-/// As good as minus infinity, with a derivative.
+/// Log probability zero, with a finite derivative.
 const NEVER: f64 = -1e30;
 
-/// Lengths as a row, whether they are given as numbers or as a tensor.
+/// Lengths as a vector, given as numbers or as a tensor.
 fn lengths(a: &Args<'_>, i: usize, name: &str) -> Result<Tensor> {
     let row = match a.slot(i, name) {
         Slot::List(_) => {
@@ -21,7 +21,7 @@ fn lengths(a: &Args<'_>, i: usize, name: &str) -> Result<Tensor> {
     ops::cast(ops::reshape(row, [-1i64]), DType::I64).done()
 }
 
-/// Targets as rows of one length.
+/// Targets as padded rows.
 fn rows(targets: &Tensor, a: &Args<'_>, batch: Dim) -> Result<Tensor> {
     if targets.rank() == 2 {
         return Ok(targets.clone());
@@ -29,11 +29,11 @@ fn rows(targets: &Tensor, a: &Args<'_>, batch: Dim) -> Result<Tensor> {
     if batch == 1usize {
         return ops::expand_dims(targets, 0).done();
     }
-    // One behind the other: cut where the known lengths say.
+    // Concatenated targets, split at the known lengths.
     let Slot::List(_) = a.slot(3, "target_lengths") else {
         bail!(
             Unsupported,
-            "convert: targets of ctc_loss one behind the other with lengths that are values; give them as padded rows"
+            "convert: concatenated targets of ctc_loss with lengths that are values; give them as padded rows"
         );
     };
     let known = a.ints(3, "target_lengths")?;
@@ -50,7 +50,7 @@ fn rows(targets: &Tensor, a: &Args<'_>, batch: Dim) -> Result<Tensor> {
     ops::stack(&out, 0).done()
 }
 
-/// How unlikely the targets are, one number for each of the batch.
+/// The negative log likelihood of the targets, one number per batch element.
 fn unlikely(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
     let given = a.tensor(0, "log_probs")?;
     let probs = if given.rank() == 2 {
@@ -129,24 +129,24 @@ fn finite(x: &Tensor, wanted: bool) -> Result<Tensor> {
     }
 }
 
-fn ctc_loss(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn ctc_loss(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (loss, counts) = unlikely(a)?;
     let loss = finite(&loss, a.flag(6, "zero_infinity", false)?)?;
     let out = match a.int(5, "reduction", 1)? {
-        0 => ops::reshape(loss, a.told(0)?.shape),
+        0 => ops::reshape(loss, a.recorded_spec(0)?.shape),
         1 => ops::mean(&loss / ops::cast(ops::maximum(counts, 1), loss.dtype()), ..),
         _ => ops::sum(loss, ..),
     };
     Ok(out.done()?.into())
 }
 
-/// The form that torch takes it apart to.
-fn ctc_forward(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// The op that torch decomposes `ctc_loss` to.
+fn ctc_forward(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (loss, _) = unlikely(a)?;
     let loss = finite(&loss, a.flag(5, "zero_infinity", false)?)?;
-    let told = a.told(0)?;
+    let recorded = a.recorded_spec(0)?;
     Ok(Slot::List(vec![
-        ops::reshape(loss, told.shape).done()?.into(),
+        ops::reshape(loss, recorded.shape).done()?.into(),
         Slot::Nothing,
     ]))
 }

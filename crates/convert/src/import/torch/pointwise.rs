@@ -1,18 +1,18 @@
-//! Element by element.
+//! Elementwise ops.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{DType, Result, Tensor, control, ops};
 use clematis_nn::functional::activation;
 
-/// A rule of one operand.
+/// A rule with one operand.
 macro_rules! one {
     ($f:expr) => {
         |_, a| Ok(Slot::Tensor($f(a.expr(0, "self")).done()?))
     };
 }
-/// A rule of two operands.
+/// A rule with two operands.
 macro_rules! two {
     ($f:expr) => {
         |_, a| {
@@ -22,7 +22,7 @@ macro_rules! two {
     };
 }
 
-/// Two operands as torch brings them together: one without axes follows the other unless it is of a higher family.
+/// Promotes two operands as torch does: a scalar tensor takes the other's dtype unless it is of a higher category.
 fn pair(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
     let (x, y) = (a.tensor(0, "self")?, a.tensor(1, "other")?);
     let family = |d: DType| match d {
@@ -83,7 +83,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("positive", one!(ops::positive)),
     ("polygamma", |_, a| {
         Ok(ops::polygamma(
-            ops::cast(a.expr(0, "n"), a.told(0)?.dtype),
+            ops::cast(a.expr(0, "n"), a.recorded_spec(0)?.dtype),
             a.expr(1, "self"),
         )
         .done()?
@@ -153,10 +153,10 @@ pub const RULES: &[(&str, Rule)] = &[
     ("fmod", two!(ops::fmod)),
     ("hypot", two!(ops::hypot)),
     ("copysign", |_, a| {
-        let told = a.told(0)?.dtype;
+        let recorded = a.recorded_spec(0)?.dtype;
         let (x, y) = (
-            ops::cast(a.expr(0, "self"), told),
-            ops::cast(a.expr(1, "other"), told),
+            ops::cast(a.expr(0, "self"), recorded),
+            ops::cast(a.expr(1, "other"), recorded),
         );
         Ok(ops::copysign(x, y).done()?.into())
     }),
@@ -245,7 +245,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("_to_copy", to_copy),
     ("to", to_copy),
     ("type_as", |_, a| {
-        Ok(ops::cast(a.expr(0, "self"), a.told(0)?.dtype)
+        Ok(ops::cast(a.expr(0, "self"), a.recorded_spec(0)?.dtype)
             .done()?
             .into())
     }),
@@ -256,7 +256,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// `other` times `alpha`, where one is given.
+/// `other` times `alpha`, if given.
 fn scaled(a: &Args<'_>) -> Result<Expr> {
     let y = a.expr(1, "other");
     Ok(match a.has(2, "alpha") {
@@ -265,7 +265,7 @@ fn scaled(a: &Args<'_>) -> Result<Expr> {
     })
 }
 
-fn add(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn add(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     if x.dtype() == DType::Bool && a.tensor(1, "other")?.dtype() == DType::Bool {
         return Ok(ops::logical_or(x, a.expr(1, "other")).done()?.into());
@@ -277,7 +277,7 @@ fn add(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok((x + scaled(a)?).done()?.into())
 }
 
-fn sub(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn sub(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if !a.has(2, "alpha") {
         let (x, y) = pair(a)?;
         return Ok((x - y).done()?.into());
@@ -285,7 +285,7 @@ fn sub(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok((a.expr(0, "self") - scaled(a)?).done()?.into())
 }
 
-fn rsub(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn rsub(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.expr(0, "self");
     let x = if a.has(2, "alpha") {
         x * a.expr(2, "alpha")
@@ -295,7 +295,7 @@ fn rsub(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok((a.expr(1, "other") - x).done()?.into())
 }
 
-fn div(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn div(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, y) = pair(a)?;
     let out = match a.text(2, "rounding_mode", "")? {
         "floor" => ops::floor_divide(x, y),
@@ -304,7 +304,7 @@ fn div(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
             if x.dtype().is_inexact() || y.dtype().is_inexact() {
                 ops::trunc(x / y)
             } else {
-                // Integers are never floats on the way: those hold fewer digits.
+                // Integers are never converted to floats: those have fewer digits.
                 ops::floor_divide(ops::abs(&x), ops::abs(&y)) * ops::sign(&x) * ops::sign(&y)
             }
         }
@@ -313,7 +313,7 @@ fn div(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(out.done()?.into())
 }
 
-/// The one that is a number, where the other is NaN.
+/// Max or min that ignores NaN if the other operand is a number.
 fn other_than_nan(x: Expr, y: Expr, f: fn(Tensor, Tensor) -> Expr) -> Expr {
     x.then(|x| {
         y.then(|y| {
@@ -326,7 +326,7 @@ fn other_than_nan(x: Expr, y: Expr, f: fn(Tensor, Tensor) -> Expr) -> Expr {
     })
 }
 
-/// Floats are multiplied, integers shifted.
+/// Left shift; floats are multiplied.
 fn shifted_up(x: Expr, y: Expr) -> Expr {
     x.then(|x| {
         if x.dtype().is_float() {
@@ -347,14 +347,14 @@ fn shifted_down(x: Expr, y: Expr) -> Expr {
     })
 }
 
-/// The greatest common divisor, by as many steps as 64 bits can need.
+/// The greatest common divisor, by the number of steps that 64 bits can need.
 fn divisor(a: &Args<'_>) -> Result<Slot> {
     let (x, y) = pair(a)?;
-    let told = a.told(0)?;
+    let recorded = a.recorded_spec(0)?;
     let wide = |x: Tensor| {
         ops::abs(ops::broadcast_to(
-            ops::cast(x, told.dtype),
-            told.shape.clone(),
+            ops::cast(x, recorded.dtype),
+            recorded.shape.clone(),
         ))
         .done()
     };
@@ -374,7 +374,7 @@ fn divisor(a: &Args<'_>) -> Result<Slot> {
     Ok(x.into())
 }
 
-fn select(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn select(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let condition = ops::cast(a.expr(0, "condition"), DType::Bool);
     Ok(
         ops::where_(condition, a.expr(1, "self"), a.expr(2, "other"))
@@ -383,7 +383,7 @@ fn select(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-fn clamp(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn clamp(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut x = a.expr(0, "self");
     if a.has(1, "min") {
         x = ops::maximum(x, a.expr(1, "min"));
@@ -394,7 +394,7 @@ fn clamp(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(x.done()?.into())
 }
 
-fn hardtanh(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn hardtanh(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (low, high) = (a.float(1, "min_val", -1.0)?, a.float(2, "max_val", 1.0)?);
     Ok(ops::minimum(ops::maximum(a.expr(0, "self"), low), high)
         .done()?
@@ -416,7 +416,7 @@ fn prelu(a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-fn elu(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn elu(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (alpha, scale) = (a.float(1, "alpha", 1.0)?, a.float(2, "scale", 1.0)?);
     let inside = a.float(3, "input_scale", 1.0)?;
     let x = a.tensor(0, "self")?;
@@ -429,12 +429,12 @@ fn elu(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-fn gelu(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn gelu(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let tanh = a.text(1, "approximate", "none")? == "tanh";
     Ok(ops::gelu(a.expr(0, "self"), tanh).done()?.into())
 }
 
-fn softplus(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn softplus(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (beta, threshold) = (a.float(1, "beta", 1.0)?, a.float(2, "threshold", 20.0)?);
     Ok(
         activation::softplus(a.expr(0, "self"), Some(beta), Some(threshold))
@@ -443,11 +443,11 @@ fn softplus(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-fn identity(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn identity(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(a.tensor(0, "self")?.into())
 }
 
-fn to_copy(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn to_copy(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x: Tensor = a.tensor(0, "self")?;
-    Ok(ops::cast(x, a.told(0)?.dtype).done()?.into())
+    Ok(ops::cast(x, a.recorded_spec(0)?.dtype).done()?.into())
 }

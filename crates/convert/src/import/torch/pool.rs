@@ -1,7 +1,7 @@
-//! Pools.
+//! Pooling.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use clematis_core::op::{Extreme, Pads, WindowGather};
 use clematis_core::ops::Padding;
 use clematis_core::shape::Axes;
@@ -36,7 +36,7 @@ fn first(out: Slot) -> Result<Slot> {
     }
 }
 
-/// As many spatial axes as the name says.
+/// The number of spatial axes, from the op's name.
 fn spatial_of(a: &Args<'_>) -> usize {
     [(1, "1d"), (2, "2d"), (3, "3d")]
         .into_iter()
@@ -44,7 +44,7 @@ fn spatial_of(a: &Args<'_>) -> usize {
         .map_or(2, |(n, _)| n)
 }
 
-/// Size, strides and padding of a pool; strides are the size where none are given.
+/// Size, strides and padding of a pool; strides default to the size.
 fn window(a: &Args<'_>, spatial: usize) -> Result<(Vec<usize>, Vec<usize>, Vec<i64>)> {
     let each = |given: &[i64]| -> Vec<i64> {
         (0..spatial)
@@ -66,8 +66,8 @@ fn window(a: &Args<'_>, spatial: usize) -> Result<(Vec<usize>, Vec<usize>, Vec<i
     ))
 }
 
-/// Padding after each axis, more where the framework's result has a last window that hangs over.
-fn hanging(
+/// The padding before and after each axis, with more at the end for the last window of ceil_mode.
+fn ceil_mode_padding(
     a: &Args<'_>,
     x: &Tensor,
     size: &[usize],
@@ -75,25 +75,25 @@ fn hanging(
     pads: &[i64],
     dilation: &[i64],
 ) -> Result<Vec<(i64, i64)>> {
-    let told = a.told(0)?.shape;
+    let recorded = a.recorded_spec(0)?.shape;
     let first = x.rank() - size.len();
     let one = |i: usize| {
         let (own, out) = (
             x.shape().dims()[first + i].value(),
-            told.dims()[first + i].value(),
+            recorded.dims()[first + i].value(),
         );
         let Some((own, out)) = own.zip(out) else {
             return (pads[i], pads[i]);
         };
         let window = dilation[i] * (size[i] as i64 - 1) + 1;
         let needed = (out - 1) * strides[i] as i64 + window - own - pads[i];
-        // A place that no window reaches is cut off by the window's walk itself.
+        // Elements at the end that no window reaches are ignored.
         (pads[i], needed.max(pads[i]))
     };
     Ok((0..size.len()).map(one).collect())
 }
 
-fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn max_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let spatial = spatial_of(a);
     let (size, strides, pads) = window(a, spatial)?;
@@ -101,7 +101,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let dilation: Vec<i64> = (0..spatial)
         .map(|i| dilation.get(i).or(dilation.last()).copied().unwrap_or(1))
         .collect();
-    let padding = hanging(a, &x, &size, &strides, &pads, &dilation)?;
+    let padding = ceil_mode_padding(a, &x, &size, &strides, &pads, &dilation)?;
     let places = |xs: &[usize]| -> Axes {
         std::iter::repeat_n(1, x.rank() - spatial)
             .chain(xs.iter().copied())
@@ -122,7 +122,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if !a.wants(1) {
         return Ok(Slot::List(vec![y.into(), Slot::Nothing]));
     }
-    // Where the largest stands: the number of its place, read through the same windows.
+    // The indices of the maxima: gathers the flat index through the same windows.
     let gather = WindowGather {
         kind: Extreme::Max,
         size: places(&size),
@@ -136,7 +136,7 @@ fn max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(vec![y, ops::cast(at, DType::I64).done()?].into())
 }
 
-/// Ones over the axes of an operand with its padding, with batch and channels of one.
+/// Ones over the operand's axes with its padding, with batch and channels of size one.
 fn padded_ones(x: &Tensor, pads: &[i64]) -> Result<Tensor> {
     let first = x.rank() - pads.len();
     let sizes = x
@@ -151,7 +151,7 @@ fn padded_ones(x: &Tensor, pads: &[i64]) -> Result<Tensor> {
     ops::ones(Shape::from_dims(sizes), x.dtype()).done()
 }
 
-fn avg_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn avg_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let spatial = if a.node.op.contains("1d") {
         1
@@ -163,7 +163,7 @@ fn avg_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let (size, strides, pads) = window(a, spatial)?;
     let count = a.flag(5, "count_include_pad", true)?;
     let divisor = a.float(6, "divisor_override", 0.0)?;
-    let padding = hanging(a, &x, &size, &strides, &pads, &vec![1; spatial])?;
+    let padding = ceil_mode_padding(a, &x, &size, &strides, &pads, &vec![1; spatial])?;
     let hangs = padding.iter().zip(&pads).any(|(pair, &pad)| pair.1 > pad);
     let count = count || divisor != 0.0;
     let widths: f64 = size.iter().map(|&n| n as f64).product();
@@ -182,7 +182,7 @@ fn avg_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if !hangs || !count {
         return Ok(y.into());
     }
-    // What hangs over counts as nothing, while the padding itself counts: divide by what lies within the padded axis.
+    // The extra padding of ceil_mode does not count, while the padding itself does: divide by the count within the padded axis.
     let ones = padded_ones(&x, &pads)?;
     let over: Vec<(i64, i64)> = padding
         .iter()
@@ -193,7 +193,7 @@ fn avg_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok((y / share).done()?.into())
 }
 
-/// Each element's row-major number among the spatial axes, as floats.
+/// Each element's row-major index in the spatial axes, as floats.
 fn numbers(x: &Tensor, spatial: usize) -> Result<Tensor> {
     let mut sum = ops::zeros(x.shape().clone(), DType::F64);
     for i in x.rank() - spatial..x.rank() {
@@ -205,7 +205,7 @@ fn numbers(x: &Tensor, spatial: usize) -> Result<Tensor> {
     sum.done()
 }
 
-fn adaptive_max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn adaptive_max_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let spatial = spatial_of(a);
     let given = a.ints(1, "output_size")?;
@@ -216,12 +216,12 @@ fn adaptive_max_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if !a.wants(1) {
         return Ok(Slot::List(vec![y.into(), Slot::Nothing]));
     }
-    // The first place that holds the largest of its window.
+    // The first index of the maximum of its window.
     let at = adaptive_places(&x, &y, spatial)?;
     Ok(vec![y, at].into())
 }
 
-/// For each result the smallest number of a place inside its window that equals it.
+/// For each result, the smallest index inside its window whose element equals it.
 fn adaptive_places(x: &Tensor, y: &Tensor, spatial: usize) -> Result<Tensor> {
     let first = x.rank() - spatial;
     let lead = x.shape().dims()[..first].iter().copied();
@@ -235,7 +235,7 @@ fn adaptive_places(x: &Tensor, y: &Tensor, spatial: usize) -> Result<Tensor> {
         ops::expand_dims(flat(x), -2).done()?,
         ops::expand_dims(flat(y), -1).done()?,
     );
-    // A mask of windows: results along rows, places along columns.
+    // A mask of windows: results along rows, elements along columns.
     let mut mask = vec![true];
     let (mut rows, mut columns) = (1, 1);
     for i in first..x.rank() {
@@ -262,7 +262,7 @@ fn adaptive_places(x: &Tensor, y: &Tensor, spatial: usize) -> Result<Tensor> {
     ops::reshape(ops::cast(at, DType::I64), y.shape().clone()).done()
 }
 
-fn adaptive_avg_pool(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn adaptive_avg_pool(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let sizes = a.ints(1, "output_size")?;
     let sizes: Vec<Option<usize>> = sizes.iter().map(|&n| Some(n as usize)).collect();

@@ -1,7 +1,7 @@
-//! Recurrent layers, kept whole: each is one loop over time, so that time need not be known.
+//! RNN, GRU and LSTM without decomposition: each is one loop over time, so the number of steps may be symbolic.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::out;
 use clematis_core::{Dim, Result, Tensor, bail, control, ops, random};
 use clematis_nn::functional::{gru, lstm};
@@ -16,7 +16,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let [h, c] = state.as_slice() else {
             bail!(
                 Convert,
-                "convert: lstm_cell takes two states, not {}",
+                "convert: lstm_cell: expected two states, got {}",
                 state.len()
             );
         };
@@ -43,7 +43,7 @@ enum Cell {
     Plain(bool),
 }
 
-/// One direction of one layer: kernels and biases, and for an LSTM maybe a projection of its state.
+/// The weights of one direction of one layer; an LSTM may also have a projection of its state.
 struct Weights {
     kernel: Tensor,
     recurrent: Tensor,
@@ -51,7 +51,7 @@ struct Weights {
     projection: Option<Tensor>,
 }
 
-/// Where the parameters stand that all recurrent layers have after their weights.
+/// The positions of the parameters that all recurrent layers have after their weights.
 struct Layout {
     biases: bool,
     layers: i64,
@@ -74,11 +74,11 @@ fn layout(a: &Args<'_>) -> Result<Layout> {
     })
 }
 
-fn layers(w: &mut Walk<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
+fn layers(w: &mut Importer<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
     if a.node.variant == "data" {
         bail!(
             Unsupported,
-            "convert: a packed sequence, whose steps have sizes that depend on values; call the layer on padded sequences"
+            "convert: a packed sequence, whose step sizes depend on values; call the layer on padded sequences"
         );
     }
     let layout = layout(a)?;
@@ -93,20 +93,20 @@ fn layers(w: &mut Walk<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
     let plain = if layout.biases { 4 } else { 2 };
     let weights = |i: usize| -> Result<Weights> {
         let own = &all[i * each..(i + 1) * each];
-        let turned = |x: &Tensor| ops::matrix_transpose(x).done();
+        let transposed = |x: &Tensor| ops::matrix_transpose(x).done();
         Ok(Weights {
-            kernel: turned(&own[0])?,
-            recurrent: turned(&own[1])?,
+            kernel: transposed(&own[0])?,
+            recurrent: transposed(&own[1])?,
             biases: if layout.biases {
                 [own.get(2).cloned(), own.get(3).cloned()]
             } else {
                 [None, None]
             },
-            projection: own.get(plain).map(turned).transpose()?,
+            projection: own.get(plain).map(transposed).transpose()?,
         })
     };
     let input = a.tensor(0, "input")?;
-    // Time stands second last, whatever torch was told.
+    // Time is the second-last axis, whatever batch_first was.
     let mut x = if layout.batch_first || input.rank() == 2 {
         input.clone()
     } else {
@@ -123,12 +123,12 @@ fn layers(w: &mut Walk<'_>, a: &Args<'_>, cell: Cell) -> Result<Slot> {
             let own = weights(i)?;
             let h = state(&states[0], i)?;
             let c = states.get(1).map(|c| state(c, i)).transpose()?;
-            let turned = if back {
+            let transposed = if back {
                 ops::flip(&x, -2i64).done()?
             } else {
                 x.clone()
             };
-            let (y, h, c) = one(cell, &turned, &h, c.as_ref(), &own)?;
+            let (y, h, c) = one(cell, &transposed, &h, c.as_ref(), &own)?;
             sides.push(if back {
                 ops::flip(&y, -2i64).done()?
             } else {
@@ -187,7 +187,7 @@ fn last_step(y: &Tensor) -> Result<Tensor> {
     ops::squeeze(ops::slice_axis(y, -2, steps - Dim::from(1), steps), -2i64).done()
 }
 
-/// An LSTM whose state is projected to fewer features before it is used again.
+/// An LSTM whose state is projected to fewer features.
 fn projected(
     x: &Tensor,
     h: &Tensor,

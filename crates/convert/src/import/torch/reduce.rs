@@ -1,7 +1,7 @@
-//! Over axes.
+//! Reductions, sorting, cumulative ops, quantiles, histograms.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{axis, out};
 use clematis_core::expr::Expr;
 use clematis_core::op::{CumulativeKind, ScatterKind};
@@ -77,13 +77,13 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// The operand in the element type of the result, which torch computes in.
+/// The operand in the dtype of the result, in which torch accumulates.
 fn counted(a: &Args<'_>) -> Result<Tensor> {
     let x = a.tensor(0, "self")?;
-    ops::cast(&x, a.told(0)?.dtype).done()
+    ops::cast(&x, a.recorded_spec(0)?.dtype).done()
 }
 
-/// The axes that are given, or all.
+/// The given axes, or all.
 fn axes(a: &Args<'_>, x: &Tensor) -> Result<Vec<i64>> {
     let given = a.ints(1, "dim").unwrap_or_default();
     Ok(if given.is_empty() {
@@ -93,19 +93,19 @@ fn axes(a: &Args<'_>, x: &Tensor) -> Result<Vec<i64>> {
     })
 }
 
-/// Sizes of 1 where the framework keeps an axis: it knows the shape.
+/// Reshapes a reduction to the recorded shape, which has axes of size 1 for keepdim.
 fn kept(a: &Args<'_>, x: Expr) -> Result<Slot> {
-    Ok(ops::reshape(x, a.told(0)?.shape).done()?.into())
+    Ok(ops::reshape(x, a.recorded_spec(0)?.shape).done()?.into())
 }
 
 fn over(a: &Args<'_>, f: impl FnOnce(Tensor, Vec<i64>) -> Expr) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
-    let told = a.told(0)?.dtype;
+    let recorded = a.recorded_spec(0)?.dtype;
     let axes = axes(a, &x)?;
-    let x = if told == DType::Bool {
+    let x = if recorded == DType::Bool {
         x
     } else {
-        ops::cast(&x, told).done()?
+        ops::cast(&x, recorded).done()?
     };
     kept(a, f(x, axes))
 }
@@ -136,8 +136,8 @@ fn extreme(a: &Args<'_>, largest: bool) -> Result<Slot> {
     } else {
         ops::argmin(&x, Some(along))
     };
-    let values = ops::reshape(reduce(&x, vec![along]), a.told(0)?.shape).done()?;
-    let at = ops::reshape(ops::cast(at, DType::I64), a.told(1)?.shape).done()?;
+    let values = ops::reshape(reduce(&x, vec![along]), a.recorded_spec(0)?.shape).done()?;
+    let at = ops::reshape(ops::cast(at, DType::I64), a.recorded_spec(1)?.shape).done()?;
     Ok(vec![values, at].into())
 }
 
@@ -169,30 +169,30 @@ fn spread(a: &Args<'_>, f: impl FnOnce(Tensor, Vec<i64>, f64) -> Expr) -> Result
     kept(a, f(x, axes, correction))
 }
 
-/// A measure of spread, and the mean.
+/// Standard deviation or variance, and the mean.
 fn spread_and_mean(a: &Args<'_>, f: impl FnOnce(Tensor, Vec<i64>, f64) -> Expr) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let over = match a.slot(1, "dim") {
         Slot::List(_) | Slot::Int(_) => axes(a, &x)?,
         _ => (0..x.rank() as i64).collect(),
     };
-    let mean = ops::reshape(ops::mean(&x, over), a.told(1)?.shape).done()?;
+    let mean = ops::reshape(ops::mean(&x, over), a.recorded_spec(1)?.shape).done()?;
     let spread = spread(a, f)?;
     Ok(Slot::List(vec![spread, mean.into()]))
 }
 
-fn extremes(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn extremes(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let over = match a.slot(1, "dim") {
         Slot::Int(_) => axes(a, &x)?,
         _ => (0..x.rank() as i64).collect(),
     };
-    let shape = a.told(0)?.shape;
+    let shape = a.recorded_spec(0)?.shape;
     let low = ops::reshape(ops::min(&x, over.clone()), shape.clone()).done()?;
     Ok(vec![low, ops::reshape(ops::max(&x, over), shape).done()?].into())
 }
 
-/// The extreme so far, and where it stands; the last of several.
+/// Cumulative max or min with indices; of equal elements the last one.
 fn running(a: &Args<'_>, kind: CumulativeKind) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     if x.rank() == 0 {
@@ -215,22 +215,22 @@ fn running(a: &Args<'_>, kind: CumulativeKind) -> Result<Slot> {
     Ok(vec![ops::take_along_axis(&x, &at, along).done()?, at].into())
 }
 
-/// The element of this rank along an axis, and where it stands.
+/// The k-th smallest element along an axis, and its index.
 fn chosen(a: &Args<'_>, x: &Tensor, rank: i64, along: i64) -> Result<Slot> {
     if x.rank() == 0 {
         return Ok(vec![x.clone(), ops::zeros((), DType::I64).done()?].into());
     }
     let at = ops::slice_axis(ops::argsort(x, along, false), along, rank, rank + 1).done()?;
     let value = ops::take_along_axis(x, &at, along);
-    let value = ops::reshape(value, a.told(0)?.shape).done()?;
+    let value = ops::reshape(value, a.recorded_spec(0)?.shape).done()?;
     Ok(vec![
         value,
-        ops::reshape(ops::cast(at, DType::I64), a.told(1)?.shape).done()?,
+        ops::reshape(ops::cast(at, DType::I64), a.recorded_spec(1)?.shape).done()?,
     ]
     .into())
 }
 
-/// The lower of the two in the middle.
+/// The median: the lower of the two middle elements.
 fn middle(a: &Args<'_>, skip_nan: bool) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let whole = !a.has(1, "dim");
@@ -249,7 +249,7 @@ fn middle(a: &Args<'_>, skip_nan: bool) -> Result<Slot> {
     }
     let order = ops::argsort(&row, along, false).done()?;
     let float = row.dtype().is_float();
-    // NaN is sorted to the end: without it the row is shorter, with it the last one is the answer.
+    // NaN is sorted to the end: nanmedian takes the middle of the others, median of a row with NaN is the last element.
     let valid = ops::keepdims(&row, [along as i32], |x, axes| {
         let counted = if float {
             ops::logical_not(ops::isnan(x))
@@ -269,19 +269,23 @@ fn middle(a: &Args<'_>, skip_nan: bool) -> Result<Slot> {
     };
     let rank = ops::maximum(ops::floor_divide(count - 1, 2), 0);
     let at = ops::take_along_axis(&order, rank, along).done()?;
-    let value = ops::reshape(ops::take_along_axis(&row, &at, along), a.told(0)?.shape).done()?;
+    let value = ops::reshape(
+        ops::take_along_axis(&row, &at, along),
+        a.recorded_spec(0)?.shape,
+    )
+    .done()?;
     if whole {
         return Ok(value.into());
     }
     Ok(vec![
         value,
-        ops::reshape(ops::cast(at, DType::I64), a.told(1)?.shape).done()?,
+        ops::reshape(ops::cast(at, DType::I64), a.recorded_spec(1)?.shape).done()?,
     ]
     .into())
 }
 
-/// The smallest of the elements that stand most often.
-fn most_frequent(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// The mode: the smallest of the most frequent elements.
+fn most_frequent(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     if x.rank() == 0 {
         return Ok(vec![x, ops::zeros((), DType::I64).done()?].into());
@@ -295,25 +299,28 @@ fn most_frequent(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     let place = ops::iota(row.shape().clone(), row.rank() - 1, DType::I64);
     let at = ops::max(ops::where_(ops::equal(&row, &value), place, -1), -1i64).done()?;
     let value = ops::take_along_axis(&row, ops::expand_dims(&at, -1), -1);
-    let value = ops::reshape(value, a.told(0)?.shape).done()?;
-    Ok(vec![value, ops::reshape(at, a.told(1)?.shape).done()?].into())
+    let value = ops::reshape(value, a.recorded_spec(0)?.shape).done()?;
+    Ok(vec![value, ops::reshape(at, a.recorded_spec(1)?.shape).done()?].into())
 }
 
-fn histogram(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn histogram(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = ops::reshape(a.expr(0, "self"), [-1i64]).done()?;
     let bins = a.int(1, "bins", 100)?;
     let (low, high) = (a.float(2, "min", 0.0)?, a.float(3, "max", 0.0)?);
     if bins < 1 {
-        bail!(Value, "convert: histc into {bins} bins");
+        bail!(
+            Value,
+            "convert: histc: expected one or more bins, got {bins}"
+        );
     }
-    let told = a.told(0)?;
+    let recorded = a.recorded_spec(0)?;
     let wide = if x.dtype().is_float() {
         x.clone()
     } else {
         ops::cast(&x, DType::F64).done()?
     };
     let (low, high) = if low == high && low == 0.0 {
-        // The range of the values themselves; one value alone gets a bin around it.
+        // The range of the values themselves; if they are all equal, one bin around them.
         let (low, high) = (ops::min(&wide, ..).done()?, ops::max(&wide, ..).done()?);
         let flat = ops::equal(&low, &high).done()?;
         (
@@ -331,17 +338,17 @@ fn histogram(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     );
     let place = (&wide - &low) * (bins as f64) / (&high - &low);
     let place = ops::minimum(ops::maximum(ops::floor(place), 0.0), (bins - 1) as f64);
-    let counts = ops::zeros(told.shape, told.dtype);
+    let counts = ops::zeros(recorded.shape, recorded.dtype);
     out(ops::put(
         ScatterKind::Add,
         counts,
         ops::cast(place, DType::I64),
-        ops::cast(inside, told.dtype),
+        ops::cast(inside, recorded.dtype),
         0,
     ))
 }
 
-fn sort(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn sort(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let stable = a.node.variant == "stable";
     let (dim_at, desc_at) = if stable { (2, 3) } else { (1, 2) };
@@ -352,7 +359,7 @@ fn sort(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(vec![values, ops::cast(at, DType::I64).done()?].into())
 }
 
-fn argsort(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn argsort(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (along, descending) = (a.int(1, "dim", -1)?, a.flag(2, "descending", false)?);
     Ok(ops::cast(
         ops::argsort(a.expr(0, "self"), along, descending),
@@ -362,7 +369,7 @@ fn argsort(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     .into())
 }
 
-fn topk(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn topk(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(2, "dim", -1)?);
     let largest = a.flag(3, "largest", true)?;
@@ -382,7 +389,7 @@ fn topk(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     .into())
 }
 
-fn vector_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn vector_norm(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let order = a.float(1, "ord", 2.0)?;
     let given = a.ints(2, "dim").unwrap_or_default();
@@ -396,7 +403,7 @@ fn vector_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         if x.dtype().is_complex() {
             x.dtype()
         } else {
-            a.told(0)?.dtype
+            a.recorded_spec(0)?.dtype
         },
     ));
     let out = if order == 2.0 {
@@ -415,7 +422,7 @@ fn vector_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     kept(a, out)
 }
 
-/// The root of a sum of squares, with a zero gradient where that is zero.
+/// The square root of a sum of squares, with a zero gradient at zero.
 fn rooted(sum: Expr) -> Expr {
     sum.then(|sum| {
         let zero = ops::equal(&sum, 0.0).done()?;

@@ -1,7 +1,7 @@
-//! Other sizes, and reading between the pixels.
+//! Interpolation and grid_sample.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::out;
 use clematis_core::expr::Expr;
 use clematis_core::op::composite::ResizeMethod;
@@ -37,7 +37,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("grid_sampler_3d", grid_sampler),
 ];
 
-/// The scales that were asked for, one for each spatial axis; torch goes by them where it is given some.
+/// The given scale factors, one per spatial axis; torch computes coordinates from them if they are given.
 fn scales(a: &Args<'_>, at: usize, spatial: usize) -> Vec<Option<f64>> {
     let of = |slot: Option<&Slot>| match slot {
         Some(Slot::Float(x)) if *x > 0.0 => Some(*x),
@@ -60,33 +60,33 @@ fn scales(a: &Args<'_>, at: usize, spatial: usize) -> Vec<Option<f64>> {
 
 fn spatial(a: &Args<'_>) -> Result<(Tensor, Shape, usize)> {
     let x = a.tensor(0, "self").or_else(|_| a.tensor(0, "input"))?;
-    let told = a.told(0)?.shape;
+    let recorded = a.recorded_spec(0)?.shape;
     let count = x.rank() - 2;
-    Ok((x, told, count))
+    Ok((x, recorded, count))
 }
 
-fn sizes(x: &Tensor, told: &Shape, axis: usize) -> Result<Option<(usize, usize)>> {
-    let (from, to) = (x.shape().dims()[axis], told.dims()[axis]);
+fn sizes(x: &Tensor, recorded: &Shape, axis: usize) -> Result<Option<(usize, usize)>> {
+    let (from, to) = (x.shape().dims()[axis], recorded.dims()[axis]);
     match (from.value(), to.value()) {
         (Some(from), Some(to)) => Ok(Some((from as usize, to as usize))),
         _ if from == to => Ok(None),
         _ => bail!(
             Unsupported,
-            "convert: resizing an axis from {from} to {to}: sizes must be known"
+            "convert: interpolation of an axis from {from} to {to}: sizes must be known"
         ),
     }
 }
 
-/// torch finds the nearest place in single precision.
+/// Nearest-neighbor interpolation. torch computes the nearest index in float32.
 fn nearest(a: &Args<'_>, exact: bool) -> Result<Slot> {
-    let (x, told, count) = spatial(a)?;
+    let (x, recorded, count) = spatial(a)?;
     let scales = scales(a, 2, count);
     let mut y = x.clone();
     let mut plain = !exact;
     let mut places = Vec::new();
     for (i, scale) in scales.iter().enumerate() {
         let axis = x.rank() - count + i;
-        let Some((from, to)) = sizes(&x, &told, axis)? else {
+        let Some((from, to)) = sizes(&x, &recorded, axis)? else {
             continue;
         };
         let ratio = scale.map_or(from as f32 / to as f32, |s| (1.0 / s) as f32);
@@ -104,7 +104,13 @@ fn nearest(a: &Args<'_>, exact: bool) -> Result<Slot> {
         }
     }
     if plain {
-        return out(ops::resize(x, told, ResizeMethod::Nearest, false, false));
+        return out(ops::resize(
+            x,
+            recorded,
+            ResizeMethod::Nearest,
+            false,
+            false,
+        ));
     }
     for (axis, at) in places {
         let at = ops::from_slice(&at, [at.len()])?;
@@ -114,23 +120,23 @@ fn nearest(a: &Args<'_>, exact: bool) -> Result<Slot> {
 }
 
 fn smooth(a: &Args<'_>, method: ResizeMethod, antialias: bool) -> Result<Slot> {
-    let (x, told, count) = spatial(a)?;
+    let (x, recorded, count) = spatial(a)?;
     let corners = a.flag(2, "align_corners", false)?;
     let scales = scales(a, 3, count);
     let mut plain = true;
     for (i, scale) in scales.iter().enumerate() {
-        if let (Some(s), Some((from, to))) = (scale, sizes(&x, &told, x.rank() - count + i)?) {
+        if let (Some(s), Some((from, to))) = (scale, sizes(&x, &recorded, x.rank() - count + i)?) {
             plain &= corners || ((from as f64 * s) - to as f64).abs() < 1e-6 * to as f64;
         }
     }
-    // Ours goes by the sizes; an axis that keeps its size is left alone.
+    // Ours computes coordinates from the sizes; an axis that keeps its size is left alone.
     if plain {
-        return out(ops::resize(x, told, method, corners, antialias));
+        return out(ops::resize(x, recorded, method, corners, antialias));
     }
     let mut y = x.clone();
     for (i, scale) in scales.iter().enumerate() {
         let axis = x.rank() - count + i;
-        let Some((from, to)) = sizes(&x, &told, axis)? else {
+        let Some((from, to)) = sizes(&x, &recorded, axis)? else {
             continue;
         };
         let ratio = scale.map_or(from as f64 / to as f64, |s| 1.0 / s);
@@ -146,7 +152,7 @@ fn smooth(a: &Args<'_>, method: ResizeMethod, antialias: bool) -> Result<Slot> {
     Ok(y.into())
 }
 
-/// Row i: how much of each pixel is in pixel i of the result.
+/// Row i: the weight of each input pixel in output pixel i.
 fn weights(from: usize, to: usize, ratio: f64, method: ResizeMethod, antialias: bool) -> Vec<f64> {
     let cubic = method == ResizeMethod::Cubic;
     let stretch = if antialias { ratio.max(1.0) } else { 1.0 };
@@ -189,7 +195,7 @@ fn cubic_at(t: f64, a: f64) -> f64 {
     }
 }
 
-/// How places outside are treated.
+/// The padding mode of grid_sample.
 #[derive(Clone, Copy, PartialEq)]
 enum Outside {
     Zeros,
@@ -197,7 +203,7 @@ enum Outside {
     Mirror,
 }
 
-fn grid_sampler(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn grid_sampler(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, grid) = (a.tensor(0, "input")?, a.tensor(1, "grid")?);
     let spatial = x.rank() - 2;
     let mode = a.int(2, "interpolation_mode", 0)?;
@@ -207,7 +213,7 @@ fn grid_sampler(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         _ => Outside::Mirror,
     };
     let corners = a.flag(4, "align_corners", false)?;
-    // The last axis of the grid counts from the innermost axis.
+    // The last axis of the grid is in the order x, y, z: innermost axis first.
     let mut at = Vec::new();
     let mut sizes = Vec::new();
     for i in 0..spatial {
@@ -233,7 +239,7 @@ fn grid_sampler(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         1 => vec![0],
         _ => vec![-1, 0, 1, 2],
     };
-    // Pixels stand along one axis, so that each read takes all channels of one.
+    // Pixels are flattened to one axis, so that each gather takes all channels of one.
     let flat = {
         let moved = ops::move_axis(&x, 1, -1).done()?;
         let dims = moved.shape().dims();
@@ -299,7 +305,7 @@ fn grid_sampler(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
 fn number(size: Dim, dtype: DType) -> Result<Expr> {
     match Slot::Int(size).as_number() {
         Some(n) => Ok(ops::cast(n, dtype)),
-        None => bail!(Internal, "convert: a size that is no number"),
+        None => bail!(Internal, "convert: expected a size that is a number"),
     }
 }
 
@@ -318,7 +324,7 @@ fn tap_weight(t: &Tensor, offset: i64, cubic: bool) -> Result<Expr> {
     })
 }
 
-/// A place that may lie outside, brought in.
+/// Moves a coordinate that may be out of range into it, by the padding mode.
 fn inside(p: &Tensor, n: &Tensor, outside: Outside, corners: bool) -> Result<Tensor> {
     let last = (n - 1.0).done()?;
     let clipped = |p: &Tensor| ops::minimum(ops::maximum(p, 0.0), &last).done();
@@ -326,7 +332,7 @@ fn inside(p: &Tensor, n: &Tensor, outside: Outside, corners: bool) -> Result<Ten
         Outside::Zeros => Ok(p.clone()),
         Outside::Border => clipped(p),
         Outside::Mirror => {
-            // Back and forth between the two ends, which are the pixels' centres or their outer edges.
+            // Reflection between both ends, which are the centers of the border pixels or their outer edges.
             let (low, span) = if corners {
                 (0.0, last.clone())
             } else {

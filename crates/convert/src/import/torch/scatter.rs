@@ -1,7 +1,7 @@
-//! Writing at indices.
+//! Scatter, index_put, masked and slice updates.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::index::{brackets, cropped};
 use super::{axis, out};
 use clematis_core::expr::IntoExpr;
@@ -99,16 +99,16 @@ pub const RULES: &[(&str, Rule)] = &[
         out(ops::reshape(flat, x.shape().clone()))
     }),
     ("masked_scatter", |_, a| {
-        let told = a.told(0)?;
-        let x = ops::broadcast_to(a.expr(0, "self"), told.shape.clone()).done()?;
-        let mask = ops::broadcast_to(a.expr(1, "mask"), told.shape.clone()).done()?;
+        let recorded = a.recorded_spec(0)?;
+        let x = ops::broadcast_to(a.expr(0, "self"), recorded.shape.clone()).done()?;
+        let mask = ops::broadcast_to(a.expr(1, "mask"), recorded.shape.clone()).done()?;
         let source = ops::reshape(a.expr(2, "source"), [-1i64]);
-        // The n-th place that is true takes the n-th element.
+        // The n-th true element takes the n-th source element.
         let order = ops::cumsum(ops::cast(ops::reshape(&mask, [-1i64]), DType::I64), 0) - 1;
         let found = ops::take(source, ops::maximum(order, 0), 0);
         out(ops::where_(
             &mask,
-            ops::cast(ops::reshape(found, told.shape), x.dtype()),
+            ops::cast(ops::reshape(found, recorded.shape), x.dtype()),
             &x,
         ))
     }),
@@ -124,7 +124,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let row = ops::iota(x.shape().clone(), first as usize, DType::I64);
         let column = ops::iota(x.shape().clone(), second as usize, DType::I64).done()?;
         let on = ops::equal(row + k, &column);
-        // The diagonal's number is the smaller of row and column.
+        // The index on the diagonal is the smaller of row and column.
         let at = if k >= 0 {
             (&column - k).done()?
         } else {
@@ -141,7 +141,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Slices along an axis.
+/// Scatters slices along an axis.
 fn along(a: &Args<'_>, x: &Tensor, kind: ScatterKind, source: Tensor) -> Result<Slot> {
     if x.rank() == 0 {
         return out(ops::reshape(ops::cast(source, x.dtype()), ()));
@@ -156,7 +156,7 @@ fn along(a: &Args<'_>, x: &Tensor, kind: ScatterKind, source: Tensor) -> Result<
     ))
 }
 
-/// Operand, index and what is written, one element for each index.
+/// Operand, index and source, with one source element per index.
 fn side_by_side(a: &Args<'_>) -> Result<(Tensor, Tensor, Tensor)> {
     let (x, at) = (a.tensor(0, "self")?, a.tensor(2, "index")?);
     let source = if a.has(3, "src") {
@@ -173,7 +173,7 @@ fn side_by_side(a: &Args<'_>) -> Result<(Tensor, Tensor, Tensor)> {
     Ok((x, at, source))
 }
 
-/// Every place but the one along the axis is where the index itself stands.
+/// Scatters along one axis; on the other axes the coordinates are those of the index itself.
 fn written_at(
     kind: ScatterKind,
     x: &Tensor,
@@ -195,7 +195,7 @@ fn written_at(
     ops::subscript_put(kind, x, &parts, source).done()
 }
 
-/// What is written is met with what stands there, or with the others alone that are written to the same place.
+/// scatter_reduce: combines sources with each other, and with the operand unless include_self is false.
 fn reduced(
     a: &Args<'_>,
     x: &Tensor,
@@ -248,7 +248,7 @@ fn reduced(
     })
 }
 
-fn index_put(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn index_put(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let values = ops::cast(a.expr(2, "values"), x.dtype()).done()?;
     let adds = a.flag(3, "accumulate", false)?;
@@ -272,7 +272,7 @@ fn index_put(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         ScatterKind::Set
     };
     let parts = brackets(a, 1)?;
-    // Axes with indices go to the front, and what is written likewise.
+    // Indexed axes are moved to the front, and those of the source likewise.
     let indexed: Vec<usize> = (0..parts.len())
         .filter(|&i| matches!(parts[i], Subscript::Array(_)))
         .collect();
@@ -306,12 +306,12 @@ fn index_put(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .copied();
     let wide = ops::broadcast_to(&values, Shape::from_dims(target)).done()?;
     let width = shape.rank();
-    let turned: Vec<i64> = (at..at + width)
+    let permutation: Vec<i64> = (at..at + width)
         .chain(0..at)
         .chain(at + width..wide.rank())
         .map(|i| i as i64)
         .collect();
-    let wide = ops::permute(&wide, turned).done()?;
+    let wide = ops::permute(&wide, permutation).done()?;
     let places: Vec<Subscript> = places.into_iter().map(Subscript::Array).collect();
     let written = ops::subscript_put(kind, &moved, &places, &wide);
     let mut back = vec![0i64; order.len()];
@@ -321,7 +321,7 @@ fn index_put(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::permute(written, back))
 }
 
-/// A mask needs no places: it chooses between old and new, if the new ones do not follow it.
+/// A put at a boolean mask is a `where`, if the values do not depend on the mask's elements.
 fn masked_put(x: &Tensor, parts: &[Slot], values: &Tensor, adds: bool) -> Result<Slot> {
     let mut before = 0;
     for part in parts {
@@ -330,13 +330,13 @@ fn masked_put(x: &Tensor, parts: &[Slot], values: &Tensor, adds: bool) -> Result
             continue;
         };
         let tail = x.rank().saturating_sub(before + mask.rank());
-        // What is written may vary along the axes after the mask alone.
+        // The values may vary along the axes after the mask only.
         let mut new = values.clone();
         while new.rank() > tail {
             if new.shape().dims()[0] != 1usize {
                 bail!(
                     Unsupported,
-                    "convert: several values written at a mask; use `where` or `masked_scatter`"
+                    "convert: index_put of several values at a boolean mask; use `where` or `masked_scatter`"
                 );
             }
             new = ops::squeeze(&new, 0i64).done()?;
@@ -348,7 +348,7 @@ fn masked_put(x: &Tensor, parts: &[Slot], values: &Tensor, adds: bool) -> Result
     bail!(Convert, "convert: `index_put` without a mask")
 }
 
-/// The first operand with the second written over a range along an axis.
+/// The first operand with a slice along an axis replaced by the second.
 fn written(x: &Tensor, y: &Tensor, along: i64, start: Dim, end: Dim, step: i64) -> Result<Slot> {
     let size = x.shape().dims()[along as usize];
     let y = ops::broadcast_to(y, {
@@ -369,7 +369,7 @@ fn written(x: &Tensor, y: &Tensor, along: i64, start: Dim, end: Dim, step: i64) 
     out(ops::put(ScatterKind::Set, x, places, y, along))
 }
 
-fn slice_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn slice_scatter(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let y = ops::cast(a.expr(1, "src"), x.dtype()).done()?;
     let along = axis(&x, a.int(2, "dim", 0)?);
@@ -391,7 +391,7 @@ fn slice_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     written(&x, &y, along, start, end, a.int(5, "step", 1)?)
 }
 
-fn select_scatter(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn select_scatter(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(2, "dim", 0)?);
     let y = ops::expand_dims(ops::cast(a.expr(1, "src"), x.dtype()), along).done()?;

@@ -1,7 +1,7 @@
-//! Other shapes, parts, and several put together.
+//! Reshapes, slices, concatenation.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::axis;
 use clematis_core::{Dim, Result, Shape, Tensor, bail, ops};
 
@@ -46,17 +46,17 @@ pub const RULES: &[(&str, Rule)] = &[
     ("narrow", narrow),
     ("split_with_sizes", split_with_sizes),
     ("split", split),
-    ("chunk", |_, a| parts_as_told(a, 2)),
+    ("chunk", |_, a| recorded_splits(a, 2)),
     ("unbind", unbind),
     ("cat", |_, a| {
-        // Empty lists of the oldest kind may stand among the others.
+        // Legacy empty lists may be among the operands.
         let xs = a.tensors(0, "tensors")?;
         let rank = xs.iter().map(|x| x.rank()).max().unwrap_or(0);
-        let told = a.told(0)?.dtype;
+        let recorded = a.recorded_spec(0)?.dtype;
         let xs = xs
             .iter()
             .filter(|x| x.rank() == rank)
-            .map(|x| ops::cast(x, told).done());
+            .map(|x| ops::cast(x, recorded).done());
         let xs: Vec<Tensor> = xs.collect::<Result<_>>()?;
         Ok(ops::concat(&xs, a.int(1, "dim", 0)?).done()?.into())
     }),
@@ -85,25 +85,27 @@ pub const RULES: &[(&str, Rule)] = &[
     ("constant_pad_nd", constant_pad),
 ];
 
-/// Any op that keeps the elements in their order: the framework knows the new shape.
-fn view(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Any op that keeps the order of elements: the result shape is recorded.
+fn view(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.node.variant == "dtype" {
-        return Ok(ops::bitcast(a.expr(0, "self"), a.told(0)?.dtype)
+        return Ok(ops::bitcast(a.expr(0, "self"), a.recorded_spec(0)?.dtype)
             .done()?
             .into());
     }
-    Ok(ops::reshape(a.expr(0, "self"), a.told(0)?.shape)
+    Ok(ops::reshape(a.expr(0, "self"), a.recorded_spec(0)?.shape)
         .done()?
         .into())
 }
 
-fn expand(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    Ok(ops::broadcast_to(a.expr(0, "self"), a.told(0)?.shape)
-        .done()?
-        .into())
+fn expand(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    Ok(
+        ops::broadcast_to(a.expr(0, "self"), a.recorded_spec(0)?.shape)
+            .done()?
+            .into(),
+    )
 }
 
-/// A place along an axis as torch takes it: from the back where negative, and held within the axis.
+/// A slice bound as in torch: counted from the end if negative, and clamped to the axis.
 pub fn place(at: Dim, size: Dim, default: Dim) -> Dim {
     match (at.value(), size.value()) {
         // "To the end" is the largest integer.
@@ -118,7 +120,7 @@ pub fn place(at: Dim, size: Dim, default: Dim) -> Dim {
     }
 }
 
-fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn slice(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(1, "dim", 0)?);
     let size = x.shape().dims()[along as usize];
@@ -143,7 +145,7 @@ fn slice(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         .into())
 }
 
-fn select(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn select(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(1, "dim", 0)?);
     let at = a.dim(2, "index")?;
@@ -157,7 +159,7 @@ fn select(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::squeeze(one, along).done()?.into())
 }
 
-fn narrow(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn narrow(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(1, "dim", 0)?);
     let start = a.dim(2, "start")?;
@@ -178,34 +180,35 @@ fn pieces(x: &Tensor, along: i64, sizes: &[Dim]) -> Result<Slot> {
     Ok(out.into())
 }
 
-fn split_with_sizes(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn split_with_sizes(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(2, "dim", 0)?);
     pieces(&x, along, &a.dims(1, "split_sizes")?)
 }
 
-fn split(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn split(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     match a.slot(1, "split_size") {
         Slot::List(_) => split_with_sizes(w, a),
-        _ => parts_as_told(a, 2),
+        _ => recorded_splits(a, 2),
     }
 }
 
-/// Pieces whose sizes the framework knows.
-fn parts_as_told(a: &Args<'_>, axis_at: usize) -> Result<Slot> {
+/// Splits into pieces whose sizes are recorded.
+fn recorded_splits(a: &Args<'_>, axis_at: usize) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(axis_at, "dim", 0)?);
-    let sizes = (0..a.node.specs.len()).map(|i| Ok(a.told(i)?.shape.dims()[along as usize]));
+    let sizes =
+        (0..a.node.specs.len()).map(|i| Ok(a.recorded_spec(i)?.shape.dims()[along as usize]));
     pieces(&x, along, &sizes.collect::<Result<Vec<_>>>()?)
 }
 
-fn unbind(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn unbind(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(1, "dim", 0)?);
     let Some(count) = x.shape().dims()[along as usize].value() else {
         bail!(
             Unsupported,
-            "convert: unbind along an axis without a known size: {}",
+            "convert: unbind along an axis of unknown size: {}",
             x.spec()
         );
     };
@@ -213,9 +216,9 @@ fn unbind(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok((0..count).map(one).collect::<Result<Vec<_>>>()?.into())
 }
 
-fn roll(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn roll(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
-    // A shift by a part of an axis whose size is not known is a shift of two slices.
+    // A roll by a fraction of a symbolic axis is a concatenation of two slices.
     if let (Ok(shifts), Ok(axes)) = (a.dims(1, "shifts"), a.ints(2, "dims"))
         && shifts.iter().any(|d| d.value().is_none())
     {
@@ -247,11 +250,11 @@ fn rolled(x: &Tensor, by: Dim, along: i64) -> Result<Tensor> {
     ops::concat(&parts, along).done()
 }
 
-fn repeat(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn repeat(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let times = a.dims(1, "repeats")?;
     let new = times.len().saturating_sub(x.rank());
-    // Each axis gets one beside it that is repeated: [1, 2, 3] times [2, 3] is [2, 1, 1, 2, 3, 3] and so on.
+    // Each axis gets a new one before it that is broadcast: [1, 2, 3] times [2, 3] is [2, 1, 1, 2, 3, 3] and so on.
     let sizes: Vec<Dim> = (0..new)
         .map(|_| 1.into())
         .chain(x.shape().dims().iter().copied())
@@ -269,7 +272,7 @@ fn repeat(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::reshape(wide, Shape::from_dims(last)).done()?.into())
 }
 
-fn constant_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn constant_pad(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let pads = a.dims(1, "pad")?;
     let value = if a.has(2, "value") {
@@ -279,7 +282,7 @@ fn constant_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let mut low = vec![Dim::from(0); x.rank()];
     let mut high = low.clone();
-    // Pairs stand from the last axis to the first.
+    // Pairs are in order from the last axis to the first.
     for (i, pair) in pads.chunks_exact(2).enumerate() {
         let at = x.rank() - 1 - i;
         (low[at], high[at]) = (pair[0], pair[1]);

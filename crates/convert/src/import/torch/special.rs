@@ -1,4 +1,4 @@
-//! Special functions that are made of others.
+//! Special functions composed of others.
 
 use super::super::Rule;
 use super::super::args::{Args, Slot};
@@ -14,7 +14,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("special_i1e", |_, a| bessel(a, 1, true)),
     ("special_erfcx", |_, a| {
         let x = real(a)?;
-        // Beyond the range where erfc is not zero yet, the series in 1/x² is exact.
+        // Beyond the range where erfc underflows, the asymptotic series in 1/x² is exact.
         let near = ops::exp(&x * &x) * ops::erfc(&x);
         let safe = ops::maximum(&x, 1.0).done()?;
         let s = (1.0 / (&safe * &safe)).done()?;
@@ -66,7 +66,7 @@ fn series(x: &Tensor, coefficients: &[f64]) -> Result<Tensor> {
     ((b0 - b2) * 0.5).done()
 }
 
-/// The modified Bessel function of the first kind, maybe times exp(-|x|).
+/// The modified Bessel function of the first kind, optionally times exp(-|x|).
 pub fn bessel(a: &Args<'_>, order: usize, scaled: bool) -> Result<Slot> {
     let x = real(a)?;
     let size = ops::abs(&x).done()?;
@@ -96,7 +96,7 @@ pub fn bessel(a: &Args<'_>, order: usize, scaled: bool) -> Result<Slot> {
     })
 }
 
-/// Series for up to 8 and beyond, as in Cephes.
+/// Chebyshev series for up to 8 and beyond, as in Cephes.
 const I0_NEAR: [f64; 30] = [
     -4.4153416464793395e-18,
     3.3307945188222384e-17,

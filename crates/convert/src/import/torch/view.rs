@@ -1,7 +1,7 @@
-//! Views that torch makes by strides: windows, diagonals, and any walk through memory.
+//! Strided views: windows, diagonals, as_strided.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{axis, out};
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
 
@@ -10,11 +10,11 @@ pub const RULES: &[(&str, Rule)] = &[
     ("unfold", |_, a| {
         let x = a.tensor(0, "self")?;
         if x.rank() == 0 {
-            return out(ops::reshape(x, a.told(0)?.shape));
+            return out(ops::reshape(x, a.recorded_spec(0)?.shape));
         }
         let along = axis(&x, a.int(1, "dimension", 0)?);
         let (size, step) = (a.int(2, "size", 1)?, a.int(3, "step", 1)?);
-        let count = a.told(0)?.shape.dims()[along as usize];
+        let count = a.recorded_spec(0)?.shape.dims()[along as usize];
         let start = ops::expand_dims(ops::iota([count], 0, DType::I64) * step, -1);
         let places = start + ops::iota([Dim::number(size)], 0, DType::I64);
         out(ops::move_axis(ops::take(x, places, along), along + 1, -1))
@@ -27,7 +27,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// The elements of a diagonal as `x` has its axes: along the second, the same for each of the first.
+/// Places the elements of a diagonal along axis `second` of `x`, broadcast along axis `first`.
 pub fn diagonal_back(x: &Tensor, values: &Tensor, first: i64, second: i64) -> Result<Tensor> {
     let length = values
         .shape()
@@ -35,7 +35,7 @@ pub fn diagonal_back(x: &Tensor, values: &Tensor, first: i64, second: i64) -> Re
         .last()
         .copied()
         .unwrap_or(Dim::from(1));
-    // The axis of the first is not there yet when the second is put in.
+    // Axis `first` is not there yet when axis `second` is inserted.
     let column = ops::move_axis(values, -1, if second > first { second - 1 } else { second });
     let wide = ops::expand_dims(column, first);
     let shape = x.shape().with(second as usize, length);
@@ -45,7 +45,7 @@ pub fn diagonal_back(x: &Tensor, values: &Tensor, first: i64, second: i64) -> Re
 /// Size and stride of each axis.
 type Walks = Vec<(Dim, Dim)>;
 
-fn as_strided(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn as_strided(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let (sizes, strides) = (a.dims(1, "size")?, a.dims(2, "stride")?);
     let (Some(Slot::List(_)), own) = (
@@ -54,7 +54,7 @@ fn as_strided(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     ) else {
         bail!(
             Convert,
-            "convert: `as_strided` of a tensor whose strides are not known"
+            "convert: `as_strided` of a tensor whose strides are unknown"
         );
     };
     let from = a.dim(usize::MAX, "own_offset").unwrap_or(Dim::from(0));
@@ -74,7 +74,7 @@ fn as_strided(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     by_places(&x, &inner, &outer, offset, shape)
 }
 
-/// The order of axes, where both walks go through the same elements.
+/// The permutation of axes, if both views have the same sizes and strides up to order.
 fn permutation(inner: &Walks, outer: &Walks) -> Option<Vec<i64>> {
     let wide = |walks: &Walks| -> Vec<usize> {
         (0..walks.len()).filter(|&i| walks[i].0 != 1usize).collect()
@@ -95,12 +95,12 @@ fn permutation(inner: &Walks, outer: &Walks) -> Option<Vec<i64>> {
     Some(ones.chain(order.clone()).collect())
 }
 
-/// Reads each element at its place; axes of unknown sizes must be walked alike on both sides.
+/// Gathers each element by its index; symbolic axes must have equal strides in both views.
 fn by_places(x: &Tensor, inner: &Walks, outer: &Walks, offset: Dim, shape: Shape) -> Result<Slot> {
     let refuse = || {
         bail!(
             Unsupported,
-            "convert: `as_strided` of {} to {shape}, which reads what is not in the operand or sizes that are not known",
+            "convert: `as_strided` of {} to {shape} reads elements outside of the operand, or has unknown sizes",
             x.spec()
         )
     };
@@ -148,7 +148,7 @@ fn by_places(x: &Tensor, inner: &Walks, outer: &Walks, offset: Dim, shape: Shape
             at[i] = 0;
         }
     }
-    // Open axes in front, the others as one.
+    // Symbolic axes in front, the others flattened.
     let front: Vec<i64> = own
         .iter()
         .copied()
@@ -175,7 +175,7 @@ fn by_places(x: &Tensor, inner: &Walks, outer: &Walks, offset: Dim, shape: Shape
     ))
 }
 
-/// The row-major number of the element that stands at a place in memory.
+/// The row-major index of the element at an offset in memory.
 fn number(memory: i64, inside: &[(i64, i64)]) -> Option<i64> {
     let mut order: Vec<usize> = (0..inside.len())
         .filter(|&i| inside[i].0 > 1 && inside[i].1 > 0)

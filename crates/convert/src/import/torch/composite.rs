@@ -1,17 +1,20 @@
-//! Ops that torch would take apart itself, at the price of tracing a program again: those that stand in many models.
+//! Composite ops that are imported without torch's decomposition, which would have to trace the program again.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{axis, rule};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Error, Kind, Result, Shape, Tensor, bail, ops, random};
 
-/// The rule of another name of an op.
+/// The rule of another op.
 macro_rules! same_as {
     ($name:literal) => {
         |w, a| match rule($name) {
             Some(rule) => rule(w, a),
-            None => Err(Error::new(Kind::Internal, "convert: no such rule")),
+            None => Err(Error::new(
+                Kind::Internal,
+                "convert: expected a rule for the aliased op",
+            )),
         }
     };
 }
@@ -59,7 +62,8 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
     ("broadcast_tensors", |_, a| {
         let xs = a.tensors(0, "tensors")?;
-        let wide = |(i, x): (usize, &Tensor)| ops::broadcast_to(x, a.told(i)?.shape).done();
+        let wide =
+            |(i, x): (usize, &Tensor)| ops::broadcast_to(x, a.recorded_spec(i)?.shape).done();
         let all = xs
             .iter()
             .enumerate()
@@ -68,8 +72,8 @@ pub const RULES: &[(&str, Rule)] = &[
         Ok(all.into())
     }),
     ("zero", |_, a| {
-        let told = a.told(0)?;
-        Ok(ops::zeros(told.shape, told.dtype).done()?.into())
+        let recorded = a.recorded_spec(0)?;
+        Ok(ops::zeros(recorded.shape, recorded.dtype).done()?.into())
     }),
     ("lerp", |_, a| {
         let (x, y, w) = (
@@ -86,9 +90,9 @@ pub const RULES: &[(&str, Rule)] = &[
             return Ok(ops::take(flat, ops::reshape(at, [-1i64]), 0).done()?.into());
         }
         let along = axis(&x, a.int(2, "dim", 0)?);
-        let told = a.told(0)?.shape;
+        let recorded = a.recorded_spec(0)?.shape;
         let wide = |t: &Tensor, own: bool| {
-            let dims = told.dims().iter().enumerate().map(|(i, &n)| {
+            let dims = recorded.dims().iter().enumerate().map(|(i, &n)| {
                 let keeps = own && i as i64 == along;
                 if keeps { t.shape().dims()[i] } else { n }
             });
@@ -121,7 +125,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("glu", |_, a| {
         let x = a.tensor(0, "self")?;
         let along = axis(&x, a.int(1, "dim", -1)?);
-        let half = a.told(0)?.shape.dims()[along as usize];
+        let half = a.recorded_spec(0)?.shape.dims()[along as usize];
         let own = ops::slice_axis(&x, along, 0, half);
         let gate = ops::slice_axis(&x, along, half, half + half);
         Ok((own * ops::sigmoid(gate)).done()?.into())
@@ -203,7 +207,7 @@ pub const RULES: &[(&str, Rule)] = &[
         let parts = [&lead[..], &[channels, r, r, h, w]].concat();
         let x = ops::reshape(&x, Shape::from_dims(parts));
         let x = ops::permute(x, places(lead.len(), &[0, 3, 1, 4, 2]));
-        Ok(ops::reshape(x, a.told(0)?.shape).done()?.into())
+        Ok(ops::reshape(x, a.recorded_spec(0)?.shape).done()?.into())
     }),
     ("pixel_unshuffle", |_, a| {
         let (x, r) = (a.tensor(0, "self")?, a.int(1, "downscale_factor", 1)?);
@@ -212,12 +216,12 @@ pub const RULES: &[(&str, Rule)] = &[
         let parts = [&lead[..], &[c, h.floor_div(r)?, r, w.floor_div(r)?, r]].concat();
         let x = ops::reshape(&x, Shape::from_dims(parts));
         let x = ops::permute(x, places(lead.len(), &[0, 2, 4, 1, 3]));
-        Ok(ops::reshape(x, a.told(0)?.shape).done()?.into())
+        Ok(ops::reshape(x, a.recorded_spec(0)?.shape).done()?.into())
     }),
 ];
 
-/// Differences of neighbours, maybe again and again.
-fn diff(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// n-th order differences.
+fn diff(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let along = axis(&x, a.int(2, "dim", -1)?);
     let ends = [
@@ -243,12 +247,12 @@ fn diff(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(x.into())
 }
 
-/// Each element several times, one after the other.
-fn repeat_interleave(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Each element repeated, one after the other.
+fn repeat_interleave(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if a.node.variant != "self_int" {
         bail!(
             Unsupported,
-            "convert: the size of what `repeat_interleave` gives depends on values; repeat each element the same number of times"
+            "convert: the output shape of `repeat_interleave` depends on values; repeat each element the same number of times"
         );
     }
     let (mut x, times) = (a.tensor(0, "self")?, a.dim(1, "repeats")?);
@@ -264,10 +268,10 @@ fn repeat_interleave(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
         ops::expand_dims(&x, along as i64 + 1),
         Shape::from_dims(dims),
     );
-    Ok(ops::reshape(wide, a.told(0)?.shape).done()?.into())
+    Ok(ops::reshape(wide, a.recorded_spec(0)?.shape).done()?.into())
 }
 
-/// Axes before those of an image, then channels, height and width.
+/// Batch axes, then channels, height and width.
 fn image(x: &Tensor) -> (Vec<Dim>, Dim, Dim, Dim) {
     let dims = x.shape().dims();
     let first = dims.len() - 3;
@@ -279,17 +283,17 @@ fn image(x: &Tensor) -> (Vec<Dim>, Dim, Dim, Dim) {
     )
 }
 
-/// Axes in their places, then others in this order behind them.
+/// The first axes unchanged, then others in this order.
 fn places(first: usize, order: &[i64]) -> Vec<i64> {
     let behind = order.iter().map(|&i| i + first as i64);
     (0..first as i64).chain(behind).collect()
 }
 
-/// Padding with elements of the operand: each place past an end names the place that it repeats.
+/// Padding with elements of the operand: each padded index is mapped to the index that it repeats.
 fn padded_by_itself(a: &Args<'_>, mode: &str) -> Result<Slot> {
     let mut x = a.tensor(0, "self")?;
     let pads = a.ints(1, "pad")?;
-    // Pairs stand from the last axis to the first.
+    // Pairs are in order from the last axis to the first.
     for (i, pair) in pads.chunks_exact(2).enumerate() {
         let along = x.rank() - 1 - i;
         if pair == [0, 0] {
@@ -309,7 +313,7 @@ fn padded_by_itself(a: &Args<'_>, mode: &str) -> Result<Slot> {
     Ok(x.into())
 }
 
-/// The same without one argument, so that those behind it move up.
+/// The arguments without one, so that those after it move up.
 fn without<'a>(a: &Args<'a>, at: usize) -> Args<'a> {
     let mut args = a.args.clone();
     if at < args.len() {
@@ -328,7 +332,7 @@ fn valued(a: &Args<'_>, x: Expr) -> Result<Expr> {
     Ok(if value == 1.0 { x } else { x * value })
 }
 
-fn moved(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn moved(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let all = |i, name| -> Result<Vec<i64>> {
         Ok(a.ints(i, name)?.into_iter().map(|n| axis(&x, n)).collect())
@@ -346,20 +350,20 @@ fn moved(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::permute(x, order).done()?.into())
 }
 
-fn meshgrid(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn meshgrid(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let xs = a.tensors(0, "tensors")?;
     let crossed = a.text(1, "indexing", "ij")? == "xy" && xs.len() > 1;
     let one = |(i, x): (usize, &Tensor)| {
         let at = if crossed && i < 2 { 1 - i } else { i };
         let mut shape = vec![1i64; xs.len()];
         shape[at] = -1;
-        ops::broadcast_to(ops::reshape(x, shape), a.told(i)?.shape).done()
+        ops::broadcast_to(ops::reshape(x, shape), a.recorded_spec(i)?.shape).done()
     };
     let all = xs.iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
     Ok(all.into())
 }
 
-fn tile(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn tile(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = a.tensor(0, "self")?;
     let mut times = a.dims(1, "dims")?;
     while times.len() < x.rank() {

@@ -1,4 +1,4 @@
-"""Modules of ours, made modules of other frameworks."""
+"""`to_torch_module`, `to_keras_module`, `to_haiku_module` and `to_flax_module`: export Clematis modules."""
 
 from typing import Any
 
@@ -12,18 +12,18 @@ def _examples(
     from ..module import Module
 
     if not isinstance(module, Module):
-        raise ArgumentError(f"{name}: a module of ours is converted, not {type(module).__name__}")
+        raise ArgumentError(f"{name}: expected a Clematis module, got {type(module).__name__}")
     args = () if example_inputs is None else example_inputs
     args = tuple(args) if isinstance(args, (list, tuple)) else (args,)
     return args, dict(example_kwargs or {})
 
 
 def to_torch_module(module: Any, example_inputs: Any = None, *, example_kwargs: Any = None) -> Any:
-    """A `torch.nn.Module` that computes what a module does, in training and in evaluation.
+    """Converts a module to a `torch.nn.Module` with training and evaluation mode.
 
-    Parameters and buffers have the module's names, with dots, and share its memory where both sides can (on torch always).
-    The program is found at the first call, or now if there are example inputs; torch differentiates, compiles and
-    exports it as its own.
+    Parameters and buffers have the module's names, with dots, and share its memory if both sides can (on torch always).
+    The program is traced at the first call, or now if there are example inputs; torch differentiates, compiles and
+    exports it like any other module.
 
     >>> net = cm.to_torch_module(cm.nn.Linear(3, 2))
     >>> [name for name, _ in net.named_parameters()]
@@ -40,10 +40,11 @@ def to_torch_module(module: Any, example_inputs: Any = None, *, example_kwargs: 
 
 
 def to_keras_module(module: Any, example_inputs: Any = None, *, example_kwargs: Any = None) -> Any:
-    """A `keras.Model` that computes what a module does, with whatever backend Keras has.
+    """Converts a module to a `keras.Model` that runs on any Keras backend.
 
-    Its weights have the module's names, with `__` between the words of a path, and start at copies of its values. It trains with `fit`, stands in
-    functional models, and is saved as `.keras`, with its programs as text, once it has been called or has had examples.
+    Its weights have the module's names, with `__` as path separator, and are initialized with copies of its values. It can be
+    trained with `fit`, used in
+    functional models, and saved as `.keras`, with its programs as text, once it has been called or has had examples.
 
     >>> net = cm.to_keras_module(cm.nn.Linear(3, 2), cm.ones((4, 3)))
     >>> sorted(x.name for x in net.trainable_weights)
@@ -57,10 +58,10 @@ def to_keras_module(module: Any, example_inputs: Any = None, *, example_kwargs: 
 
 
 def to_haiku_module(module: Any, example_inputs: Any = None, *, example_kwargs: Any = None) -> Any:
-    """A subclass of `hk.Module` that computes what a module does.
+    """Converts a module to a subclass of `hk.Module`.
 
-    Parameters begin with the module's values, under its paths; buffers are state, so a module that has some needs
-    `hk.transform_with_state`. `is_training=` at a call, or `training=` at the making, says which way to go.
+    Parameters are initialized with the module's values, under its paths; buffers are state, so a module with buffers needs
+    `hk.transform_with_state`. `is_training=` in a call, or `training=` in the constructor, selects the mode.
 
     >>> import haiku as hk, jax
     >>> Net = cm.to_haiku_module(cm.nn.Linear(3, 2), cm.ones((4, 3)))
@@ -79,9 +80,9 @@ def to_haiku_module(module: Any, example_inputs: Any = None, *, example_kwargs: 
 def to_flax_module(
     module: Any, example_inputs: Any = None, *, example_kwargs: Any = None, style: str = "nnx", rngs: Any = None
 ) -> Any:
-    """A module of flax that computes what a module does: of `nnx`, or with `style="linen"` of linen.
+    """Converts a module to a Flax module: `nnx`, or with `style="linen"` linen.
 
-    An nnx module holds the values under the module's paths, and draws from `rngs`. A linen module makes them in `init`:
+    An nnx module holds the values under the module's paths, and draws from `rngs`. A linen module creates them in `init`:
     `params`, and `batch_stats` for buffers; it draws from the stream `dropout`.
 
     >>> import jax

@@ -1,4 +1,4 @@
-"""Models of Keras, under any of its backends, made modules of ours."""
+"""`from_keras_module`: imports Keras models of any Keras backend."""
 
 import inspect
 import json
@@ -17,10 +17,10 @@ def from_keras_module(
     native_module: Any, example_inputs: Any = None, *, constructor_args: Any = None, constructor_kwargs: Any = None,
     instance_args: Any = None, instance_kwargs: Any = None, dynamic_batch: bool = True, **options: Any,
 ) -> Captured:  # fmt: skip
-    """A module of ours that computes what a Keras layer or model does, on any backend.
+    """Converts a Keras layer or model to a Clematis module that runs on any backend.
 
-    `native_module` is a layer, a model or a class of such. It is traced by the backend that Keras runs on, in evaluation
-    and in training; its variables, with their paths, become parameters and buffers.
+    `native_module` is a layer, a model or a class of one. It is traced with the configured Keras backend, in evaluation
+    and in training mode; its variables become parameters and buffers under their paths.
 
     >>> import keras
     >>> net = cm.from_keras_module(keras.layers.Dense(2), cm.ones((4, 3)))
@@ -30,12 +30,12 @@ def from_keras_module(
     import keras  # type: ignore[import-untyped]
 
     if example_inputs is not None and instance_args is not None:
-        raise ArgumentError("from_keras_module: example_inputs and instance_args are one and the same; give one")
+        raise ArgumentError("from_keras_module: expected either example_inputs or instance_args, got both")
     if inspect.isclass(native_module):
         native_module = native_module(*(constructor_args or ()), **(constructor_kwargs or {}))
     if not isinstance(native_module, keras.Layer):
         kind = type(native_module).__name__
-        raise ArgumentError(f"from_keras_module: a Keras layer or model was expected, not {kind}")
+        raise ArgumentError(f"from_keras_module: expected a Keras layer or model, got {kind}")
     args = instance_args if example_inputs is None else example_inputs
     args = () if args is None else tuple(args) if isinstance(args, (list, tuple)) else (args,)
     if not args:
@@ -79,7 +79,7 @@ def from_keras_module(
 
 
 def _own_weights(model: Any) -> set[int]:
-    """Identities of what its layers would train if they were not told to leave it."""
+    """The ids of the weights that would be trainable if no layer were frozen."""
     return {id(v) for layer in model._flatten_layers() for v in layer._trainable_variables}
 
 
@@ -87,12 +87,12 @@ _FAMILY = {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}
 
 
 def _from_shapes(model: Any) -> tuple[Any, ...]:
-    """Examples of zeros, where a model knows what it takes."""
+    """Examples of zeros, if a model knows its input shapes."""
     import numpy as np
 
     shapes = getattr(model, "input_shape", None)
     if shapes is None:
-        raise ConvertError("from_keras_module: example inputs are needed: a model is captured on them")
+        raise ConvertError("from_keras_module: example inputs are needed to capture a model")
     shapes = shapes if isinstance(shapes, list) else [shapes]
     return tuple(np.zeros([2 if n is None else n for n in shape], "float32") for shape in shapes)
 
@@ -115,7 +115,7 @@ def _host(v: Any) -> Any:
 
 
 def _paths(variables: list[Any]) -> list[tuple[str, Any]]:
-    """Each variable with a path that no other has."""
+    """Each variable with a unique path."""
     seen: dict[str, int] = {}
     out = []
     for v in variables:
@@ -144,7 +144,7 @@ def _with_tensorflow(run: Any, held: Any, args: Any, dynamic: bool, tag: str, mo
 
 @contextmanager
 def _unseeded() -> Iterator[None]:
-    """Keras seeds a generator of torch's by a value, which no trace has. A program draws by keys of its own."""
+    """Disables Keras' seeding of a torch generator by a value, which a trace does not have. Programs draw with their own keys."""
     from keras.src.backend.torch import random  # type: ignore[import-untyped]
 
     own = random.torch_seed_generator
@@ -157,7 +157,7 @@ def _unseeded() -> Iterator[None]:
 
 @contextmanager
 def _unrolled(model: Any) -> Iterator[list[Any]]:
-    """Recurrent layers run step after step, as long as it lasts."""
+    """Unrolls recurrent layers inside the context."""
     changed = [layer for layer in model._flatten_layers() if getattr(layer, "unroll", None) is False]
     for layer in changed:
         layer.unroll = True
@@ -169,13 +169,13 @@ def _unrolled(model: Any) -> Iterator[list[Any]]:
 
 
 def _is_open(part: Part) -> bool:
-    """Whether a size of what a call gives is not a number."""
+    """Whether an input has a symbolic size."""
     given = [place["spec"]["shape"] for place in json.loads(part.text)["inputs"] if place["role"] == "input"]
     return not any(given) or any(not isinstance(n, int) for shape in given for n in shape)
 
 
 def _with_torch(run: Any, held: Any, args: Any, dynamic: bool, tag: str, model: Any) -> Part:
-    """The variables are held by a module of torch's own, under other names."""
+    """Captures a torch module that holds the variables, under other names."""
     import torch
 
     from . import read_torch
@@ -210,11 +210,11 @@ def _with_torch(run: Any, held: Any, args: Any, dynamic: bool, tag: str, model: 
 
     part = captured()
     if dynamic and not _is_open(part):
-        # Loops of Keras over time also walk along the batch, unless they are unrolled.
+        # Keras' loops over time also iterate over the batch, unless they are unrolled.
         with _unrolled(model) as changed:
             part = captured() if changed else part
         if not _is_open(part):
-            why = "its batch size could not be left open: the result takes inputs of the example's shapes alone"
+            why = "its batch size could not be made dynamic: the result takes inputs of the example's shapes only"
             warnings.warn(f"from_keras_module: {why}", stacklevel=4)
     program = json.loads(part.text)
     known = {name: (path, role) for name, (path, role, _) in zip(names, held, strict=True)}

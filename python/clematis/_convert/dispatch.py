@@ -1,4 +1,4 @@
-"""Picks a converter by the kind of model that it is given."""
+"""`from_backend_module`: selects the importer by the kind of model."""
 
 import inspect
 import sys
@@ -8,7 +8,7 @@ from ..errors import ArgumentError
 
 
 def kind_of(native: Any) -> str | None:
-    """Which framework a model, a class of models or a transformed function belongs to; nothing is imported."""
+    """The framework of a model, a model class or a transformed function; nothing is imported."""
     kind = native if inspect.isclass(native) else type(native)
 
     def comes_from(package: str, *names: str) -> bool:
@@ -16,7 +16,7 @@ def kind_of(native: Any) -> str | None:
         found = [getattr(module, name, None) for name in names]
         return any(isinstance(x, type) and issubclass(kind, x) for x in found)
 
-    # Keras first: with torch below it, its layers are torch's modules too.
+    # Keras first: on the torch backend its layers are torch modules too.
     if comes_from("keras", "Layer"):
         return "keras"
     if comes_from("torch.nn", "Module"):
@@ -29,9 +29,10 @@ def kind_of(native: Any) -> str | None:
 
 
 def from_backend_module(native_module: Any, example_inputs: Any = None, **options: Any) -> Any:
-    """A module of ours that computes what a module of torch, Keras, Haiku or Flax does, on the active backend.
+    """Converts a module of torch, Keras, Haiku or Flax to a Clematis module on the active backend.
 
-    What it is given says which; the options are those of `from_torch_module`, `from_keras_module`, `from_haiku_module` and
+    The framework is inferred from the module. The options are those of `from_torch_module`, `from_keras_module`,
+    `from_haiku_module` and
     `from_flax_module`.
 
     >>> import torch
@@ -41,14 +42,14 @@ def from_backend_module(native_module: Any, example_inputs: Any = None, **option
     """
     kind = kind_of(native_module)
     if kind == "torch":
-        from .incoming import from_torch_module as convert
+        from .from_torch import from_torch_module as convert
     elif kind == "keras":
-        from .incoming_keras import from_keras_module as convert
+        from .from_keras import from_keras_module as convert
     elif kind == "haiku":
-        from .incoming_jax import from_haiku_module as convert
+        from .from_jax import from_haiku_module as convert
     elif kind == "flax":
-        from .incoming_jax import from_flax_module as convert
+        from .from_jax import from_flax_module as convert
     else:
         name = native_module.__name__ if inspect.isclass(native_module) else type(native_module).__name__
-        raise ArgumentError(f"from_backend_module: {name} is no module of torch, Keras, Haiku or Flax")
+        raise ArgumentError(f"from_backend_module: expected a module of torch, Keras, Haiku or Flax, got {name}")
     return convert(native_module, example_inputs, **options)

@@ -1,32 +1,32 @@
-//! Means over boxes in images, as several frameworks have them.
+//! `roi_align`: mean pooling of boxes in images.
 //!
-//! A bin of a box is a mean over points on a grid, and each point lies between four pixels. Both are products of what
-//! happens along the two axes, so a bin is a weighted sum over rows and columns whose weights are found axis by axis. How
-//! many points there are may depend on the box: those that lie inside of the image are bounded by its size.
+//! A bin of a box is a mean over the points of a grid, each interpolated between four pixels. Grid and interpolation are
+//! separable, so a bin is a weighted sum over rows and columns with weights computed axis by axis. The number of points
+//! may depend on the box: those inside the image are bounded by its size.
 
 use super::args::Slot;
 use clematis_core::expr::{Expr, IntoExpr};
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
 
-/// How boxes are read.
+/// The parameters of `roi_align`.
 pub struct Align {
-    /// Bins along the height and the width.
+    /// Bins along height and width.
     pub bins: (i64, i64),
-    /// Points along each axis of a bin; as many as it has pixels where it is not positive.
+    /// Points along each axis of a bin (the sampling ratio); if not positive, one per pixel of the bin.
     pub points: i64,
-    /// Pixels of the image in one unit of the boxes.
+    /// The spatial scale from box units to pixels.
     pub scale: f64,
-    /// Whether a pixel's centre lies half a unit from its edges; elsewhere a box is at least one pixel wide.
+    /// Whether boxes are shifted by half a pixel (`aligned`); otherwise a box is at least one pixel wide.
     pub centred: bool,
 }
 
-/// The bins `[boxes, channels, height, width]` of `boxes` (x1, y1, x2, y2) in the images that `image_of` names.
+/// The bins `[boxes, channels, height, width]` of `boxes` (x1, y1, x2, y2) in the images with the indices `image_of`.
 pub fn roi_align(x: &Tensor, boxes: &Tensor, image_of: &Tensor, how: &Align) -> Result<Expr> {
     let fine = |n: i64| (1..1 << 12).contains(&n);
     if !fine(how.bins.0) || !fine(how.bins.1) || how.points >= 1 << 12 {
         bail!(
             Convert,
-            "convert: {} by {} bins of {} points in a box",
+            "convert: roi_align with {} by {} bins of {} points",
             how.bins.0,
             how.bins.1,
             how.points
@@ -46,11 +46,11 @@ pub fn roi_align(x: &Tensor, boxes: &Tensor, image_of: &Tensor, how: &Align) -> 
     ))
 }
 
-/// How much of each pixel along one axis is in each bin: `[boxes, bins, size]`.
+/// The weight of each pixel along one axis in each bin: `[boxes, bins, size]`.
 fn weights(low: &Tensor, high: &Tensor, bins: i64, size: Dim, how: &Align) -> Result<Tensor> {
     let dtype = low.dtype();
     let Some(length) = Slot::Int(size).as_number() else {
-        bail!(Internal, "convert: a size that is no number");
+        bail!(Internal, "convert: expected a size that is a number");
     };
     let length = ops::cast(length, dtype).done()?;
     let line = |n: Dim| ops::iota(Shape::from_dims([n]), 0, dtype);
@@ -74,7 +74,7 @@ fn weights(low: &Tensor, high: &Tensor, bins: i64, size: Dim, how: &Align) -> Re
             1.0,
         )
         .done()?;
-        // Points lie more than half a pixel apart where there are several, so this many cover the image.
+        // If there are several points, they are more than half a pixel apart, so this many cover the image.
         let most = (size + Dim::from(2)) * Dim::from(2);
         let first = ops::maximum(ops::floor((-1.0 - &start) / &step - 0.5), 0.0);
         let which = (behind(first) + line(most)).done()?;

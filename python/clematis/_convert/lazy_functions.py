@@ -1,34 +1,34 @@
-"""The converters that users call, and the files where they are."""
+"""The public converters as functions that import their module at the first use."""
 
 import importlib
 from collections.abc import Callable
 from typing import Any
 
 NAMES = {
-    "convert": "anything",
-    "from_backend_module": "choose",
+    "convert": "convert",
+    "from_backend_module": "dispatch",
     "from_file": "files",
-    "from_flax_module": "incoming_jax",
-    "from_haiku_module": "incoming_jax",
-    "from_jax": "incoming_jax",
-    "from_keras_module": "incoming_keras",
+    "from_flax_module": "from_jax",
+    "from_haiku_module": "from_jax",
+    "from_jax": "from_jax",
+    "from_keras_module": "from_keras",
     "from_onnx": "onnx",
-    "from_torch": "incoming",
-    "from_torch_module": "incoming",
+    "from_torch": "from_torch",
+    "from_torch_module": "from_torch",
     "source": "source",
     "to_file": "files",
-    "to_flax_module": "outgoing",
-    "to_haiku_module": "outgoing",
-    "to_keras_module": "outgoing",
+    "to_flax_module": "exporters",
+    "to_haiku_module": "exporters",
+    "to_keras_module": "exporters",
     "to_onnx": "onnx",
-    "to_torch_module": "outgoing",
+    "to_torch_module": "exporters",
 }
 
 
 class LazyFunction:
-    """A converter that is loaded when it is used: most programs need none, and `import clematis` is to cost little.
+    """A function whose module is imported at the first use: most programs need no converter, and `import clematis` is fast.
 
-    A module with a `__getattr__` of its own would do the same, but Python then looks up each of its names anew at every call.
+    A module-level `__getattr__` would do the same, but it would slow down every attribute lookup on the package.
     """
 
     def __init__(self, name: str) -> None:

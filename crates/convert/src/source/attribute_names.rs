@@ -1,14 +1,14 @@
-//! Where things are: attributes of parts, values that are held, their names in the file.
+//! Attribute names of modules, parameters and buffers, and their keys in the weights file.
 
-use super::code::{Coder, Stored};
-use super::kinds::relative;
+use super::code::{CodeWriter, Stored};
+use super::deduplicate::relative;
+use super::module_tree::{Unit, lies_in};
 use super::program::{Operand, Val};
 use super::target;
-use super::tree::{Unit, lies_in};
 use crate::identifiers::is_keyword;
 
-impl Coder<'_> {
-    /// What a part is called in the one around it: its name, and its place if that is a list.
+impl CodeWriter<'_> {
+    /// The attribute of a module in the enclosing one, and its index if the attribute is a list.
     pub(super) fn attribute(&self, around: &str, path: &str) -> (String, Option<usize>) {
         let rest = if around.is_empty() {
             path
@@ -25,12 +25,12 @@ impl Coder<'_> {
         (self.part(around, rest), None)
     }
 
-    /// The attribute of a part for a part or list below it.
+    /// The attribute for a submodule or list.
     pub(super) fn part(&self, around: &str, rest: &str) -> String {
         self.named(around, false, rest)
     }
 
-    /// The attribute of a part for a value that it holds.
+    /// The attribute for a parameter or buffer of the module.
     pub(super) fn value(&self, around: &str, rest: &str) -> String {
         self.named(around, true, rest)
     }
@@ -57,15 +57,15 @@ impl Coder<'_> {
         name
     }
 
-    /// How a part is reached from the one around it.
+    /// The expression that reads a submodule in the enclosing one.
     pub(super) fn access(&self, around: &str, path: &str) -> String {
         let base = if self.target.classes { "self" } else { "p" };
-        let (base, at) = self.towards(base, around, path);
+        let (base, at) = self.innermost_access(base, around, path);
         self.below(&base, &at, path)
     }
 
-    /// How the innermost part around a path is reached from one that is around it, and that part.
-    fn towards(&self, base: &str, around: &str, path: &str) -> (String, String) {
+    /// The expression that reads the innermost module on a path, and the path of that module.
+    fn innermost_access(&self, base: &str, around: &str, path: &str) -> (String, String) {
         let (mut base, mut at) = (base.to_string(), around.to_string());
         loop {
             let inner = self.units.iter().filter(|u| {
@@ -92,10 +92,10 @@ impl Coder<'_> {
         text
     }
 
-    /// How a held value is reached from a unit that it lies in; and the unit that has it.
+    /// The expression that reads a parameter or buffer in an enclosing unit, and the unit that owns it.
     pub(super) fn held(&self, around: &str, name: &str) -> (String, String) {
         let base = if self.target.classes { "self" } else { "p" };
-        let (base, at) = self.towards(base, around, name);
+        let (base, at) = self.innermost_access(base, around, name);
         let rest = if at.is_empty() {
             name
         } else {
@@ -110,7 +110,7 @@ impl Coder<'_> {
         (text, at)
     }
 
-    /// A held value that belongs to no layer and is read by some step: its name, sizes and type.
+    /// A parameter or buffer that belongs to no layer and is read by some step: its name, sizes and dtype.
     pub(super) fn raw(&self, v: Val) -> Option<(String, Vec<String>, clematis_core::DType)> {
         let held = self.program.held(v)?;
         let in_layer = self
@@ -124,10 +124,10 @@ impl Coder<'_> {
         (!in_layer && read).then(|| (held.name.clone(), shape, spec.dtype))
     }
 
-    /// The line that reads a named size from an argument's shape.
+    /// The line that reads a symbolic size from an argument's shape.
     pub(super) fn size(&self, name: &str, inputs: &[Val], arguments: &[String]) -> Option<String> {
         let word = self
-            .words
+            .printer
             .sizes
             .get(name)
             .cloned()
@@ -144,7 +144,7 @@ impl Coder<'_> {
                         .is_ok_and(|s| s * clematis_core::Dim::number(*k) == *d)
                 });
                 if let Some(k) = by {
-                    let shape = match self.words.name {
+                    let shape = match self.printer.name {
                         "tensorflow" => format!("tf.shape({argument})[{axis}]"),
                         "keras" => format!("ops.shape({argument})[{axis}]"),
                         _ => format!("{argument}.shape[{axis}]"),
@@ -161,7 +161,7 @@ impl Coder<'_> {
         None
     }
 
-    /// Names and sources of all values in the file.
+    /// Keys and sources of all tensors in the weights file.
     pub(super) fn store(&mut self, root: &Unit) {
         let mut stored = Vec::new();
         let index = |v: Val| {
@@ -203,7 +203,7 @@ impl Coder<'_> {
         self.stored = stored;
     }
 
-    /// The name of a value in the file: as attributes are reached, with dots.
+    /// The key of a tensor in the weights file: its attribute path, with dots.
     pub(super) fn file_name(&self, path: &str, word: &str) -> String {
         let mut chain: Vec<String> = Vec::new();
         let mut at = String::new();
@@ -222,7 +222,7 @@ impl Coder<'_> {
             let (name, k) = self.attribute(&at, &next);
             match (k, self.target.name) {
                 (Some(k), "keras" | "haiku") => chain.push(format!("{name}_{k}")),
-                // Our lists name their items so.
+                // Our list modules name their items this way.
                 (Some(k), "clematis") => chain.extend([name, format!("v{k}")]),
                 (Some(k), _) => chain.extend([name, k.to_string()]),
                 (None, _) => chain.push(name),

@@ -1,7 +1,7 @@
-//! Blocks of images, borders, norms, losses, diagonals, matrices, transforms.
+//! Space-to-batch, mirror padding, batch norm, losses, diagonals, linear algebra, Fourier transforms.
 
 use super::super::args::{Args, Slot};
-use super::super::{Rule, Walk};
+use super::super::{Importer, Rule};
 use super::{NAMED, e, ints, sizes, t};
 use clematis_core::op::{Fft, FftKind, Transposed, TriangularSolve};
 use clematis_core::shape::Axes;
@@ -43,7 +43,10 @@ pub const RULES: &[(&str, Rule)] = &[
     ("Cumprod", |_, a| {
         use clematis_core::op::CumulativeKind::Prod;
         if a.flag(NAMED, "exclusive", false)? {
-            bail!(Unsupported, "convert: `Cumprod` without the element itself");
+            bail!(
+                Unsupported,
+                "convert: unsupported `Cumprod` with exclusive=True"
+            );
         }
         let reverse = a.flag(NAMED, "reverse", false)?;
         Ok(ops::cumulative(Prod, e(a, 0), ints(a, 1)?[0], reverse)
@@ -90,7 +93,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
     ("Svd", |_, a| {
         let (u, s, v) = ops::svd(&t(a, 0)?, a.flag(NAMED, "full_matrices", false)?)?;
-        // TensorFlow gives v itself, ours its transpose.
+        // TensorFlow returns v itself, ours its transpose.
         Ok(vec![s, u, ops::matrix_transpose(v).done()?].into())
     }),
     ("FFT", |_, a| transform(a, FftKind::Forward, 1)),
@@ -102,14 +105,14 @@ pub const RULES: &[(&str, Rule)] = &[
     ("RFFT", |_, a| transform(a, FftKind::Real, 1)),
     ("IRFFT", |_, a| transform(a, FftKind::RealInverse, 1)),
     ("LinSpace", |_, a| {
-        let told = a.told(0)?;
+        let recorded = a.recorded_spec(0)?;
         let Some(count) = sizes(a, 2).and_then(|d| d.first()?.value()) else {
             bail!(
                 Unsupported,
-                "convert: `LinSpace` of a count that depends on values"
+                "convert: `LinSpace`: a count that depends on values"
             );
         };
-        let places = ops::iota(Shape::from_sizes(&[count as usize]), 0, told.dtype);
+        let places = ops::iota(Shape::from_sizes(&[count as usize]), 0, recorded.dtype);
         let (from, to) = (t(a, 0)?, t(a, 1)?);
         let step = (to - &from) / (count - 1).max(1);
         Ok((places * step + from).done()?.into())
@@ -120,7 +123,7 @@ pub const RULES: &[(&str, Rule)] = &[
         };
         let shape = Shape::from_dims(x)
             .broadcast(&Shape::from_dims(y))
-            .ok_or_else(|| a.bad("shapes that go together"))?;
+            .ok_or_else(|| a.bad("broadcastable shapes"))?;
         Ok(super::list(shape.dims().to_vec()))
     }),
 ];
@@ -141,8 +144,8 @@ fn pairs(a: &Args<'_>, i: usize) -> Result<Vec<(Dim, Dim)>> {
     rows.iter().map(one).collect()
 }
 
-/// Blocks of spatial axes go to the batch.
-fn space_to_batch(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Moves blocks of spatial axes to the batch axis.
+fn space_to_batch(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let (blocks, pads) = (ints(a, 1)?, pairs(a, 2)?);
     let (count, rank) = (blocks.len(), x.rank());
@@ -174,8 +177,8 @@ fn space_to_batch(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::reshape(y, Shape::from_dims(out)).done()?.into())
 }
 
-/// And back.
-fn batch_to_space(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// The inverse of `space_to_batch`.
+fn batch_to_space(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let (blocks, crops) = (ints(a, 1)?, pairs(a, 2)?);
     let count = blocks.len();
@@ -208,9 +211,12 @@ fn channels_second(a: &Args<'_>) -> Result<bool> {
     Ok(a.text(NAMED, "data_format", "NHWC")?.starts_with("NC"))
 }
 
-fn space_to_depth(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn space_to_depth(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if channels_second(a)? {
-        bail!(Unsupported, "convert: `SpaceToDepth` with channels second");
+        bail!(
+            Unsupported,
+            "convert: unsupported `SpaceToDepth` in NCHW layout"
+        );
     }
     let x = t(a, 0)?;
     let n = Dim::number(a.int(NAMED, "block_size", 2)?);
@@ -225,9 +231,12 @@ fn space_to_depth(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-fn depth_to_space(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn depth_to_space(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     if channels_second(a)? {
-        bail!(Unsupported, "convert: `DepthToSpace` with channels second");
+        bail!(
+            Unsupported,
+            "convert: unsupported `DepthToSpace` in NCHW layout"
+        );
     }
     let x = t(a, 0)?;
     let n = Dim::number(a.int(NAMED, "block_size", 2)?);
@@ -242,8 +251,8 @@ fn depth_to_space(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     )
 }
 
-/// Borders that mirror what is inside; `SYMMETRIC` repeats the edge.
-fn mirror_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Reflection padding; `SYMMETRIC` repeats the edge.
+fn mirror_pad(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let mut x = t(a, 0)?;
     let edge = i64::from(a.text(NAMED, "mode", "REFLECT")? == "REFLECT");
     for (axis, (low, high)) in pairs(a, 1)?.into_iter().enumerate() {
@@ -271,8 +280,8 @@ fn mirror_pad(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(x.into())
 }
 
-/// Results: the tensor, mean and variance, and three that only the gradient reads.
-fn fused_batch_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Results: the output, mean and variance, and three reserves that only the gradient reads.
+fn fused_batch_norm(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let x = t(a, 0)?;
     let axis = if channels_second(a)? { 1 } else { x.rank() - 1 };
     let others: Vec<i64> = (0..x.rank())
@@ -292,8 +301,8 @@ fn fused_batch_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     };
     let scale = (ops::rsqrt(&var + epsilon) * t(a, 1)?).done()?;
     let y = (&x - wide(&mean)) * wide(&scale) + wide(&t(a, 2)?);
-    let told = if training {
-        // The variance that is kept counts one element less.
+    let recorded = if training {
+        // The running variance is the unbiased one.
         let count = others
             .iter()
             .fold(Dim::from(1), |n, &i| n * x.shape().dims()[i as usize]);
@@ -302,13 +311,17 @@ fn fused_batch_norm(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     } else {
         var.clone()
     };
-    Ok(vec![y.done()?, mean.clone(), told, mean, var.clone(), var].into())
+    Ok(vec![y.done()?, mean.clone(), recorded, mean, var.clone(), var].into())
 }
 
-/// Only the main diagonal, since no one asks for others.
+/// Checks that only the main diagonal is used.
 fn main_diagonal(a: &Args<'_>) -> Result<()> {
     if a.args.len() > 1 && ints(a, 1)?.iter().any(|&k| k != 0) {
-        bail!(Unsupported, "convert: `{}` of another diagonal", a.node.op);
+        bail!(
+            Unsupported,
+            "convert: `{}` of a diagonal other than the main one",
+            a.node.op
+        );
     }
     Ok(())
 }
@@ -317,11 +330,7 @@ fn diagonal_matrix(a: &Args<'_>) -> Result<Slot> {
     main_diagonal(a)?;
     let x = t(a, 0)?;
     let Some(n) = x.shape().dims().last().and_then(|d| d.value()) else {
-        bail!(
-            Unsupported,
-            "convert: `{}` of a length that is not known",
-            a.node.op
-        );
+        bail!(Unsupported, "convert: `{}` of unknown length", a.node.op);
     };
     let eye = ops::eye(n as usize, n as usize, 0, x.dtype());
     Ok((ops::expand_dims(x, -1) * eye).done()?.into())
@@ -334,11 +343,7 @@ fn diagonal(a: &Args<'_>) -> Result<Slot> {
         return Err(a.bad("a matrix"));
     };
     let (Some(rows), Some(columns)) = (rows.value(), columns.value()) else {
-        bail!(
-            Unsupported,
-            "convert: `{}` of sizes that are not known",
-            a.node.op
-        );
+        bail!(Unsupported, "convert: `{}` of unknown sizes", a.node.op);
     };
     let n = rows.min(columns);
     let square = ops::slice_axis(ops::slice_axis(&x, -1, 0, n), -2, 0, n);
@@ -353,10 +358,10 @@ fn transform(a: &Args<'_>, kind: FftKind, count: usize) -> Result<Slot> {
         let Some(length) = sizes(a, 1).and_then(|d| d.first().copied()) else {
             bail!(
                 Unsupported,
-                "convert: a transform of a length that depends on values"
+                "convert: a Fourier transform whose length depends on values"
             );
         };
-        // Cut or filled up to what the transform takes.
+        // The input is sliced or zero-padded to the length of the transform.
         let wanted = match kind {
             FftKind::Real => length,
             _ => length.floor_div(Dim::from(2))? + Dim::from(1),

@@ -1,29 +1,29 @@
-//! Units that are alike become one class or function, with arguments for the numbers in which they differ.
+//! Merges equal units into one class or function, with arguments for the numbers in which they differ.
 
-use super::code::{Coder, reserved};
+use super::code::{CodeWriter, reserved};
 use super::expr::{self, each_hole, holes, skeleton};
-use super::tree::is_number;
+use super::module_tree::is_number;
 use crate::identifiers::identifier;
 
-/// A line of an initialiser.
+/// An attribute assignment in `__init__`.
 #[derive(Clone)]
-pub(super) enum Made {
-    /// One thing.
+pub(super) enum Assignment {
+    /// A single module or value: attribute and constructor.
     One(String, String),
-    /// A list.
+    /// A list: attribute and constructors.
     Several(String, Vec<String>),
 }
 
-/// A class or function as one call has it.
+/// A class or function as one instance needs it.
 #[derive(Clone)]
 pub(super) struct Instance {
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<Assignment>,
     pub(super) lines: Vec<String>,
     pub(super) arguments: Vec<(String, String)>,
 }
 
-/// All that are alike.
-pub(super) struct Kind {
+/// A class or function and all its instances.
+pub(super) struct UnitClass {
     pub(super) base: String,
     pub(super) key: String,
     pub(super) inputs: Vec<String>,
@@ -34,12 +34,12 @@ pub(super) struct Kind {
 
 const CHILD: char = '\u{11}';
 
-/// The mark of an instance of another class.
+/// The placeholder for an instance of another class.
 pub(super) fn child(kind: usize, instance: usize) -> String {
     format!("{CHILD}{kind}:{instance}\u{12}")
 }
 
-impl Coder<'_> {
+impl CodeWriter<'_> {
     pub(super) fn base(&self, path: &str) -> String {
         if let Some(name) = self.classes.get(path) {
             return name.clone();
@@ -67,16 +67,16 @@ impl Coder<'_> {
         if name.is_empty() { "Part".into() } else { name }
     }
 
-    /// Names of classes, and their arguments.
-    pub(super) fn settle(&mut self) {
-        let mut used = reserved(&self.words.helpers.borrow());
-        // A function's own names hide those of the file.
+    /// Assigns class names and argument names.
+    pub(super) fn assign_names(&mut self) {
+        let mut used = reserved(&self.printer.helpers.borrow());
+        // A function's own names shadow those of the file.
         let lines = self.kinds.iter().flat_map(|k| &k.instances);
-        let lines = lines.flat_map(|x| &x.lines).flat_map(|line| words(line));
+        let lines = lines.flat_map(|x| &x.lines).flat_map(|line| names(line));
         used.reserve(lines);
         used.reserve(self.kinds.iter().flat_map(|k| k.inputs.iter().cloned()));
         for i in 0..self.kinds.len() {
-            // Names with an underscore in front are those of helper functions.
+            // Names with a leading underscore are those of helper functions.
             let base = self.kinds[i].base.trim_start_matches('_').to_string();
             let base = identifier(&base, "Part");
             let base = if self.target.classes {
@@ -96,7 +96,7 @@ impl Coder<'_> {
         }
     }
 
-    /// Makes arguments of the numbers in which instances differ.
+    /// Turns the numbers in which instances differ into arguments.
     pub(super) fn generalise(&mut self, i: usize) {
         let kind = &mut self.kinds[i];
         let all: Vec<Vec<(String, String)>> = kind
@@ -110,12 +110,12 @@ impl Coder<'_> {
         }
         let mut groups: Vec<(Vec<String>, String)> = Vec::new();
         let mut names: Vec<Option<String>> = vec![None; count];
-        // Arguments that calls need become attributes, beside those for parts and values.
-        let mut used = reserved(&self.words.helpers.borrow());
+        // Arguments that the call method reads become attributes, next to those for modules and values.
+        let mut used = reserved(&self.printer.helpers.borrow());
         used.reserve(kind.inputs.iter().cloned());
         let made = kind.instances.iter().flat_map(|x| &x.made);
         used.reserve(made.map(|m| match m {
-            Made::One(name, _) | Made::Several(name, _) => name.clone(),
+            Assignment::One(name, _) | Assignment::Several(name, _) => name.clone(),
         }));
         for (at, name) in names.iter_mut().enumerate() {
             let column: Vec<String> = all.iter().map(|h| h[at].1.clone()).collect();
@@ -149,7 +149,7 @@ impl Coder<'_> {
                 .map(|(c, name)| (name.clone(), c[n].clone()))
                 .collect();
         }
-        // The first instance is what is written.
+        // The first instance is the one that is written.
         let mut at = 0;
         let mut put = |text: &str, is_call: bool| {
             each_hole(text, &mut |_, value| {
@@ -165,8 +165,10 @@ impl Coder<'_> {
         if let Some(first) = kind.instances.first_mut() {
             for m in &mut first.made {
                 match m {
-                    Made::One(_, t) => *t = put(t, false),
-                    Made::Several(_, items) => items.iter_mut().for_each(|t| *t = put(t, false)),
+                    Assignment::One(_, t) => *t = put(t, false),
+                    Assignment::Several(_, items) => {
+                        items.iter_mut().for_each(|t| *t = put(t, false))
+                    }
                 }
             }
             for line in &mut first.lines {
@@ -175,7 +177,7 @@ impl Coder<'_> {
         }
     }
 
-    /// Puts the calls of a class that is known into all that use it.
+    /// Replaces the placeholders of a finished class by constructor calls.
     pub(super) fn substitute(&mut self, i: usize) {
         let name = self.kinds[i].name.clone();
         let with_rngs = self.target.name == "flax";
@@ -222,8 +224,8 @@ impl Coder<'_> {
                     };
                     for m in &mut instance.made {
                         match m {
-                            Made::One(attr, t) => *t = t.replace(&mark, &named(attr)),
-                            Made::Several(attr, items) => {
+                            Assignment::One(attr, t) => *t = t.replace(&mark, &named(attr)),
+                            Assignment::Several(attr, items) => {
                                 for (k, t) in items.iter_mut().enumerate() {
                                     *t = t.replace(&mark, &named(&format!("{attr}_{k}")));
                                 }
@@ -259,8 +261,8 @@ impl Coder<'_> {
                 .made
                 .iter()
                 .map(|m| match m {
-                    Made::One(n, t) => (n.clone(), vec![fill(t)], false),
-                    Made::Several(n, items) => {
+                    Assignment::One(n, t) => (n.clone(), vec![fill(t)], false),
+                    Assignment::Several(n, items) => {
                         (n.clone(), items.iter().map(|t| fill(t)).collect(), true)
                     }
                 })
@@ -270,23 +272,23 @@ impl Coder<'_> {
     }
 }
 
-/// What a class or function is made of.
+/// The parts of a class or function definition.
 pub struct Parts {
-    /// Its name.
+    /// The name of the class or function.
     pub name: String,
-    /// What a call takes.
+    /// The parameters of the call method.
     pub inputs: Vec<String>,
-    /// What the initialiser takes.
+    /// The parameters of `__init__`.
     pub arguments: Vec<String>,
-    /// Which of these calls need.
+    /// The parameters of `__init__` that the call method reads.
     pub kept: Vec<String>,
-    /// Attributes, how they are made, and whether it is a list.
+    /// Attributes: name, constructors, and whether it is a list.
     pub made: Vec<(String, Vec<String>, bool)>,
-    /// What a call does.
+    /// The body of the call method.
     pub body: Vec<String>,
 }
 
-/// A path as it is seen from another that it lies in.
+/// A path relative to an enclosing path.
 pub fn relative<'a>(around: &str, path: &'a str) -> &'a str {
     if around.is_empty() {
         path
@@ -299,15 +301,17 @@ pub(super) fn instance_text(x: &Instance) -> String {
     let mut text = String::new();
     for m in &x.made {
         match m {
-            Made::One(n, t) => text.push_str(&format!("{n}={t}\n")),
-            Made::Several(n, items) => text.push_str(&format!("{n}=[{}]\n", items.join(", "))),
+            Assignment::One(n, t) => text.push_str(&format!("{n}={t}\n")),
+            Assignment::Several(n, items) => {
+                text.push_str(&format!("{n}=[{}]\n", items.join(", ")))
+            }
         }
     }
     text.push_str(&x.lines.join("\n"));
     text
 }
 
-/// What makes instances alike: all but numbers and which instances of other classes they hold.
+/// The key that instances of one class share: everything except numbers and the instances of other classes they hold.
 pub(super) fn instance_key(x: &Instance) -> String {
     let text = skeleton(&instance_text(x));
     let mut out = String::new();
@@ -325,8 +329,8 @@ pub(super) fn instance_key(x: &Instance) -> String {
     out
 }
 
-/// The names that stand in a line, without attributes and what is in strings.
-fn words(line: &str) -> Vec<String> {
+/// The names in a line, without attribute names and the contents of strings.
+fn names(line: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = Vec::new();
     for (i, code) in line.split('"').enumerate() {

@@ -1,26 +1,26 @@
-//! Changes a program so that a target has words for it: where channels stand, what layers pad, what composites are made of.
+//! Legalizes a program for a target framework: memory layout of channels, explicit padding, decomposition of composites.
 
+use super::op_printer::OpPrinter;
 use super::program::{Operand, Program, Step, Value, What, value};
-use super::spell::Words;
 use clematis_core::graph::Arg;
 use clematis_core::op::{Composite, Op, Pad};
 use clematis_core::trace::trace;
 use clematis_core::{Axes, DType, Dim, Result, Scalar, Shape, Spec, bail};
 use std::collections::HashMap;
 
-/// Where a target's layers have the channels.
+/// The position of the channel axis in a target's layers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Channels {
-    /// Second.
+    /// Axis 1.
     First,
-    /// Last.
+    /// The last axis.
     Last,
-    /// Wherever they are.
+    /// Either.
     Any,
 }
 
-/// Opens the composites that have no spelling.
-pub fn open(program: &mut Program, words: &Words) -> Result<()> {
+/// Decomposes the composites that have no template in the target framework.
+pub fn decompose(program: &mut Program, printer: &OpPrinter) -> Result<()> {
     loop {
         let mut changed = false;
         let mut steps = Vec::new();
@@ -29,7 +29,7 @@ pub fn open(program: &mut Program, words: &Words) -> Result<()> {
                 steps.push(step);
                 continue;
             };
-            if words.spell(program, &step, op)?.is_some() {
+            if printer.print(program, &step, op)?.is_some() {
                 steps.push(step);
                 continue;
             }
@@ -125,11 +125,11 @@ fn order(rank: usize, to_last: bool) -> Vec<usize> {
     axes
 }
 
-fn turned(shape: &Shape, axes: &[usize]) -> Shape {
+fn permuted(shape: &Shape, axes: &[usize]) -> Shape {
     Shape::from_dims(axes.iter().map(|i| shape.dims()[*i]))
 }
 
-/// The same values as steps that stand where a target has its channels; transposes go down until they meet.
+/// Moves the channel axis of each layer to where the target has it; the inserted transposes cancel where they meet.
 pub fn channels(program: &mut Program, wanted: Channels, pools: Channels, norms: Channels) {
     let mut steps = Vec::new();
     for mut step in std::mem::take(&mut program.steps) {
@@ -205,10 +205,10 @@ pub fn channels(program: &mut Program, wanted: Channels, pools: Channels, norms:
         let axes = order(rank, to_last);
         let back = Axes::new(&axes).inverse();
         let x = program.spec(&step.args[0]);
-        let before = program.value(x.with_shape(turned(&x.shape, &axes)));
+        let before = program.value(x.with_shape(permuted(&x.shape, &axes)));
         let out = step.outs[0];
         let y = program.specs[out as usize].clone();
-        let after = program.value(y.with_shape(turned(&y.shape, &axes)));
+        let after = program.value(y.with_shape(permuted(&y.shape, &axes)));
         let turn = |arg: Operand, out: u32, axes: Axes, step: &Step| Step {
             what: What::Op(Op::Transpose(axes)),
             args: vec![arg],
@@ -227,11 +227,11 @@ pub fn channels(program: &mut Program, wanted: Channels, pools: Channels, norms:
     sink(program);
 }
 
-/// The part around a layer.
+/// The path of the enclosing module.
 fn around(path: &str) -> String {
     let (above, word) = path.rsplit_once('.').unwrap_or(("", path));
-    match super::tree::is_number(word) {
-        // A list is no part of its own.
+    match super::module_tree::is_number(word) {
+        // A list is not a module of its own.
         true => around(above),
         false => above.to_string(),
     }
@@ -259,9 +259,9 @@ fn is_elementwise(op: &Op) -> bool {
     }
 }
 
-/// Moves transposes behind what does not mind them, and drops pairs that undo each other.
+/// Moves transposes past elementwise ops and removes pairs that cancel.
 pub fn sink(program: &mut Program) {
-    // For each value that is a transpose: what it is a transpose of, and the axes.
+    // For each value that is a transpose: its operand and the axes.
     let mut turns: HashMap<u32, (u32, Vec<usize>)> = HashMap::new();
     let mut steps: Vec<Step> = Vec::new();
     let mut same: HashMap<u32, Operand> = HashMap::new();
@@ -279,7 +279,7 @@ pub fn sink(program: &mut Program) {
                 let both: Vec<usize> = axes.iter().map(|i| before[*i]).collect();
                 (*base, both)
             });
-            // Across parts only what undoes itself: else a part would need two inputs for one.
+            // Across modules only transposes that cancel: otherwise a module would need two inputs for one.
             let apart = steps.iter().any(|s| s.outs == [x] && s.path != step.path);
             let (from, axes) = match joined {
                 Some((base, both)) if !apart || both.iter().enumerate().all(|(i, a)| i == *a) => {
@@ -329,7 +329,7 @@ pub fn sink(program: &mut Program) {
                 .filter(|i| !own.contains(i))
                 .map(|i| axes[i])
                 .collect();
-            // What is left has to stand in the same order.
+            // The remaining axes have to be in the same order.
             if left.windows(2).any(|w| w[0] > w[1]) {
                 steps.push(step);
                 continue;
@@ -363,7 +363,7 @@ pub fn sink(program: &mut Program) {
         let spec = program.specs[out as usize].clone();
         let undo = Axes::new(&axes).inverse();
         let undo: Vec<usize> = undo.iter().copied().collect();
-        let new = program.value(spec.with_shape(turned(&spec.shape, &undo)));
+        let new = program.value(spec.with_shape(permuted(&spec.shape, &undo)));
         step.outs[0] = new;
         let last = Step {
             what: What::Op(Op::Transpose(Axes::new(&axes))),
@@ -388,7 +388,7 @@ pub fn sink(program: &mut Program) {
     program.sweep();
 }
 
-/// Padding as a step of its own, where a target's layers cannot have it.
+/// Makes padding a step of its own where a target's layers do not support it.
 pub fn padding(
     program: &mut Program,
     fits: &dyn Fn(&[Option<i64>], &super::program::Layer) -> bool,
@@ -443,7 +443,7 @@ pub fn padding(
     program.steps = steps;
 }
 
-/// Drops shapes between shapes, and casts and broadcasts that change nothing.
+/// Merges consecutive reshapes, and removes casts and broadcasts that change nothing.
 pub fn simplify(program: &mut Program) {
     loop {
         let (uses, makers) = (program.uses(), program.makers());
@@ -470,7 +470,7 @@ pub fn simplify(program: &mut Program) {
                     }
                 }
                 Some(Op::Broadcast(p)) => {
-                    // Beside operands that have the whole shape, frameworks repeat by themselves.
+                    // Next to operands of the full shape, frameworks broadcast implicitly.
                     let whole = &program.specs[out as usize].shape;
                     let implicit = uses.contains_key(&out)
                         && !program.outputs.contains(&Operand::Val(out))

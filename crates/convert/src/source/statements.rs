@@ -1,4 +1,4 @@
-//! The lines of a function: what is written inside of what, and what values are called.
+//! The statements of a function: which expressions are inlined, and how values are named.
 
 use super::expr::Expr;
 use super::program::Val;
@@ -7,27 +7,27 @@ use std::collections::{HashMap, HashSet};
 
 /// One statement.
 #[derive(Clone, Debug)]
-pub struct Line {
-    /// What it makes.
+pub struct Statement {
+    /// The values that it assigns.
     pub outs: Vec<Val>,
-    /// Of what.
+    /// The assigned expression.
     pub expr: Expr,
-    /// What its result may be called.
+    /// The preferred name of the result.
     pub hint: String,
-    /// The list whose items are called one after the other, the place of the item and the value that goes through.
+    /// For a call of a list's item: the list, the index of the item and the value passed through.
     pub item: Option<(String, usize, Val)>,
-    /// How the items of a list are called that this line goes through.
+    /// The loop header, if the statement stands for a loop over the items of a list.
     pub each: Option<String>,
-    /// Functions that stand before it.
+    /// Function definitions that precede the statement.
     pub before: Vec<String>,
-    /// How results are taken apart; empty for the plain way.
+    /// How results are unpacked; empty for the default.
     pub pattern: String,
 }
 
-impl Line {
-    /// A plain one.
-    pub fn new(outs: Vec<Val>, expr: Expr, hint: &str) -> Line {
-        Line {
+impl Statement {
+    /// A statement without a loop.
+    pub fn new(outs: Vec<Val>, expr: Expr, hint: &str) -> Statement {
+        Statement {
             outs,
             expr,
             hint: hint.to_string(),
@@ -49,22 +49,22 @@ impl Line {
 
 const WIDE: usize = 62;
 
-/// Calls of a list's items that follow each other become one line that goes through the list.
+/// Merges consecutive calls of a list's items into one loop over the list.
 pub fn with_loops(
-    lines: Vec<Line>,
+    lines: Vec<Statement>,
     outputs: &[Val],
     length: &dyn Fn(&str) -> usize,
     each: &dyn Fn(&str) -> (String, String),
-) -> Vec<Line> {
+) -> Vec<Statement> {
     let mut uses: HashMap<Val, usize> = HashMap::new();
     for v in lines
         .iter()
-        .flat_map(Line::values)
+        .flat_map(Statement::values)
         .chain(outputs.iter().copied())
     {
         *uses.entry(v).or_insert(0) += 1;
     }
-    let mut out: Vec<Line> = Vec::new();
+    let mut out: Vec<Statement> = Vec::new();
     let mut at = 0;
     while at < lines.len() {
         let Some((list, 0, first)) = lines[at].item.clone() else {
@@ -90,7 +90,7 @@ pub fn with_loops(
                 _ => break,
             }
         }
-        // The same call each time but for the item and what goes through.
+        // The calls are equal except for the item and the value passed through.
         let (whole, variable) = each(&list);
         let call = |i: usize| {
             let mark = Expr::atom("\u{7}");
@@ -102,7 +102,7 @@ pub fn with_loops(
         };
         if n >= 2 && through.len() == n + 1 && (1..n).all(|i| call(i) == call(0)) {
             let text = call(0).replace('\u{7}', &super::expr::place(first, 0));
-            let mut line = Line::new(vec![through[n]], Expr::atom(text), &lines[at].hint);
+            let mut line = Statement::new(vec![through[n]], Expr::atom(text), &lines[at].hint);
             line.each = Some(format!("for {variable} in {whole}:"));
             line.item = Some((list, 0, first));
             out.push(line);
@@ -115,18 +115,18 @@ pub fn with_loops(
     out
 }
 
-/// Writes short expressions inside of those that use them.
-pub fn nested(lines: Vec<Line>, outputs: &[Val]) -> (Vec<Line>, HashMap<Val, Expr>) {
+/// Inlines short expressions into the expressions that use them.
+pub fn nested(lines: Vec<Statement>, outputs: &[Val]) -> (Vec<Statement>, HashMap<Val, Expr>) {
     let mut uses: HashMap<Val, usize> = HashMap::new();
     for v in lines
         .iter()
-        .flat_map(Line::values)
+        .flat_map(Statement::values)
         .chain(outputs.iter().copied())
     {
         *uses.entry(v).or_insert(0) += 1;
     }
-    let mut out: Vec<Line> = Vec::new();
-    let mut waiting: Vec<(usize, Line)> = Vec::new();
+    let mut out: Vec<Statement> = Vec::new();
+    let mut waiting: Vec<(usize, Statement)> = Vec::new();
     for (at, mut line) in lines.into_iter().enumerate() {
         let barred: HashSet<Val> = line
             .before
@@ -194,16 +194,16 @@ fn depth(text: &str) -> usize {
 
 /// Names of a function's values.
 pub struct Names {
-    /// Words that values cannot be called.
+    /// Names that values cannot have.
     pub reserved: Identifiers,
-    /// What values are called.
+    /// The name of each value.
     pub of: HashMap<Val, String>,
-    /// What they had better be called.
-    pub wishes: HashMap<Val, String>,
+    /// The preferred name of each value.
+    pub preferred_names: HashMap<Val, String>,
 }
 
 impl Names {
-    /// A name that no living value has.
+    /// A name that no live value has.
     fn fresh(&self, hint: &str, living: &HashSet<String>) -> String {
         let base = match hint.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_') {
             _ if hint.is_empty() => "y",
@@ -220,8 +220,8 @@ impl Names {
             .unwrap_or_else(|| base.to_string())
     }
 
-    /// The text of the lines; `fixed` are names that stay (those of arguments may be taken over).
-    pub fn write(&mut self, lines: &[Line], ends: &[Val]) -> Vec<String> {
+    /// The text of the statements; `ends` are read by the caller. Names of dead arguments may be reused.
+    pub fn write(&mut self, lines: &[Statement], ends: &[Val]) -> Vec<String> {
         let mut last: HashMap<Val, usize> = HashMap::new();
         let mut count: HashMap<Val, usize> = HashMap::new();
         for (at, line) in lines.iter().enumerate() {
@@ -264,7 +264,7 @@ impl Names {
                 ([_], Some(v)) if line.hint.is_empty() || single(v) => Some(*v),
                 _ => None,
             };
-            // A line that goes through a list keeps the name of what goes through.
+            // A loop over a list assigns to the name of the value passed through.
             let taken = match &line.item {
                 Some((_, _, v)) if line.each.is_some() => dying.contains(v).then_some(*v),
                 _ => taken,
@@ -280,7 +280,7 @@ impl Names {
             let mut names = Vec::new();
             for v in &line.outs {
                 let busy: HashSet<String> = living.keys().cloned().collect();
-                let wish = self.wishes.get(v).cloned();
+                let wish = self.preferred_names.get(v).cloned();
                 let name = match &old {
                     _ if wish.is_some() && wish != old => {
                         self.fresh(wish.as_deref().unwrap_or("y"), &busy)

@@ -1,4 +1,4 @@
-//! Numbers that torch computes of sizes: ratios and roots, which are no sizes themselves.
+//! Arithmetic of symbolic numbers that are not sizes: ratios and roots.
 
 use super::super::Rule;
 use super::super::args::Args;
@@ -27,7 +27,7 @@ pub const RULES: &[(&str, Rule)] = &[
     }),
 ];
 
-/// In double precision, which Python computes in.
+/// In float64, which Python computes in.
 fn value(a: &Args<'_>, i: usize) -> Result<Expr> {
     let x: Tensor = a.tensor(i, "number")?;
     Ok(ops::cast(x, DType::F64))

@@ -1,4 +1,4 @@
-"""How a model of each framework is run once in evaluation, which leaves it as it is."""
+"""Runs a model of each framework once in evaluation mode, without modifying it."""
 
 import inspect
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def of_haiku(module: Any, options: dict[str, Any]) -> Run:
     import jax
     import jax.numpy as jnp
 
-    from .incoming_jax import haiku_function, in_mode, mode_switch
+    from .from_jax import haiku_function, in_mode, mode_switch
 
     key = jax.random.PRNGKey(options.get("rng_seed", 0))
     params, state = options.get("params_hk"), options.get("state_hk")
@@ -110,7 +110,7 @@ def of_flax(module: Any, options: dict[str, Any]) -> Run:
     import jax.numpy as jnp
     from flax import linen, nnx
 
-    from .incoming_jax import _MODES, flax_instance, in_mode, linen_field, mode_switch
+    from .from_jax import _MODES, flax_instance, in_mode, linen_field, mode_switch
 
     seed = options.get("rng_seed", 0)
     module = flax_instance(module, options.get("constructor_args"), options.get("constructor_kwargs"), seed)

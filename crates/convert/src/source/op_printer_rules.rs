@@ -1,13 +1,13 @@
-//! Ops whose spelling depends on their parameters: shapes, slices, products, windows.
+//! Expressions of ops whose source depends on their parameters: reshape, slice, dot, pooling, padding.
 
 use super::expr::{Expr, hole};
+use super::op_printer::{OpPrinter, letter, number, real, tuple};
 use super::program::{Operand, Program, Step, value};
-use super::spell::{Words, letter, number, real, tuple};
 use clematis_core::op::{Composite, Dot, Op};
 use clematis_core::{DType, Dim, Result, Shape};
 
-/// The spelling, if there is one.
-pub fn spell(w: &Words, program: &Program, step: &Step, op: &Op) -> Result<Option<Expr>> {
+/// The op as an expression, or `None` if the framework has no template for it.
+pub fn print(w: &OpPrinter, program: &Program, step: &Step, op: &Op) -> Result<Option<Expr>> {
     let spec = |i: usize| program.spec(&step.args[i]);
     let out = || &program.specs[step.outs[0] as usize];
     Ok(match op {
@@ -41,7 +41,7 @@ pub fn spell(w: &Words, program: &Program, step: &Step, op: &Op) -> Result<Optio
             if parts == [":"] {
                 return Ok(Some(Expr {
                     text: w.operand(&step.args[0], 0),
-                    strength: 0,
+                    precedence: 0,
                 }));
             }
             if parts.is_empty() {
@@ -54,7 +54,7 @@ pub fn spell(w: &Words, program: &Program, step: &Step, op: &Op) -> Result<Optio
             )))
         }
         Op::Full(p) => Some(full(w, &number(p.value), p.dtype, &p.shape)),
-        // Neither counts in all unsigned types.
+        // `arange` does not support all unsigned dtypes in either.
         Op::Iota(p) if matches!(w.name, "torch" | "tensorflow") && letter(p.dtype) == 'u' => None,
         Op::Iota(p) => {
             let n = w.size(p.shape.dims()[p.axis]);
@@ -136,7 +136,7 @@ pub fn spell(w: &Words, program: &Program, step: &Step, op: &Op) -> Result<Optio
                 let (Some(pads), true) = (pads, plain) else {
                     return Ok(None);
                 };
-                // Frameworks do not agree on whether padding counts.
+                // Frameworks differ in whether average pooling counts padding.
                 if pads.iter().any(|p| *p != (0, 0)) && !(*count_padding && w.name == "torch") {
                     return Ok(None);
                 }
@@ -169,22 +169,22 @@ pub fn spell(w: &Words, program: &Program, step: &Step, op: &Op) -> Result<Optio
     })
 }
 
-fn bound(w: &Words, d: Dim) -> String {
+fn bound(w: &OpPrinter, d: Dim) -> String {
     match d.value() {
         Some(n) => hole("index", n),
         None => w.size(d),
     }
 }
 
-fn device(w: &Words) -> String {
+fn device(w: &OpPrinter) -> String {
     match (w.name, *w.beside.borrow()) {
         ("torch", Some(v)) => format!(", device={}.device", super::expr::place(v, 10)),
         _ => String::new(),
     }
 }
 
-/// Sizes of a shape, of which one that is named may be left to the framework.
-fn sizes(w: &Words, shape: &Shape) -> Vec<String> {
+/// The sizes of a shape; one symbolic size may become -1.
+fn sizes(w: &OpPrinter, shape: &Shape) -> Vec<String> {
     let open = shape.dims().iter().filter(|d| d.is_symbolic()).count();
     let rest = open == 1 && !shape.dims().contains(&Dim::number(0));
     let size = |d: &Dim| match d.value() {
@@ -196,7 +196,7 @@ fn sizes(w: &Words, shape: &Shape) -> Vec<String> {
     shape.dims().iter().map(size).collect()
 }
 
-fn shaped(w: &Words, x: &str, sizes: &[String]) -> String {
+fn shaped(w: &OpPrinter, x: &str, sizes: &[String]) -> String {
     match w.name {
         "torch" | "numpy" | "jax" if !sizes.is_empty() => {
             format!("{x}.reshape({})", sizes.join(", "))
@@ -206,13 +206,13 @@ fn shaped(w: &Words, x: &str, sizes: &[String]) -> String {
     }
 }
 
-fn reshape(w: &Words, from: &Shape, step: &Step, to: &Shape) -> Expr {
+fn reshape(w: &OpPrinter, from: &Shape, step: &Step, to: &Shape) -> Expr {
     let method = matches!(w.name, "torch" | "numpy" | "jax");
     let x = w.operand(&step.args[0], if method { 10 } else { 0 });
     if from.dims() == to.dims() {
         return Expr {
             text: w.operand(&step.args[0], 0),
-            strength: 0,
+            precedence: 0,
         };
     }
     // One more axis of size 1.
@@ -238,7 +238,7 @@ fn reshape(w: &Words, from: &Shape, step: &Step, to: &Shape) -> Expr {
     Expr::atom(shaped(w, &x, &sizes(w, to)))
 }
 
-fn expand(w: &Words, x: &str, shape: &Shape) -> String {
+fn expand(w: &OpPrinter, x: &str, shape: &Shape) -> String {
     let sizes: Vec<String> = shape.dims().iter().map(|d| w.size(*d)).collect();
     match w.name {
         "torch" => format!("{x}.expand({})", sizes.join(", ")),
@@ -247,7 +247,7 @@ fn expand(w: &Words, x: &str, shape: &Shape) -> String {
 }
 
 fn broadcast(
-    w: &Words,
+    w: &OpPrinter,
     program: &Program,
     step: &Step,
     shape: &Shape,
@@ -265,7 +265,7 @@ fn broadcast(
     if own.dims() == shape.dims() && trailing {
         return Expr {
             text: w.operand(&step.args[0], 0),
-            strength: 0,
+            precedence: 0,
         };
     }
     if trailing {
@@ -282,7 +282,7 @@ fn broadcast(
     Expr::atom(expand(w, &shaped(w, &x, &ones), shape))
 }
 
-fn full(w: &Words, value: &str, dtype: DType, shape: &Shape) -> Expr {
+fn full(w: &OpPrinter, value: &str, dtype: DType, shape: &Shape) -> Expr {
     let sizes: Vec<String> = shape.dims().iter().map(|d| w.size(*d)).collect();
     let (size, word) = (tuple(&sizes), w.dtype(dtype));
     let zero = matches!(value, "0" | "0.0" | "False");
@@ -301,8 +301,8 @@ fn full(w: &Words, value: &str, dtype: DType, shape: &Shape) -> Expr {
     })
 }
 
-/// Padding with a number.
-pub fn pad(w: &Words, x: &str, sizes: &[(i64, i64)], value: &str) -> String {
+/// Constant padding.
+pub fn pad(w: &OpPrinter, x: &str, sizes: &[(i64, i64)], value: &str) -> String {
     let zero = matches!(value, "0" | "0.0");
     if w.name == "torch" {
         let mut flat: Vec<String> = Vec::new();
@@ -332,7 +332,7 @@ pub fn pad(w: &Words, x: &str, sizes: &[(i64, i64)], value: &str) -> String {
     format!("{}.pad({x}, {}{more})", w.np, tuple(&pairs))
 }
 
-fn dot(w: &Words, program: &Program, step: &Step, p: &Dot) -> Option<Expr> {
+fn dot(w: &OpPrinter, program: &Program, step: &Step, p: &Dot) -> Option<Expr> {
     let (a, b) = (program.spec(&step.args[0]), program.spec(&step.args[1]));
     let kind = letter(a.dtype);
     if !(kind == 'f' || kind == 'c' && w.name != "keras") {
@@ -353,10 +353,10 @@ fn dot(w: &Words, program: &Program, step: &Step, p: &Dot) -> Option<Expr> {
         "keras" | "tensorflow" => Expr::atom(format!("{}.matmul({x}, {y})", w.np)),
         _ => Expr {
             text: format!("{x} @ {y}"),
-            strength: 6,
+            precedence: 6,
         },
     };
-    let turned = |i: usize, rank: usize| {
+    let transposed = |i: usize, rank: usize| {
         let v = w.operand(&step.args[i], 10);
         let bare = w.operand(&step.args[i], 0);
         match w.name {
@@ -371,21 +371,21 @@ fn dot(w: &Words, program: &Program, step: &Step, p: &Dot) -> Option<Expr> {
         let left = if p.lhs_contract[0] + 1 == a.rank() {
             x
         } else if a.rank() == n + 2 {
-            turned(0, a.rank())
+            transposed(0, a.rank())
         } else {
             return einsum(w, program, step, p);
         };
         let right = if p.rhs_contract[0] == n {
             y
         } else {
-            turned(1, b.rank())
+            transposed(1, b.rank())
         };
         return Some(matmul(&left, &right));
     }
     einsum(w, program, step, p)
 }
 
-fn einsum(w: &Words, program: &Program, step: &Step, p: &Dot) -> Option<Expr> {
+fn einsum(w: &OpPrinter, program: &Program, step: &Step, p: &Dot) -> Option<Expr> {
     let (a, b) = (
         program.spec(&step.args[0]).rank(),
         program.spec(&step.args[1]).rank(),
@@ -419,7 +419,7 @@ fn einsum(w: &Words, program: &Program, step: &Step, p: &Dot) -> Option<Expr> {
     )))
 }
 
-/// One number where all are equal.
+/// A single number if all are equal, else a tuple.
 pub fn short(label: &str, xs: &[i64]) -> String {
     match xs {
         [first, rest @ ..] if rest.iter().all(|x| x == first) => hole(label, first),
@@ -430,7 +430,7 @@ pub fn short(label: &str, xs: &[i64]) -> String {
     }
 }
 
-/// Whether padding is what "SAME" gives.
+/// Whether the padding equals "SAME" padding.
 pub fn is_same(size: Option<i64>, window: i64, stride: i64, pads: (i64, i64)) -> bool {
     let total = match size {
         Some(n) => ((n + stride - 1) / stride - 1) * stride + window - n,
@@ -442,7 +442,7 @@ pub fn is_same(size: Option<i64>, window: i64, stride: i64, pads: (i64, i64)) ->
 }
 
 fn pool(
-    w: &Words,
+    w: &OpPrinter,
     program: &Program,
     step: &Step,
     size: &clematis_core::Axes,
@@ -585,7 +585,7 @@ fn pool(
                         "lax.reduce_window({x}, 0.0, lax.add, {k}, {s}, {p}) / {}",
                         size.iter().product::<usize>()
                     ),
-                    strength: 6,
+                    precedence: 6,
                 },
             })
         }

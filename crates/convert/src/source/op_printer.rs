@@ -1,7 +1,7 @@
-//! How an op is written in a framework: first by its table, then by the idioms that need thought, then by a helper.
+//! The expression for an op in a framework: from its table, else by the rules for ops with parameters, else a helper call.
 
 use super::expr::{ATOM, Expr, hole, place};
-use super::idiom;
+use super::op_printer_rules;
 use super::program::{Operand, Program, Step};
 use crate::identifiers::renamed;
 use crate::literal::python_string;
@@ -11,21 +11,21 @@ use clematis_core::{DType, Dim, Result, Scalar};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A framework's words.
-pub struct Words {
+/// The op templates of a framework.
+pub struct OpPrinter {
     /// The framework whose functions are called.
     pub name: &'static str,
-    /// What its arrays' functions begin with.
+    /// The prefix of its array functions.
     pub np: &'static str,
-    /// Spellings by op and its variant: types, template, strength.
+    /// Templates by op: variant, template, precedence.
     table: HashMap<&'static str, Vec<(&'static str, &'static str, u8)>>,
-    /// Ops that no spelling was found for: functions of the dialect, to be put into the file.
+    /// Ops without a template: their dialect functions have to be put into the file.
     pub helpers: RefCell<BTreeSet<String>>,
-    /// Names of sizes, as they are to be called.
+    /// Symbolic sizes and their names in the code.
     pub sizes: BTreeMap<String, String>,
-    /// Named sizes that the text of the current unit mentions.
+    /// Symbolic sizes that the text of the current unit mentions.
     pub mentioned: RefCell<BTreeSet<String>>,
-    /// An array of the current unit, to make others beside it.
+    /// An array of the current unit, whose device new arrays are created on.
     pub beside: RefCell<Option<u32>>,
 }
 
@@ -38,9 +38,9 @@ const TABLES: [(&str, &str, &str); 6] = [
     ("clematis", "cm", include_str!("tables/clematis.txt")),
 ];
 
-impl Words {
-    /// Those of a framework.
-    pub fn new(name: &str) -> Option<Words> {
+impl OpPrinter {
+    /// The templates of a framework.
+    pub fn new(name: &str) -> Option<OpPrinter> {
         let (name, np, text) = TABLES.iter().find(|t| t.0 == name)?;
         let mut table: HashMap<&str, Vec<(&str, &str, u8)>> = HashMap::new();
         for line in text.lines().filter(|l| !l.starts_with("# ")) {
@@ -49,16 +49,16 @@ impl Words {
             else {
                 continue;
             };
-            let (template, strength) = match rest.rsplit_once(" @") {
+            let (template, precedence) = match rest.rsplit_once(" @") {
                 Some((t, n)) if n.parse::<u8>().is_ok() => (t, n.parse().unwrap_or(ATOM)),
                 _ => (rest, ATOM),
             };
             table
                 .entry(op)
                 .or_default()
-                .push((types, template, strength));
+                .push((types, template, precedence));
         }
-        Some(Words {
+        Some(OpPrinter {
             name,
             np,
             table,
@@ -80,13 +80,13 @@ impl Words {
                 }
                 let text = renamed(&d.to_string(), &own);
                 let text = text.replace('*', " * ").replace("//", " // ");
-                // A sum has spaces around its signs already or none at all.
+                // The signs of a sum either have spaces around them already or none at all.
                 text.replace('+', " + ").replace("  ", " ")
             }
         }
     }
 
-    /// The name of an element type.
+    /// The name of a dtype in the framework.
     pub fn dtype(&self, dtype: DType) -> String {
         let name = dtype.long_name();
         match self.name {
@@ -97,12 +97,12 @@ impl Words {
     }
 
     /// An operand.
-    pub fn operand(&self, x: &Operand, strength: u8) -> String {
+    pub fn operand(&self, x: &Operand, precedence: u8) -> String {
         match x {
-            Operand::Val(v) => place(*v, strength),
+            Operand::Val(v) => place(*v, precedence),
             Operand::Num(n, _) => {
                 let text = number(*n);
-                if text.starts_with('-') && strength > 7 {
+                if text.starts_with('-') && precedence > 7 {
                     format!("({text})")
                 } else {
                     text
@@ -111,12 +111,12 @@ impl Words {
         }
     }
 
-    /// An op as an expression; of several results, as a tuple.
-    pub fn spell(&self, program: &Program, step: &Step, op: &Op) -> Result<Option<Expr>> {
+    /// An op as an expression; with several results, as a tuple.
+    pub fn print(&self, program: &Program, step: &Step, op: &Op) -> Result<Option<Expr>> {
         if let Some(found) = self.by_table(program, step, op) {
             return Ok(Some(found));
         }
-        if let Some(found) = idiom::spell(self, program, step, op)? {
+        if let Some(found) = op_printer_rules::print(self, program, step, op)? {
             return Ok(Some(found));
         }
         if self.name == "clematis"
@@ -127,7 +127,7 @@ impl Words {
         Ok(None)
     }
 
-    /// Ours: a function of the same name.
+    /// Clematis code: a function of the same name.
     fn plain(&self, step: &Step, op: &Op) -> Option<Expr> {
         let elementwise = matches!(
             op,
@@ -161,11 +161,11 @@ impl Words {
         };
         for key in keys(step, op, program) {
             let rows = self.table.get(key.as_str()).into_iter().flatten();
-            for (types, template, strength) in rows {
+            for (types, template, precedence) in rows {
                 if *types == "*" || types.contains(letter(dtype)) {
                     return Some(Expr {
                         text: self.fill(template, program, step, op),
-                        strength: *strength,
+                        precedence: *precedence,
                     });
                 }
             }
@@ -173,7 +173,7 @@ impl Words {
         None
     }
 
-    /// A template with operands and parameters in it.
+    /// A template filled in with operands and parameters.
     fn fill(&self, template: &str, program: &Program, step: &Step, op: &Op) -> String {
         let attrs = op.attrs();
         let rank = step.args.first().map_or(0, |x| program.spec(x).rank());
@@ -186,7 +186,7 @@ impl Words {
             };
             let word = &rest[start + 1..end];
             rest = &rest[end + 1..];
-            let (name, strength) = word.split_once(':').unwrap_or((word, "0"));
+            let (name, precedence) = word.split_once(':').unwrap_or((word, "0"));
             if name == "*" {
                 let all: Vec<String> = step.args.iter().map(|x| self.operand(x, 0)).collect();
                 out.push_str(&all.join(", "));
@@ -198,7 +198,7 @@ impl Words {
                 {
                     out.push_str(&format!("{}", x.0 as i64));
                 } else if let Some(x) = step.args.get(at) {
-                    out.push_str(&self.operand(x, strength.parse().unwrap_or(0)));
+                    out.push_str(&self.operand(x, precedence.parse().unwrap_or(0)));
                 }
             } else {
                 let bare = name.trim_end_matches([',', '.']);
@@ -259,7 +259,7 @@ impl Words {
         }
     }
 
-    /// A call of the dialect's function, which is put into the file.
+    /// A call of the dialect's function, which has to be put into the file.
     pub fn helper(&self, step: &Step, op: &Op) -> Expr {
         let name = op.name();
         self.helpers.borrow_mut().insert(name.to_string());
@@ -270,7 +270,7 @@ impl Words {
         Expr::atom(format!("_{name}({})", parts.join(", ")))
     }
 
-    /// An operand as an array, also if it is a number.
+    /// An operand as an array, also if it is a scalar constant.
     pub fn array(&self, x: &Operand) -> String {
         let Operand::Num(n, dtype) = x else {
             return self.operand(x, 0);
@@ -292,7 +292,7 @@ impl Words {
                 tuple(&all)
             }
             Attr::Int(n) => n.to_string(),
-            // The dialects of these look into the type.
+            // These dialects read the dtype of the operand.
             Attr::Word(w) if matches!(self.name, "numpy" | "jax") && w.parse::<DType>().is_ok() => {
                 let dtype = w.parse::<DType>().map_or("", DType::long_name);
                 format!("{}.dtype(\"{dtype}\")", self.np)
@@ -303,7 +303,7 @@ impl Words {
     }
 }
 
-/// A tuple of Python's.
+/// A Python tuple.
 pub fn tuple(items: &[String]) -> String {
     match items {
         [one] => format!("({one},)"),
@@ -311,7 +311,7 @@ pub fn tuple(items: &[String]) -> String {
     }
 }
 
-/// A letter for a kind of element type, as in the tables.
+/// The letter that stands for a dtype's kind in the tables.
 pub fn letter(dtype: DType) -> char {
     match dtype {
         DType::Bool => 'b',
@@ -322,7 +322,7 @@ pub fn letter(dtype: DType) -> char {
     }
 }
 
-/// The rows that may hold an op's spelling, the most particular first.
+/// The table keys that may hold an op's template, the most specific first.
 fn keys(step: &Step, op: &Op, program: &Program) -> Vec<String> {
     let name = op.name();
     let flag = |word: &str| {
@@ -371,7 +371,7 @@ fn keys(step: &Step, op: &Op, program: &Program) -> Vec<String> {
         _ => {}
     }
     if axes == Some(0) && name != "transpose" {
-        // Over no axes at all: frameworks take that for all of them.
+        // An empty list of axes: frameworks reduce over all axes then.
         return Vec::new();
     }
     let numbers: String = step
@@ -388,7 +388,7 @@ fn keys(step: &Step, op: &Op, program: &Program) -> Vec<String> {
     keys
 }
 
-/// A real number as Python reads it back.
+/// A float as a Python literal that round-trips.
 pub fn real(x: f64) -> String {
     if x.is_nan() {
         "float(\"nan\")".into()
@@ -396,7 +396,7 @@ pub fn real(x: f64) -> String {
         format!("float(\"{}inf\")", if x < 0.0 { "-" } else { "" })
     } else {
         let text = format!("{x:?}");
-        // A float32 that was widened has a long tail; the short form is the same float32.
+        // A float32 widened to float64 has a long decimal expansion; the short one is the same float32.
         let short = format!("{:?}", x as f32);
         if f64::from(x as f32) == x && short.len() < text.len() {
             short
@@ -406,7 +406,7 @@ pub fn real(x: f64) -> String {
     }
 }
 
-/// A number.
+/// A scalar as a Python literal.
 pub fn number(value: Scalar) -> String {
     match value {
         Scalar::Bool(v) => if v { "True" } else { "False" }.into(),

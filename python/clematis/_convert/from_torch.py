@@ -1,4 +1,4 @@
-"""Models of torch, made modules of ours."""
+"""`from_torch` and `from_torch_module`: import torch modules and functions."""
 
 import inspect
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def _examples(
     op: str, example_inputs: Any, instance_args: Any, instance_kwargs: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if example_inputs is not None and instance_args is not None:
-        raise ArgumentError(f"{op}: example_inputs and instance_args are one and the same; give one")
+        raise ArgumentError(f"{op}: expected either example_inputs or instance_args, got both")
     args = instance_args if example_inputs is None else example_inputs
     args = () if args is None else tuple(args) if isinstance(args, (list, tuple)) else (args,)
     return args, dict(instance_kwargs or {})
@@ -32,16 +32,17 @@ def from_torch_module(
     inplace_update: bool = False, dynamic_batch: bool = True, specialise: bool = False, allow_wrapped: bool = False,
     **options: Any,
 ) -> Captured:  # fmt: skip
-    """A module of ours that computes what a torch module does, on any backend.
+    """Converts a torch module to a Clematis module that runs on any backend.
 
-    `native_module` is a `torch.nn.Module` or a class of such, made with the constructor's arguments. It is captured on the
-    example inputs (`example_inputs`, or `instance_args` and `instance_kwargs`), in evaluation and in training; without
-    any it is captured when it is first called. The batch size stays open unless `dynamic_batch` is False. A forward that
-    branches on values of its inputs is refused, unless `specialise` keeps the branches that the example takes. The torch module
-    stays as it is, and the result shares no memory with it, so that `inplace_update` makes no difference.
+    `native_module` is a `torch.nn.Module`, or a class of one with the constructor's arguments. It is captured on the
+    example inputs (`example_inputs`, or `instance_args` and `instance_kwargs`), in evaluation and in training mode; without
+    any it is captured at the first call. The batch size is dynamic unless `dynamic_batch` is False. A forward that
+    branches on values of its inputs raises an error, unless `specialise` keeps the branches that the example takes. The torch
+    module
+    is not modified, and the result shares no memory with it, so `inplace_update` has no effect.
 
-    A module of ours runs on every backend, so no part of it can stay torch's own: `allow_wrapped` is refused here. Where
-    the result is a torch module again, `cm.convert(net, to="torch", allow_wrapped=True)` keeps what cannot be captured.
+    A Clematis module runs on every backend, so no part of it can remain a torch module: `allow_wrapped` is rejected here. If
+    the result may be a torch module, `cm.convert(net, to="torch", allow_wrapped=True)` keeps what cannot be captured.
 
     >>> import torch
     >>> net = cm.from_torch_module(torch.nn.Linear(3, 2), cm.ones((4, 3)))
@@ -52,15 +53,15 @@ def from_torch_module(
     torch = _torch(op)
     if allow_wrapped:
         raise ArgumentError(
-            f"{op}: a module of ours runs on every backend, so no part of it can stay torch's own;"
+            f"{op}: a Clematis module runs on every backend, so no part of it can remain a torch module;"
             ' cm.convert(net, to="torch", allow_wrapped=True) gives a torch module that keeps what cannot be captured'
         )
     if inspect.isclass(native_module) and issubclass(native_module, torch.nn.Module):
         native_module = native_module(*(constructor_args or ()), **(constructor_kwargs or {}))
     elif constructor_args or constructor_kwargs:
-        raise ArgumentError(f"{op}: arguments for the constructor of what is no class")
+        raise ArgumentError(f"{op}: constructor arguments are for a class, got an instance")
     if not isinstance(native_module, torch.nn.Module):
-        raise ArgumentError(f"{op}: {type(native_module).__name__} is no torch.nn.Module")
+        raise ArgumentError(f"{op}: expected a torch.nn.Module, got {type(native_module).__name__}")
     args, kwargs = _examples(op, example_inputs, instance_args, instance_kwargs)
     options |= {"device": device, "devices": devices}
     from . import read_torch
@@ -86,9 +87,9 @@ def _takes_inputs(module: Any) -> bool:
 def from_torch(
     function: Callable[..., Any], *args: Any, dynamic_batch: bool = True, specialise: bool = False, **kwargs: Any
 ) -> Captured:
-    """A module of ours, without parameters, that computes what a function of torch does.
+    """Converts a torch function to a Clematis module without parameters.
 
-    The arguments are examples: arrays of any kind, and what is no array stays what it is.
+    The arguments are examples: arrays of any kind; arguments that are not arrays are constants.
 
     >>> import torch
     >>> net = cm.from_torch(lambda x: torch.tanh(x) * 2, cm.ones((2, 3)))
@@ -97,13 +98,13 @@ def from_torch(
     """
     torch = _torch("from_torch")
     if not callable(function):
-        raise ArgumentError(f"from_torch: {type(function).__name__} cannot be called")
+        raise ArgumentError(f"from_torch: expected a function, got {type(function).__name__}")
     if isinstance(function, torch.nn.Module):
         return from_torch_module(
             function, args, instance_kwargs=kwargs, dynamic_batch=dynamic_batch, specialise=specialise
         )
     if not args and not kwargs:
-        raise ConvertError("from_torch: examples of its arguments are needed: a function is captured on them")
+        raise ConvertError("from_torch: example arguments are needed to capture a function")
     from . import read_torch
 
     return Captured(read_torch.read_function(function, args, kwargs, dynamic=dynamic_batch, specialise=specialise))

@@ -1,34 +1,34 @@
-//! Loops.
+//! While loops.
 //!
-//! A loop that counts to a number that is known before it becomes a scan: lists that it reads in order are its rows, and
-//! lists that it writes in order are its results. Such loops can be differentiated backwards; others remain loops.
+//! A loop with a known number of iterations becomes a scan: lists read in order are its inputs, and
+//! lists written in order are its outputs. Scans support reverse-mode differentiation; other loops remain while loops.
 
-use super::super::Walk;
+use super::super::Importer;
 use super::super::args::{Args, Slot};
-use super::control::{program, reserved, settled, several};
-use crate::foreign::{Node, Program};
+use super::control::{program, reserved, several, to_tensor};
+use crate::captured::{Node, Program};
 use clematis_core::control::{self, Carry};
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, ops};
 use serde_json::{Value as Json, json};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// What becomes of one variable of a loop at each turn.
+/// How a loop variable changes in each iteration.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    /// It stays as it is.
+enum VariableKind {
+    /// It is constant.
     Fixed,
-    /// It begins at a number and grows by one.
+    /// It starts at a number and is incremented by one.
     Counter(i64, i64),
     /// A list that is written in order and not read.
     Rows,
-    /// A list of one element that every turn writes anew.
+    /// A list of one element that every iteration overwrites.
     Last,
-    /// Anything else.
+    /// Any other variable.
     Carried,
 }
 
-/// A body, and what its names stand for.
+/// A body with its nodes and inputs by name.
 struct Names<'a> {
     nodes: HashMap<&'a str, &'a Node>,
     places: HashMap<&'a str, usize>,
@@ -47,8 +47,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The value behind ops that change nothing.
-    fn behind<'x>(&self, mut x: &'x Json) -> &'x Json
+    /// The value skip_identity ops without effect, such as Identity.
+    fn skip_identity<'x>(&self, mut x: &'x Json) -> &'x Json
     where
         'a: 'x,
     {
@@ -65,13 +65,13 @@ impl<'a> Names<'a> {
         self.nodes.get(x.get("v")?.as_str()?).copied()
     }
 
-    /// Which input a value is.
+    /// The index of the input that a value is.
     fn input(&self, x: &Json) -> Option<usize> {
-        let name = self.behind(x).get("v")?.as_str()?;
+        let name = self.skip_identity(x).get("v")?.as_str()?;
         self.places.get(name).copied()
     }
 
-    /// How often an input is read, by ops that do something and as a result.
+    /// How often an input is read, by ops with an effect and as a result.
     fn uses(&self, input: usize) -> usize {
         let ops = self.program.nodes.iter().filter(|n| n.op != "Identity");
         let by_ops = ops
@@ -85,12 +85,15 @@ impl<'a> Names<'a> {
                 .count()
     }
 
-    /// What becomes of each variable.
-    fn kinds(&self, start: &[Slot]) -> Vec<Kind> {
-        let one = |i: usize| self.changes(i, start.get(i)).unwrap_or(Kind::Carried);
-        let mut kinds: Vec<Kind> = (0..self.program.inputs.len()).map(one).collect();
+    /// The kind of each variable.
+    fn kinds(&self, start: &[Slot]) -> Vec<VariableKind> {
+        let one = |i: usize| {
+            self.changes(i, start.get(i))
+                .unwrap_or(VariableKind::Carried)
+        };
+        let mut kinds: Vec<VariableKind> = (0..self.program.inputs.len()).map(one).collect();
         for i in 0..kinds.len() {
-            if kinds[i] == Kind::Carried
+            if kinds[i] == VariableKind::Carried
                 && let Some(kind) = self.list(i, start.get(i), &kinds)
             {
                 kinds[i] = kind;
@@ -99,10 +102,10 @@ impl<'a> Names<'a> {
         kinds
     }
 
-    fn changes(&self, i: usize, start: Option<&Slot>) -> Option<Kind> {
-        let out = self.behind(&self.program.outputs.get(i)?.value);
+    fn changes(&self, i: usize, start: Option<&Slot>) -> Option<VariableKind> {
+        let out = self.skip_identity(&self.program.outputs.get(i)?.value);
         if self.input(out) == Some(i) {
-            return Some(Kind::Fixed);
+            return Some(VariableKind::Fixed);
         }
         let node = self.node(out)?;
         let Some(Slot::Int(from)) = start else {
@@ -113,15 +116,15 @@ impl<'a> Names<'a> {
         }
         let (x, y) = (node.args.first()?, node.args.get(1)?);
         let step = match (self.input(x) == Some(i), self.input(y) == Some(i)) {
-            (true, false) => self.behind(y).as_i64()?,
-            (false, true) => self.behind(x).as_i64()?,
+            (true, false) => self.skip_identity(y).as_i64()?,
+            (false, true) => self.skip_identity(x).as_i64()?,
             _ => return None,
         };
-        (step > 0).then_some(Kind::Counter(from.value()?, step))
+        (step > 0).then_some(VariableKind::Counter(from.value()?, step))
     }
 
-    fn list(&self, i: usize, start: Option<&Slot>, kinds: &[Kind]) -> Option<Kind> {
-        let node = self.node(self.behind(&self.program.outputs.get(i)?.value))?;
+    fn list(&self, i: usize, start: Option<&Slot>, kinds: &[VariableKind]) -> Option<VariableKind> {
+        let node = self.node(self.skip_identity(&self.program.outputs.get(i)?.value))?;
         let length = reserved(start?)?;
         if node.op != "TensorListSetItem"
             || self.input(node.args.first()?) != Some(i)
@@ -130,32 +133,33 @@ impl<'a> Names<'a> {
             return None;
         }
         if self.counts_from_zero(node.args.get(1)?, kinds) {
-            return Some(Kind::Rows);
+            return Some(VariableKind::Rows);
         }
         let one = matches!(length, Slot::Int(n) if n.value() == Some(1));
-        (one && self.behind(node.args.get(1)?).as_i64() == Some(0)).then_some(Kind::Last)
+        (one && self.skip_identity(node.args.get(1)?).as_i64() == Some(0))
+            .then_some(VariableKind::Last)
     }
 
-    fn counts_from_zero(&self, index: &Json, kinds: &[Kind]) -> bool {
+    fn counts_from_zero(&self, index: &Json, kinds: &[VariableKind]) -> bool {
         self.input(index)
-            .is_some_and(|at| kinds.get(at) == Some(&Kind::Counter(0, 1)))
+            .is_some_and(|at| kinds.get(at) == Some(&VariableKind::Counter(0, 1)))
     }
 }
 
-/// How often a loop runs, if its test compares counters with numbers that stay.
-fn turns(test: &Names<'_>, x: &Json, start: &[Slot], kinds: &[Kind]) -> Option<Dim> {
-    let node = test.node(test.behind(x))?;
+/// The number of iterations, if the condition compares counters with constants.
+fn iterations(test: &Names<'_>, x: &Json, start: &[Slot], kinds: &[VariableKind]) -> Option<Dim> {
+    let node = test.node(test.skip_identity(x))?;
     let (x, y) = (node.args.first()?, node.args.get(1)?);
     let until = |counter: &Json, limit: &Json, more: i64| -> Option<Dim> {
-        let Kind::Counter(from, step) = *kinds.get(test.input(counter)?)? else {
+        let VariableKind::Counter(from, step) = *kinds.get(test.input(counter)?)? else {
             return None;
         };
-        let limit = match test.behind(limit).as_i64() {
+        let limit = match test.skip_identity(limit).as_i64() {
             Some(n) => Dim::number(n),
             None => {
                 let at = test.input(limit)?;
                 match (kinds.get(at)?, start.get(at)?) {
-                    (Kind::Fixed, Slot::Int(d)) => *d,
+                    (VariableKind::Fixed, Slot::Int(d)) => *d,
                     _ => return None,
                 }
             }
@@ -164,7 +168,9 @@ fn turns(test: &Names<'_>, x: &Json, start: &[Slot], kinds: &[Kind]) -> Option<D
         left.ceil_div(Dim::number(step)).ok()
     };
     match node.op.as_str() {
-        "LogicalAnd" => Some(turns(test, x, start, kinds)?.min(turns(test, y, start, kinds)?)),
+        "LogicalAnd" => {
+            Some(iterations(test, x, start, kinds)?.min(iterations(test, y, start, kinds)?))
+        }
         "Less" => until(x, y, 0),
         "LessEqual" => until(x, y, 1),
         "Greater" => until(y, x, 0),
@@ -173,14 +179,14 @@ fn turns(test: &Names<'_>, x: &Json, start: &[Slot], kinds: &[Kind]) -> Option<D
     }
 }
 
-pub(super) fn repeated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+pub(super) fn repeated(w: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (test, step) = (program(a, "cond")?, program(a, "body")?);
     let names = Names::of(&step);
     let kinds = names.kinds(&a.args);
     let tests = Names::of(&test);
     let count = match test.outputs.first() {
-        Some(out) => turns(&tests, &out.value, &a.args, &kinds),
-        None => bail!(Convert, "convert: `{}` without a test", a.node.op),
+        Some(out) => iterations(&tests, &out.value, &a.args, &kinds),
+        None => bail!(Convert, "convert: `{}` without a condition", a.node.op),
     };
     match count {
         Some(count) => counted_loop(w, a, &names, &kinds, count),
@@ -188,9 +194,9 @@ pub(super) fn repeated(w: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     }
 }
 
-/// Values that a loop begins with; a list that was only reserved gets the shape that a first turn gives it.
-fn beginnings(
-    w: &mut Walk<'_>,
+/// The initial values of a loop; a reserved list gets the shape that the first iteration writes.
+fn initial_values(
+    w: &mut Importer<'_>,
     a: &Args<'_>,
     step: &Program,
     carried: &[usize],
@@ -199,7 +205,7 @@ fn beginnings(
     let mut out = Vec::new();
     for &i in carried {
         if reserved(&a.args[i]).is_none() {
-            out.push(settled(&a.args[i])?);
+            out.push(to_tensor(&a.args[i])?);
             continue;
         }
         if first.is_none() {
@@ -209,16 +215,16 @@ fn beginnings(
             Some(Slot::Tensor(x)) => out.push(ops::zeros(x.shape().clone(), x.dtype()).done()?),
             _ => bail!(
                 Unsupported,
-                "convert: a list that no turn of a loop writes to"
+                "convert: a TensorList that no iteration of a loop writes to"
             ),
         }
     }
     Ok(out)
 }
 
-/// What a turn leaves of carried values, as they were typed before.
-fn carried_on(out: &Slot, before: &Tensor) -> Result<Tensor> {
-    let x = settled(out)?;
+/// The new value of a loop variable, cast to its dtype before the iteration.
+fn cast_carry(out: &Slot, before: &Tensor) -> Result<Tensor> {
+    let x = to_tensor(out)?;
     if x.dtype() == before.dtype() {
         return Ok(x);
     }
@@ -226,17 +232,17 @@ fn carried_on(out: &Slot, before: &Tensor) -> Result<Tensor> {
 }
 
 fn counted_loop(
-    w: &mut Walk<'_>,
+    w: &mut Importer<'_>,
     a: &Args<'_>,
     names: &Names<'_>,
-    kinds: &[Kind],
+    kinds: &[VariableKind],
     count: Dim,
 ) -> Result<Slot> {
     let mut step = names.program.clone();
-    // What is written to a list is a result, and the list itself is none.
+    // An element written to a list is a scan output, and the list itself is not carried.
     for (i, kind) in kinds.iter().enumerate() {
-        if let Kind::Rows | Kind::Last = kind
-            && let Some(node) = names.node(names.behind(&names.program.outputs[i].value))
+        if let VariableKind::Rows | VariableKind::Last = kind
+            && let Some(node) = names.node(names.skip_identity(&names.program.outputs[i].value))
             && let Some(own) = step.nodes.iter_mut().find(|own| own.out == node.out)
         {
             own.op = "Identity".into();
@@ -249,7 +255,7 @@ fn counted_loop(
         let Some(i) = (node.op == "TensorListGetItem").then(|| names.input(&node.args[0])) else {
             continue;
         };
-        let Some(i) = i.filter(|&i| kinds[i] == Kind::Fixed) else {
+        let Some(i) = i.filter(|&i| kinds[i] == VariableKind::Fixed) else {
             continue;
         };
         if let Slot::Tensor(x) = &a.args[i]
@@ -269,12 +275,12 @@ fn counted_loop(
         place.name = name.clone();
         step.inputs.push(place);
     }
-    let places = |wanted: fn(&Kind) -> bool| -> Vec<usize> {
+    let places = |wanted: fn(&VariableKind) -> bool| -> Vec<usize> {
         (0..kinds.len()).filter(|&i| wanted(&kinds[i])).collect()
     };
-    let carried = places(|k| *k == Kind::Carried);
-    let written = places(|k| matches!(k, Kind::Rows | Kind::Last));
-    let start = Carry(beginnings(w, a, names.program, &carried)?);
+    let carried = places(|k| *k == VariableKind::Carried);
+    let written = places(|k| matches!(k, VariableKind::Rows | VariableKind::Last));
+    let start = Carry(initial_values(w, a, names.program, &carried)?);
     let mut sequences = vec![ops::iota(Shape::from_dims([count]), 0, DType::I32).done()?];
     sequences.extend(rows);
     let (last, results) = control::scan(&start, &Carry(sequences), None, false, |carry, row| {
@@ -282,29 +288,31 @@ fn counted_loop(
         let mut operands = Vec::new();
         for (i, kind) in kinds.iter().enumerate() {
             operands.push(match kind {
-                Kind::Fixed => a.args[i].clone(),
-                Kind::Counter(from, by) => Slot::Tensor((&row.0[0] * *by + *from).done()?),
-                Kind::Rows | Kind::Last => Slot::Nothing,
-                Kind::Carried => left.next().cloned().map_or(Slot::Nothing, Slot::Tensor),
+                VariableKind::Fixed => a.args[i].clone(),
+                VariableKind::Counter(from, by) => Slot::Tensor((&row.0[0] * *by + *from).done()?),
+                VariableKind::Rows | VariableKind::Last => Slot::Nothing,
+                VariableKind::Carried => left.next().cloned().map_or(Slot::Nothing, Slot::Tensor),
             });
         }
         operands.extend(row.0[1..].iter().cloned().map(Slot::Tensor));
         let out = w.inside(&step, &operands)?;
         let next = carried.iter().zip(&carry.0);
-        let next = next.map(|(&i, before)| carried_on(&out[i], before));
+        let next = next.map(|(&i, before)| cast_carry(&out[i], before));
         let next = Carry(next.collect::<Result<_>>()?);
-        let results = written.iter().map(|&i| settled(&out[i]));
+        let results = written.iter().map(|&i| to_tensor(&out[i]));
         Ok((next, Carry(results.collect::<Result<_>>()?)))
     })?;
     let (mut last, mut results) = (last.0.into_iter(), results.0.into_iter());
     let mut out = Vec::new();
     for (i, kind) in kinds.iter().enumerate() {
         out.push(match kind {
-            Kind::Fixed => a.args[i].clone(),
-            Kind::Counter(from, by) => Slot::Int(Dim::number(*from) + count * Dim::number(*by)),
-            Kind::Carried => last.next().map_or(Slot::Nothing, Slot::Tensor),
-            Kind::Rows => results.next().map_or(Slot::Nothing, Slot::Tensor),
-            Kind::Last => match results.next() {
+            VariableKind::Fixed => a.args[i].clone(),
+            VariableKind::Counter(from, by) => {
+                Slot::Int(Dim::number(*from) + count * Dim::number(*by))
+            }
+            VariableKind::Carried => last.next().map_or(Slot::Nothing, Slot::Tensor),
+            VariableKind::Rows => results.next().map_or(Slot::Nothing, Slot::Tensor),
+            VariableKind::Last => match results.next() {
                 Some(all) => ops::slice_axis(all, 0, count - Dim::from(1), count)
                     .done()?
                     .into(),
@@ -315,18 +323,18 @@ fn counted_loop(
     Ok(several(out))
 }
 
-/// A loop whose turns are counted when it runs.
+/// A while loop: the number of iterations is known at run time only.
 fn open_loop(
-    w: &mut Walk<'_>,
+    w: &mut Importer<'_>,
     a: &Args<'_>,
     test: &Program,
     step: &Program,
-    kinds: &[Kind],
+    kinds: &[VariableKind],
 ) -> Result<Slot> {
     let moving: Vec<usize> = (0..kinds.len())
-        .filter(|&i| kinds[i] != Kind::Fixed)
+        .filter(|&i| kinds[i] != VariableKind::Fixed)
         .collect();
-    let start = Carry(beginnings(w, a, step, &moving)?);
+    let start = Carry(initial_values(w, a, step, &moving)?);
     let with = |carry: &Carry| -> Vec<Slot> {
         let mut operands = a.args.clone();
         for (&i, x) in moving.iter().zip(&carry.0) {
@@ -340,14 +348,14 @@ fn open_loop(
         |carry| {
             let out = walk.borrow_mut().inside(test, &with(carry))?;
             match out.first() {
-                Some(go_on) => ops::reshape(ops::cast(settled(go_on)?, DType::Bool), ()).done(),
-                None => bail!(Convert, "convert: the test of a loop gives nothing"),
+                Some(go_on) => ops::reshape(ops::cast(to_tensor(go_on)?, DType::Bool), ()).done(),
+                None => bail!(Convert, "convert: the condition of a loop has no result"),
             }
         },
         |carry| {
             let out = walk.borrow_mut().inside(step, &with(carry))?;
             let next = moving.iter().zip(&carry.0);
-            let next = next.map(|(&i, before)| carried_on(&out[i], before));
+            let next = next.map(|(&i, before)| cast_carry(&out[i], before));
             Ok(Carry(next.collect::<Result<_>>()?))
         },
     )?;

@@ -1,38 +1,38 @@
-//! Another framework's program as plain data, which can be kept as JSON.
+//! A captured program of another framework as plain data that can be stored as JSON.
 
 use clematis_core::{DType, Dim, Error, Kind, Result, Shape, Spec};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// A program: what goes in, what is done in order, what comes out.
+/// A captured program: inputs, nodes in order of execution, outputs.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Program {
-    /// What goes in.
+    /// The inputs.
     pub inputs: Vec<Input>,
-    /// What is done.
+    /// The nodes.
     pub nodes: Vec<Node>,
-    /// What comes out.
+    /// The outputs.
     pub outputs: Vec<Output>,
 }
 
-/// What goes in.
+/// An input.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Input {
     /// Its name in the program.
     pub name: String,
-    /// One of the words of `clematis_core::graph::Role`.
+    /// Its role, as `clematis_core::graph::Role` spells it.
     pub role: String,
-    /// Its path in the model; empty for what a call gives.
+    /// Its path in the model; empty for call arguments.
     #[serde(default)]
     pub path: String,
-    /// Element type and sizes.
-    pub spec: ForeignSpec,
+    /// Dtype and shape.
+    pub spec: CapturedSpec,
 }
 
-/// Element type and sizes, which may be expressions of names.
+/// Dtype and shape; sizes may be expressions of symbolic dimensions.
 #[derive(Clone, Debug, Deserialize)]
-pub struct ForeignSpec {
-    /// Our name of the element type.
+pub struct CapturedSpec {
+    /// The dtype by our name.
     pub dtype: String,
     /// Numbers and expressions.
     pub shape: Vec<Json>,
@@ -41,9 +41,9 @@ pub struct ForeignSpec {
 /// One op.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Node {
-    /// Its name in the framework, without what tells variants apart.
+    /// Its name in the framework, without the overload.
     pub op: String,
-    /// Which variant.
+    /// The overload.
     #[serde(default)]
     pub variant: String,
     /// Operands and parameters by position.
@@ -54,16 +54,16 @@ pub struct Node {
     pub kwargs: serde_json::Map<String, Json>,
     /// The name of its result, or of the list of its results.
     pub out: String,
-    /// What is known of the results; of one, the framework's word is taken for its element type.
+    /// The specs of the results; that of a single result determines its dtype.
     #[serde(default)]
-    pub specs: Vec<Option<ForeignSpec>>,
-    /// Which of several results nobody reads.
+    pub specs: Vec<Option<CapturedSpec>>,
+    /// The indices of results that nobody reads.
     #[serde(default)]
     pub unread: Vec<usize>,
-    /// The module that it stands in.
+    /// The path of the enclosing module.
     #[serde(default)]
     pub scope: String,
-    /// Where it was written.
+    /// The source location.
     #[serde(default)]
     pub line: String,
 }
@@ -79,15 +79,15 @@ pub struct Output {
 }
 
 impl Program {
-    /// Reads what a reader has written.
+    /// Parses the JSON that a capturing front end wrote.
     pub fn parse(text: &str) -> Result<Program> {
         serde_json::from_str(text)
-            .map_err(|e| Error::new(Kind::Convert, format!("convert: not a program: {e}")))
+            .map_err(|e| Error::new(Kind::Convert, format!("convert: invalid program: {e}")))
     }
 }
 
-impl ForeignSpec {
-    /// As ours.
+impl CapturedSpec {
+    /// As a `Spec` of ours.
     pub fn spec(&self) -> Result<Spec> {
         let dims = self.shape.iter().map(dim).collect::<Result<Vec<_>>>()?;
         Ok(Spec::new(dtype(&self.dtype)?, Shape::from_dims(dims)))
@@ -102,17 +102,17 @@ pub fn dim(x: &Json) -> Result<Dim> {
         (None, Some(text)) => Dim::parse(text),
         _ => Err(Error::new(
             Kind::Convert,
-            format!("convert: {x} is no size"),
+            format!("convert: expected a size, got {x}"),
         )),
     }
 }
 
-/// An element type by our name of it.
+/// A dtype by our name of it.
 pub fn dtype(name: &str) -> Result<DType> {
     name.parse().map_err(|_| {
         Error::new(
             Kind::Unsupported,
-            format!("convert: there is no element type `{name}` here"),
+            format!("convert: unsupported dtype `{name}`"),
         )
     })
 }

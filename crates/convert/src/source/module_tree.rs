@@ -1,15 +1,15 @@
-//! The parts of a model: steps that stand in one module become a unit that is called.
+//! The module tree: steps of one module become a unit that is called.
 
 use super::program::{Program, Step, Val, What, value};
 use crate::identifiers::{Identifiers, identifier};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// What a unit does.
+/// An item of a unit.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// One step.
     Step(Step),
-    /// A call of a part.
+    /// A call of a submodule.
     Call(Unit),
 }
 
@@ -23,20 +23,20 @@ impl Item {
     }
 }
 
-/// A part of a model in one of its calls.
+/// One call of a module.
 #[derive(Clone, Debug, Default)]
 pub struct Unit {
-    /// Where it stands.
+    /// The module path.
     pub path: String,
-    /// What it takes from outside.
+    /// The values that it takes from outside.
     pub inputs: Vec<Val>,
-    /// What others read of it.
+    /// The values that others read.
     pub outputs: Vec<Val>,
-    /// What it does.
+    /// The steps and calls, in order.
     pub items: Vec<Item>,
 }
 
-/// A word of a path as an identifier or the number of an item in a list; none for words that name no part.
+/// A path component as an identifier or the index of a list item; `None` for components that name no module.
 fn plain(word: &str) -> Option<String> {
     if word.is_empty() || word == "~" || word.contains('(') || word == "submodules" {
         return None;
@@ -55,7 +55,7 @@ fn plain(word: &str) -> Option<String> {
     )
 }
 
-/// The words of a path, and which call of each it is.
+/// The components of a path, and the call index of each.
 fn split(path: &str) -> impl Iterator<Item = (&str, u32)> {
     path.split(['.', '/']).map(|word| {
         let (word, call) = word.split_once('#').unwrap_or((word, "0"));
@@ -63,25 +63,25 @@ fn split(path: &str) -> impl Iterator<Item = (&str, u32)> {
     })
 }
 
-/// Paths of the code for the paths of a model: words that differ among the values that a model holds, or among its modules,
-/// differ in the code too.
+/// Maps paths of a model to paths of the code: components that differ among a model's parameters, or among its modules, differ
+/// in the code too.
 #[derive(Default)]
 pub struct Clean {
-    /// By the cleaned path around a word and the word.
+    /// By the cleaned parent path and the component.
     words: HashMap<(String, String), String>,
 }
 
 impl Clean {
-    /// Of the names of what is held and of the paths of modules.
+    /// From the names of parameters and the paths of modules.
     ///
-    /// A module may stand under another spelling among the paths than among the names (`_fc` and `fc`), so words are told
-    /// apart only where one of the two sets has both.
+    /// A module may be spelled differently among the paths and among the names (`_fc` and `fc`), so components are only
+    /// kept distinct where one of the two sets has both.
     pub fn new(held: &[&str], modules: &[&str]) -> Clean {
         let mut clean = Clean::default();
         let depth = |path: &&str| split(path).count();
         let most = held.iter().chain(modules).map(depth).max().unwrap_or(0);
         for level in 0..most {
-            // Cleaned words by the path around them, in order, with the words that they come from.
+            // Cleaned components by parent path, in order, with the components that they come from.
             let mut found: BTreeMap<String, BTreeMap<String, [BTreeSet<String>; 2]>> =
                 BTreeMap::new();
             for (which, paths) in [held, modules].into_iter().enumerate() {
@@ -129,7 +129,7 @@ impl Clean {
         out
     }
 
-    /// A path of the code, and which call of each word it is.
+    /// A path of the code, and the call index of each component.
     pub fn path(&self, path: &str) -> (String, Vec<u32>) {
         let calls = split(path).filter(|(word, _)| plain(word).is_some());
         let calls = calls.map(|(_, call)| call).collect();
@@ -137,12 +137,12 @@ impl Clean {
     }
 }
 
-/// Whether a word is a place in a list.
+/// Whether a component is an index in a list.
 pub fn is_number(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
 }
 
-/// A path and one more word.
+/// A path with one more component.
 pub fn joined(path: &str, word: &str) -> String {
     if path.is_empty() {
         word.to_string()
@@ -151,7 +151,7 @@ pub fn joined(path: &str, word: &str) -> String {
     }
 }
 
-/// Whether a path lies in another, or is it.
+/// Whether a path equals another or is below it.
 pub fn lies_in(path: &str, outer: &str) -> bool {
     outer.is_empty()
         || path == outer
@@ -160,11 +160,11 @@ pub fn lies_in(path: &str, outer: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// How a model is divided.
+/// How a model is divided into modules.
 pub struct Division {
     /// Paths of lists.
     lists: HashSet<String>,
-    /// Paths whose steps belong to the part around them.
+    /// Paths whose steps are inlined into the enclosing module.
     open: HashSet<String>,
 }
 
@@ -208,7 +208,7 @@ impl Division {
         }
     }
 
-    /// The part below `prefix` that a path lies in; `None` if it lies in `prefix` itself.
+    /// The child of `prefix` that a path is below; `None` if the path is `prefix` itself.
     fn below(&self, prefix: &str, path: &str) -> Option<String> {
         let mut at = prefix.to_string();
         loop {
@@ -227,7 +227,7 @@ impl Division {
         }
     }
 
-    /// The part of a step: a layer stands in the part around it.
+    /// The module of a step: a layer belongs to the enclosing module.
     fn part(&self, prefix: &str, step: &Step) -> Option<String> {
         let found = self.below(prefix, &step.path)?;
         match &step.what {
@@ -237,13 +237,13 @@ impl Division {
     }
 }
 
-/// The whole program as one unit.
+/// The program as one unit.
 pub fn build(program: &Program, division: &mut Division) -> Unit {
     for _ in 0..64 {
         let mut again = None;
         let items = divide(program, division, "", program.steps.clone(), &mut again);
         match again {
-            // A part whose steps cannot stand together is no part.
+            // A module whose steps cannot be contiguous is inlined.
             Some(path) => {
                 division.open.insert(path);
             }
@@ -266,7 +266,7 @@ pub fn build(program: &Program, division: &mut Division) -> Unit {
     }
 }
 
-/// A part in one of its calls, or none, and steps that follow each other in it.
+/// One call of a module, or none, and the consecutive steps in it.
 type Run = (Option<(String, u32)>, Vec<Step>);
 
 fn divide(
@@ -276,7 +276,7 @@ fn divide(
     steps: Vec<Step>,
     again: &mut Option<String>,
 ) -> Vec<Item> {
-    // Runs of steps of one part; a part that was left is joined to its earlier run where nothing in between minds.
+    // Consecutive steps of one module; a later run is merged with an earlier one if no step in between depends on it.
     let mut runs: Vec<Run> = Vec::new();
     for step in steps {
         let key = division.part(prefix, &step).map(|path| {
@@ -355,7 +355,7 @@ fn divide(
             }));
         }
     }
-    // Parameters first is no order that people have.
+    // Parameters are not the first arguments in code that people write.
     for item in &mut items {
         if let Item::Call(unit) = item {
             unit.inputs.sort_by_key(|v| program.held(*v).is_some());
@@ -365,7 +365,7 @@ fn divide(
 }
 
 impl Division {
-    /// Opens all that is no module, where it is known what is one.
+    /// Inlines every path that is not a known module.
     pub fn only(&mut self, program: &Program, modules: &[String]) {
         let known: HashSet<String> = modules.iter().map(|m| program.clean.path(m).0).collect();
         for step in &program.steps {
@@ -379,8 +379,8 @@ impl Division {
         }
     }
 
-    /// Makes the steps of a part belong to the part around it.
-    pub fn open(&mut self, path: String) {
+    /// Inlines a module into the enclosing one.
+    pub fn inline(&mut self, path: String) {
         self.open.insert(path);
     }
 }

@@ -1,33 +1,33 @@
-//! Numbers rounded to element types that are narrower than those that hold them.
+//! Rounds values to low-precision dtypes (int2, int4, fp4, fp8) that are stored in wider ones.
 
 use super::super::args::Args;
 use super::NAMED;
-use crate::onnx::narrow::{Narrow, Special, narrow};
+use crate::onnx::low_precision::{LowPrecision, Special, low_precision};
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Result, Tensor, bail, ops};
 
-/// The narrow type that a node gives, if its attribute or the reader says so.
-pub fn wanted(a: &Args<'_>, attribute: &str) -> Result<Option<Narrow>> {
+/// The low-precision dtype that a node's attribute or the reader specifies.
+pub fn wanted(a: &Args<'_>, attribute: &str) -> Result<Option<LowPrecision>> {
     let own = a.int(NAMED, attribute, 0)?;
-    Ok(narrow(if own == 0 {
-        a.int(NAMED, "&narrow", 0)?
+    Ok(low_precision(if own == 0 {
+        a.int(NAMED, "&low_precision", 0)?
     } else {
         own
     }))
 }
 
-/// A number as the type has it; `saturate` says whether what is too large becomes the largest.
-pub fn rounded(x: &Tensor, to: Narrow, saturate: bool, mode: &str) -> Result<Tensor> {
+/// Rounds to the dtype; with `saturate`, values out of range become the largest finite one.
+pub fn rounded(x: &Tensor, to: LowPrecision, saturate: bool, mode: &str) -> Result<Tensor> {
     match to {
-        Narrow::Int { bits, signed } => {
-            // The low bits count, as numpy has it.
+        LowPrecision::Int { bits, signed } => {
+            // Integers wrap around, as in NumPy.
             let x = ops::cast(ops::trunc(ops::cast(x, DType::F32)), DType::I32).done()?;
             let (span, half) = (1i64 << bits, if signed { 1i64 << (bits - 1) } else { 0 });
             let y = ops::bitwise_and(x + half, span - 1) - half;
-            ops::cast(y, to.held()).done()
+            ops::cast(y, to.storage_dtype()).done()
         }
-        Narrow::Scale => scale(x, saturate, mode),
-        Narrow::Float {
+        LowPrecision::Scale => scale(x, saturate, mode),
+        LowPrecision::Float {
             mantissa,
             bias,
             special,
@@ -35,7 +35,7 @@ pub fn rounded(x: &Tensor, to: Narrow, saturate: bool, mode: &str) -> Result<Ten
         } => {
             let x = ops::cast(x, DType::F32).done()?;
             let (_, most) = to.limits();
-            // The distance between neighbours is a power of two: that of the number, or that of the smallest ones.
+            // The spacing is a power of two: that of the value, or that of the subnormals.
             let top = ops::maximum(exponent(&x)?, i64::from(127 + 1 - bias));
             let step = power(top - i64::from(mantissa))?;
             let y = (ops::round(&x / &step) * &step).done()?;
@@ -47,7 +47,7 @@ pub fn rounded(x: &Tensor, to: Narrow, saturate: bool, mode: &str) -> Result<Ten
                 (false, _) => Tensor::scalar(f64::NAN, DType::F32),
             };
             let y = ops::where_(large, instead, y);
-            // What has no NaN has zero for it.
+            // Formats without NaN have zero instead.
             let none = if special == Special::None {
                 0.0
             } else {
@@ -58,14 +58,14 @@ pub fn rounded(x: &Tensor, to: Narrow, saturate: bool, mode: &str) -> Result<Ten
     }
 }
 
-/// The exponent's bits of a float, as integers.
+/// The exponent bits of a float, as integers.
 fn exponent(x: &Tensor) -> Result<Tensor> {
     let bits = ops::bitcast(x, DType::U32);
     let top = ops::bitwise_and(ops::shift_right(bits, 23), 255i64);
     ops::cast(top, DType::I32).done()
 }
 
-/// A power of two by its bits.
+/// A power of two from its exponent bits.
 fn power(exponent: Expr) -> Result<Tensor> {
     ops::bitcast(
         ops::shift_left(ops::cast(exponent, DType::U32), 23),
@@ -87,7 +87,7 @@ fn scale(x: &Tensor, saturate: bool, mode: &str) -> Result<Tensor> {
             let half = ops::logical_and(ops::equal(&low, 0x40_0000_i64), ops::greater(&top, 0i64));
             ops::cast(ops::logical_or(above, half), DType::I32)
         }
-        other => bail!(Unsupported, "convert: numbers rounded `{other}`"),
+        other => bail!(Unsupported, "convert: unsupported round_mode `{other}`"),
     };
     let next = (&top + more).done()?;
     let next = if saturate {
@@ -95,7 +95,7 @@ fn scale(x: &Tensor, saturate: bool, mode: &str) -> Result<Tensor> {
     } else {
         next
     };
-    // The least one is below what floats hold with a first digit.
+    // The smallest one is a subnormal float32.
     let y = ops::where_(
         ops::less_equal(&next, 0i64),
         Tensor::scalar(2f64.powi(-127), DType::F32),

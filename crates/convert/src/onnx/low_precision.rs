@@ -1,51 +1,51 @@
-//! Element types of less than a byte, and floats of one: what they hold, in a type of ours that holds all of it.
+//! Low-precision ONNX dtypes (int2, int4, fp4, fp8): their encoding, and the wider dtype that holds their values.
 //!
-//! No framework here stores them. A value of such a type is kept in a wider one, int8, uint8 or float32, and is rounded
-//! where the model rounds, so that all numbers are those of the model; only the memory is not.
+//! Values of such a dtype are stored as int8, uint8 or float32, and are rounded where the model rounds,
+//! so results are those of the model; only the memory use differs.
 
 use clematis_core::DType;
 
-/// What one of these types is made of.
+/// The encoding of a low-precision dtype.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Narrow {
+pub enum LowPrecision {
     /// An integer.
     Int {
-        /// How many.
+        /// The number of bits.
         bits: u32,
-        /// Whether it has a sign.
+        /// Whether it is signed.
         signed: bool,
     },
     /// A float.
     Float {
-        /// Bits of the exponent.
+        /// Exponent bits.
         exponent: u32,
-        /// Bits of the mantissa.
+        /// Mantissa bits.
         mantissa: u32,
-        /// What the exponent is counted from.
+        /// The exponent bias.
         bias: i32,
-        /// What stands for what is no number.
+        /// The encodings of non-finite values.
         special: Special,
     },
-    /// Powers of two.
+    /// A power of two (E8M0).
     Scale,
 }
 
-/// What a float has besides numbers.
+/// The non-finite values of a float format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Special {
-    /// Nothing.
+    /// None.
     None,
-    /// NaN where all bits but the sign are set.
+    /// NaN with all bits except the sign set.
     Last,
-    /// NaN in the place of minus zero.
+    /// NaN in the encoding of negative zero.
     MinusZero,
-    /// Infinities and NaN, as wide floats have them.
+    /// Infinities and NaN, as in IEEE formats.
     Infinities,
 }
 
-/// The type of ONNX's number.
-pub fn narrow(code: i64) -> Option<Narrow> {
-    let float = |exponent, mantissa, bias, special| Narrow::Float {
+/// The type with this ONNX dtype code.
+pub fn low_precision(code: i64) -> Option<LowPrecision> {
+    let float = |exponent, mantissa, bias, special| LowPrecision::Float {
         exponent,
         mantissa,
         bias,
@@ -59,48 +59,48 @@ pub fn narrow(code: i64) -> Option<Narrow> {
         21 => int(4, false),
         22 => int(4, true),
         23 => float(2, 1, 1, Special::None),
-        24 => Narrow::Scale,
+        24 => LowPrecision::Scale,
         25 => int(2, false),
         26 => int(2, true),
         _ => return None,
     })
 }
 
-fn int(bits: u32, signed: bool) -> Narrow {
-    Narrow::Int { bits, signed }
+fn int(bits: u32, signed: bool) -> LowPrecision {
+    LowPrecision::Int { bits, signed }
 }
 
-impl Narrow {
-    /// The type of ours that values are kept in.
-    pub fn held(self) -> DType {
+impl LowPrecision {
+    /// The dtype that holds its values.
+    pub fn storage_dtype(self) -> DType {
         match self {
-            Narrow::Int { signed: true, .. } => DType::I8,
-            Narrow::Int { signed: false, .. } => DType::U8,
+            LowPrecision::Int { signed: true, .. } => DType::I8,
+            LowPrecision::Int { signed: false, .. } => DType::U8,
             _ => DType::F32,
         }
     }
 
-    /// Bits of one element in a file.
+    /// Bits per element in a file.
     pub fn bits(self) -> u32 {
         match self {
-            Narrow::Int { bits, .. } => bits,
-            Narrow::Float {
+            LowPrecision::Int { bits, .. } => bits,
+            LowPrecision::Float {
                 exponent, mantissa, ..
             } => 1 + exponent + mantissa,
-            Narrow::Scale => 8,
+            LowPrecision::Scale => 8,
         }
     }
 
-    /// Least and greatest number.
+    /// The smallest and largest finite number.
     pub fn limits(self) -> (f64, f64) {
         match self {
-            Narrow::Int { bits, signed: true } => {
+            LowPrecision::Int { bits, signed: true } => {
                 let half = f64::from(1 << (bits - 1));
                 (-half, half - 1.0)
             }
-            Narrow::Int { bits, .. } => (0.0, f64::from((1 << bits) - 1)),
-            Narrow::Scale => (2f64.powi(-127), 2f64.powi(127)),
-            Narrow::Float {
+            LowPrecision::Int { bits, .. } => (0.0, f64::from((1 << bits) - 1)),
+            LowPrecision::Scale => (2f64.powi(-127), 2f64.powi(127)),
+            LowPrecision::Float {
                 exponent,
                 mantissa,
                 special,
@@ -118,17 +118,17 @@ impl Narrow {
         }
     }
 
-    /// The number that some bits stand for.
+    /// The number that a bit pattern encodes.
     pub fn decode(self, code: u8) -> f64 {
         match self {
-            Narrow::Int { bits, signed } => {
+            LowPrecision::Int { bits, signed } => {
                 let low = i32::from(code) & ((1 << bits) - 1);
                 let minus = signed && low >> (bits - 1) == 1;
                 f64::from(if minus { low - (1 << bits) } else { low })
             }
-            Narrow::Scale if code == 255 => f64::NAN,
-            Narrow::Scale => 2f64.powi(i32::from(code) - 127),
-            Narrow::Float {
+            LowPrecision::Scale if code == 255 => f64::NAN,
+            LowPrecision::Scale => 2f64.powi(i32::from(code) - 127),
+            LowPrecision::Float {
                 exponent,
                 mantissa,
                 bias,
@@ -174,12 +174,12 @@ mod tests {
 
     #[test]
     fn the_largest_numbers_are_those_of_the_standards() {
-        let most = |code| narrow(code).map(|n| n.limits().1);
+        let most = |code| low_precision(code).map(|n| n.limits().1);
         let all = [448.0, 240.0, 57344.0, 57344.0, 15.0, 7.0, 6.0];
         for (code, want) in (17..).zip(all) {
             assert_eq!(most(code), Some(want), "{code}");
         }
         assert_eq!(most(26), Some(1.0));
-        assert_eq!(narrow(22).map(|n| n.decode(0xf8)), Some(-8.0));
+        assert_eq!(low_precision(22).map(|n| n.decode(0xf8)), Some(-8.0));
     }
 }

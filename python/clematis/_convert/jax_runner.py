@@ -1,4 +1,4 @@
-"""What the modules of haiku and flax have in common: programs that jax runs."""
+"""Runs programs in jax, for exported Haiku and Flax modules."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from .trace import Held, Programs, Spec, ExportedProgram, build, held
 
 
 def array(x: Any) -> Any:
-    """A copy of a tensor of ours as an array of jax's, also of 64 bits."""
+    """A copy of a Clematis tensor as a jax array, including 64-bit dtypes."""
     data = np.ascontiguousarray(x.numpy()).tobytes()
     return lowered.dialect("jax").from_bytes(data, lowered.short(x.dtype.name), tuple(x.shape))
 
@@ -23,26 +23,26 @@ def _is_array(x: Any) -> bool:
 
 
 def _plain(x: Any) -> Any:
-    """An array of jax's, of what is given."""
+    """The argument as a jax array."""
     if isinstance(x, _core.Tensor):
         return x.native if x.backend == "jax" else array(x)
     return x
 
 
 def words(key: Any) -> Any:
-    """The two words of one of jax's keys."""
+    """The two words of a jax PRNG key."""
     data = jax.random.key_data(key) if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) else key
     return data.reshape(-1)[:2]
 
 
 class Runner:
-    """The programs of a module, and the calls of them."""
+    """The traced programs of a module, and how to call them."""
 
     def __init__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         build(module, args, kwargs)
         self.programs = Programs(module, "jax")
         self.values: list[Held] = held(module)
-        # None where the module's parts differ in their training flags, and keep them until told otherwise.
+        # None if the submodules differ in their training flags, and keep them until train or eval is called.
         self.training = self.programs.training
         self.name = type(module).__name__
         if args or kwargs:
@@ -57,14 +57,14 @@ class Runner:
                         raise
 
     def _add(self, structure: Any, specs: list[Spec], training: bool | None) -> ExportedProgram:
-        # jax may be tracing; what the module makes now is made now.
+        # jax may be tracing; what the module creates here must be concrete.
         with jax.ensure_compile_time_eval():
             program = self.programs.add(structure, specs, training)
             program.constants = [array(_core.asarray(x)) for x in program.constants]
         return program
 
     def call(self, args: Any, kwargs: Any, training: bool | None, values: Any, key: Any, store: Any) -> Any:
-        """Runs the program for these arguments: `values(path)` gives what is held, `key()` a key, `store(path, x)` keeps."""
+        """Runs the program for these arguments: `values(path)` reads a variable, `key()` draws a key, `store(path, x)` writes."""
         leaves, structure = self.programs.arrays(args, kwargs, _is_array)
         leaves = [_plain(x) for x in leaves]
         specs = [(np.dtype(x.dtype).name, tuple(x.shape)) for x in leaves]

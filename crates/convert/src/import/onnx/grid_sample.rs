@@ -1,10 +1,10 @@
-//! Sampling at places between elements, and boxes.
+//! GridSample, AffineGrid, RoiAlign, NonMaxSuppression, LinearAttention.
 
 use super::super::args::{Args, Slot};
-use super::super::boxes::{Align, roi_align as roi_align_means};
-use super::super::{Rule, Walk};
+use super::super::roi_align::{Align, roi_align as roi_align_means};
+use super::super::{Importer, Rule};
 use super::{
-    NAMED, counted, floats, ints, maybe, out, ranked, recorded, settled, several, unknown, values,
+    NAMED, counted, floats, ints, maybe, out, ranked, recorded, several, to_tensor, unknown, values,
 };
 use clematis_core::expr::Expr;
 use clematis_core::{DType, Dim, Result, Shape, Tensor, bail, control, ops};
@@ -25,14 +25,14 @@ enum Outside {
     Reflect,
 }
 
-/// Places along one axis that an element is made of, with their weights and whether they are inside.
+/// The indices along one axis that a sample interpolates, their weights, and whether they are in range.
 struct Tap {
     at: Tensor,
     weight: Option<Tensor>,
     inside: Option<Tensor>,
 }
 
-/// Turned back at the edges until it is between them.
+/// Reflects coordinates at the borders until they are in range.
 fn reflected(p: &Tensor, low: Expr, high: Expr) -> Result<Tensor> {
     let (low, high) = (low.done()?, high.done()?);
     let span = ops::maximum(&high - &low, 1e-6).done()?;
@@ -40,7 +40,7 @@ fn reflected(p: &Tensor, low: Expr, high: Expr) -> Result<Tensor> {
     (low + ops::minimum(&away, &span * 2.0 - &away)).done()
 }
 
-/// The size of an axis as a number of this type.
+/// The size of an axis as a number of this dtype.
 fn length(d: Dim, dtype: DType) -> Expr {
     ops::cast(counted(d), dtype)
 }
@@ -126,7 +126,7 @@ fn taps(p: &Tensor, size: Dim, mode: &str, outside: Outside, corners: bool) -> R
     Ok(all)
 }
 
-/// `x` is `[n, c, spatial…]`, places are one `[n, p]` for each spatial axis; the result is `[n, c, p]`.
+/// `x` is `[n, c, spatial…]`, coordinates are `[n, p]` per spatial axis; the result is `[n, c, p]`.
 fn sampled(
     x: &Tensor,
     places: &[Tensor],
@@ -164,7 +164,7 @@ fn sampled(
             }
         }
         let Some(at) = at else {
-            bail!(Convert, "convert: sampling without spatial axes")
+            bail!(Convert, "convert: grid sampling without spatial axes")
         };
         let at = ops::expand_dims(at, 1).done()?;
         let wide = Shape::from_dims([dims[0], dims[1], at.shape().dims()[2]]);
@@ -183,11 +183,11 @@ fn sampled(
     }
     match sum {
         Some(sum) => sum.done(),
-        None => bail!(Convert, "convert: sampling of nothing"),
+        None => bail!(Convert, "convert: grid sampling without taps"),
     }
 }
 
-fn grid_sample(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn grid_sample(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, grid) = (recorded(ranked(a, 0, 3)?, None)?, ranked(a, 1, 3)?);
     let spatial = x.rank() - 2;
     if grid.rank() != x.rank()
@@ -196,7 +196,7 @@ fn grid_sample(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     {
         bail!(
             Convert,
-            "convert: `GridSample` of {} at {}",
+            "convert: `GridSample`: incompatible operand {} and grid {}",
             x.spec(),
             grid.spec()
         );
@@ -238,12 +238,12 @@ fn grid_sample(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::reshape(y, Shape::from_dims(whole)))
 }
 
-fn affine_grid(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn affine_grid(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let theta = recorded(ranked(a, 0, 3)?, None)?;
     let size = ints(a, 1)?;
     let corners = a.flag(NAMED, "align_corners", false)?;
     if !(3..=5).contains(&size.len()) || size.iter().any(|&n| !(1..1 << 24).contains(&n)) {
-        bail!(Convert, "convert: `AffineGrid` of the size {size:?}");
+        bail!(Convert, "convert: `AffineGrid`: invalid size {size:?}");
     }
     let spatial = &size[2..];
     let shape = Shape::from_dims(spatial.iter().map(|&n| Dim::number(n)));
@@ -269,7 +269,7 @@ fn affine_grid(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::reshape(grid, Shape::from_dims(whole)))
 }
 
-fn deform_conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn deform_conv(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, w, offset) = (
         recorded(ranked(a, 0, 4)?, None)?,
         ranked(a, 1, 4)?,
@@ -335,7 +335,7 @@ fn deform_conv(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(super::conv::biased(y, bias)?.into())
 }
 
-fn roi_align(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+fn roi_align(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (x, rois, batch) = (
         recorded(ranked(a, 0, 4)?, None)?,
         ranked(a, 1, 2)?,
@@ -360,11 +360,11 @@ fn roi_align(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     if count <= 0 {
         bail!(
             Unsupported,
-            "convert: `RoiAlign` by \"max\" whose number of samples depends on the boxes; give a sampling_ratio"
+            "convert: `RoiAlign` in mode \"max\" whose number of samples depends on the boxes; give a sampling_ratio"
         );
     }
     if ![oh, ow, count].iter().all(|n| (1..1 << 12).contains(n)) {
-        return Err(a.bad("sizes that can be"));
+        return Err(a.bad("sizes between 1 and the limit"));
     }
     let shift = if half { 0.5 } else { 0.0 };
     let edge = |i: i64| (ops::slice_axis(&rois, 1, i, i + 1) * scale - shift).done();
@@ -436,18 +436,21 @@ fn roi_align(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     out(ops::max(ops::reshape(all, bins), vec![3i64, 5]))
 }
 
-/// How many boxes are left depends on the values, so they have to be known.
-fn suppress(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
-    let (boxes, scores) = (settled(a.slot(0, "boxes"))?, settled(a.slot(1, "scores"))?);
+/// The number of selected boxes depends on the values, so they have to be known.
+fn suppress(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
+    let (boxes, scores) = (
+        to_tensor(a.slot(0, "boxes"))?,
+        to_tensor(a.slot(1, "scores"))?,
+    );
     let (Some(b), Some(s)) = (values(&boxes), values(&scores)) else {
         return unknown(a, 0);
     };
     let (bd, sd) = (b.spec().shape.sizes(), s.spec().shape.sizes());
     let ([batches, count, 4], [_, classes, _]) = (&bd[..], &sd[..]) else {
-        return Err(a.bad("boxes of four numbers, and scores of each class"));
+        return Err(a.bad("boxes of four numbers, and scores per class"));
     };
     if sd[0] != *batches || sd[2] != *count {
-        return Err(a.bad("as many scores as boxes"));
+        return Err(a.bad("one score per box"));
     }
     let (b, s) = (b.to_f64(), s.to_f64());
     let one = |i: usize| -> Result<Option<f64>> {
@@ -509,8 +512,8 @@ fn suppress(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     Ok(ops::from_slice(&kept, [kept.len() / 3, 3])?.into())
 }
 
-/// A state of keys and values that is written and read step by step.
-fn linear_attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
+/// Linear attention: a key-value state that is updated and read at each time step.
+fn linear_attention(_: &mut Importer<'_>, a: &Args<'_>) -> Result<Slot> {
     let (q, k, v) = (ranked(a, 0, 3)?, ranked(a, 1, 3)?, ranked(a, 2, 3)?);
     let (past, decay, beta) = (maybe(a, 3)?, maybe(a, 4)?, maybe(a, 5)?);
     let (qn, kn) = (
@@ -519,11 +522,11 @@ fn linear_attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
     );
     let rule = a.text(NAMED, "update_rule", "gated_delta")?;
     if qn <= 0 || kn <= 0 || qn % kn != 0 || q.rank() != 3 || k.rank() != 3 || v.rank() != 3 {
-        return Err(a.bad("heads, and three axes of each operand"));
+        return Err(a.bad("head counts, and operands of rank 3"));
     }
     let (gated, delta) = (rule.starts_with("gated"), rule.ends_with("delta"));
     let d = q.shape().dims().to_vec();
-    // Time first, in single precision.
+    // Time first, in float32.
     let steps = |x: &Tensor, heads: i64| -> Result<Tensor> {
         let width = x.shape().dims()[2].floor_div(Dim::number(heads))?;
         let wide = ops::reshape(
@@ -543,7 +546,7 @@ fn linear_attention(_: &mut Walk<'_>, a: &Args<'_>) -> Result<Slot> {
             (None, false) => Ok(Vec::new()),
             _ => bail!(
                 Convert,
-                "convert: `LinearAttention` by \"{rule}\": {what} does not fit"
+                "convert: `LinearAttention` with update_rule \"{rule}\": incompatible {what}"
             ),
         }
     };

@@ -1,4 +1,4 @@
-"""Models of jax's libraries, made modules of ours: Haiku, Flax and functions."""
+"""`from_jax`, `from_haiku_module` and `from_flax_module`: import jax functions and modules."""
 
 import inspect
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ClematisError, ConvertError
 from . import read_jax
 from .captured import Arguments, Capture, Captured, Part
 
-# What a forward pass is told about training, and what it is told then and otherwise.
+# The names of training-mode arguments, with their values in training and in evaluation.
 _MODES = {
     "is_training": (False, True),
     "training": (False, True),
@@ -20,7 +20,7 @@ _MODES = {
 
 
 def _arrays(x: Any) -> Any:
-    """Examples with jax's arrays in the place of ours."""
+    """Examples with jax arrays instead of Clematis tensors."""
     import jax.numpy as jnp
 
     if isinstance(x, dict):
@@ -34,26 +34,26 @@ def _arrays(x: Any) -> Any:
 
 def _examples(op: str, example_inputs: Any, instance_args: Any, instance_kwargs: Any) -> tuple[Any, Any]:
     if example_inputs is not None and instance_args is not None:
-        raise ArgumentError(f"{op}: example_inputs and instance_args are one and the same; give one")
+        raise ArgumentError(f"{op}: expected either example_inputs or instance_args, got both")
     args = instance_args if example_inputs is None else example_inputs
     args = () if args is None else tuple(args) if isinstance(args, (list, tuple)) else (args,)
     if not args and not instance_kwargs:
-        raise ConvertError(f"{op}: example inputs are needed: a module is captured on them")
+        raise ConvertError(f"{op}: example inputs are needed to capture a module")
     return _arrays(args), _arrays(dict(instance_kwargs or {}))
 
 
 @dataclass(frozen=True)
 class _Switch:
-    """The argument of a forward pass that says whether it is in training: both modes are captured."""
+    """The training-mode argument of a forward pass: both modes are captured."""
 
     word: str
-    # Where the example gives it by position, and what it gives there or by name.
+    # Its position in the example, and its value there.
     position: int | None
     given: bool | None
 
     @property
     def flag(self) -> bool:
-        """Whether the example is in training, as it is if it does not say."""
+        """Whether the example is in training mode; the default if it does not say."""
         return self.given is None or self.given is _MODES[self.word][1]
 
 
@@ -70,7 +70,7 @@ def in_mode(
 
 
 def _names(function: Any) -> list[str]:
-    """The parameters of a forward pass that may be given by position; none where they cannot be known."""
+    """The parameters of a forward pass that can be passed by position; empty if unknown."""
     try:
         known = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -82,13 +82,18 @@ def _names(function: Any) -> list[str]:
 def mode_switch(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[_Switch | None, tuple[Any, ...], dict[str, Any]]:
-    """The argument that says whether a call is in training, and the others."""
+    """The training-mode argument, and the other arguments."""
     word = next((word for word in _MODES if isinstance(kwargs.get(word), bool)), None)
     if word:
         return _Switch(word, None, kwargs[word]), args, {key: x for key, x in kwargs.items() if key != word}
     names = _names(function)
     for at, word in enumerate(names):
-        if word in _MODES and word not in kwargs and at < len(args) and (args[at] is None or isinstance(args[at], bool)):
+        if (
+            word in _MODES
+            and word not in kwargs
+            and at < len(args)
+            and (args[at] is None or isinstance(args[at], bool))
+        ):
             return _Switch(word, at, args[at]), (*args[:at], *args[at + 1 :]), kwargs
     try:
         known = inspect.signature(function).parameters
@@ -101,11 +106,11 @@ def mode_switch(
 
 
 def _arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], switch: _Switch | None) -> Arguments:
-    """How a call gives what the example gave."""
+    """The mapping of a call's arguments to arrays."""
     found = Arguments.of(function, args, kwargs)
     names = _names(function)
     if switch is not None:
-        # Callers may give it where the source takes it.
+        # Callers may pass it in the position where the source takes it.
         at = names.index(switch.word) if switch.word in names else None
         found.switch = (switch.word, at, _MODES[switch.word][1])
     found.names = [name for name in names if switch is None or name != switch.word]
@@ -116,7 +121,7 @@ def _captured(
     part_of: Callable[[bool | None], Part], modes: bool, arguments: Arguments, name: str, options: dict[str, Any],
     *, flag: bool = True, differ: bool = False,
 ) -> Captured:  # fmt: skip
-    """A module of the programs in both modes, and of that in which each part keeps its own flag where these differ."""
+    """A module of the programs in both modes, and of the one with each submodule's own flag if these differ."""
 
     def part_or_error(mode: bool | None) -> Part | ConvertError:
         try:
@@ -141,7 +146,7 @@ _TAGS = {False: "eval", True: "train", None: "initial"}
 
 
 def _flat(tree: Any, role: str, path: str = "") -> list[tuple[str, str, Any]]:
-    """Path, role and array of all in nested mappings, whose names may have several words."""
+    """Path, role and array of all leaves of nested mappings, whose keys may contain separators."""
     if hasattr(tree, "items"):
         out = []
         for key, value in tree.items():
@@ -152,7 +157,7 @@ def _flat(tree: Any, role: str, path: str = "") -> list[tuple[str, str, Any]]:
 
 
 def from_jax(function: Callable[..., Any], *args: Any, dynamic_batch: bool = True) -> Captured:
-    """A module of ours, without parameters, that computes what a function of jax does.
+    """Converts a jax function to a Clematis module without parameters.
 
     >>> import jax.numpy as jnp
     >>> net = cm.from_jax(lambda x: jnp.tanh(x) * 2, jnp.ones((2, 3)))
@@ -172,10 +177,10 @@ def from_haiku_module(
     constructor_args: Any = None, constructor_kwargs: Any = None, instance_args: Any = None, instance_kwargs: Any = None,
     dynamic_batch: bool = True, **options: Any,
 ) -> Captured:  # fmt: skip
-    """A module of ours that computes what a Haiku module does, on any backend.
+    """Converts a Haiku module to a Clematis module that runs on any backend.
 
-    `native_module` is a class, made with the constructor's arguments and initialised with `rng_seed`, or what
-    `hk.transform` returned, together with `params_hk` (and `state_hk`).
+    `native_module` is a class, constructed with the constructor's arguments and initialized with `rng_seed`, or the result
+    of `hk.transform`, together with `params_hk` (and `state_hk`).
 
     >>> import haiku as hk
     >>> net = cm.from_haiku_module(hk.Linear, cm.ones((4, 3)), constructor_args=(2,))
@@ -203,17 +208,19 @@ def from_haiku_module(
         apply = both.apply
     elif hasattr(native_module, "init") and hasattr(native_module, "apply"):
         if params_hk is None:
-            raise ConvertError("from_haiku_module: a transformed function comes with params_hk")
+            raise ConvertError("from_haiku_module: a transformed function needs params_hk")
         params, state = params_hk, state_hk or {}
         if isinstance(native_module, hk.TransformedWithState):
             apply = native_module.apply
         else:
             apply = lambda p, s, key, *a, **k: (native_module.apply(p, key, *a, **k), s)
     else:
-        raise ArgumentError(f"from_haiku_module: a class or a transformed function, not {type(native_module).__name__}")
+        raise ArgumentError(
+            f"from_haiku_module: expected a class or a transformed function, got {type(native_module).__name__}"
+        )
     held = _flat(params, "param") + _flat(state, "state")
     trees = [jax.tree_util.tree_flatten(params), jax.tree_util.tree_flatten(state)]
-    # Mappings are flattened by sorted keys; ours keep their order.
+    # jax flattens mappings by sorted keys; ours keep their order.
     order = [path for path, _, _ in held]
     rows = [jax.tree_util.tree_leaves(_paths(params)), jax.tree_util.tree_leaves(_paths(state))]
 
@@ -248,14 +255,14 @@ def from_haiku_module(
 
 
 def haiku_function(module: Any) -> Any:
-    """The forward pass of a class of Haiku's, or the function that `hk.transform` was given, which it keeps."""
+    """The forward pass of a Haiku class, or the function passed to `hk.transform`."""
     if inspect.isclass(module):
         return module.__call__  # type: ignore[attr-defined]
     return getattr(getattr(module, "init", None), "_original_fn", None)
 
 
 def _paths(tree: Any, path: str = "") -> Any:
-    """The same pytree with paths in the place of arrays."""
+    """The same pytree with paths instead of arrays."""
     if hasattr(tree, "items"):
         out = {}
         for key, value in tree.items():
@@ -270,7 +277,7 @@ def from_flax_module(
     constructor_kwargs: Any = None, instance_args: Any = None, instance_kwargs: Any = None, dynamic_batch: bool = True,
     **options: Any,
 ) -> Captured:  # fmt: skip
-    """A module of ours that computes what a Flax module does, on any backend.
+    """Converts a Flax module to a Clematis module that runs on any backend.
 
     `native_module` is a linen module with its variables as `params`, an nnx module, or a class of either.
 
@@ -286,12 +293,12 @@ def from_flax_module(
     if isinstance(native_module, nnx.Module):
         return _from_nnx(nnx, native_module, args, kwargs, dynamic_batch, options)
     if not isinstance(native_module, linen.Module):
-        raise ArgumentError(f"from_flax_module: a Flax module was expected, not {type(native_module).__name__}")
+        raise ArgumentError(f"from_flax_module: expected a Flax module, got {type(native_module).__name__}")
     return _from_linen(native_module, params, rng_seed, args, kwargs, dynamic_batch, options)
 
 
 def flax_instance(kind: Any, args: Any, kwargs: Any, seed: int) -> Any:
-    """A module of a class, which draws from the seed if it takes streams; what is no class is itself."""
+    """An instance of a class, with rngs from the seed if it takes them; an instance is returned unchanged."""
     from flax import nnx
 
     if not inspect.isclass(kind):
@@ -303,7 +310,7 @@ def flax_instance(kind: Any, args: Any, kwargs: Any, seed: int) -> Any:
 
 
 def linen_field(module: Any) -> str | None:
-    """The field by which a module was told whether it is training, when it was made."""
+    """The field that holds a linen module's training mode."""
     return next((word for word in _MODES if isinstance(getattr(module, word, None), bool)), None)
 
 
@@ -336,7 +343,7 @@ def _from_linen(
         def run(own: Any, key: Any, *a: Any) -> Any:
             *positional, named = a
             positional, named = in_mode(switch, training, tuple(positional), named)
-            # Streams of other names are drawn from the first.
+            # rng streams of other names are derived from the first.
             rngs = {"params": jax.random.fold_in(key, 1), "dropout": key}
             return here.apply(own, *positional, **named, mutable=list(rest), rngs=rngs)
 
@@ -418,7 +425,7 @@ def _from_nnx(nnx: Any, module: Any, args: Any, kwargs: Any, dynamic: bool, opti
 
 
 def _nnx_flags(nnx: Any, module: Any) -> set[bool]:
-    """Whether its parts are in training, as far as they say."""
+    """The training flags of its submodules, if they have one."""
     found = set()
     for _, part in nnx.iter_modules(module):
         for word in ("deterministic", "use_running_average"):
