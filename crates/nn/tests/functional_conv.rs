@@ -200,7 +200,11 @@ fn errors_name_the_function_and_both_values() {
     let x = counted(&[1, 2, 1]);
     let p = one(1, Padding::Valid, 1);
     let mut cases: Vec<(Result<Tensor>, Kind, &str)> = vec![
-        (conv(&x, powers(3), None, &p).done(), Kind::Shape, "size 3 exceeds the size 2"),
+        (
+            conv(&x, powers(3), None, &p).done(),
+            Kind::Shape,
+            "size 3 exceeds the size 2",
+        ),
         (
             conv(&x, counted(&[1, 2, 1]), None, &p).done(),
             Kind::Shape,

@@ -4,8 +4,8 @@ use clematis_core::autodiff::value_and_grad;
 use clematis_core::random::Key;
 use clematis_core::{Kind, Result, Tensor, ops, tree};
 use clematis_native as _;
-use clematis_passes as _;
 use clematis_nn::{Adam, BatchNorm, JitStep, Linear, Module, Optimizer, Schedule, Sequential};
+use clematis_passes as _;
 
 type Batch = (Tensor, Tensor);
 

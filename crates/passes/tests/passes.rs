@@ -6,7 +6,10 @@ use clematis_passes::{Options, PASSES, optimize};
 
 fn after(name: &str, text: &str, options: Options) -> Result<String> {
     let graph = Graph::parse(text)?;
-    let pass = PASSES.iter().find(|pass| pass.name == name).expect("a pass");
+    let pass = PASSES
+        .iter()
+        .find(|pass| pass.name == name)
+        .expect("a pass");
     let graph = (pass.run)(&graph, options)?.unwrap_or(graph);
     graph.verify()?;
     Ok(graph.prune().to_string())

@@ -242,7 +242,10 @@ fn hand_made_graphs_are_verified() {
             |g| g.inputs[0].role = Role::Constant,
             "expected state, got constant",
         ),
-        (|g| g.outputs[0].updates = Some(1), "updates input 1, but there are 1 inputs"),
+        (
+            |g| g.outputs[0].updates = Some(1),
+            "updates input 1, but there are 1 inputs",
+        ),
         (
             |g| g.outputs.push(g.outputs[0].clone()),
             "input 0 is updated twice",
