@@ -1,7 +1,8 @@
 //! Optimization passes: graph to graph, for any target.
 //!
-//! Owns every rewrite that needs no knowledge of a target, the `Rewriter` that they build graphs with, and the def-use
-//! chains of a graph (`GraphView`). `PASSES` lists the passes in order. Results stay bit-identical except for what
+//! Owns every rewrite of graphs, the `Rewriter` that they build graphs with, and the def-use
+//! chains of a graph (`GraphView`). `PASSES` lists the passes in order; `legalize` brings a graph into the form that a
+//! `Target` takes. Results stay bit-identical except for what
 //! `Options` allow, and for `hoist`, which sums the dots of all steps of a scan in another order.
 
 mod graph_view;
@@ -17,10 +18,13 @@ mod relu_mask;
 mod fold_dot_transpose;
 mod hoist;
 mod sink_transpose_into_concat;
+mod target;
+mod unroll_scans;
 
 pub use clematis_core::pass::Options;
 pub use graph_view::{GraphView, same_arg, value};
 pub use rewriter::{Args, Rewriter, rewrite};
+pub use target::{TARGETS, Target};
 
 use bodies::for_each_body;
 use clematis_core::pass::{OPTIMIZERS, Optimizer};
@@ -125,6 +129,37 @@ fn apply(pass: &Pass, graph: &mut Graph, options: Options) -> Result<()> {
         *graph = new;
     }
     Ok(())
+}
+
+/// A graph in the form that a target's compiler takes.
+pub struct Legalized {
+    /// The graph.
+    pub graph: Graph,
+    /// Whether scans were unrolled.
+    pub has_unrolled: bool,
+}
+
+/// Brings an optimized graph into the form that a target's compiler takes.
+///
+/// # Errors
+///
+/// If a pass makes an invalid graph.
+pub fn legalize(graph: &Graph, target: &Target) -> Result<Legalized> {
+    let unrolled = match target.unrolled_nodes {
+        0 => None,
+        limit => {
+            unroll_scans::run(graph, limit).map_err(|e| e.note("in the pass `unroll_scans`"))?
+        }
+    };
+    let has_unrolled = unrolled.is_some();
+    let graph = unrolled.map_or_else(|| graph.clone(), |unrolled| unrolled.prune());
+    if cfg!(debug_assertions) {
+        graph.verify()?;
+    }
+    Ok(Legalized {
+        graph,
+        has_unrolled,
+    })
 }
 
 /// Programs are optimized where this crate is linked.

@@ -14,7 +14,6 @@ from typing import Any
 from .._convert.lowered import dialect, source
 from .clusters import cluster
 from .compiling import USE_COMPILER
-from .scan_outputs import Parts, run_scan_as_lists, scan_outputs_as_lists, stack_outputs
 from .xla_policy import compile_whole
 
 # torch.compile takes from seconds to minutes, so the first runs are eager.
@@ -30,7 +29,6 @@ def _executed(text: str, ops: Any) -> Callable[..., Any]:
     filename = f"<clematis jit {next(_NUMBERS)}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     space: dict[str, Any] = {"__name__": "clematis._jit.programs", "ops": ops}
-    space.update((f.__name__, f) for f in (Parts, run_scan_as_lists, stack_outputs))
     exec(compile(text, filename, "exec"), space)  # noqa: S102
     function: Callable[..., Any] = space["run"]
     # The program has no control flow on values, so AutoGraph has nothing to convert.
@@ -57,18 +55,16 @@ class Prepared:
         self.plan = ""
 
 
-def prepared(graph: Any, framework: str) -> Prepared:
-    """Compiles a graph to a function of a framework's arrays."""
+def prepared(graph: Any, framework: str, has_unrolled: bool) -> Prepared:
+    """Compiles a graph to a function of a framework's arrays; `has_unrolled` says whether its loops were unrolled."""
     text = source(graph, framework, "program")
     if framework == "tensorflow" and USE_COMPILER.get() and not compile_whole(graph.text()):
         text = cluster(text, graph).replace("ops.run_scan(", "ops.run_steps(")
-    if framework == "torch" and "ops.run_scan(" in text:
-        text = scan_outputs_as_lists(text)
     names = ", ".join(f"x{i}" for i in range(len(graph.inputs())))
     text += f"\n\ndef run({names}):\n    return program(ops{', ' if names else ''}{names})\n"
     function = _executed(text, dialect(framework))
     compiler = _COMPILERS.get(framework) if USE_COMPILER.get() else None
-    program = Prepared(function) if compiler is None else compiler(function, graph)
+    program = Prepared(function) if compiler is None else compiler(function, graph, has_unrolled)
     how = "run op by op" if compiler is None else _HOW[framework]
     program.plan = f"{framework}: {len(graph.ops())} ops, {how}\n\n{text}"
     return program
@@ -96,7 +92,7 @@ def _jax_copies() -> Callable[..., Any]:
     return jax.jit(lambda *arrays: tuple(map(jax.numpy.copy, arrays)))
 
 
-def _jax(function: Callable[..., Any], graph: Any) -> Prepared:
+def _jax(function: Callable[..., Any], graph: Any, has_unrolled: bool) -> Prepared:
     import jax
 
     overwrites = _overwritten(graph)
@@ -110,7 +106,7 @@ def _jax(function: Callable[..., Any], graph: Any) -> Prepared:
     return program
 
 
-def _tensorflow(function: Callable[..., Any], graph: Any) -> Prepared:
+def _tensorflow(function: Callable[..., Any], graph: Any, has_unrolled: bool) -> Prepared:
     tf: Any = importlib.import_module("tensorflow")
     try:
         could_record = getattr(importlib.import_module("tensorflow.python.eager.record"), "could_possibly_record", None)
@@ -253,10 +249,10 @@ class _Torch:
         return torch.compile(self.function, dynamic=False, fullgraph=True, options=options or None)
 
 
-def _torch(function: Callable[..., Any], graph: Any) -> Prepared:
+def _torch(function: Callable[..., Any], graph: Any, has_unrolled: bool) -> Prepared:
     if not _has_compiler() or sys.platform == "win32":
         return Prepared(function)
-    return Prepared(_Torch(function, "scan" in graph.ops()))
+    return Prepared(_Torch(function, has_unrolled or "scan" in graph.ops()))
 
 
 _COMPILERS: dict[str, Callable[..., Prepared]] = {"jax": _jax, "tensorflow": _tensorflow, "torch": _torch}

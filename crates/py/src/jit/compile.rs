@@ -11,6 +11,7 @@ use clematis_bridge::array::FrameworkArray;
 use clematis_bridge::error::{failed, own, unless_failed};
 use clematis_convert::lower::without_held;
 use clematis_core::{Error, Executable, Graph, Result, Spec, Tensor, backend, bail};
+use clematis_passes::{Legalized, Target, legalize};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::cell::RefCell;
@@ -42,10 +43,15 @@ pub fn compile(
     let backend = framework.as_backend()?;
     // Graphs that cannot be printed are run op by op, which reports the error where there is one.
     let (graph, held) = backend::with(backend, || without_held(graph)).ok()?;
+    let target = Target::named(framework.name())?;
+    let legalized = match legalize(&graph, target) {
+        Ok(legalized) => legalized,
+        Err(e) => return Some(Err(e)),
+    };
     let outs = graph.output_specs();
     Python::attach(|py| {
         let made = || -> PyResult<Option<Lowered>> {
-            let Some(prepared) = prepared(py, framework, graph)? else {
+            let Some(prepared) = prepared(py, framework, legalized)? else {
                 return Ok(None);
             };
             Lowered::new(framework, &prepared, outs, held).map(Some)
@@ -65,13 +71,14 @@ pub fn compile(
 fn prepared<'py>(
     py: Python<'py>,
     framework: &'static Framework,
-    graph: Graph,
+    legalized: Legalized,
 ) -> PyResult<Option<Object<'py>>> {
     framework.loaded(py).or_raise()?;
-    let graph = Arc::new(graph);
-    let made = py
-        .import("clematis._jit.frameworks")?
-        .call_method1("prepared", (PyGraph { graph }, framework.name()))?;
+    let graph = Arc::new(legalized.graph);
+    let made = py.import("clematis._jit.frameworks")?.call_method1(
+        "prepared",
+        (PyGraph { graph }, framework.name(), legalized.has_unrolled),
+    )?;
     Ok((!made.is_none()).then_some(made))
 }
 
