@@ -7,9 +7,9 @@ from typing import Any
 from .. import _clematis as _core
 from ..container import Container
 from ..errors import StructureError
-from .build import ensure, label, sync_tied_weights, stored, take
+from .build import ensure, stored, sync_tied_weights, take
 from .hooks import Hook
-from .info import info_of
+from .info import info_of, label
 from .roles import Roles, put_buffers
 from .summary import Summary, summarised
 
@@ -18,7 +18,7 @@ class Storage(Roles):
     """Saving, loading, hooks and the summary of a module."""
 
     def _whole(self) -> Container:
-        ensure(self, self._kind)
+        ensure(self)
         sync_tied_weights(self)
         out = stored(self).copy()
         for path, x in self.buffers()._entries():
@@ -80,7 +80,7 @@ class Storage(Roles):
         trained                       8
         bytes                        32
         """
-        ensure(self, self._kind)
+        ensure(self)
         return summarised(self, args, kwargs)
 
     @property
