@@ -97,6 +97,9 @@ class Module(Storage, Converted, Base):
     # The options of the Ivy recipe that constructors of subclasses take without naming them.
     _options: frozenset[str] = frozenset()
 
+    # Whether what is assigned to a parameter has to be one with the same shape.
+    _is_fixed = False
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)
         info_of(self)
@@ -180,12 +183,13 @@ class Module(Storage, Converted, Base):
         info = self.__dict__.get(NAME)
         if info is not None:
             key = info.direct.get(name)
-            if key is not None and not info.tied and TRACING.get() is None:
+            if key is not None:
                 frame = RUNNING.get()
-                if frame is None or frame.routed is None:
-                    x = dict.get(info.v, key)
-                    if x is not None:
-                        return x
+                v = None if frame is None or frame.routed is None else routed(self)
+                if v is None and not info.tied and TRACING.get() is None:
+                    v = info.v
+                if v is not None and (x := dict.get(v, key)) is not None:
+                    return x
             if name in info.held:
                 return self._held(name)
             if info.recipe is not None and not name.startswith("__") and info.recipe.has(self, name):
@@ -200,8 +204,11 @@ class Module(Storage, Converted, Base):
         if created is not None and dict.__contains__(created, name):
             ensure(self)
             return self._replace(name, name, value)
-        if isinstance(info.held.get(name), _core.Tensor) and is_parameter(value) and info.fresh:
-            return self._replace(name, bare(name), value)
+        if isinstance(info.held.get(name), _core.Tensor):
+            if self._is_fixed:
+                ensure(self)
+            if self._is_fixed or is_parameter(value) and info.fresh:
+                return self._replace(name, bare(name), value)
         before = self.__dict__.get(name)
         if isinstance(before, State) and isinstance(value, _core.Tensor):
             before.value = value
