@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from . import _clematis as _core
 from ._module import call as _call
-from ._module.build import agree, as_container, check, ensure, finder, release, sync_tied_weights, take
+from ._module.build import agree, check, ensure, finder, release, sync_tied_weights, take
 from ._module.clone import clone
 from ._module.convert import Converted
 from ._module.discover import State, bare, detached, is_parameter, is_plain, refilled
@@ -68,13 +68,22 @@ class Module(Storage, Converted, Base):
     """A function with parameters.
 
     A subclass assigns its parameters in `__init__` and defines `__call__`. To call this initialiser is allowed anywhere
-    and needed nowhere; its options are those of the Ivy recipe.
+    and needed nowhere.
 
     Parameters
     ----------
+    v : dict or Container, optional
+        Variables to start with.
+    with_partial_v : bool, optional
+        Whether `v` may have some of the variables only.
+    build_mode : {"on_init", "on_call", "explicit"}, optional
+        When variables are made: now, at the first call, or by `build()`.
+    store_vars : bool, optional
+        With False, `v` is empty, and each call is given variables.
+    device, dtype : optional
+        Where and how `_create_variables` makes variables.
     *args, **options
-        See `docs/ivy.md`: `v`, `build_mode`, `store_vars`, `with_partial_v`, `device`, `dtype`, and the arguments of
-        `_build`.
+        The arguments of `_build`.
 
     Examples
     --------
@@ -192,8 +201,10 @@ class Module(Storage, Converted, Base):
                     return x
             if name in info.held:
                 return self._held(name)
-            if info.recipe is not None and not name.startswith("__") and info.recipe.has(self, name):
-                return self.v[info.pruned.get(name, name)]
+            if info.recipe is not None and not name.startswith("__"):
+                x = info.recipe.attribute(self, name)
+                if x is not None:
+                    return x
         raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -255,7 +266,8 @@ class Module(Storage, Converted, Base):
 
     def __dir__(self) -> list[str]:
         info = info_of(self)
-        return sorted({*super().__dir__(), *info.held, *map(str, () if info.recipe is None else info.recipe.created or ())})
+        created = () if info.recipe is None else info.recipe.created or ()
+        return sorted({*super().__dir__(), *info.held, *map(str, created)})
 
     # Copies.
 

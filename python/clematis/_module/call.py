@@ -32,9 +32,9 @@ AROUND: ContextVar[Callable[..., Any] | None] = ContextVar("around", default=Non
 
 def forward_of(kind: type) -> Callable[..., Any]:
     """The forward pass that a class of modules defines: `__call__`, or Ivy's `_forward`."""
-    call: Any = kind.__call__  # type: ignore[operator]
+    call: Any = kind.__call__
     inner: Callable[..., Any] = getattr(call, "__wrapped__", call)
-    return kind._forward if getattr(inner, "is_forward", False) else inner  # type: ignore[attr-defined, no-any-return]
+    return kind._forward if getattr(inner, "is_forward", False) else inner  # type: ignore[attr-defined]
 
 
 def _find_words(function: Callable[..., Any]) -> frozenset[str]:

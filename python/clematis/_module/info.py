@@ -1,7 +1,6 @@
 """The record of a module: its settings, what was found behind its attributes, and the call that is running."""
 
 import weakref
-from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 

@@ -9,7 +9,19 @@ from .discover import SLASH, Found, is_plain
 from .info import Base, info_of
 
 # Options of layers that say where and how parameters are made.
-OPTIONS = frozenset("key v device dtype build_mode store_vars with_partial_v weight_initializer bias_initializer".split())
+OPTIONS = frozenset(
+    (
+        "key",
+        "v",
+        "device",
+        "dtype",
+        "build_mode",
+        "store_vars",
+        "with_partial_v",
+        "weight_initializer",
+        "bias_initializer",
+    )
+)
 
 
 def shown(module: Any) -> str:
@@ -49,7 +61,7 @@ def _parameters(kind: Any) -> dict[str, inspect.Parameter]:
                 found = list(inspect.signature(own.__init__).parameters.values())[1:]
             except (TypeError, ValueError):
                 break
-            out = {**out, **{p.name: p for p in found if p.name not in out}}
+            out |= {p.name: p for p in found if p.name not in out and (not out or p.kind is p.KEYWORD_ONLY)}
             if not any(p.kind is p.VAR_KEYWORD for p in found):
                 break
     return out

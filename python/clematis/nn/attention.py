@@ -53,7 +53,8 @@ class MultiHeadAttention(Layer):
         words = {"with_bias": with_bias, "device": device, "dtype": dtype}
         q, k, v, out = keys(key, 4)
         self._to_q = Linear(query_dim, inner, key=q, **words) if with_to_q_fn else None
-        self._to_kv = self._to_out = None
+        self._to_kv: Any = None
+        self._to_out = None
         if with_to_kv_fn:
             self._to_kv = {"k": Linear(context, inner, key=k, **words), "v": Linear(context, inner, key=v, **words)}
         if with_to_out_fn:

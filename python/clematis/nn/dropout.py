@@ -7,6 +7,12 @@ from ..errors import ArgumentError
 from ._base import FORMATS, Layer, choice
 
 
+def _probability(layer: Layer, prob: float) -> float:
+    if not 0 <= prob <= 1:
+        raise ArgumentError(f"{type(layer).__name__}: prob is from 0 to 1, not {prob}")
+    return prob
+
+
 class Dropout(Layer):
     """Sets elements to zero with a probability.
 
@@ -27,9 +33,7 @@ class Dropout(Layer):
     """
 
     def __init__(self, prob: float, scale: bool = True, dtype: Any = None) -> None:
-        if not 0 <= prob <= 1:
-            raise ArgumentError(f"{type(self).__name__}: prob is from 0 to 1, not {prob}")
-        self.prob, self.scale, self._dtype = prob, scale, dtype
+        self.prob, self.scale, self._dtype = _probability(self, prob), scale, dtype
 
     def __call__(self, x: Any, dtype: Any = None, *, key: Any = None) -> Any:
         if not self.training or not self.prob:
@@ -37,12 +41,14 @@ class Dropout(Layer):
         return _core.dropout(x, self.prob, scale=self.scale, dtype=dtype or self._dtype, key=key)
 
 
-class _ChannelDropout(Dropout):
+class _ChannelDropout(Layer):
+    """Parameters are those of `Dropout2D`."""
+
     _function: Any = None
     _spatial, data_format = 2, "NHWC"
 
     def __init__(self, prob: float, data_format: str | None = None) -> None:
-        super().__init__(prob)
+        self.prob = _probability(self, prob)
         if data_format not in (None, self.data_format):
             self.data_format = choice(self, "data_format", data_format, FORMATS[self._spatial])
 

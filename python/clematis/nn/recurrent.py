@@ -186,8 +186,9 @@ class RNN(_Recurrent):
     """
 
     def __init__(
-        self, input_channels: int, output_channels: int, num_layers: int = 1, *, nonlinearity: str = "tanh", **options: Any
-    ) -> None:
+        self, input_channels: int, output_channels: int, num_layers: int = 1, *, nonlinearity: str = "tanh",
+        **options: Any,
+    ) -> None:  # fmt: skip
         self.nonlinearity = choice(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
         super().__init__(input_channels, output_channels, num_layers, **options)
 

@@ -33,7 +33,7 @@ class _Block(Layer):
         self.hidden, self.out = Linear(n, m, key=first, **words), Linear(m, n, key=second, **words)
         self.norms = [LayerNorm(n, epsilon=epsilon, **words) for _ in range(len(self._attentions) + 1)]
         self.dropout, self.norm_first = Dropout(dropout_rate), norm_first
-        self._activation = _core.get(activation)
+        self._activation: Any = _core.get(activation)  # type: ignore[arg-type]
 
     def _residual(self, x: Any, at: int, part: Callable[[Any], Any]) -> Any:
         """`x + part(norm(x))`, or `norm(x + part(x))`."""

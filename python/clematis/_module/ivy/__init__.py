@@ -114,12 +114,16 @@ class Recipe:
 
     # What attributes and calls ask for.
 
-    def has(self, module: Any, name: str) -> bool:
-        """Whether a variable of this name was created."""
+    def attribute(self, module: Any, name: str) -> Any:
+        """A created variable, or an argument of an initialiser that waits; None if there is none of this name."""
         info = info_of(module)
+        if self.waiting is not None:
+            return waiting_arguments(self).get(name)
         if self.created is None and self.mode == "on_init" and not info.building and not info.constructing:
             ensure(module)
-        return self.created is not None and dict.__contains__(self.created, name)
+        if self.created is None or not dict.__contains__(self.created, name):
+            return None
+        return module.v[info.pruned.get(name, name)]
 
     def before_call(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_v: bool) -> None:
         """Builds at the first call what waits for it."""
@@ -156,8 +160,10 @@ def _waiting_init(recipe: Recipe) -> Callable[..., None]:
 
 
 def waiting_arguments(recipe: Recipe) -> dict[str, Any]:
-    """The arguments, by name, of an initialiser that waits."""
-    return inspect.signature(_waiting_init(recipe)).bind(None, *recipe.args, **recipe.kwargs).arguments
+    """The arguments, by name, of an initialiser that waits, with its defaults."""
+    bound = inspect.signature(_waiting_init(recipe)).bind(None, *recipe.args, **recipe.kwargs)
+    bound.apply_defaults()
+    return bound.arguments
 
 
 def build_children(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -213,23 +219,7 @@ def configure(
     module: Any, /, *args: Any, device: Any = None, v: Any = None, build_mode: str = "on_init", store_vars: bool = True,
     with_partial_v: bool = False, devices: Any = None, dtype: Any = None, **kwargs: Any,
 ) -> None:  # fmt: skip
-    """The options of `Module.__init__`.
-
-    Parameters
-    ----------
-    *args, **kwargs
-        The arguments of `_build`.
-    device, devices, dtype
-        Where and how `_create_variables` makes variables.
-    v : dict or Container, optional
-        Variables to start with.
-    build_mode : {"on_init", "on_call", "explicit"}
-        When variables are made.
-    store_vars : bool
-        With False, `v` is empty, and calls are given variables.
-    with_partial_v : bool
-        Whether `v` may have some of the variables only.
-    """
+    """Takes the options of `Module.__init__`, which documents them."""
     if build_mode not in MODES:
         raise ArgumentError(f"{type(module).__name__}: build_mode is one of {', '.join(MODES)}, not {build_mode!r}")
     info = info_of(module)
@@ -263,7 +253,8 @@ def construct(
         return
     inspect.signature(init).bind(module, *args, **kwargs)
     recipe.args, recipe.kwargs = args, kwargs
-    recipe.waiting = next(kind for kind in type(module).__mro__ if getattr(vars(kind).get("__init__"), "__wrapped__", None) is init)
+    inits = ((kind, vars(kind).get("__init__")) for kind in type(module).__mro__)
+    recipe.waiting = next(kind for kind, own in inits if getattr(own, "__wrapped__", None) is init)
 
 
 class Members(Inspection):

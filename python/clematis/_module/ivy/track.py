@@ -102,13 +102,16 @@ def tracker(module: Any, asked: dict[str, Any], outer: Tracker | None) -> Tracke
     rets, order = bool(asked.get("track_submod_rets")), bool(asked.get("track_submod_call_order"))
     expected = asked.get("expected_submod_rets")
     if not rets and not order and expected is None:
-        info.tracked = info.tracked if outer is not None else None
+        if outer is None:
+            info.tracked = None
         return outer
     if TRACING.get() is not None:
-        raise TraceError("track: there are no values to record while jit traces the call; call the module outside of it")
+        raise TraceError(
+            "track: there are no values to record while jit traces the call; call the module outside of it"
+        )
     depth, only = asked.get("submod_depth"), asked.get("submods_to_track")
-    info.tracked = Tracker(module, rets or expected is not None, order, depth, only, expected)
-    return info.tracked
+    found = info.tracked = Tracker(module, rets or expected is not None, order, depth, only, expected)
+    return found
 
 
 def _by_key(expected: Any) -> dict[str, tuple[Any, Any, Any]]:
