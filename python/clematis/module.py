@@ -280,7 +280,7 @@ class Module(Storage, Converted, Base):
                 "children": [child.module for child in info.children]}  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # A cycle may have met this module, and told it its parent, before its state came.
+        # A cycle may have reached this module, and set its parent, before its state came.
         parents = info_of(self).parents
         del self.__dict__[NAME]
         vars(info_of(self)).update(state["settings"], recipe=state["recipe"], parents=parents)

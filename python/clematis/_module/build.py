@@ -86,7 +86,7 @@ def _assemble(module: Any, info: Info) -> None:
     finally:
         info.building = False
     if recipe is not None and recipe.take_given(module):
-        # What was given may share arrays.
+        # The given variables may share arrays.
         info.fresh = False
         _assemble(module, info)
 
@@ -121,7 +121,7 @@ def release(module: Any, info: Info) -> None:
 
 
 def _adopt(module: Any, info: Info, children: list[Any]) -> None:
-    """Tells the children whose they are."""
+    """Records this module as the parent of its children, and no longer of others."""
     now = {id(child) for child in children}
     for old in info.children:
         if id(old.module) not in now:
@@ -132,7 +132,7 @@ def _adopt(module: Any, info: Info, children: list[Any]) -> None:
 
 
 class _Merge:
-    """Puts containers together so that each tensor stands in one place only."""
+    """Merges containers so that each tensor has one path."""
 
     def __init__(self) -> None:
         self.kept: dict[int, tuple[str, Container, str]] = {}
@@ -234,7 +234,7 @@ def _inner(c: Container, path: str) -> Iterator[str]:
 
 
 def _as_of_children(x: Any, children: list[Container]) -> Any:
-    """What was created, with the very containers of children in place of equal ones."""
+    """Created variables, with the containers of children themselves in place of equal ones."""
     if not isinstance(x, Container):
         return x
     for part in children:

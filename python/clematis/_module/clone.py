@@ -1,4 +1,4 @@
-"""A module like another with other variables: what transforms call in its place."""
+"""Copies of a module with other variables, which transforms call in its place."""
 
 from copy import copy
 from typing import Any
