@@ -66,9 +66,10 @@ class Info:
         self.direct: dict[str, str] = {}
         # How many initialisers are running.
         self.constructing = 0
-        # The record of the Ivy recipe, None in a plain module, and what a tracked call has recorded.
+        # The record of the Ivy recipe, None in a plain module.
         self.recipe: Any = recipe
-        self.tracked: Any = None
+        # The return values and the call order of sub-modules that a tracked call has recorded.
+        self.tracked: tuple[Container, Container] | None = None
         # Whether a transform has made the module in the place of another.
         self.is_copy = False
         self.v = Container()

@@ -101,11 +101,11 @@ class Storage(Roles):
         Examples
         --------
         >>> cm.nn.Linear(3, 2).summary(cm.ones((4, 3)))
-        module      output   parameters  FLOPs
-        Linear      (4, 2)            8     56
-        total                         8     56
-        trained                       8
-        bytes                        32
+        module      output  parameters  FLOPs
+        Linear      (4, 2)           8     56
+        total                        8     56
+        trained                      8
+        bytes                       32
         """
         ensure(self)
         return summarised(self, args, kwargs)

@@ -100,13 +100,13 @@ class Inspection:
     def submod_rets(self) -> Container:
         """What sub-modules returned in the last call with `track_submod_rets=True`."""
         tracked = info_of(self).tracked
-        return Container() if tracked is None else tracked.submod_rets
+        return Container() if tracked is None else tracked[0]
 
     @property
     def submod_call_order(self) -> Container:
         """The order of sub-modules in the last call with `track_submod_call_order=True`."""
         tracked = info_of(self).tracked
-        return Container() if tracked is None else tracked.submod_call_order
+        return Container() if tracked is None else tracked[1]
 
     @property
     def submod_dict(self) -> dict[str, list[int]]:

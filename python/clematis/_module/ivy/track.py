@@ -110,7 +110,8 @@ def tracker(module: Any, asked: dict[str, Any], outer: Tracker | None) -> Tracke
             "track: there are no values to record while jit traces the call; call the module outside of it"
         )
     depth, only = asked.get("submod_depth"), asked.get("submods_to_track")
-    found = info.tracked = Tracker(module, rets or expected is not None, order, depth, only, expected)
+    found = Tracker(module, rets or expected is not None, order, depth, only, expected)
+    info.tracked = (found.submod_rets, found.submod_call_order)
     return found
 
 
