@@ -11,8 +11,8 @@ A tensor attribute is a parameter, `State(tensor)` is not trained, anything else
         def __call__(self, x):
             return self.out(cm.relu(self.hidden(x)))
 
-`net.v` is the live container of its parameters, and `net(x, v=other)` runs with others. What stands behind this is in
-`_module`.
+`net.v` is the live container of its parameters, and `net(x, v=other)` runs with others. The parts of a module are in
+`_module`, those of the Ivy recipe (`_create_variables`, `_forward`, build modes, tracked calls) in `_module.ivy`.
 """
 
 import functools
@@ -21,59 +21,72 @@ from typing import Any, Self
 
 from . import _clematis as _core
 from ._module import call as _call
-from ._module.build import (
-    MODES,
-    agree,
-    as_container,
-    check,
-    ensure,
-    finder,
-    is_built,
-    label,
-    release,
-    sync_tied_weights,
-    stored,
-    take,
-)
+from ._module.build import agree, check, ensure, finder, release, sync_tied_weights, take
 from ._module.clone import clone
 from ._module.convert import Converted
 from ._module.discover import State, bare, detached, is_parameter, is_plain, refilled
-from ._module.info import NAME, TRACING, Info, add_parent, invalidate, info_of, is_running, routed
+from ._module.info import NAME, RUNNING, TRACING, Base, add_parent, info_of, invalidate, is_running, label, routed
 from ._module.show import shown
 from ._module.storage import Storage
 from .container import Container
-from .errors import ArgumentError, StructureError
+from .errors import StructureError
 
 __all__ = ["Module", "State"]
 
+# A class that defines one of these follows the Ivy recipe.
+_RECIPE = frozenset(("_create_variables", "_build", "_forward"))
 
-def _finished(init: Callable[..., None]) -> Callable[..., None]:
-    """An initialiser after which the module is built, once the outermost one is through."""
+
+def _constructor(init: Callable[..., None], options: frozenset[str]) -> Callable[..., None]:
+    """An initialiser after which the module's variables are found, once the outermost one is through."""
+    code = getattr(init, "__code__", None)
+    if code is not None:
+        # Options that it names itself, or hands on as `**options`, are its own.
+        own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        options = frozenset() if code.co_flags & 0x08 else options - set(own)
 
     @functools.wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         info = info_of(self)
         info.constructing += 1
         try:
-            init(self, *args, **kwargs)
+            if kwargs and not options.isdisjoint(kwargs):
+                from ._module.ivy import construct
+
+                construct(self, init, options, args, kwargs)
+            else:
+                init(self, *args, **kwargs)
         finally:
             info.constructing -= 1
-        if not info.constructing and info.mode == "on_init":
-            # What is created is made when first asked for, unless our own initialiser was called.
-            creates = type(self)._create_variables is not _CREATE or type(self)._build is not _BUILD
-            if info.wants_build or info.given is not None or not creates:
-                ensure(self, Module)
+        if not info.constructing and (info.recipe is None or info.recipe.is_due(self)):
+            ensure(self)
 
     return __init__
 
 
-class Module(Storage, Converted):
+class Module(Storage, Converted, Base):
     """A function with parameters.
 
-    Subclasses define `__call__` or `_forward`; they may define `_create_variables`, which returns a pytree of new
-    variables, and `_build`, which makes sub-modules late. Calling this initialiser is allowed anywhere and needed
-    nowhere: `v` are variables to start with, `build_mode` is "on_init", "on_call" or "explicit".
+    A subclass assigns its parameters in `__init__` and defines `__call__`. To call this initialiser is allowed anywhere
+    and needed nowhere.
 
+    Parameters
+    ----------
+    v : dict or Container, optional
+        Variables to start with.
+    with_partial_v : bool, optional
+        Whether `v` may have some of the variables only.
+    build_mode : {"on_init", "on_call", "explicit"}, optional
+        When variables are made: now, at the first call, or by `build()`.
+    store_vars : bool, optional
+        With False, `v` is empty, and each call is given variables.
+    device, dtype : optional
+        Where and how `_create_variables` makes variables.
+    *args, **options
+        The arguments of `_build`.
+
+    Examples
+    --------
     >>> class Scale(cm.Module):
     ...     def __init__(self):
     ...         self.by = cm.asarray([2.0, 3.0])
@@ -90,10 +103,15 @@ class Module(Storage, Converted):
     __jit_held__ = True
     # Whether arrays that are no tensors are moved to the module's backend before a call.
     _moves_arguments = True
+    # The options of the Ivy recipe that constructors of subclasses take without naming them.
+    _options: frozenset[str] = frozenset()
+
+    # Whether what is assigned to a parameter has to be one with the same shape.
+    _is_fixed = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)
-        self.__dict__[NAME] = Info()
+        info_of(self)
         return self
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -101,86 +119,22 @@ class Module(Storage, Converted):
         if "__call__" in vars(cls):
             cls.__call__ = _call.wrapped(cls.__call__)  # type: ignore[method-assign]
         if "__init__" in vars(cls):
-            cls.__init__ = _finished(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = _constructor(cls.__init__, cls._options)  # type: ignore[method-assign]
+        if any(_RECIPE & vars(kind).keys() for kind in cls.__mro__ if kind not in Module.__mro__):
+            from ._module.ivy import follow
 
-    def __init__(
-        self,
-        /,
-        *args: Any,
-        device: Any = None,
-        v: Any = None,
-        build_mode: str = "on_init",
-        compile_on_next_step: bool = False,
-        store_vars: bool = True,
-        stateful: Any = None,
-        arg_stateful_idxs: Any = None,
-        kwarg_stateful_idxs: Any = None,
-        fallback_to_non_compiled: bool = False,
-        with_partial_v: bool = False,
-        devices: Any = None,
-        dtype: Any = None,
-        dynamic_backend: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        if build_mode not in MODES:
-            raise ArgumentError(f"{type(self).__name__}: build_mode is one of {', '.join(MODES)}, not {build_mode!r}")
-        info = info_of(self)
-        info.mode, info.store, info.partial = build_mode, store_vars, with_partial_v
-        info.device = device if device is not None else devices[0] if devices else None
-        info.dtype, info.args, info.kwargs = dtype, args, kwargs
-        info.given = None if v is None else as_container(self, v)
-        info.options.update(
-            compile_on_next_step=compile_on_next_step, stateful=stateful, arg_stateful_idxs=arg_stateful_idxs,
-            kwarg_stateful_idxs=kwarg_stateful_idxs, fallback_to_non_compiled=fallback_to_non_compiled,
-            dynamic_backend=dynamic_backend,
-        )  # fmt: skip
-        info.wants_build = True
+            follow(cls)
 
-    # What subclasses define.
+    def __init__(self, /, *args: Any, **options: Any) -> None:
+        if args or options or info_of(self).recipe is not None:
+            from ._module.ivy import configure
 
-    def _create_variables(self, *, device: Any = None, dtype: Any = None) -> Any:
-        """New variables of this module; the containers of children may be among them, under other names."""
-        return {}
-
-    def _build(self, *args: Any, **kwargs: Any) -> Any:
-        """Makes sub-modules that were not made before; False if some of them wait for a call."""
-
-    def _forward(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} defines neither __call__ nor _forward")
+            configure(self, *args, **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._forward(*args, **kwargs)
+        raise NotImplementedError(f"{type(self).__name__} defines neither __call__ nor _forward")
 
-    def _raw_call(self, *args: Any, **kwargs: Any) -> Any:
-        return type(self).__call__.__wrapped__(self, *args, **kwargs)  # type: ignore[attr-defined]
-
-    # Building and variables.
-
-    def build(
-        self, *args: Any, from_call: bool = False, device: Any = None, dtype: Any = None, dynamic_backend: Any = None,
-        **kwargs: Any,
-    ) -> Any:  # fmt: skip
-        """Makes the variables now, and returns them."""
-        info = info_of(self)
-        if info.mode == "on_call" and not from_call:
-            return self.v
-        if args or kwargs:
-            info.args, info.kwargs = args, kwargs
-        info.device = device if device is not None else info.device
-        info.dtype = dtype if dtype is not None else info.dtype
-        ensure(self, Module, now=True)
-        v = stored(self)
-        return v if len(v) else self.built_
-
-    @property
-    def build_mode(self) -> str:
-        """When variables are made."""
-        return info_of(self).mode
-
-    @property
-    def built_(self) -> bool:
-        """Whether all variables are there."""
-        return is_built(self)
+    # Variables.
 
     @property
     def v(self) -> Container:
@@ -190,7 +144,7 @@ class Module(Storage, Converted):
             return found
         info = info_of(self)
         if not info.constructing:
-            ensure(self, Module)
+            ensure(self)
             tracing = TRACING.get()
             if tracing is not None:
                 tracing.register_module(self)
@@ -203,10 +157,12 @@ class Module(Storage, Converted):
         if info.constructing:
             if isinstance(v, Module):
                 raise StructureError(f"{label(self)}: `v` are all variables; give the attribute another name")
-            info.given = as_container(self, v)
+            from ._module.ivy import give
+
+            give(self, v)
             return
-        ensure(self, Module)
-        take(self, v, info.partial, home=True)
+        ensure(self)
+        take(self, v, info.recipe is not None and info.recipe.partial, home=True)
 
     @v.deleter
     def v(self) -> None:
@@ -234,25 +190,36 @@ class Module(Storage, Converted):
 
     def __getattr__(self, name: str) -> Any:
         info = self.__dict__.get(NAME)
-        if info is not None and not name.startswith("__"):
+        if info is not None:
+            key = info.direct.get(name)
+            if key is not None:
+                frame = RUNNING.get()
+                v = None if frame is None or frame.routed is None else routed(self)
+                if v is None and not info.tied and TRACING.get() is None:
+                    v = info.v
+                if v is not None and (x := dict.get(v, key)) is not None:
+                    return x
             if name in info.held:
                 return self._held(name)
-            if not info.building and not info.constructing:
-                if info.created is None and info.mode == "on_init" and type(self)._create_variables is not _CREATE:
-                    ensure(self, Module)
-                if info.created is not None and dict.__contains__(info.created, name):
-                    return self.v[info.pruned.get(name, name)]
+            if info.recipe is not None and not name.startswith("__"):
+                x = info.recipe.attribute(self, name)
+                if x is not None:
+                    return x
         raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         info = info_of(self)
         if isinstance(getattr(type(self), name, None), property):
             return object.__setattr__(self, name, value)
-        if info.created is not None and dict.__contains__(info.created, name):
-            ensure(self, Module)
+        created = None if info.recipe is None else info.recipe.created
+        if created is not None and dict.__contains__(created, name):
+            ensure(self)
             return self._replace(name, name, value)
-        if isinstance(info.held.get(name), _core.Tensor) and is_parameter(value) and info.fresh:
-            return self._replace(name, bare(name), value)
+        if isinstance(info.held.get(name), _core.Tensor):
+            if self._is_fixed:
+                ensure(self)
+            if self._is_fixed or is_parameter(value) and info.fresh:
+                return self._replace(name, bare(name), value)
         before = self.__dict__.get(name)
         if isinstance(before, State) and isinstance(value, _core.Tensor):
             before.value = value
@@ -264,6 +231,7 @@ class Module(Storage, Converted):
         info.order.setdefault(name)
         if name in info.held:
             del info.held[name]
+            info.direct.pop(name, None)
             invalidate(self)
         elif not (is_plain(value) and is_plain(before)) and name not in info.passing:
             invalidate(self)
@@ -286,6 +254,7 @@ class Module(Storage, Converted):
         if name in info.held:
             release(self, info)
             del info.held[name]
+            info.direct.pop(name, None)
         else:
             object.__delattr__(self, name)
         info.order.pop(name, None)
@@ -293,11 +262,12 @@ class Module(Storage, Converted):
         invalidate(self)
 
     def __repr__(self) -> str:
-        return shown(self, Module)
+        return shown(self)
 
     def __dir__(self) -> list[str]:
         info = info_of(self)
-        return sorted({*super().__dir__(), *info.held, *map(str, info.created or ())})
+        created = () if info.recipe is None else info.recipe.created or ()
+        return sorted({*super().__dir__(), *info.held, *map(str, created)})
 
     # Copies.
 
@@ -305,23 +275,20 @@ class Module(Storage, Converted):
         info = info_of(self)
         release(self, info)
         own = {name: x for name, x in self.__dict__.items() if name != NAME}
-        settings = {name: getattr(info, name) for name in Info.KEPT}
-        return {"attributes": {**own, **info.held}, "settings": settings, "created": info.created,
+        return {"attributes": {**own, **info.held}, "settings": info.settings(),
+                "recipe": None if info.recipe is None else info.recipe.copied(),
                 "children": [child.module for child in info.children]}  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # A way back may have met this module, and told it its parent, before its state came.
+        # A cycle may have reached this module, and set its parent, before its state came.
         parents = info_of(self).parents
-        info = self.__dict__[NAME] = Info()
-        info.parents = parents
+        del self.__dict__[NAME]
+        vars(info_of(self)).update(state["settings"], recipe=state["recipe"], parents=parents)
         self.__dict__.update(state["attributes"])
-        for name, x in state["settings"].items():
-            # Each copy has sets and dicts of its own.
-            setattr(info, name, type(x)(x) if isinstance(x, (set, dict)) and not isinstance(x, Container) else x)
-        created = state["created"]
-        info.created = None if created is None else created.copy()
         for child in state["children"]:
             add_parent(child, self)
+
+    # Trees.
 
     def __tree_flatten__(self) -> Container:
         """What `cm.tree` and `cm.grad` see: the parameters that are not frozen."""
@@ -332,11 +299,27 @@ class Module(Storage, Converted):
         return self._whole()
 
     def __tree_unflatten__(self, v: Container) -> Any:
-        return clone(self, v, Module)
+        return clone(self, v)
 
 
-_CREATE, _BUILD = Module._create_variables, Module._build
-Module._kind = Module
-Module.__call__.is_base = True  # type: ignore[attr-defined]
+class _Ivy:
+    """A member that `_module.ivy` defines; the first use loads it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, module: Any, kind: Any = None) -> Any:
+        from ._module.ivy import Members
+
+        setattr(Module, self.name, getattr(Members, self.name))
+        return getattr(kind if module is None else module, self.name)
+
+
+for _name in (
+    *_RECIPE, "build", "build_mode", "built_", "top_mod", "top_v", "mod_depth", "mod_height", "sub_mods",
+    "v_with_top_v_key_chains", "mod_with_top_mod_key_chain", "get_mod_key", "show_v_in_top_v", "show_mod_in_top_mod",
+    "show_structure", "submod_rets", "submod_call_order", "submod_dict",
+):  # fmt: skip
+    setattr(Module, _name, _Ivy(_name))
 Module.__call__ = _call.wrapped(Module.__call__)  # type: ignore[method-assign]
-Module.__init__ = _finished(Module.__init__)  # type: ignore[method-assign]
+Module.__init__ = _constructor(Module.__init__, frozenset())  # type: ignore[method-assign]

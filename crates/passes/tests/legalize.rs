@@ -1,5 +1,6 @@
 //! Tests of `legalize`: what scans become when they are unrolled, and that values stay.
 
+use clematis_core::ops::Ops;
 use clematis_core::{DType, Graph, Result, Tensor, control, ops, random, trace};
 use clematis_native as _;
 use clematis_passes::{Options, Target, legalize, optimize};

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from .. import _clematis as _core
+from .._module.call import forward_of
 from ..errors import ArgumentError
 from .captured import Arguments, Capture, Captured, Part, ImportedProgram
 from .tree_structure import LEAF, flatten
@@ -94,7 +96,7 @@ def program(
         program = trace(module, structure, specs, False)
         if not names and len(leaves) == len(args) + len(kwargs):
             # Each argument is one array, so its name can be used.
-            known = Arguments.of(module._forward, args, kwargs)
+            known = Arguments.of(partial(forward_of(type(module)), module), args, kwargs)
             names = [*known.names[: len(args)], *kwargs] if len(known.names) >= len(args) else []
     graph = _core._Graph(program.text)  # type: ignore[call-arg]
     own = {x.path: x.value for x in held(module)}

@@ -247,7 +247,7 @@ def _of_module(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     program = _traced(module, args, kwargs, paths)
     held = {x.path: x.value for x in tracing.held(module)}
     own = type(module)
-    function = own._forward if own._forward is not Module._forward else own.__call__
+    function = calls.forward_of(own)
     names = _names(lambda *a, **k: None, args, kwargs)
     try:
         names = _names(_without_self(function), args, kwargs)

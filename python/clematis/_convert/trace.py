@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _clematis as _core
+from .._module.build import is_built
 from .._module.call import frozen_paths
 from .._module.discover import RECORDING
 from .._module.roles import put_buffers, shared_training_flag, training_flags_kept
@@ -119,7 +120,7 @@ def with_batch(specs: list[Spec]) -> list[Spec] | None:
 
 def build(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Makes the variables of a module that waits for a call."""
-    if module.v is not None and module.built_:
+    if module.v is not None and is_built(module):
         return
     if not args and not kwargs:
         raise StructureError(

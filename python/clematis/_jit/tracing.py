@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _clematis as _core
-from .._module.build import _has_changed, ensure, is_built, label, sync_tied_weights, stored
+from .._module.build import _has_changed, ensure, is_built, stored, sync_tied_weights
 from .._module.discover import RECORDING, State
-from .._module.info import NAME, TRACING, info_of
+from .._module.info import NAME, TRACING, info_of, label
 from .._module.roles import _buffers, _inside
 from .._placement import backend_of
 from ..errors import TraceError
@@ -150,7 +150,7 @@ class UsedModule:
 
     def is_unchanged(self) -> bool:
         if not self._is_in_sync():
-            ensure(self.module, self.module._kind)
+            ensure(self.module)
         return all(
             info.training is mode and info.assembled == count and (not info.frozen or info.frozen == frozen)
             for info, mode, count, frozen in self.known
@@ -237,7 +237,7 @@ class Tracing:
         used = self.modules[id(module)] = UsedModule(module)
         if not is_built(module):
             raise UnbuiltModule(label(module))
-        info = ensure(module, module._kind)
+        info = ensure(module)
         v = stored(module)
         for path in info.leaves:
             slot: Variable | Buffer = Variable(v, path)

@@ -1,7 +1,7 @@
-"""Makes a module's container of variables from what it creates, what it holds and what its children have.
+"""Assembles the container of a module's variables from its attributes and from the containers of its children.
 
-Containers of children stand in the parent's as they are, so there is one store. A tensor that stands in several places
-is kept at the first; the others are tied to it.
+The containers of children are in the parent's as they are, so there is one store. A tensor with several paths is kept at
+the first; the others are tied to it.
 """
 
 import threading
@@ -13,32 +13,19 @@ from .._leafwise import same_objects
 from ..container import Container
 from ..errors import BackendError, StructureError
 from .discover import Found, bare, has_changed, refilled
-from .info import NAME, RUNNING, Child, Info, Tie, add_parent, ancestors, invalidate, info_of
+from .info import NAME, RUNNING, Base, Child, Info, Tie, add_parent, ancestors, invalidate, info_of, label
 
-MODES = ("on_init", "on_call", "explicit")
 _LOCK = threading.RLock()
 
 
-def label(module: Any) -> str:
-    """How messages call a module: its class and its place."""
-    from .look import path_of
-
-    path = path_of(module)
-    name = type(module).__name__
-    return f"{name} at `{path}`" if path else name
-
-
-def ensure(module: Any, kind: type, now: bool = False) -> Info:
-    """Finds and builds what is not built yet; `now` builds also what waits for a call or for `build`."""
+def ensure(module: Any) -> Info:
+    """Assembles the variables of a module unless they are up to date."""
     info = info_of(module)
-    # Lists are looked at before a call, not again by everyone inside it.
+    # Lists are compared before a call, not again by each module inside it.
     if not info.fresh or info.watch and RUNNING.get() is None and _has_changed(info):
         if not info.building:
             with _LOCK:
-                _assemble(module, info, kind, now)
-    elif now and info.created is None:
-        with _LOCK:
-            _assemble(module, info, kind, now)
+                _assemble(module, info)
     elif info.containers and RUNNING.get() is None:
         for owner in info.containers:
             agree(owner)
@@ -50,7 +37,7 @@ def _has_changed(info: Info) -> bool:
 
 
 def sync_tied_weights(module: Any) -> None:
-    """Lets tied variables agree, in all of the family."""
+    """Makes tied variables equal, in this module and those above it."""
     if not info_of(module).tied:
         return
     ties = [tie for top in (module, *ancestors(module)) for tie in info_of(top).ties]
@@ -60,21 +47,22 @@ def sync_tied_weights(module: Any) -> None:
             return
 
 
-def _assemble(module: Any, info: Info, kind: type, now: bool) -> None:
+def _assemble(module: Any, info: Info) -> None:
+    recipe = info.recipe
     info.building = True
     try:
         if info.fresh:
             invalidate(module)
         release(module, info)
-        if info.created is None and (now or info.mode == "on_init"):
-            _create(module, info)
-        found = Found(module, kind)
-        _adopt(module, info, [x for _, x in found.entries if isinstance(x, kind)])
+        if recipe is not None:
+            recipe.create(module)
+        found = Found(module)
+        _adopt(module, info, [x for _, x in found.entries if isinstance(x, Base)])
         watch = list(found.watch)
         parts: list[tuple[str, Any, Any]] = []
         for path, x in found.entries:
-            if isinstance(x, kind):
-                below = ensure(x, kind)
+            if isinstance(x, Base):
+                below = ensure(x)
                 watch += below.watch
                 parts.append((path, below.v, x))
             else:
@@ -86,8 +74,9 @@ def _assemble(module: Any, info: Info, kind: type, now: bool) -> None:
             if name not in info.held:
                 info.held[name] = module.__dict__.pop(name)
                 _keep_name(type(module), name)
+        info.direct = {name: bare(name) for name, x in info.held.items() if isinstance(x, _core.Tensor)}
         info.watch = watch
-        info.filled = {path: x for path, x in found.entries if "/" in path and not isinstance(x, kind)}
+        info.filled = {path: x for path, x in found.entries if "/" in path and not isinstance(x, Base)}
         info.containers = [owner for child in info.children for owner in info_of(child.module).containers]
         if info.filled:
             info.containers.append(info)
@@ -96,17 +85,10 @@ def _assemble(module: Any, info: Info, kind: type, now: bool) -> None:
         info.fresh = True
     finally:
         info.building = False
-    if info.given is not None and info.created is not None and is_built(module):
-        given, info.given = info.given, None
-        try:
-            take(module, given, info.partial)
-        except BaseException:
-            info.given = given
-            info.fresh = False
-            raise
-        # What was given may share arrays.
+    if recipe is not None and recipe.take_given(module):
+        # The given variables may share arrays.
         info.fresh = False
-        _assemble(module, info, kind, now)
+        _assemble(module, info)
 
 
 def finder(info: Info, v: Container) -> Callable[[str, Any], Any]:
@@ -115,7 +97,7 @@ def finder(info: Info, v: Container) -> Callable[[str, Any], Any]:
 
 
 def agree(info: Info) -> None:
-    """Variables and the pytrees that they were found in hold the same: what was put into a list is a variable's value."""
+    """Makes variables and the lists and dicts that hold them equal: an item that was replaced is the variable's new value."""
 
     def find(path: str, x: Any) -> Any:
         at = info.pruned.get(path, path)
@@ -134,24 +116,12 @@ def release(module: Any, info: Info) -> None:
     """Puts the newest values back to where they were found."""
     sync_tied_weights(module)
     agree(info)
-    if info.created is not None:
-        for path in info.created.paths():
-            x = info.v.get(info.pruned.get(path, path))
-            if x is not None:
-                info.created[path] = x
-
-
-def _create(module: Any, info: Info) -> None:
-    # What it returns says whether children wait for a call; they say so themselves.
-    module._build(*info.args, **info.kwargs)
-    made = module._create_variables(device=info.device, dtype=info.dtype)
-    # The containers of children stay what they are; the outermost is ours.
-    info.created = Container(made if made is not None else {})
-    info.args, info.kwargs = (), {}
+    if info.recipe is not None:
+        info.recipe.release(info)
 
 
 def _adopt(module: Any, info: Info, children: list[Any]) -> None:
-    """Tells the children whose they are."""
+    """Records this module as the parent of its children, and no longer of others."""
     now = {id(child) for child in children}
     for old in info.children:
         if id(old.module) not in now:
@@ -162,7 +132,7 @@ def _adopt(module: Any, info: Info, children: list[Any]) -> None:
 
 
 class _Merge:
-    """Puts containers together so that each tensor stands in one place only."""
+    """Merges containers so that each tensor has one path."""
 
     def __init__(self) -> None:
         self.kept: dict[int, tuple[str, Container, str]] = {}
@@ -212,7 +182,7 @@ class _Merge:
 def _fill(module: Any, info: Info, parts: list[tuple[str, Any, Any]]) -> None:
     whole = Container()
     children = [part for _, part, child in parts if child is not None and len(part)]
-    for key, x in dict.items(info.created if info.created is not None else {}):
+    for key, x in dict.items({} if info.recipe is None or info.recipe.created is None else info.recipe.created):
         dict.__setitem__(whole, key, _as_of_children(x, children))
     for path, x, _ in parts:
         if isinstance(x, Container) and not len(x):
@@ -238,13 +208,12 @@ def _fill(module: Any, info: Info, parts: list[tuple[str, Any, Any]]) -> None:
         info.ties += info_of(child).ties
     if info.ties:
         _mark(module)
-    if not info.store and info.created is not None:
-        info.options["emptied"] = info.v.copy()
-        dict.clear(info.v)
+    if info.recipe is not None:
+        info.recipe.empty(info)
 
 
 def _mark(module: Any) -> None:
-    """Whoever is asked for its variables lets them agree first."""
+    """Has a module and those below it synchronize tied variables before each use."""
     info = info_of(module)
     info.tied = True
     for child in info.children:
@@ -265,7 +234,7 @@ def _inner(c: Container, path: str) -> Iterator[str]:
 
 
 def _as_of_children(x: Any, children: list[Container]) -> Any:
-    """What was created, with the very containers of children in place of equal ones."""
+    """Created variables, with the containers of children themselves in place of equal ones."""
     if not isinstance(x, Container):
         return x
     for part in children:
@@ -309,7 +278,9 @@ def _keep_name(kind: type, name: str) -> None:
 def is_built(module: Any) -> bool:
     """Whether all variables are there, those of the children included."""
     info = info_of(module)
-    return info.created is not None and all(is_built(child.module) for child in info.children)
+    if info.recipe is not None and info.recipe.created is None:
+        return False
+    return all(is_built(child.module) for child in info.children)
 
 
 # Variables from outside.
@@ -351,12 +322,10 @@ def _is_pruned(info: Info, given: Container, path: str) -> bool:
 
 
 def stored(module: Any) -> Container:
-    """The module's own variables, also those that it does not show."""
+    """The module's variables, also with `store_vars=False`, which leaves `v` empty."""
     info = info_of(module)
-    if info.store or "emptied" not in info.options:
-        return info.v
-    emptied: Container = info.options["emptied"]
-    return emptied
+    emptied: Container | None = None if info.recipe is None else info.recipe.emptied
+    return info.v if emptied is None else emptied
 
 
 def check(module: Any, path: str, old: Any, new: Any, home: bool) -> None:

@@ -1,4 +1,4 @@
-"""A module like another with other variables: what transforms call in its place."""
+"""Copies of a module with other variables, which transforms call in its place."""
 
 from copy import copy
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 from ..container import Container
 from .build import ensure, release, take
 from .discover import OBJECTS, State, is_parameter, is_plain, parts
-from .info import NAME, Info, info_of
+from .info import NAME, Base, Info, info_of
 from .roles import put_buffers
 
 
-def clone(module: Any, values: Container, kind: type) -> Any:
+def clone(module: Any, values: Container) -> Any:
     """New modules with other variables; all else is shared, buffers as well, so that what a call changes is seen.
 
     Buffers that are among the values are new too.
     """
-    info = ensure(module, kind)
+    info = ensure(module)
     paths = [] if values.paths() == info.leaves else [path for path in module.buffers().paths() if path in values]
-    new = _copied(module, {}, (kind, State) if paths else (kind,))
-    ensure(new, kind)
+    new = _copied(module, {}, (Base, State) if paths else (Base,))
+    ensure(new)
     take(new, values.prune_key_chains(paths) if paths else values, partial=True, checked=False)
     if paths:
         put_buffers(new, values)
@@ -38,12 +38,8 @@ def _copied(x: Any, known: dict[int, Any], kinds: tuple[type, ...]) -> Any:
         new = known[id(x)] = object.__new__(type(x))
         old = info_of(x)
         release(x, old)
-        info = new.__dict__[NAME] = Info()
-        info.is_copy = True
-        for name in Info.KEPT:
-            setattr(info, name, getattr(old, name))
-        info.frozen, info.order, info.passing = set(old.frozen), dict(old.order), set(old.passing)
-        info.created = None if old.created is None else old.created.copy()
+        info = new.__dict__[NAME] = Info(None if old.recipe is None else old.recipe.copied())
+        vars(info).update(old.settings(), is_copy=True)
         for name, value in {**x.__dict__, **old.held}.items():
             if name != NAME:
                 new.__dict__[name] = _copied(value, known, kinds)

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _clematis as _core
 from ..errors import StructureError, TraceError
-from .info import NAME, ancestors, info_of
+from .info import NAME, Base, ancestors, info_of
 
 # Nests that are deeper than this are not looked into; neither is more than this of other people's objects.
 DEPTH = 200
@@ -121,8 +121,8 @@ def parts(x: Any) -> list[tuple[str, Any, Any]] | None:
 class Found:
     """What is behind a module's attributes."""
 
-    def __init__(self, module: Any, kind: type) -> None:
-        self.module, self.kind = module, kind
+    def __init__(self, module: Any) -> None:
+        self.module = module
         self.above = {id(a) for a in ancestors(module)} | {id(module)}
         self.seen: set[int] = set()
         # Whether this is inside an object of another class, whose tensors are its own affair.
@@ -170,7 +170,7 @@ class Found:
     def follow(self, x: Any, path: str, holder: Any, key: Any, depth: int) -> None:
         if is_plain(x) or depth > DEPTH:
             return
-        if isinstance(x, self.kind):
+        if isinstance(x, Base):
             if id(x) in self.seen or id(x) in self.above:
                 return
             self.seen.add(id(x))

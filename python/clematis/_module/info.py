@@ -1,7 +1,6 @@
-"""What is kept for each module beside its own attributes, and the call that is running."""
+"""The record of a module: its settings, what was found behind its attributes, and the call that is running."""
 
 import weakref
-from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -10,8 +9,15 @@ from ..container import Container
 NAME = "_module_info"
 
 
+class Base:
+    """The class above `Module`, by which modules are recognised here."""
+
+    # Makes the record of the Ivy recipe in classes that follow it; see `_module.ivy`.
+    _recipe: Any = None
+
+
 class Child:
-    """A direct sub-module: its path in the parent's variables, or where each of its own has its place there."""
+    """A direct sub-module: its path in the parent's variables, or the path there of each of its variables."""
 
     __slots__ = ("chain", "module", "place")
 
@@ -20,7 +26,7 @@ class Child:
 
 
 class Tie:
-    """One variable that stands in several containers. Whoever changed last is right."""
+    """One variable that is in several containers. The container that changed last is right."""
 
     __slots__ = ("last", "places")
 
@@ -28,7 +34,7 @@ class Tie:
         self.last, self.places = last, places
 
     def sync(self) -> bool:
-        """Puts the newest value everywhere; whether there was one."""
+        """Puts the newest value into every container; returns whether there was one."""
         for holder, key in self.places:
             x = dict.get(holder, key)
             if x is not self.last:
@@ -40,45 +46,36 @@ class Tie:
 
 
 class Info:
-    """The settings of a module, and what was found out about it."""
+    """The settings of a module, and what was found behind its attributes."""
 
-    def __init__(self) -> None:
-        self.mode = "on_init"
-        self.device: Any = None
-        self.dtype: Any = None
-        self.options: dict[str, Any] = {}
-        self.args: tuple[Any, ...] = ()
-        self.kwargs: dict[str, Any] = {}
-        self.given: Any = None
-        self.partial = False
-        self.store = True
-        # A captured model has None as long as its parts keep the flags that they had when it was captured.
+    # What a copy takes along; the rest is found again.
+    KEPT = ("training", "frozen", "order", "passing", "hooks")
+
+    def __init__(self, recipe: Any = None) -> None:
+        # None in a captured model until `train` or `eval`: each of its parts has the flag of the source.
         self.training: bool | None = True
-        # What is called before and after each call.
+        # Called before and after each call.
         self.hooks: tuple[Any, ...] = ()
         self.frozen: set[str] = set()
-        # Attributes in the order of their first assignment; those that hold variables are kept here.
+        # Attributes in the order of their first assignment.
         self.order: dict[str, None] = {}
-        self.held: dict[str, Any] = {}
-        # Tensors that a forward pass has left behind are no parameters.
+        # Tensors that a forward pass has assigned: they are no parameters.
         self.passing: set[str] = set()
-        self.created: Container | None = None
-        self.wants_build = False
+        # The attributes that hold variables; `direct` has the key in `v` of those that are one tensor.
+        self.held: dict[str, Any] = {}
+        self.direct: dict[str, str] = {}
+        # How many initialisers are running.
         self.constructing = 0
-        self.submod_dict: dict[str, list[int]] = {}
-        self.submod_rets = Container()
-        self.submod_call_order = Container()
-        self.expected: Any = None
-        # Whether a transform has made it in the place of another.
+        # The record of the Ivy recipe, None in a plain module.
+        self.recipe: Any = recipe
+        # The return values and the call order of sub-modules that a tracked call has recorded.
+        self.tracked: tuple[Container, Container] | None = None
+        # Whether a transform has made the module in the place of another.
         self.is_copy = False
-        self.forget()
-
-    def forget(self) -> None:
-        """Leaves the settings, and nothing of what was found."""
         self.v = Container()
         self.fresh = self.building = False
-        # How often it was put together: what was found before holds no longer.
-        self.assembled = getattr(self, "assembled", 0) + 1
+        # How often `v` was assembled: what was found before holds no longer.
+        self.assembled = 1
         self.leaves: list[str] = []
         self.pruned: dict[str, str] = {}
         self.children: list[Child] = []
@@ -86,23 +83,23 @@ class Info:
         self.tied = False
         self.watch: list[tuple[Any, Any]] = []
         self.buffers: list[tuple[str, Any, Any]] = []
-        # Those below with tensors in lists and the like, and what was last put into these.
+        # The modules from here down with variables in lists and dicts, and what was last written to these.
         self.containers: list[Info] = []
         self.filled: dict[str, Any] = {}
         self.parents: list[weakref.ref[Any]] = []
 
-    # What goes along with a copy; the rest is found again.
-    KEPT = (
-        "mode", "device", "dtype", "options", "args", "kwargs", "given", "partial", "store", "training", "frozen",
-        "order", "passing", "wants_build", "hooks",
-    )  # fmt: skip
+    def settings(self) -> dict[str, Any]:
+        """What a copy takes along, in sets and dicts of its own."""
+        found = {name: getattr(self, name) for name in self.KEPT}
+        return {name: x.copy() if isinstance(x, (set, dict)) else x for name, x in found.items()}
 
 
 def info_of(module: Any) -> Info:
-    """The notes about a module, which are there even if no initialiser of ours has run."""
+    """The record of a module, made when first asked for."""
     found: Info | None = module.__dict__.get(NAME)
     if found is None:
-        found = module.__dict__[NAME] = Info()
+        recipe = type(module)._recipe
+        found = module.__dict__[NAME] = Info(None if recipe is None else recipe())
     return found
 
 
@@ -115,13 +112,8 @@ def parent_of(module: Any) -> Any:
     return None
 
 
-def parents_of(module: Any) -> Iterator[Any]:
-    """All modules that this one belongs to."""
-    return (p for p in (link() for link in info_of(module).parents) if p is not None)
-
-
 def add_parent(module: Any, parent: Any) -> None:
-    """Notes that a module belongs to another; those that are gone are forgotten."""
+    """Records that a module belongs to another, and forgets parents that are gone."""
     links = info_of(module).parents
     if not any(link() is parent for link in links):
         links[:] = [*(link for link in links if link() is not None), weakref.ref(parent)]
@@ -136,43 +128,70 @@ def ancestors(module: Any) -> list[Any]:
     return found
 
 
+def path_of(module: Any) -> str:
+    """The path from the outermost module to this one."""
+    words: list[str] = []
+    for parent in ancestors(module):
+        words += [child.chain for child in info_of(parent).children if child.module is module][:1]
+        module = parent
+    return "/".join(reversed(words))
+
+
+def label(module: Any) -> str:
+    """A module in messages: its class and its path."""
+    path = path_of(module)
+    name = type(module).__name__
+    return f"{name} at `{path}`" if path else name
+
+
 def invalidate(module: Any) -> None:
-    """What was found about a module and those above it holds no longer."""
+    """Has a module and those above it assembled again before their next use."""
     info = info_of(module)
     if info.fresh or info.building:
         info.fresh = False
-        for parent in parents_of(module):
-            invalidate(parent)
+        for link in info.parents:
+            parent = link()
+            if parent is not None:
+                invalidate(parent)
 
 
 class Frame:
     """A running call: the variables that it was given, for the module and all below it."""
 
-    __slots__ = ("backend", "grads", "module", "outer", "routes", "tracker")
+    __slots__ = ("backend", "grads", "module", "outer", "routed", "routes", "tracker")
 
     def __init__(self, outer: "Frame | None", module: Any) -> None:
         self.outer, self.module = outer, module
-        self.routes: dict[int, Container] | None = None
         self.grads: bool | None = None
-        self.tracker: Any = None
         # The scope of the module's backend, where the arguments call for one.
         self.backend: Any = None
+        self.routes: dict[int, Container] = {}
+        # The innermost frame with routes, and what records the call.
+        self.routed: Frame | None = None
+        self.tracker: Any = None
+        if outer is not None:
+            self.routed, self.tracker = outer.routed, outer.tracker
+
+    def route(self, routes: dict[int, Container]) -> None:
+        """Gives variables to modules until the call ends."""
+        self.routes, self.routed = routes, self
 
 
 # Each thread and task has its own, so nothing of a call is ever stored in a module.
 RUNNING: ContextVar[Frame | None] = ContextVar("clematis_module", default=None)
 
 
-# What notes the modules and optimisers that a traced function uses.
+# Registers the modules and optimisers that a traced function uses.
 TRACING: ContextVar[Any] = ContextVar("clematis_tracing", default=None)
 
 
 def routed(module: Any) -> Container | None:
     """The variables that a running call has given to a module."""
     frame = RUNNING.get()
-    while frame is not None:
-        if frame.routes is not None and id(module) in frame.routes:
-            return frame.routes[id(module)]
+    while frame is not None and (frame := frame.routed) is not None:
+        found = frame.routes.get(id(module))
+        if found is not None:
+            return found
         frame = frame.outer
     return None
 

@@ -7,15 +7,16 @@ from typing import Any
 from .. import _clematis as _core
 from ..container import Container
 from ..errors import StructureError
-from .build import ensure, label, sync_tied_weights, stored, take
+from .build import ensure, stored, sync_tied_weights, take
 from .call import frozen_paths
 from .discover import State
-from .info import TRACING, info_of
-from .inspection import Inspection
+from .info import TRACING, info_of, label
 
 
-class Roles(Inspection):
+class Roles:
     """Parameters, buffers and modes of a module and of those below it."""
+
+    v: Container
 
     def modules(self) -> Iterator[Any]:
         """This module and all below it, each once."""
@@ -25,7 +26,7 @@ class Roles(Inspection):
             if id(module) not in seen:
                 seen.add(id(module))
                 yield module
-                for child in ensure(module, self._kind).children:
+                for child in ensure(module).children:
                     yield from below(child.module)
 
         return below(self)
@@ -38,7 +39,7 @@ class Roles(Inspection):
     def buffers(self) -> Container:
         """The tensors that are not trained, by their paths."""
         found = Container()
-        ensure(self, self._kind)
+        ensure(self)
         tracing = TRACING.get()
         if tracing is not None:
             tracing.register_module(self)
@@ -49,7 +50,7 @@ class Roles(Inspection):
 
     def freeze(self, path: str = "") -> Any:
         """Variables at a path or below it get no gradients and are no parameters, until `unfreeze`."""
-        leaves = ensure(self, self._kind).leaves
+        leaves = ensure(self).leaves
         chosen = [leaf for leaf in leaves if not path or leaf == path or leaf.startswith(path + "/")]
         if not chosen:
             raise StructureError(f"{label(self)}: freeze: there is no `{path}` among {leaves}")
@@ -93,7 +94,7 @@ class Roles(Inspection):
 
     def to(self, backend: str) -> Any:
         """Moves all variables and buffers to a backend."""
-        ensure(self, self._kind)
+        ensure(self)
         sync_tied_weights(self)
         moved: dict[int, Any] = {}
         for path in info_of(self).leaves:

@@ -1,4 +1,4 @@
-"""What a module does with files, and what watches its calls."""
+"""Saving, loading, hooks and the summary of a module."""
 
 import os
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from typing import Any
 from .. import _clematis as _core
 from ..container import Container
 from ..errors import StructureError
-from .build import ensure, label, sync_tied_weights, stored, take
+from .build import ensure, stored, sync_tied_weights, take
 from .hooks import Hook
-from .info import info_of
+from .info import info_of, label
 from .roles import Roles, put_buffers
 from .summary import Summary, summarised
 
@@ -18,7 +18,7 @@ class Storage(Roles):
     """Saving, loading, hooks and the summary of a module."""
 
     def _whole(self) -> Container:
-        ensure(self, self._kind)
+        ensure(self)
         sync_tied_weights(self)
         out = stored(self).copy()
         for path, x in self.buffers()._entries():
@@ -30,6 +30,12 @@ class Storage(Roles):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes all variables and buffers to a safetensors file; it is written whole or not at all.
 
+        Parameters
+        ----------
+        path : str or PathLike
+
+        Examples
+        --------
         >>> net = cm.nn.Linear(3, 2)
         >>> net.save("net.safetensors")
         >>> net.load("net.safetensors")
@@ -38,10 +44,23 @@ class Storage(Roles):
         _core.save(path, self._whole())
 
     def load(self, path: str | os.PathLike[str], *, strict: bool = True) -> dict[str, str]:
-        """Takes variables and buffers from a file, all or none.
+        """Reads variables and buffers from a file, all or none.
 
-        Names, shapes and element types must be those of the module; all differences are told in one CheckpointError.
-        With `strict=False` what differs stays as it is. Returns what was skipped, by path.
+        Parameters
+        ----------
+        path : str or PathLike
+        strict : bool
+            Whether names, shapes and dtypes have to be those of the module. With False, what differs stays as it is.
+
+        Returns
+        -------
+        dict of str
+            What was skipped, by path, with the reason.
+
+        Raises
+        ------
+        CheckpointError
+            With every difference.
         """
         new, skipped = _core.load(path, like=self._whole(), strict=strict), {}
         if not strict:
@@ -56,11 +75,17 @@ class Storage(Roles):
     def hook(
         self, before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None
     ) -> Hook:
-        """Watches, or changes, what goes into each call and what comes out.
+        """Functions that are called before and after each call, until `remove()` or the end of a `with` block.
 
-        `before(module, args, kwargs)` may return other `(args, kwargs)`, `after(module, args, kwargs, result)` another
-        result. The hook stays until its `remove()`, or for a `with` block.
+        Parameters
+        ----------
+        before : callable, optional
+            `before(module, args, kwargs)` returns None or other `(args, kwargs)`.
+        after : callable, optional
+            `after(module, args, kwargs, result)` returns None or another result.
 
+        Examples
+        --------
         >>> net = cm.nn.Linear(3, 2)
         >>> with net.hook(after=lambda module, args, kwargs, y: print(y.shape)):
         ...     _ = net(cm.ones((4, 3)))
@@ -69,18 +94,20 @@ class Storage(Roles):
         return Hook(self, before, after)
 
     def summary(self, *args: Any, **kwargs: Any) -> Summary:
-        """A table of the modules that a call goes through: shapes, numbers of parameters and of operations.
+        """A table of the modules that a call runs: output shapes, parameters and FLOPs.
 
-        The module is called once, in evaluation. A multiplication and an addition count as two operations.
+        The module is called once, in evaluation, with the arguments. A multiply-accumulate is two FLOPs.
 
+        Examples
+        --------
         >>> cm.nn.Linear(3, 2).summary(cm.ones((4, 3)))
-        module      output   parameters  FLOPs
-        Linear      (4, 2)            8     56
-        total                         8     56
-        trained                       8
-        bytes                        32
+        module      output  parameters  FLOPs
+        Linear      (4, 2)           8     56
+        total                        8     56
+        trained                      8
+        bytes                       32
         """
-        ensure(self, self._kind)
+        ensure(self)
         return summarised(self, args, kwargs)
 
     @property

@@ -7,8 +7,7 @@ from .. import _clematis as _core
 from .. import _pytree
 from ..errors import ClematisError
 from .hooks import Hook
-from .info import info_of
-from .look import path_of
+from .info import ancestors, path_of
 from .roles import training_flags_kept
 
 
@@ -115,13 +114,9 @@ def summarised(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Su
             row = seen[id(m)]
             row.parameters = _size(m.v)[0]
             row.flops = _flops(m, *calls[id(m)])
-            row.depth = _depth(module, m)
+            row.depth = len(ancestors(m)) - len(ancestors(module))
     finally:
         _core._random.set_state(stream)
     count, size = _size(module.v)
     size += _size(module.buffers())[1]
     return Summary([seen[id(m)] for m in order], count, _size(module.parameters())[0], size)
-
-
-def _depth(top: Any, module: Any) -> int:
-    return module.mod_depth() - top.mod_depth()  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What layers have in common: checked sizes, keys in order, parameters from initialisers."""
+"""What layers share: checked sizes, and keys in order."""
 
 from collections.abc import Sequence
 from operator import index
@@ -9,10 +9,33 @@ from ..module import Module
 from .initializers import GlorotUniform, Ones, Zeros
 
 GLOROT, ZEROS, ONES = GlorotUniform(), Zeros(), Ones()
+# Layouts by the number of spatial axes: channels last, channels second.
+FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+ANY_FORMAT = ("NSC", "NCS", *FORMATS[1], *FORMATS[2], *FORMATS[3])
+
+
+class Layer(Module):
+    """A module of `cm.nn`. Each takes the options below, whether it has a use for them or not.
+
+    Parameters
+    ----------
+    key : Key, optional
+        What parameters are drawn with; without it from the stream of `cm.seed`.
+    device, dtype : optional
+        Where parameters are made, and their dtype (float32).
+    v, build_mode, store_vars, with_partial_v : optional
+        Options of `Module`.
+    """
+
+    _options = frozenset(("key", "device", "dtype", "v", "build_mode", "store_vars", "with_partial_v"))
+    _is_fixed = True
+
+    def __init__(self) -> None:
+        pass
 
 
 def count(layer: Any, name: str, value: Any, least: int = 1) -> int:
-    """A whole number that is large enough."""
+    """A whole number of at least `least`."""
     layer = layer if isinstance(layer, str) else type(layer).__name__
     try:
         number = None if isinstance(value, bool) else index(value)
@@ -24,7 +47,7 @@ def count(layer: Any, name: str, value: Any, least: int = 1) -> int:
 
 
 def counts(layer: Any, name: str, value: Any, n: int) -> tuple[int, ...]:
-    """One positive number for all axes, or one for each."""
+    """A positive number for each of `n` axes, from one for all or one for each."""
     try:
         items = [value] * n if isinstance(value, (bool, float)) or hasattr(value, "__index__") else list(value)
     except TypeError:
@@ -45,43 +68,5 @@ def choice(layer: Any, name: str, value: Any, words: Sequence[str]) -> str:
 
 
 def keys(key: Any, n: int) -> Sequence[Any]:
-    """A key for each of several parameters or layers; without one each draws from the implicit stream."""
+    """A key for each of `n` parameters or layers, or None for each: these draw from the implicit stream."""
     return (None,) * n if key is None else key.split(n)
-
-
-class Layer(Module):
-    """A module that draws its parameters with a key, once."""
-
-    def __init__(
-        self,
-        *,
-        key: Any = None,
-        v: Any = None,
-        device: Any = None,
-        dtype: Any = None,
-        build_mode: str = "on_init",
-        store_vars: bool = True,
-        with_partial_v: bool = False,
-    ) -> None:
-        self._key = key
-        super().__init__(
-            v=v, device=device, dtype=dtype, build_mode=build_mode, store_vars=store_vars, with_partial_v=with_partial_v
-        )
-
-    def _take_keys(self, n: int) -> Sequence[Any]:
-        """The key, split; it is for one use."""
-        key, self._key = self._key, None
-        return keys(key, n)
-
-
-class Plain(Layer):
-    """A layer without parameters: a function and its settings."""
-
-    _function: Any = None
-
-    def __init__(self, settings: dict[str, Any] | None = None, **options: Any) -> None:
-        self._settings = settings or {}
-        super().__init__(**options)
-
-    def _forward(self, x: Any) -> Any:
-        return self._function(x, **self._settings)

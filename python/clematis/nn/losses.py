@@ -1,97 +1,122 @@
-"""Losses as layers: `loss(true, pred)`. Unless told otherwise each is one number, the mean."""
+"""Losses as layers: `loss(true, pred)`."""
 
 from typing import Any
 
 from .. import _clematis as _core
 from ._base import Layer, choice
 
-_REDUCTIONS = ("none", "sum", "mean")
-
 
 class _Loss(Layer):
     """A function of the truth and a prediction."""
 
-    _function: Any = None
-
-    def __init__(self, *, reduction: str = "mean", **options: Any) -> None:
-        self.reduction = choice(self, "reduction", reduction, _REDUCTIONS)
-        super().__init__(**options)
-
-    def _settings(self) -> dict[str, Any]:
-        return {}
-
-    def _forward(self, true: Any, pred: Any) -> Any:
-        return self._function(true, pred, reduction=self.reduction, **self._settings())
+    def __init__(self, reduction: str = "mean") -> None:
+        self.reduction = choice(self, "reduction", reduction, ("none", "sum", "mean"))
 
 
 class L1Loss(_Loss):
     """`|pred - true|`.
 
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
     >>> cm.nn.L1Loss()(cm.asarray([1.0, 2.0]), cm.asarray([2.0, 4.0]))
     Tensor(1.5, float32, native)
     """
 
-    _function = staticmethod(_core.l1_loss)
+    def __call__(self, true: Any, pred: Any) -> Any:
+        return _core.l1_loss(true, pred, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
     """`(pred - true)²`.
 
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
     >>> cm.nn.MSELoss()(cm.asarray([1.0, 2.0]), cm.asarray([2.0, 4.0]))
     Tensor(2.5, float32, native)
     """
 
-    _function = staticmethod(_core.mse_loss)
+    def __call__(self, true: Any, pred: Any) -> Any:
+        return _core.mse_loss(true, pred, reduction=self.reduction)
 
 
 class HuberLoss(_Loss):
-    """Half the square of the difference up to `delta`, then straight.
+    """`d² / 2` of the difference `d` up to `delta`, `delta · (|d| - delta / 2)` beyond.
 
+    Parameters
+    ----------
+    delta : float
+    reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
     >>> cm.nn.HuberLoss()(cm.asarray([1.0, 2.0]), cm.asarray([2.0, 4.0]))
     Tensor(1.0, float32, native)
     """
 
-    _function = staticmethod(_core.huber_loss)
-
-    def __init__(self, *, delta: float = 1.0, **options: Any) -> None:
+    def __init__(self, delta: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
         self.delta = delta
-        super().__init__(**options)
 
-    def _settings(self) -> dict[str, Any]:
-        return {"delta": self.delta}
+    def __call__(self, true: Any, pred: Any) -> Any:
+        return _core.huber_loss(true, pred, delta=self.delta, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
     """The Huber loss divided by `beta`, so that its gradient has magnitude 1 beyond `beta`.
 
+    Parameters
+    ----------
+    beta : float
+    reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
     >>> cm.nn.SmoothL1Loss()(cm.asarray([1.0, 2.0]), cm.asarray([2.0, 4.0]))
     Tensor(1.0, float32, native)
     """
 
-    _function = staticmethod(_core.smooth_l1_loss)
-
-    def __init__(self, *, beta: float = 1.0, **options: Any) -> None:
+    def __init__(self, beta: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
         self.beta = beta
-        super().__init__(**options)
 
-    def _settings(self) -> dict[str, Any]:
-        return {"beta": self.beta}
+    def __call__(self, true: Any, pred: Any) -> Any:
+        return _core.smooth_l1_loss(true, pred, beta=self.beta, reduction=self.reduction)
 
 
 class BinaryCrossEntropyLoss(_Loss):
-    """`-(true · log(pred) + (1 - true) · log(1 - pred))`; with `from_logits`, pred is what the sigmoid is taken of.
+    """`-(true · log(pred) + (1 - true) · log(1 - pred))`.
 
+    Parameters
+    ----------
+    from_logits : bool
+        Whether the sigmoid of `pred` is taken first.
+    epsilon : float
+        Probabilities are clamped to `[epsilon, 1 - epsilon]`.
+    pos_weight : array, optional
+        The weight of the first term, with `from_logits`.
+    reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
     >>> cm.nn.BinaryCrossEntropyLoss(from_logits=True)(cm.asarray([1.0]), cm.asarray([0.0]))
     Tensor(0.693147, float32, native)
     """
 
     def __init__(
-        self, *, from_logits: bool = False, epsilon: float = 1e-7, pos_weight: Any = None, **options: Any
+        self, from_logits: bool = False, epsilon: float = 1e-7, pos_weight: Any = None, reduction: str = "mean"
     ) -> None:
+        super().__init__(reduction)
         self.from_logits, self.epsilon, self._pos_weight = from_logits, epsilon, pos_weight
-        super().__init__(**options)
 
-    def _forward(self, true: Any, pred: Any) -> Any:
+    def __call__(self, true: Any, pred: Any) -> Any:
         if not self.from_logits:
             return _core.binary_cross_entropy(true, pred, epsilon=self.epsilon, reduction=self.reduction)
         return _core.binary_cross_entropy_with_logits(true, pred, pos_weight=self._pos_weight, reduction=self.reduction)
@@ -100,20 +125,32 @@ class BinaryCrossEntropyLoss(_Loss):
 class CrossEntropyLoss(_Loss):
     """`-Σ true · log(pred)` over an axis, one loss for each row.
 
-    With `from_logits`, pred is what the softmax is taken of, and the truth may be the numbers of classes.
+    Parameters
+    ----------
+    axis : int
+        The axis of the classes.
+    from_logits : bool
+        Whether the softmax of `pred` is taken first; the truth may then be the indices of the classes.
+    epsilon : float
+        Probabilities are clamped to `[epsilon, 1 - epsilon]`.
+    reduction : {"mean", "sum", "none"}
 
+    Examples
+    --------
     >>> logits = cm.asarray([[0.0, 0.0], [0.0, 0.0]])
     >>> cm.nn.CrossEntropyLoss(from_logits=True)(cm.asarray([1, 0]), logits)
     Tensor(0.693147, float32, native)
     """
 
-    _function = staticmethod(_core.cross_entropy)
+    _function: Any = staticmethod(_core.cross_entropy)
 
-    def __init__(self, *, axis: int = -1, from_logits: bool = False, epsilon: float = 1e-7, **options: Any) -> None:
+    def __init__(
+        self, axis: int = -1, from_logits: bool = False, epsilon: float = 1e-7, reduction: str = "mean"
+    ) -> None:
+        super().__init__(reduction)
         self.axis, self.from_logits, self.epsilon = axis, from_logits, epsilon
-        super().__init__(**options)
 
-    def _forward(self, true: Any, pred: Any) -> Any:
+    def __call__(self, true: Any, pred: Any) -> Any:
         if self.from_logits:
             return _core.cross_entropy_with_logits(true, pred, axis=self.axis, reduction=self.reduction)
         # The function's own reduction is that of the axis.
@@ -122,8 +159,10 @@ class CrossEntropyLoss(_Loss):
 
 
 class SparseCrossEntropyLoss(CrossEntropyLoss):
-    """The cross-entropy where the truth is the number of a class.
+    """The cross-entropy where the truth is the index of a class. Parameters are those of `CrossEntropyLoss`.
 
+    Examples
+    --------
     >>> cm.nn.SparseCrossEntropyLoss()(cm.asarray([1]), cm.asarray([[0.5, 0.5]]))
     Tensor(0.693147, float32, native)
     """

@@ -1,4 +1,4 @@
-"""Transformers: attention and a network of two layers, each around a shortcut, with norms before or behind."""
+"""Transformers: attention and a network of two linear layers, each with a residual connection and a norm."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,30 +13,30 @@ from .norm import LayerNorm
 
 
 class _Block(Layer):
-    """What blocks of both kinds have."""
+    """An encoder's or a decoder's layer. Parameters are those of `TransformerEncoderLayer`."""
+
+    _attentions: tuple[str, ...] = ("attention",)
 
     def __init__(
-        self, model_dim: int, num_heads: int, hidden_dim: int | None, *, attentions: tuple[str, ...],
-        dropout_rate: float, activation: Any, norm_first: bool, epsilon: float, key: Any,
-        device: Any = None, dtype: Any = None, **options: Any,
+        self, model_dim: int, num_heads: int, hidden_dim: int | None = None, dropout_rate: float = 0.1, *,
+        activation: str | Callable[[Any], Any] = "relu", norm_first: bool = False, epsilon: float = 1e-5, key: Any = None,
+        device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         n, heads = count(self, "model_dim", model_dim), count(self, "num_heads", num_heads)
         if n % heads:
             raise ArgumentError(f"{type(self).__name__}: {n} channels do not divide into {heads} heads")
         m = 4 * n if hidden_dim is None else count(self, "hidden_dim", hidden_dim)
         words = {"device": device, "dtype": dtype}
-        *attention_keys, first, second = keys(key, len(attentions) + 2)
-        for name, own in zip(attentions, attention_keys, strict=True):
-            attention = MultiHeadAttention(n, num_heads=heads, head_dim=n // heads, key=own, **words)
-            setattr(self, name, attention)
+        *attention_keys, first, second = keys(key, len(self._attentions) + 2)
+        for name, own in zip(self._attentions, attention_keys, strict=True):
+            setattr(self, name, MultiHeadAttention(n, num_heads=heads, head_dim=n // heads, key=own, **words))
         self.hidden, self.out = Linear(n, m, key=first, **words), Linear(m, n, key=second, **words)
-        self.norms = [LayerNorm(n, epsilon=epsilon, **words) for _ in range(len(attentions) + 1)]
+        self.norms = [LayerNorm(n, epsilon=epsilon, **words) for _ in range(len(self._attentions) + 1)]
         self.dropout, self.norm_first = Dropout(dropout_rate), norm_first
-        self._activation = _core.get(activation)
-        super().__init__(device=device, dtype=dtype, **options)
+        self._activation: Any = _core.get(activation)  # type: ignore[arg-type]
 
-    def _around(self, x: Any, at: int, part: Callable[[Any], Any]) -> Any:
-        """A part with a shortcut around it, and the norm where it belongs."""
+    def _residual(self, x: Any, at: int, part: Callable[[Any], Any]) -> Any:
+        """`x + part(norm(x))`, or `norm(x + part(x))`."""
         norm = self.norms[at]
         if self.norm_first:
             return _core.add(x, self.dropout(part(norm(x))))
@@ -47,132 +47,107 @@ class _Block(Layer):
 
 
 class TransformerEncoderLayer(_Block):
-    """Attention of a sequence to itself, then two linear layers.
+    """Self-attention, then two linear layers. A call takes a `mask` and `causal`.
 
-    `norm_first` puts the norms before the parts rather than behind the shortcuts; `activation` is a name or a function.
+    Parameters
+    ----------
+    model_dim, num_heads : int
+        The size of the last axis, and the number of heads that it is split into.
+    hidden_dim : int, optional
+        The size between the linear layers, four times `model_dim` by default.
+    dropout_rate : float
+    activation : str or callable
+        The name of a function, or a function.
+    norm_first : bool
+        Whether the norms are before attention and network, and not behind the residual connections.
+    epsilon : float
+        That of the norms.
 
+    Examples
+    --------
     >>> layer = cm.nn.TransformerEncoderLayer(8, 2, 16, dropout_rate=0.0, key=cm.random.key(0))
     >>> layer(cm.ones((1, 5, 8))).shape
     (1, 5, 8)
     """
 
-    def __init__(
-        self,
-        model_dim: int,
-        num_heads: int,
-        hidden_dim: int | None = None,
-        /,
-        *,
-        dropout_rate: float = 0.1,
-        activation: str | Callable[[Any], Any] = "relu",
-        norm_first: bool = False,
-        epsilon: float = 1e-5,
-        key: Any = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            model_dim, num_heads, hidden_dim, attentions=("attention",), dropout_rate=dropout_rate,
-            activation=activation, norm_first=norm_first, epsilon=epsilon, key=key, **options,
-        )  # fmt: skip
-
-    def _forward(self, x: Any, mask: Any = None, *, causal: bool = False) -> Any:
-        x = self._around(x, 0, lambda x: self.attention(x, mask=mask, causal=causal))
-        return self._around(x, 1, self._network)
+    def __call__(self, x: Any, mask: Any = None, *, causal: bool = False) -> Any:
+        x = self._residual(x, 0, lambda x: self.attention(x, mask=mask, causal=causal))
+        return self._residual(x, 1, self._network)
 
 
 class TransformerDecoderLayer(_Block):
-    """Attention of a sequence to itself and to another one, then two linear layers.
+    """Causal self-attention, attention to `memory`, then two linear layers.
 
-    A place sees nothing behind it unless `causal=False` is said when calling.
+    Parameters are those of `TransformerEncoderLayer`. A call takes a `mask`, a `memory_mask` and `causal`.
 
+    Examples
+    --------
     >>> layer = cm.nn.TransformerDecoderLayer(8, 2, 16, dropout_rate=0.0, key=cm.random.key(0))
     >>> layer(cm.ones((1, 5, 8)), cm.ones((1, 3, 8))).shape
     (1, 5, 8)
     """
 
-    def __init__(
-        self,
-        model_dim: int,
-        num_heads: int,
-        hidden_dim: int | None = None,
-        /,
-        *,
-        dropout_rate: float = 0.1,
-        activation: str | Callable[[Any], Any] = "relu",
-        norm_first: bool = False,
-        epsilon: float = 1e-5,
-        key: Any = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            model_dim, num_heads, hidden_dim, attentions=("attention", "cross_attention"), dropout_rate=dropout_rate,
-            activation=activation, norm_first=norm_first, epsilon=epsilon, key=key, **options,
-        )  # fmt: skip
+    _attentions = ("attention", "cross_attention")
 
-    def _forward(self, x: Any, memory: Any, mask: Any = None, memory_mask: Any = None, *, causal: bool = True) -> Any:
-        x = self._around(x, 0, lambda x: self.attention(x, mask=mask, causal=causal))
-        x = self._around(x, 1, lambda x: self.cross_attention(x, context=memory, mask=memory_mask))
-        return self._around(x, 2, self._network)
+    def __call__(self, x: Any, memory: Any, mask: Any = None, memory_mask: Any = None, *, causal: bool = True) -> Any:
+        x = self._residual(x, 0, lambda x: self.attention(x, mask=mask, causal=causal))
+        x = self._residual(x, 1, lambda x: self.cross_attention(x, context=memory, mask=memory_mask))
+        return self._residual(x, 2, self._network)
 
 
 class _Stack(Layer):
-    """Equal blocks on top of each other; with norms first, one more behind the last."""
+    """Layers on top of each other; with `norm_first` one more norm follows the last."""
 
-    _block: type = TransformerEncoderLayer
+    _block: type[_Block] = TransformerEncoderLayer
 
     def __init__(
-        self, num_layers: int, model_dim: int, num_heads: int, hidden_dim: int | None, *, norm_first: bool,
-        epsilon: float, key: Any, device: Any = None, dtype: Any = None, dropout_rate: float, activation: Any,
-        **options: Any,
+        self, num_layers: int, model_dim: int, num_heads: int, hidden_dim: int | None = None, dropout_rate: float = 0.1, *,
+        activation: str | Callable[[Any], Any] = "relu", norm_first: bool = False, epsilon: float = 1e-5, key: Any = None,
+        device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         words = {"epsilon": epsilon, "device": device, "dtype": dtype}
-        block = {"norm_first": norm_first, "dropout_rate": dropout_rate, "activation": activation, **words}
+        block = {"dropout_rate": dropout_rate, "activation": activation, "norm_first": norm_first, **words}
         own = keys(key, count(self, "num_layers", num_layers))
         self.layers = [self._block(model_dim, num_heads, hidden_dim, key=one, **block) for one in own]
         self.norm = LayerNorm(model_dim, **words) if norm_first else None
-        super().__init__(device=device, dtype=dtype, **options)
 
-    def _forward(self, x: Any, *args: Any, **words: Any) -> Any:
+    def _layers(self, x: Any, *args: Any, **words: Any) -> Any:
         for layer in self.layers:
             x = layer(x, *args, **words)
         return x if self.norm is None else self.norm(x)
 
 
 class TransformerEncoder(_Stack):
-    """Several `TransformerEncoderLayer`; with `norm_first` a norm follows the last.
+    """Several `TransformerEncoderLayer`; with `norm_first` one more norm follows the last.
 
+    Parameters
+    ----------
+    num_layers : int
+    **options
+        Those of `TransformerEncoderLayer`.
+
+    Examples
+    --------
     >>> net = cm.nn.TransformerEncoder(2, 8, 2, 16, dropout_rate=0.0, key=cm.random.key(0))
     >>> net(cm.ones((1, 5, 8)), causal=True).shape
     (1, 5, 8)
     """
 
-    def __init__(
-        self,
-        num_layers: int,
-        model_dim: int,
-        num_heads: int,
-        hidden_dim: int | None = None,
-        /,
-        *,
-        dropout_rate: float = 0.1,
-        activation: str | Callable[[Any], Any] = "relu",
-        norm_first: bool = False,
-        epsilon: float = 1e-5,
-        key: Any = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            num_layers, model_dim, num_heads, hidden_dim, dropout_rate=dropout_rate, activation=activation,
-            norm_first=norm_first, epsilon=epsilon, key=key, **options,
-        )  # fmt: skip
-
-    def _forward(self, x: Any, mask: Any = None, *, causal: bool = False) -> Any:
-        return super()._forward(x, mask, causal=causal)
+    def __call__(self, x: Any, mask: Any = None, *, causal: bool = False) -> Any:
+        return self._layers(x, mask, causal=causal)
 
 
 class TransformerDecoder(_Stack):
-    """Several `TransformerDecoderLayer`; with `norm_first` a norm follows the last.
+    """Several `TransformerDecoderLayer`; with `norm_first` one more norm follows the last.
 
+    Parameters
+    ----------
+    num_layers : int
+    **options
+        Those of `TransformerEncoderLayer`.
+
+    Examples
+    --------
     >>> net = cm.nn.TransformerDecoder(2, 8, 2, 16, dropout_rate=0.0, key=cm.random.key(0))
     >>> net(cm.ones((1, 5, 8)), cm.ones((1, 3, 8))).shape
     (1, 5, 8)
@@ -180,25 +155,5 @@ class TransformerDecoder(_Stack):
 
     _block = TransformerDecoderLayer
 
-    def __init__(
-        self,
-        num_layers: int,
-        model_dim: int,
-        num_heads: int,
-        hidden_dim: int | None = None,
-        /,
-        *,
-        dropout_rate: float = 0.1,
-        activation: str | Callable[[Any], Any] = "relu",
-        norm_first: bool = False,
-        epsilon: float = 1e-5,
-        key: Any = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            num_layers, model_dim, num_heads, hidden_dim, dropout_rate=dropout_rate, activation=activation,
-            norm_first=norm_first, epsilon=epsilon, key=key, **options,
-        )  # fmt: skip
-
-    def _forward(self, x: Any, memory: Any, mask: Any = None, memory_mask: Any = None, *, causal: bool = True) -> Any:
-        return super()._forward(x, memory, mask, memory_mask, causal=causal)
+    def __call__(self, x: Any, memory: Any, mask: Any = None, memory_mask: Any = None, *, causal: bool = True) -> Any:
+        return self._layers(x, memory, mask, memory_mask, causal=causal)

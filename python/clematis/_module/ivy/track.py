@@ -1,16 +1,14 @@
-"""Notes what sub-modules return and in what order they run, in arrays of the host."""
+"""Tracked calls: records what sub-modules return and in what order they run, as NumPy arrays."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from .. import _clematis as _core
-from .. import _pytree
-from .._leafwise import parts
-from ..container import Container
-from ..errors import ArgumentError, ClematisError, FrameworkError, TraceError
-from .info import info_of
-from .look import flat_repr, mod_depth, mod_key, path_of
+from ... import _clematis as _core
+from ... import _pytree
+from ..._leafwise import parts
+from ...container import Container
+from ...errors import ArgumentError, ClematisError, FrameworkError, TraceError
+from ..info import TRACING, ancestors, info_of, path_of
+from .look import flat_repr, mod_key
 
 
 def to_host(x: Any) -> Any:
@@ -44,25 +42,23 @@ class _Entry:
 
 
 class Tracker:
-    """What one call of a module asks to be noted about those below it."""
+    """Records one call: the return values of sub-modules, and their order."""
 
     def __init__(self, root: Any, rets: bool, order: bool, depth: int | None, only: Any, expected: Any) -> None:
         self.root, self.rets, self.order, self.depth = root, rets, order, depth
         self.only = None if only is None else {id(m) for m in only}
         self.expected = _by_key(expected)
-        self.base = mod_depth(root)
+        self.base = len(ancestors(root))
         self.entry: _Entry | None = None
-        info = info_of(root)
-        self.submod_rets, self.submod_call_order = info.submod_rets, info.submod_call_order
+        self.submod_rets, self.submod_call_order = Container(), Container()
 
     def is_tracked(self, module: Any) -> bool:
-        if self.depth is not None and mod_depth(module) - self.base > self.depth:
+        if self.depth is not None and len(ancestors(module)) - self.base > self.depth:
             return False
         return self.only is None or id(module) in self.only
 
-    @contextmanager
-    def during(self, module: Any) -> Iterator[None]:
-        """Notes that a module runs."""
+    def call(self, module: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Records the call of a module, and what it returns."""
         before = self.entry
         entry = _Entry(module, before)
         entry.is_leaf = before is not None and before.is_leaf
@@ -70,7 +66,9 @@ class Tracker:
         try:
             if self.order and not entry.is_leaf:
                 self._note(entry)
-            yield
+            ret = function(module, *args, **kwargs)
+            self._returned(module, ret)
+            return ret
         finally:
             self.entry = before
 
@@ -80,14 +78,14 @@ class Tracker:
             entry.noted(self.submod_call_order)
         elif self.is_tracked(module):
             inside = entry.noted(self.submod_call_order)
-            is_deep = self.depth is not None and mod_depth(module) - self.base >= self.depth
+            is_deep = self.depth is not None and len(ancestors(module)) - self.base >= self.depth
             if is_deep or self.only is not None or not info_of(module).children:
                 entry.is_leaf = True
                 for key, x in dict.items(to_host(module.v.flatten())):
                     dict.__setitem__(inside, key, x)
 
-    def returned(self, module: Any, ret: Any) -> None:
-        """Notes what a module has returned, and compares it."""
+    def _returned(self, module: Any, ret: Any) -> None:
+        """Records what a module has returned, and compares it."""
         if not self.rets or module is self.root or not self.is_tracked(module):
             return
         key = mod_key(module)
@@ -96,6 +94,25 @@ class Tracker:
         expected = self.expected.get(key, self.expected.get(key.replace(" ", "")))
         if expected is not None:
             _compare(module, noted, *expected)
+
+
+def tracker(module: Any, asked: dict[str, Any], outer: Tracker | None) -> Tracker | None:
+    """What records a call with these words, if it asks for a record; else what records the call around it."""
+    info = info_of(module)
+    rets, order = bool(asked.get("track_submod_rets")), bool(asked.get("track_submod_call_order"))
+    expected = asked.get("expected_submod_rets")
+    if not rets and not order and expected is None:
+        if outer is None:
+            info.tracked = None
+        return outer
+    if TRACING.get() is not None:
+        raise TraceError(
+            "track: there are no values to record while jit traces the call; call the module outside of it"
+        )
+    depth, only = asked.get("submod_depth"), asked.get("submods_to_track")
+    found = Tracker(module, rets or expected is not None, order, depth, only, expected)
+    info.tracked = (found.submod_rets, found.submod_call_order)
+    return found
 
 
 def _by_key(expected: Any) -> dict[str, tuple[Any, Any, Any]]:

@@ -3,21 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-from .._leafwise import same_objects
-from ..container import Container
+from ..._leafwise import same_objects
+from ...container import Container
+from ..build import ensure
+from ..info import ancestors, info_of
 from . import look
-from .build import ensure
-from .info import info_of
 
 
 class Inspection:
-    """Navigation among modules."""
+    """Navigation among modules, and what a tracked call has recorded."""
 
-    _kind: type
     v: Container
-
-    def _look(self) -> Any:
-        return ensure(self, self._kind)
 
     @property
     def top_mod(self) -> Callable[..., Any] | None:
@@ -36,16 +32,16 @@ class Inspection:
 
     def mod_depth(self) -> int:
         """How many modules are above this one."""
-        return look.mod_depth(self)
+        return len(ancestors(self))
 
     def mod_height(self) -> int:
         """How many levels of modules are below this one."""
-        self._look()
+        ensure(self)
         return look.height(self)
 
     def sub_mods(self, *, show_v: bool = True, depth: int | None = None, flatten_key_chains: bool = False) -> Any:
         """The modules below by their names, with their variables at the end of each branch."""
-        children = self._look().children
+        children = ensure(self).children
         if depth == 0 or not children:
             return self.v if show_v else ""
         inner = None if depth is None else depth - 1
@@ -67,7 +63,7 @@ class Inspection:
 
     def mod_with_top_mod_key_chain(self, *, depth: int | None = None, flatten_key_chain: bool = False) -> Any:
         """The names of the modules from an outer one down to this one."""
-        above = look.ancestors(self)
+        above = ancestors(self)
         above = above if depth is None else above[:depth]
         names = [look.flat_repr(m) for m in [*reversed(above), self]]
         if not above:
@@ -91,29 +87,31 @@ class Inspection:
     ) -> None:
         """Prints an outer module's structure."""
         top = look.above(self, upper_depth)
-        top._look()
+        ensure(top)
         text = look.lines(top, depth=lower_depth)
         print(" / ".join(line.strip() for line in text) if flatten_key_chains else "\n".join(text))
 
     def show_structure(self) -> None:
         """Prints the modules inside with their variables and sizes."""
-        self._look()
+        ensure(self)
         print("\n".join(look.lines(self)))
 
     @property
     def submod_rets(self) -> Container:
         """What sub-modules returned in the last call with `track_submod_rets=True`."""
-        return info_of(self).submod_rets
+        tracked = info_of(self).tracked
+        return Container() if tracked is None else tracked[0]
 
     @property
     def submod_call_order(self) -> Container:
         """The order of sub-modules in the last call with `track_submod_call_order=True`."""
-        return info_of(self).submod_call_order
+        tracked = info_of(self).tracked
+        return Container() if tracked is None else tracked[1]
 
     @property
     def submod_dict(self) -> dict[str, list[int]]:
         """The modules that keys were given to, by their classes."""
-        return info_of(self).submod_dict
+        return look.recorded(self)
 
 
 def _prefixes(chain: str) -> list[str]:

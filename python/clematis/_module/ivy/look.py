@@ -2,20 +2,15 @@
 
 from typing import Any
 
-from .. import _clematis as _core
-from .._leafwise import same_objects
-from ..container import Container
-from .info import ancestors, info_of, parent_of
+from ... import _clematis as _core
+from ..._leafwise import same_objects
+from ...container import Container
+from ..info import ancestors, info_of, parent_of
 
 
 def flat_repr(module: Any) -> str:
     """A name of its own for each module, fit for a key."""
     return Container.flatten_key_chain(object.__repr__(module), "_")
-
-
-def mod_depth(module: Any) -> int:
-    """How many modules are above."""
-    return len(ancestors(module))
 
 
 def root_of(module: Any) -> Any:
@@ -24,22 +19,19 @@ def root_of(module: Any) -> Any:
     return above[-1] if above else module
 
 
+def recorded(module: Any) -> dict[str, list[int]]:
+    """The modules below that have keys, by the names of their classes."""
+    found: dict[str, list[int]] = vars(info_of(module)).setdefault("submod_dict", {})
+    return found
+
+
 def mod_key(module: Any, top: Any = None) -> str:
     """Class and number of a module among those of its root."""
     name = type(module).__name__
-    known = info_of(root_of(module) if top is None else top).submod_dict.setdefault(name, [])
+    known = recorded(root_of(module) if top is None else top).setdefault(name, [])
     if id(module) not in known:
         known.append(id(module))
-    return f"{' ' * mod_depth(module)}{name}_{known.index(id(module))}"
-
-
-def path_of(module: Any) -> str:
-    """The words from the outermost module to this one."""
-    words: list[str] = []
-    for parent in ancestors(module):
-        words += [child.chain for child in info_of(parent).children if child.module is module][:1]
-        module = parent
-    return "/".join(reversed(words))
+    return f"{' ' * len(ancestors(module))}{name}_{known.index(id(module))}"
 
 
 def above(module: Any, depth: int | None) -> Any:
