@@ -182,6 +182,7 @@ class _Merge:
 def _fill(module: Any, info: Info, parts: list[tuple[str, Any, Any]]) -> None:
     whole = Container()
     children = [part for _, part, child in parts if child is not None and len(part)]
+    of_children = {id(part) for part in children}
     for key, x in dict.items({} if info.recipe is None or info.recipe.created is None else info.recipe.created):
         dict.__setitem__(whole, key, _as_of_children(x, children))
     for path, x, _ in parts:
@@ -190,7 +191,7 @@ def _fill(module: Any, info: Info, parts: list[tuple[str, Any, Any]]) -> None:
         if path in whole and not same_objects(whole[path], x):
             raise StructureError(f"{label(module)}: `{path}` is both created and found among the attributes")
         above = path.split("/")[:-1]
-        if any(whole.get("/".join(above[: i + 1])) is part for i in range(len(above)) for part in children):
+        if any(id(whole.get("/".join(above[: i + 1]))) in of_children for i in range(len(above))):
             raise StructureError(f"{label(module)}: `{path}` lies among the variables of another module")
         whole[path] = x
     merge = _Merge()
