@@ -6,7 +6,10 @@ use clematis_passes::{Options, PASSES, optimize};
 
 fn after(name: &str, text: &str, options: Options) -> Result<String> {
     let graph = Graph::parse(text)?;
-    let pass = PASSES.iter().find(|pass| pass.name == name).expect("a pass");
+    let pass = PASSES
+        .iter()
+        .find(|pass| pass.name == name)
+        .expect("a pass");
     let graph = (pass.run)(&graph, options)?.unwrap_or(graph);
     graph.verify()?;
     Ok(graph.prune().to_string())
@@ -400,5 +403,23 @@ fn intermediates_with_other_readers_are_kept() -> Result<()> {
         let found = optimize(&graph, for_frameworks())?;
         assert_eq!(found.nodes.len(), graph.nodes.len(), "{found}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_graph_of_many_nodes_takes_seconds() -> Result<()> {
+    // A chain with a long range of uses: quadratic passes would take minutes.
+    let mut lines = String::new();
+    let count = 50_000;
+    for i in 0..count {
+        use std::fmt::Write;
+        let far = i / 2;
+        let _ = writeln!(lines, "  %{}: f32[2,3] = add(%{i}, %{far})", i + 1);
+    }
+    let graph = Graph::parse(&program(&lines, &format!("%{count}")))?;
+    let start = std::time::Instant::now();
+    let optimized = optimize(&graph, Options::default())?;
+    assert_eq!(optimized.nodes.len(), count);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     Ok(())
 }
