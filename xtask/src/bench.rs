@@ -8,7 +8,8 @@ struct Bench {
     source: &'static str,
     /// What cargo builds or runs first.
     cargo: &'static [&'static [&'static str]],
-    /// The script that measures the baselines, interleaved with Clematis where possible; needs the wheel.
+    /// The script that measures the baselines, interleaved with Clematis where possible; needs the wheel. Empty where
+    /// there is none: then the arguments go to what cargo runs.
     front: &'static str,
 }
 
@@ -25,6 +26,19 @@ const BENCHES: &[Bench] = &[
             "bench_kernels",
         ]],
         front: "bench/kernels.py",
+    },
+    Bench {
+        name: "compile",
+        source: "crates/compile/examples/bench_compile.rs",
+        cargo: &[&[
+            "run",
+            "--release",
+            "-p",
+            "clematis-compile",
+            "--example",
+            "bench_compile",
+        ]],
+        front: "",
     },
     Bench {
         name: "dispatch",
@@ -69,7 +83,15 @@ pub fn run(args: &[String]) -> Outcome {
         return Err(format!("bench {}: {} does not exist", bench.name, bench.source).into());
     }
     for command in bench.cargo {
-        shell::run(shell::cargo(command))?;
+        let mut command = command.to_vec();
+        if bench.front.is_empty() {
+            command.push("--");
+            command.extend(rest.iter().map(String::as_str));
+        }
+        shell::run(shell::cargo(&command))?;
+    }
+    if bench.front.is_empty() {
+        return Ok(());
     }
     python::set_up()?;
     let mut args = vec![bench.front];

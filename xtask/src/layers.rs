@@ -102,7 +102,6 @@ const GROUPS: &[(&str, &[&str], &str)] = &[
             "run",
             "scan",
             "plan",
-            "lib",
         ],
         "grouping, lowering and execution share types as long as the schedule is not a stage of its own",
     ),

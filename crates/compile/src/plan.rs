@@ -128,7 +128,7 @@ pub fn compile(graph: &Graph) -> Option<Result<Box<dyn Executable>>> {
 }
 
 impl Plan {
-    /// Plans a graph with static shapes.
+    /// Plans a graph with static shapes. The passes have optimized it before.
     pub fn new(graph: &Graph) -> Result<Plan> {
         let prepared = prepare(graph)?;
         let groups = prepared.groups.unwrap_or_else(|| fuse(&prepared.graph));

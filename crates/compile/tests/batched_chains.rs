@@ -7,6 +7,7 @@ use clematis_core::ops::{self, Ops};
 use clematis_core::random::Key;
 use clematis_core::trace::trace;
 use clematis_core::{Executable, Result, Tensor};
+use clematis_passes::{Options, optimize};
 
 fn normal(shape: &[usize], seed: u64) -> Tensor {
     let shape = clematis_core::Shape::from_sizes(shape);
@@ -17,7 +18,7 @@ fn normal(shape: &[usize], seed: u64) -> Tensor {
 fn agree(inputs: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> String {
     let specs: Vec<_> = inputs.iter().map(|x| x.spec().clone()).collect();
     let graph = trace(&specs, f).expect("it runs").graph;
-    let plan = Plan::new(&graph).expect("it runs");
+    let plan = Plan::new(&optimize(&graph, Options::default()).expect("it runs")).expect("it runs");
     let floats = |x: &Tensor| x.to_vec::<f32>().expect("it runs");
     let want = graph
         .call(&inputs.iter().collect::<Vec<_>>())

@@ -5,6 +5,7 @@ use clematis_core::ops;
 use clematis_core::random::Key;
 use clematis_core::trace::trace;
 use clematis_core::{Executable, Result, Tensor};
+use clematis_passes::{Options, optimize};
 
 fn normal(shape: &[usize], seed: u64) -> Tensor {
     let shape = clematis_core::Shape::from_sizes(shape);
@@ -16,7 +17,7 @@ fn agree(x: &Tensor, y: &Tensor, f: impl FnOnce(&Tensor, &Tensor) -> Result<Tens
     let graph = trace(&specs, |x| Ok(vec![f(&x[0], &x[1])?]))
         .expect("it runs")
         .graph;
-    let plan = Plan::new(&graph).expect("it runs");
+    let plan = Plan::new(&optimize(&graph, Options::default()).expect("it runs")).expect("it runs");
     let want = graph.call(&[x, y]).expect("it runs")[0]
         .to_vec::<f32>()
         .expect("it runs");

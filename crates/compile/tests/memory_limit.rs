@@ -4,6 +4,7 @@ use clematis_compile::Plan;
 use clematis_core::ops::Ops;
 use clematis_core::trace::trace;
 use clematis_core::{DType, Executable, Spec, ops};
+use clematis_passes::{Options, optimize};
 
 #[test]
 fn a_plan_beyond_the_memory_limit_fails_before_it_starts() {
@@ -15,7 +16,8 @@ fn a_plan_beyond_the_memory_limit_fails_before_it_starts() {
         let again = ops::matmul(&whole, &x[0]).done()?;
         Ok(vec![whole, again])
     });
-    let plan = Plan::new(&graph.expect("it runs").graph).expect("it runs");
+    let graph = optimize(&graph.expect("it runs").graph, Options::default()).expect("it runs");
+    let plan = Plan::new(&graph).expect("it runs");
     let x = ops::ones([1024usize, 4096], DType::F32)
         .done()
         .expect("it runs");

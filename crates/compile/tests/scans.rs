@@ -130,7 +130,8 @@ fn results_do_not_depend_on_the_number_of_threads() {
         let (value, dw) = value_and_grad(loss)(&x[0])?;
         Ok(vec![value, dw])
     });
-    let plan = Plan::new(&graph.expect("it runs").graph).expect("it runs");
+    let graph = optimize(&graph.expect("it runs").graph, Options::default()).expect("it runs");
+    let plan = Plan::new(&graph).expect("it runs");
     let mut seen = Vec::new();
     for limit in [Some(1), Some(2), None] {
         clematis_native::set_thread_limit(limit);

@@ -1,4 +1,5 @@
-//! Algebraic simplification of single nodes: removes identities and merges pairs of ops.
+//! Algebraic simplification of single nodes: removes identities and merges pairs of ops: `x * 1 → x`,
+//! `reshape(reshape(x)) → reshape(x)`.
 //!
 //! Every rule is bit-exact, including NaN and the sign of zero, unless it checks `fast_math`.
 

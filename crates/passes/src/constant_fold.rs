@@ -1,4 +1,4 @@
-//! Constant folding.
+//! Constant folding: `x * (2 * 3) → x * 6`.
 
 use crate::algebraic_simplify::number;
 use crate::rewriter::rewrite;

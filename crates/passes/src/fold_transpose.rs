@@ -1,4 +1,4 @@
-//! Folds transposes into the `dot_general` that reads them.
+//! Folds transposes into the `dot_general` that reads them: `dot(transpose(a), b) → dot(a, b)` over other axes.
 
 use crate::rewriter::{Args, Rewriter, rewrite};
 use clematis_core::error::Result;

@@ -24,7 +24,10 @@ fn a_scan_becomes_its_steps() -> Result<()> {
     let counts = ["slice", "add", "exp", "mul", "concat"].map(count);
     assert_eq!(counts, [3, 3, 3, 3, 0], "{}", found.graph);
     for target in ["numpy", "jax", "tensorflow"] {
-        let kept = legalize(&Graph::parse(text)?, Target::named(target).expect("a target"))?;
+        let kept = legalize(
+            &Graph::parse(text)?,
+            Target::named(target).expect("a target"),
+        )?;
         assert!(!kept.has_unrolled);
         assert_eq!(kept.graph.to_string().trim(), text);
     }

@@ -405,3 +405,21 @@ fn intermediates_with_other_readers_are_kept() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_graph_of_many_nodes_takes_seconds() -> Result<()> {
+    // A chain with a long range of uses: quadratic passes would take minutes.
+    let mut lines = String::new();
+    let count = 50_000;
+    for i in 0..count {
+        use std::fmt::Write;
+        let far = i / 2;
+        let _ = writeln!(lines, "  %{}: f32[2,3] = add(%{i}, %{far})", i + 1);
+    }
+    let graph = Graph::parse(&program(&lines, &format!("%{count}")))?;
+    let start = std::time::Instant::now();
+    let optimized = optimize(&graph, Options::default())?;
+    assert_eq!(optimized.nodes.len(), count);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    Ok(())
+}

@@ -12,12 +12,15 @@ use crate::function::random::PyKey;
 use crate::operand::{give, operand};
 use crate::tensor::PyTensor;
 use crate::transform::Object;
+// Linked: they compile and optimize programs.
+use clematis_compile as _;
 use clematis_core::graph::Role;
 use clematis_core::jit::{Program, Recorder, has_values};
 use clematis_core::pass::Options;
 use clematis_core::random::Key;
 use clematis_core::trace::Trace;
 use clematis_core::{Backend, Kind, Repr, Tensor, backend, interrupt, ops};
+use clematis_passes as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyModule};
 use std::sync::Arc;

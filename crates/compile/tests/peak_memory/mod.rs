@@ -8,6 +8,7 @@ mod workload;
 use clematis_compile::Plan;
 use clematis_core::{DType, Executable, Result, ops};
 use clematis_native::memory::memory_used;
+use clematis_passes::{Options, optimize};
 
 /// The largest ratio of allocated memory to the planned peak.
 const MAX_RATIO: f64 = 1.15;
@@ -23,7 +24,8 @@ fn ratio(name: &str) -> Result<(f64, f64)> {
     let w = workload::workload(name)?;
     assert!(w.flops > 0.0);
     let program = train::record(&w)?;
-    let bound = bound(&Plan::new(program.graph())?).expect("a plan reports its bound");
+    let bound = bound(&Plan::new(&optimize(program.graph(), Options::default())?)?)
+        .expect("a plan reports its bound");
     let mut state = train::inputs(&w)?;
     // Give each tensor memory of its own, as after a step: shared memory cannot be updated in place.
     for x in &mut state {
