@@ -95,7 +95,6 @@ const GROUPS: &[(&str, &[&str], &str)] = &[
             "column_reduction",
             "fuse_pairs",
             "program",
-            "register_allocation",
             "tile_interpreter",
             "tile",
             "describe",

@@ -15,7 +15,7 @@ from .. import _clematis as _core
 from ..errors import StructureError, TraceError
 from .info import NAME, Base, ancestors, info_of
 
-# Nests that are deeper than this are not looked into; neither is more than this of other people's objects.
+# Limits of the search for parameters: the depth of containers, and the number of objects of other classes.
 DEPTH = 200
 OBJECTS = 20_000
 
