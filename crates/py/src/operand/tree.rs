@@ -1,4 +1,4 @@
-//! Operands that are pytrees, which `tree_map` takes apart: how they are recognized, and the exception that reports one.
+//! Operands that are pytrees, which `tree_map` flattens: how they are recognized, and the exception that reports one.
 
 use crate::error::OrRaise;
 use crate::pytree_node::{DEPTH, is_container, is_protocol, too_deep};
