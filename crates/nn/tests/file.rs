@@ -60,7 +60,10 @@ fn kills_leave_the_old_file_or_the_new_one() {
     let start = Instant::now();
     let mut child = writer(&path, "").spawn().unwrap();
     while is_whole(&path) == 0 {
-        assert!(start.elapsed() < Duration::from_secs(60), "nothing was written");
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "nothing was written"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
     let first_write = start.elapsed();

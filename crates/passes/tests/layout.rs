@@ -111,38 +111,6 @@ fn a_transposed_dot_swaps_its_operands() -> Result<()> {
     )
 }
 
-/// The sum of two vectors of 2 and 3 elements, padded to 5.
-fn padded_sum(low: usize, value: &str) -> String {
-    let high = 3 - low;
-    format!(
-        "graph {{
-  input %0: f32[2] input
-  input %1: f32[3] input
-  %2: f32[5] = pad(%0, {value}:f32) {{low=[{low}], high=[{high}], interior=[0]}}
-  %3: f32[5] = pad(%1, 0.0:f32) {{low=[2], high=[0], interior=[0]}}
-  %4: f32[5] = add(%2, %3)
-  return %4
-}}"
-    )
-}
-
-#[test]
-fn a_sum_of_pads_becomes_a_concat() -> Result<()> {
-    check(
-        "pad_add_to_concat",
-        &padded_sum(0, "0.0"),
-        "graph {
-  input %0: f32[2] input
-  input %1: f32[3] input
-  %2: f32[5] = concat(%0, %1) {axis=0}
-  return %2
-}",
-    )?;
-    // Parts that overlap, and pads that are not zero.
-    unchanged("pad_add_to_concat", &padded_sum(1, "0.0"))?;
-    unchanged("pad_add_to_concat", &padded_sum(0, "1.0"))
-}
-
 #[test]
 fn a_transpose_sinks_into_a_concat() -> Result<()> {
     check(

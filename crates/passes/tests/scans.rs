@@ -57,57 +57,6 @@ fn a_dot_of_a_sequence_is_hoisted() -> Result<()> {
 }
 
 #[test]
-fn a_backward_scan_reads_residuals() -> Result<()> {
-    check(
-        "scan_residuals",
-        "graph {
-  input %0: f32[2,2] input
-  input %1: f32[4,2] input
-  input %2: f32[5,4,2] input
-  %3: f32[4,2], %4: f32[5,4,2] = scan(%0, %1, %2) {body=graph {
-    input %0: f32[2,2] input
-    input %1: f32[4,2] input
-    input %2: f32[4,2] input
-    %3: f32[4,2] = dot_general(%2, %0) {lhs_batch=[], rhs_batch=[], lhs_contract=[1], rhs_contract=[0]}
-    %4: f32[4,2] = add(%1, %3)
-    return %4, %4
-  }, consts=1, carries=1, length=5, reverse=false}
-  %5: f32[4,2] = scan(%0, %3, %2) {body=graph {
-    input %0: f32[2,2] input
-    input %1: f32[4,2] input
-    input %2: f32[4,2] input
-    %3: f32[4,2] = dot_general(%2, %0) {lhs_batch=[], rhs_batch=[], lhs_contract=[1], rhs_contract=[0]}
-    %4: f32[4,2] = mul(%1, %3)
-    return %4
-  }, consts=1, carries=1, length=5, reverse=true}
-  return %4, %5
-}",
-        "graph {
-  input %0: f32[2,2] input
-  input %1: f32[4,2] input
-  input %2: f32[5,4,2] input
-  %3: f32[4,2], %4: f32[5,4,2], %5: f32[5,4,2] = scan(%0, %1, %2) {body=graph {
-    input %0: f32[2,2] input
-    input %1: f32[4,2] input
-    input %2: f32[4,2] input
-    %3: f32[4,2] = dot_general(%2, %0) {lhs_batch=[], rhs_batch=[], lhs_contract=[1], rhs_contract=[0]}
-    %4: f32[4,2] = add(%1, %3)
-    return %4, %4, %3
-  }, consts=1, carries=1, length=5, reverse=false}
-  %6: f32[4,2] = scan(%0, %3, %2, %5) {body=graph {
-    input %0: f32[2,2] input
-    input %1: f32[4,2] input
-    input %2: f32[4,2] input
-    input %3: f32[4,2] input
-    %4: f32[4,2] = mul(%1, %3)
-    return %4
-  }, consts=1, carries=1, length=5, reverse=true}
-  return %4, %6
-}",
-    )
-}
-
-#[test]
 fn bodies_are_optimized_and_equal_bodies_stay_equal() -> Result<()> {
     let text = "graph {
   input %0: f32[5,2] input

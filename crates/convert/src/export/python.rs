@@ -120,8 +120,7 @@ pub fn package(graph: &Graph, names: &Names, target: &Target, title: &str) -> Re
     let mut files = vec![(
         format!("{PACKAGE}/__init__.py"),
         format!(
-            "\"\"\"The operators that model.py calls, implemented in {}.\"\"\"
-            ",
+            "\"\"\"The operators that model.py calls, implemented in {}.\"\"\"\n",
             target.dialects.join(", ")
         ),
     )];
@@ -149,14 +148,7 @@ pub fn package(graph: &Graph, names: &Names, target: &Target, title: &str) -> Re
         _ => format!("from {PACKAGE} import files\n"),
     };
     let mut text = format!(
-        "\"\"\"{} for {}. Requires {}.
-        
-        `python model.py x.npy … --out y.npz` runs it on .npy files, or on random inputs if none are given. Weights are in
-        model.safetensors, the operators that the program calls in {PACKAGE}.
-        \"\"\"
-        
-        {}
-        {imported}",
+        "\"\"\"{} for {}. Requires {}.\n\n`python model.py x.npy … --out y.npz` runs it on .npy files, or on random inputs if none are given. Weights are in\nmodel.safetensors, the operators that the program calls in {PACKAGE}.\n\"\"\"\n\n{}\n{imported}",
         escaped(title),
         target.name,
         target.needs,
@@ -173,12 +165,8 @@ pub fn package(graph: &Graph, names: &Names, target: &Target, title: &str) -> Re
         _ => {
             text.push_str(&keras_programs(&programs)?);
             for (dialect, program) in programs {
-                let head = format!(
-                    "\"\"\"The program as calls of {dialect} operators.\"\"\"
-                
-                
-                "
-                );
+                let head =
+                    format!("\"\"\"The program as calls of {dialect} operators.\"\"\"\n\n\n");
                 files.push((format!("program_{dialect}.py"), head + &program));
             }
         }
@@ -206,11 +194,7 @@ fn keras_programs(programs: &[(&str, String)]) -> Result<String> {
             text.push_str("\n    ops = ops.for_source()\n");
         }
     }
-    text.push_str(
-        "else:
-        raise SystemExit(f\"unsupported Keras backend {BACKEND}\")
-    ",
-    );
+    text.push_str("else:\n    raise SystemExit(f\"unsupported Keras backend {BACKEND}\")\n");
     Ok(text)
 }
 
@@ -380,9 +364,7 @@ impl Parts {
             constants.collect(),
         ));
         text.push_str(&format!(
-            "# The number of random draws.
-        KEYS = {}
-        ",
+            "# The number of random draws.\nKEYS = {}\n",
             self.keys
         ));
         text
