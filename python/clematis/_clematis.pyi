@@ -625,13 +625,13 @@ def _run_onnx(model: Any, inputs: Any) -> Any:
     """Runs a model once, on the built-in engine."""
 
 def _scaled(tree: Any, factor: Any, /) -> Any:
-    """Every leaf times a number; halves become f32."""
+    """Every leaf times a number; half precision becomes f32."""
 
 def _schedule_at(what: Any, step: Any, /) -> Any:
     """The value of a schedule at a step; its numbers are checked."""
 
 def _summed(one: Any, two: Any, /) -> Any:
-    """The sums of leaves at the same paths; halves become f32."""
+    """The sums of leaves at the same paths; half precision becomes f32."""
 
 def _trace_call(f: Callable[..., Any], held: Any, inputs: Any) -> Any:
     """Records `f(held, inputs)`, which returns results and new values of what is held.
@@ -2224,7 +2224,7 @@ whole. Modules and dataclasses are saved as dicts of what they hold.
 ['x.safetensors']"""
 
 def scaled_dot_product_attention(q: Any, k: Any, v: Any, scale: Any, /, *, mask: Any = None, out: Any = None) -> Any:
-    """softmax(q kᵀ scale) v; where the mask is 0, nothing is looked at.
+    """softmax(q kᵀ scale) v; positions where the mask is 0 are ignored.
 
 >>> q, k, v = cm.asarray([[1.0, 0.0]]), cm.eye(2), cm.asarray([[1.0], [3.0]])
 >>> cm.scaled_dot_product_attention(q, k, v, 1.0)

@@ -75,7 +75,7 @@ class Recurrent(cm.Module):
 
 
 class Shared(cm.Module):
-    """Two arguments, one layer under two names, a nest of results."""
+    """Two arguments, one layer under two names, a pytree of results."""
 
     def __init__(self):
         self.layer = cm.nn.Linear(3, 4)

@@ -106,7 +106,7 @@ def test_functions_of_jax_with_loops_branches_and_indices(backend):
 
 
 def same(got, want, **tolerance):
-    """Nests of one shape, arrays of one kind."""
+    """Pytrees of one structure, arrays of one kind."""
     leaves = jax.tree.leaves(got, is_leaf=lambda x: isinstance(x, cm.Tensor))
     wanted, structure = jax.tree.flatten(want)
     assert structure == jax.tree.structure(jax.tree.unflatten(structure, leaves))
@@ -126,7 +126,7 @@ FUNCTIONS = {
     "scan with constants": lambda x: jax.lax.scan(lambda c, r: (jnp.tanh(c + r + TABLE[0]), c.sum()), x, TABLE),
     "associative scan": lambda x: jax.lax.associative_scan(jnp.multiply, x, axis=1),
     "complex": lambda x: (jnp.exp(1j * x), jnp.angle(x + 1j), jnp.abs(jnp.fft.fft(x)), jnp.fft.irfft(jnp.fft.rfft(x))),
-    "nest": lambda x: {"b": x, "a": (x * 2, [x - 1, {"z": x.sum(1)}])},
+    "pytree": lambda x: {"b": x, "a": (x * 2, [x - 1, {"z": x.sum(1)}])},
     "derivative": jax.vmap(jax.grad(lambda r: jnp.sum(jnp.tanh(r) ** 2))),
     "second derivative": lambda x: jax.hessian(lambda r: jnp.sum(r**3))(x[0]),
     "solve": lambda x: jnp.linalg.solve(jnp.eye(4) * 3 + TABLE.T @ TABLE, x.T),

@@ -105,11 +105,11 @@ class Net(keras.Model):
         return {{"y": y if scale is None else y * scale, "x": x["more"]}}
 
 
-nest = {{"rows": ROWS, "more": ROWS[:, :2]}}
-made = captured(Net, (nest,), constructor_kwargs={{"width": 4}}, instance_kwargs={{"scale": ROWS[:, :1]}}).eval()
-out = made(ours(nest), scale=cm.asarray(ROWS[:, :1]))
+pytree = {{"rows": ROWS, "more": ROWS[:, :2]}}
+made = captured(Net, (pytree,), constructor_kwargs={{"width": 4}}, instance_kwargs={{"scale": ROWS[:, :1]}}).eval()
+out = made(ours(pytree), scale=cm.asarray(ROWS[:, :1]))
 assert out["y"].shape == (2, 4) and np.array_equal(out["x"].numpy(), ROWS[:, :2])
-for call, words in ((lambda: made(ours(nest)), "scale"), (lambda: made(ours({{"rows": ROWS}}), scale=1.0), "more|dict")):
+for call, words in ((lambda: made(ours(pytree)), "scale"), (lambda: made(ours({{"rows": ROWS}}), scale=1.0), "more|dict")):
     try:
         call()
     except cm.ArgumentError as e:

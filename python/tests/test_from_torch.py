@@ -348,11 +348,11 @@ def test_loops_states_and_complex_numbers():
     with torch.no_grad():
         agree(converted(states, *given)(*on("native", given)), states(*given))
 
-    def turned(s, x):
+    def rotated(s, x):
         z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
         return torch.view_as_real(z * torch.polar(torch.ones(2), torch.arange(2.0))).flatten(-2)
 
-    agree(converted(Fn(turned), floats(2, 4))(on("native", floats(5, 4))), Fn(turned)(floats(5, 4)))
+    agree(converted(Fn(rotated), floats(2, 4))(on("native", floats(5, 4))), Fn(rotated)(floats(5, 4)))
 
 
 def test_element_types_that_we_do_not_have():

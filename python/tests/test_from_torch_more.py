@@ -95,7 +95,7 @@ def test_the_live_module_stops_gradients_as_well():
 
 
 class Written(nn.Module):
-    """Weights that are written over in each call."""
+    """Weights that are updated in place in each call."""
 
     def __init__(self):
         super().__init__()
@@ -128,7 +128,7 @@ class Boxes(nn.Module):
         return roi_align(x * self.w, boxes, **self.options)
 
 
-# Inside, over the edges, outside, wider than the image, of no size, turned around.
+# Inside, over the edges, outside, wider than the image, of no size, reversed.
 BOXES = [[0, 1, 2, 9, 11], [1, -6, -3, 5, 4], [1, 40, 40, 50, 60], [0, -100, -50, 200, 300], [1, 3, 3, 3, 3],
          [0, 9, 9, 2, 1], [1, 0, 0, 19.5, 15.7]]  # fmt: skip
 

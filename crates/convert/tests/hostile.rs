@@ -252,7 +252,7 @@ fn an_einsum_of_thousands_of_operands_is_done_quickly() -> Result<()> {
     quickly(|| {
         let x = ops::from_slice(&[0.5f32, 0.5, 0.5, 0.5], [2usize, 2])?;
         let xs: Vec<&Tensor> = vec![&x; 2000];
-        // A chain of products of matrices: ij,jk,kl… with letters that come round again would be another sum.
+        // A chain of matmuls: ij,jk,kl…; a repeated letter would be another sum.
         let equation = vec!["ij"; 2000].join(",") + "->ij";
         let y = ops::einsum(&equation, &xs).done()?;
         assert_eq!(y.shape().sizes().as_slice(), [2, 2]);

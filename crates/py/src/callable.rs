@@ -1,7 +1,7 @@
 //! What every function that Python sees has in common: `out=`, and pytrees of arrays where an array may stand.
 //!
 //! A function is put wrapped a second one that hands its arguments on as they came. Only where `out=` was given, or where
-//! an operand turned out to be a pytree, `call_on_leaves` takes over; all other calls pay a few nanoseconds. The original knows of
+//! an operand is a pytree, `call_on_leaves` takes over; all other calls pay a few nanoseconds. The original knows of
 //! neither. There is `unsafe` here because PyO3 has no way to make a function that carries data, is called by vectorcall, and
 //! still pickles by its name.
 #![allow(unsafe_code)]

@@ -443,9 +443,9 @@ pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<O
             let Some(array) = array::of(x) else {
                 return Ok(None);
             };
-            let halves = source.name() == "numpy" && x.dtype() == DType::BF16;
+            let bf16 = source.name() == "numpy" && x.dtype() == DType::BF16;
             let take = || -> PyResult<Tensor> {
-                if halves {
+                if bf16 {
                     let bits = array.bind(py).call_method1("view", ("uint16",))?;
                     return reread(
                         &from_capsule(&f.bind(py).call1((bits,))?, None)?,

@@ -256,7 +256,7 @@ impl PyTensor {
         number.call_method1("__format__", (spec,))
     }
 
-    /// Each element rounded to so many decimals, halves to even ones, as in NumPy.
+    /// Rounds each element to a number of decimals, half to even, as NumPy does.
     #[pyo3(signature = (decimals=None))]
     fn __round__<'py>(
         slf: &Bound<'py, Self>,

@@ -39,7 +39,7 @@ def _detach_results(torch: Any, module: Any, node: Any) -> None:
         stopped = _added(module, torch.ops.aten.detach.default, (user,), after=user)
         last = stopped
         if (place := _written(result)) is not None:
-            # What is written over keeps its own gradient, whatever its values were before: zero is added that has it.
+            # A tensor updated in place keeps its own gradient, whatever its previous values: adds a zero that carries it.
             old = node.args[2 + place]
             held = _added(module, torch.ops.aten.detach.default, (old,), before=node)
             zero = _added(module, torch.ops.aten.sub.Tensor, (old, held), before=node)

@@ -8,7 +8,7 @@ from .. import _clematis as _core
 from ..errors import ConvertError, ShapeError
 from .tree_structure import unflatten, flatten
 
-# How far results may lie apart, as a part of the largest value: rounding adds up over the depth of a model, and a mistake is
+# The tolerance relative to the largest value: rounding errors accumulate over the depth of a model, and a mistake is
 # rarely as small as this.
 _TOLERANCES = {"float64": 1e-8, "complex128": 1e-8, "float16": 5e-2, "bfloat16": 5e-2}
 _TOLERANCE = 1e-3

@@ -27,7 +27,7 @@ _TABLE = _table()
 
 
 def checksum(data: bytes) -> int:
-    """CRC-32C, turned and shifted as TFRecord wants it."""
+    """Masked CRC-32C (rotated and offset), as TFRecord requires."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8

@@ -1,4 +1,4 @@
-"""A factor that keeps gradients of halves from vanishing."""
+"""Loss scaling, which keeps half-precision gradients from underflowing."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -189,7 +189,7 @@ fn load<'py>(
     Ok(PyTuple::new(py, [tree, told.into_any()])?.into_any())
 }
 
-/// The pytree that a file tells of.
+/// The pytree stored in a file.
 fn alone(py: Python<'_>, mut file: Reader) -> PyResult<Object<'_>> {
     let mut tensors = HashMap::new();
     for (name, host) in py.detach(|| file.read(|_| true)).or_raise()? {

@@ -44,7 +44,7 @@ fn embedding<'py>(
     call.one(|| bilinear::padded_embedding(table, i, max_norm, padding_idx))
 }
 
-/// softmax(q kᵀ scale) v; where the mask is 0, nothing is looked at.
+/// softmax(q kᵀ scale) v; positions where the mask is 0 are ignored.
 #[pyfunction]
 #[pyo3(signature = (q, k, v, scale, /, *, mask=None))]
 fn scaled_dot_product_attention<'py>(

@@ -311,7 +311,7 @@ fn all_finite(tree: &Object<'_>) -> PyResult<bool> {
     on(tree.py(), &leaves, clip::all_finite)
 }
 
-/// Every leaf times a number; halves become f32.
+/// Every leaf times a number; half precision becomes f32.
 #[pyfunction]
 #[pyo3(signature = (tree, factor, /))]
 fn _scaled<'py>(tree: &Object<'py>, factor: f64) -> PyResult<Object<'py>> {
@@ -320,7 +320,7 @@ fn _scaled<'py>(tree: &Object<'py>, factor: f64) -> PyResult<Object<'py>> {
     structure.build(tree.py(), &out, false)
 }
 
-/// The sums of leaves at the same paths; halves become f32.
+/// The sums of leaves at the same paths; half precision becomes f32.
 #[pyfunction]
 #[pyo3(signature = (one, two, /))]
 fn _summed<'py>(one: &Object<'py>, two: &Object<'py>) -> PyResult<Object<'py>> {

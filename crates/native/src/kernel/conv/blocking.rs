@@ -5,7 +5,7 @@ use super::staging_buffer::squares;
 use super::{Axis, List, Real};
 use crate::simd::{TRANSPOSE_SIZE, Tiled};
 
-/// Halves boxes, outermost axis first, until `enough`.
+/// Bisects boxes, outermost axis first, until `enough`.
 pub(super) fn divide(full: &[usize], enough: impl Fn(&[usize]) -> bool) -> List<usize> {
     let mut sizes: List<usize> = full.iter().copied().collect();
     while !enough(&sizes) {
