@@ -1527,7 +1527,7 @@ def group_norm(x: _T | builtins.complex, num_groups: Any = 1, /, *, offset: Any 
 Tensor([[-1.0,  1.0, -1.0,  1.0]], float32, native)"""
 
 def gru_update(x: _T | builtins.complex, init_h: Any, kernel: Any, recurrent_kernel: Any, /, *, bias: Any = None, recurrent_bias: Any = None, out: Any = None) -> _T:
-    """A gated recurrent unit over time: all hidden states. Gates stand in the order reset, update, new.
+    """A gated recurrent unit over time: all hidden states. Gates are in the order reset, update, new.
 
 >>> h = cm.gru_update(cm.ones((1, 3, 2)), cm.zeros((1, 4)), cm.ones((2, 12)), cm.ones((4, 12)))
 >>> h.shape
@@ -1830,7 +1830,7 @@ def lp_normalize(x: _T | builtins.complex, /, *, p: Any = 2.0, axis: int | Seque
 Tensor([0.48075,  0.9615], float32, native)"""
 
 def lstm_update(x: _T | builtins.complex, init_h: Any, init_c: Any, kernel: Any, recurrent_kernel: Any, /, *, bias: Any = None, recurrent_bias: Any = None, out: Any = None) -> _T:
-    """An LSTM over time: all hidden states, and the last cell state. Gates stand in the order input, forget, cell, output.
+    """An LSTM over time: all hidden states, and the last cell state. Gates are in the order input, forget, cell, output.
 
 >>> x, h, c = cm.asarray([[[1.0], [2.0]]]), cm.asarray([[0.5]]), cm.asarray([[0.25]])
 >>> kernel, recurrent = cm.asarray([[0.1, 0.2, 0.3, 0.4]]), cm.asarray([[0.4, 0.3, 0.2, 0.1]])

@@ -141,7 +141,7 @@ def test_functions_of_jax(name):
     same(from_jax(function, ROWS)(cm.asarray(ROWS)), function(jnp.asarray(ROWS)))
 
 
-def test_arguments_are_nests_in_any_order(backend):
+def test_arguments_are_pytrees_in_any_order(backend):
     def function(pair, *, scale):
         return pair["y"] * scale["k"] - pair["x"]["z"]
 

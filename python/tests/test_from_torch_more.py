@@ -107,7 +107,7 @@ class Written(nn.Module):
         return self.a(x) ** 2
 
 
-def test_weights_that_are_written_over_keep_their_gradients():
+def test_weights_updated_in_place_keep_their_gradients():
     torch.manual_seed(0)
     net, x = Written(), torch.rand(2, 3)
     before = net.a.weight.detach().clone()

@@ -30,7 +30,7 @@ pub fn keywords(py: Python<'_>, loaded: &Loaded, op: &Op) -> Result<Option<Keywo
             Ok(v) => values.push(v.unbind()),
             Err(Wrong::Dim) => bail!(
                 Trace,
-                "{}: `{name}` is a named size, which has no value outside of a graph",
+                "{}: `{name}` is a symbolic size, which has no value outside of a graph",
                 op.name()
             ),
             Err(Wrong::DType(d)) => {

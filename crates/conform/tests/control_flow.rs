@@ -253,7 +253,7 @@ fn second_derivatives_go_through_a_scan() {
 }
 
 #[test]
-fn loops_nest_in_each_other() {
+fn loops_can_be_nested() {
     // An outer loop over rows, an inner loop over their elements, and a branch inside.
     let xs = ops::from_slice(&[0.5, -0.4, 0.9, -0.3, 0.7, 0.2], [2usize, 3]).unwrap();
     let nested = |w: &Tensor| {

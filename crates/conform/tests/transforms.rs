@@ -41,7 +41,7 @@ fn close(got: &Tensor, want: &[f64]) {
 }
 
 #[test]
-fn derivatives_of_any_order_nest() {
+fn derivatives_of_any_order_compose() {
     let x = number(0.7);
     let f = |x: &Tensor| x.sin();
     close(&grad(f)(&x).unwrap(), &[0.7f64.cos()]);
@@ -54,7 +54,7 @@ fn derivatives_of_any_order_nest() {
 }
 
 #[test]
-fn forward_and_reverse_nest_in_either_order() {
+fn forward_and_reverse_compose_in_either_order() {
     let (x, one) = (number(1.3), number(1.0));
     let f = |x: &Tensor| (x * x.exp()).done();
     let want = (1.3 + 2.0) * 1.3f64.exp();

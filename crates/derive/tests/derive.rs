@@ -104,7 +104,7 @@ fn fields_are_seen_in_order_under_their_names() {
 }
 
 #[test]
-fn tuples_and_generics_nest() {
+fn tuples_and_generics_can_be_nested() {
     let pair = Pair(linear(), "between", Tensor(9.0));
     assert_eq!(seen(&pair), ["0.w=1", "0.at=2", "0.f=3", "2=9"]);
     assert_eq!(pair.1, "between");

@@ -444,7 +444,7 @@ cumulative_min = op(lambda x, *, axis, reverse: lax.cummin(_sized(x), axis, reve
 cumulative_logsumexp = op(wide(lambda x, *, axis, reverse: lax.cumlogsumexp(x, axis, reverse)))
 
 
-def _turned(x):
+def _descending(x):
     """Keys in the reverse order of x; NaN stays last."""
     return -x if kind(x) == "f" else ~x
 
@@ -452,7 +452,7 @@ def _turned(x):
 @op
 def sort(*xs, axis, keys, descending, stable):
     if descending:
-        out = lax.sort((*map(_turned, xs[:keys]), *xs), axis, is_stable=True, num_keys=keys)[keys:]
+        out = lax.sort((*map(_descending, xs[:keys]), *xs), axis, is_stable=True, num_keys=keys)[keys:]
     else:
         out = lax.sort(xs, axis, is_stable=stable, num_keys=keys)
     return out[0] if len(xs) == 1 else tuple(out)
@@ -462,7 +462,7 @@ def sort(*xs, axis, keys, descending, stable):
 def top_k(x, *, k):
     places = lax.broadcasted_iota(I64, x.shape, x.ndim - 1)
     # NaN counts as the largest here, not as the last.
-    *_, values, places = lax.sort((x == x, _turned(x), x, places), x.ndim - 1, is_stable=True, num_keys=2)
+    *_, values, places = lax.sort((x == x, _descending(x), x, places), x.ndim - 1, is_stable=True, num_keys=2)
     return lax.slice_in_dim(values, 0, k, axis=-1), lax.slice_in_dim(places, 0, k, axis=-1)
 
 

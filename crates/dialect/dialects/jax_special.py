@@ -51,7 +51,7 @@ def asin(x):
     return jnp.where(lax.abs(x) < 1e-5, x, lax.asin(x))
 
 
-def _halves(x):
+def _half_exp(x):
     """exp(|x|) / 2 and exp(-|x|) / 2, as products: XLA's way through x + log(1/2) costs digits."""
     h = lax.exp(lax.abs(x) * 0.5)
     return h * (0.5 * h), 0.5 / h / h
@@ -60,14 +60,14 @@ def _halves(x):
 def sinh(x):
     if x.dtype.kind == "c":
         return lax.sinh(x)
-    grown, rest = _halves(x)
+    grown, rest = _half_exp(x)
     return jnp.where(lax.abs(x) < 1, lax.sinh(x), lax.sign(x) * (grown - rest))
 
 
 def cosh(x):
     if x.dtype.kind == "c":
         return lax.cosh(x)
-    grown, rest = _halves(x)
+    grown, rest = _half_exp(x)
     return grown + rest
 
 

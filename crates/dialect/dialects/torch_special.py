@@ -275,7 +275,7 @@ def index_parts(indices, rows, axes, rank):
 
 @functools.lru_cache(4096)
 def _taken(shape, offset_axes, collapsed, index_map, operand_batch, slice_sizes, rows):
-    """The axis along which whole slices are taken, where rows go first or stand in its place; or None."""
+    """The axis along which whole slices are taken, where rows come first or replace it; or None."""
     if len(index_map) != 1 or collapsed != index_map or operand_batch:
         return None
     axis = index_map[0]
@@ -593,12 +593,12 @@ def dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
 
     def operand(axes, first, second, length, sizes):
         # Axes that stand apart are copied to be one: then rows are, and not element by element, where the last axis stays last.
-        is_turned = bool(first) and first[-1] == length - 1
-        if is_turned:
+        is_transposed = bool(first) and first[-1] == length - 1
+        if is_transposed:
             first, second = second, first
         turn, flat = axes + first + second, side + tuple([math.prod([sizes[a] for a in part]) for part in (first, second)])
         is_flat = tuple([sizes[a] for a in turn]) == flat
-        return None if turn == tuple(range(length)) else turn, None if is_flat else flat, is_turned
+        return None if turn == tuple(range(length)) else turn, None if is_flat else flat, is_transposed
 
     left = operand(lhs_batch, free, lhs_contract, len(shape), shape)
     right = operand(rhs_batch, rhs_contract, more, len(other), other)
@@ -606,10 +606,10 @@ def dot_plan(shape, other, lhs_batch, rhs_batch, lhs_contract, rhs_contract):
     return left, right, None if out == side + (math.prod(rows), math.prod(columns)) else out
 
 
-def as_matrices(x, turn, shape, is_turned):
+def as_matrices(x, turn, shape, is_transposed):
     x = x if turn is None else torch.permute(x, turn)
     x = x if shape is None else torch.reshape(x, shape)
-    return x.mT if is_turned else x
+    return x.mT if is_transposed else x
 
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}

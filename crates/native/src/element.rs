@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_convert_as_the_crate_does() {
+    fn half_precision_converts_as_the_half_crate_does() {
         for bits in 0..=u16::MAX {
             let (h, b) = (f16::from_bits(bits), bf16::from_bits(bits));
             assert_eq!(

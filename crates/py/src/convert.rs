@@ -67,7 +67,7 @@ impl PyGraph {
         outputs.collect()
     }
 
-    /// The same with a number for a named size.
+    /// The same graph with a value for a symbolic size.
     fn bound(&self, name: &str, size: i64) -> PyResult<PyGraph> {
         let mut sizes = Bindings::default();
         sizes.bind(name, size).or_raise()?;
@@ -152,7 +152,7 @@ fn _import_rules(framework: &str) -> PyResult<Vec<&'static str>> {
         "tensorflow" => Ok(clematis_convert::import::tensorflow::names()),
         _ => Err(exception(
             Kind::Value,
-            format!("convert: nothing is known of `{framework}`"),
+            format!("convert: unsupported framework `{framework}`"),
         )),
     }
 }

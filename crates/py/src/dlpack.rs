@@ -370,11 +370,7 @@ fn reread(x: &Tensor, dtype: DType) -> PyResult<Tensor> {
 }
 
 /// NumPy's bfloat16 is another package's, of which its DLPack does not know: the bits travel as integers.
-fn share_halves(
-    py: Python<'_>,
-    x: &Tensor,
-    target: &'static Framework,
-) -> PyResult<Option<Tensor>> {
+fn share_bf16(py: Python<'_>, x: &Tensor, target: &'static Framework) -> PyResult<Option<Tensor>> {
     let bits = PyTensor::bound(py, reread(x, DType::U16)?)?;
     let from_dlpack = py.import("numpy")?.getattr("from_dlpack")?;
     let array = from_dlpack.call1((bits,))?;
@@ -464,7 +460,7 @@ pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<O
             }
         }
         (None, Some(target)) if target.name() == "numpy" && x.dtype() == DType::BF16 => {
-            Ok(unless_failed(py, share_halves(py, x, target))?.flatten())
+            Ok(unless_failed(py, share_bf16(py, x, target))?.flatten())
         }
         (source, Some(target)) => {
             let object = match (source, array::of(x)) {

@@ -133,7 +133,7 @@ impl PyTensor {
         PyDType(self.get(py).dtype())
     }
 
-    /// The sizes; a named size shows its name.
+    /// The sizes; a symbolic size shows its name.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let sizes = self

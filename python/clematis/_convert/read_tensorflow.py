@@ -121,7 +121,7 @@ class _Reader:
             self.nodes.append({"op": "full", "args": [number], "out": out, "specs": [self.spec(op.outputs[0])]})
             return {"v": out}
         if x.dtype.kind in "OSU":
-            # Words stand in messages alone.
+            # Strings occur in messages only.
             return None
         name = f"c{len(self.constants)}"
         self.constants.append((name, x))

@@ -186,7 +186,7 @@ class _Helpers:
         self.texts[key] = "\n".join(lines)
 
     def text(self) -> str:
-        """All of it; functions may stand in any order, values after what they are made of."""
+        """The source of all helpers: functions in any order, values after those they are computed from."""
         out = ""
         for text in self.texts.values():
             is_block = text.startswith(("def ", "class ", "@"))

@@ -219,7 +219,7 @@ class _Writer:
                 parts.append(part)
         self._put(node, var, parts[0])
         self._put(node, mean, parts[1])
-        # The new names stand in no memory of their own.
+        # The new names have no storage of their own.
         made.replace_input_with(parts[0], var)
         made.replace_input_with(parts[1], mean)
         node.replace_all_uses_with(parts[2])

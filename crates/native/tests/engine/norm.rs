@@ -174,7 +174,7 @@ fn norms_over_trailing_axes() {
 }
 
 #[test]
-fn the_way_back_through_a_layer_norm_is_its_expansion() {
+fn the_backward_pass_of_a_layer_norm_is_its_expansion() {
     for dtype in FLOATS {
         let mut dice = Dice::new(dtype as u64 + 29);
         for (sizes, axis) in [

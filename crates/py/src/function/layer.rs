@@ -138,7 +138,7 @@ fn multi_head_attention<'py>(
     }
 }
 
-/// An LSTM over time: all hidden states, and the last cell state. Gates stand in the order input, forget, cell, output.
+/// An LSTM over time: all hidden states, and the last cell state. Gates are in the order input, forget, cell, output.
 #[pyfunction]
 #[pyo3(signature = (x, init_h, init_c, kernel, recurrent_kernel, /, *, bias=None, recurrent_bias=None))]
 fn lstm_update<'py>(

@@ -43,7 +43,7 @@ fn geglu<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     call.one(|| activation::geglu(x))
 }
 
-/// A gated recurrent unit over time: all hidden states. Gates stand in the order reset, update, new.
+/// A gated recurrent unit over time: all hidden states. Gates are in the order reset, update, new.
 #[pyfunction]
 #[pyo3(signature = (x, init_h, kernel, recurrent_kernel, /, *, bias=None, recurrent_bias=None))]
 fn gru_update<'py>(

@@ -175,7 +175,7 @@ fn blocks_of_the_exact_and_the_widened_loops_fit_together() {
 }
 
 #[test]
-fn halves_are_summed_in_f32_and_rounded_once() {
+fn half_precision_is_summed_in_f32_and_rounded_once() {
     // 2048 + 1 + 1: the ones are lost in f16 and kept in f32.
     let lhs = [2048.0, 1.0, 1.0].map(f16::from_f32);
     let mut dst = [f16::ZERO];
@@ -285,7 +285,7 @@ fn the_thread_count_does_not_show() {
 }
 
 #[test]
-fn pairs_of_halves_give_the_sums_of_single_ones() {
+fn bf16_pairs_give_the_sums_of_single_ones() {
     // On other CPUs there is nothing to run: operands are widened, which the tests above cover.
     let shapes = [
         [14, 32, 2],

@@ -110,7 +110,7 @@ fn crop(data: &[Complex64], shape: &[usize], axis: usize, half: usize) -> Vec<Co
 }
 
 #[test]
-fn real_transforms_are_halves_of_complex_ones() {
+fn real_transforms_are_half_of_complex_ones() {
     for shape in SHAPES {
         let real: Vec<f64> = random(shape.iter().product(), 3)
             .iter()

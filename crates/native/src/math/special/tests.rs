@@ -53,7 +53,7 @@ fn erfc_complements_erf_and_reaches_far() {
 }
 
 #[test]
-fn lgamma_knows_factorials_and_halves() {
+fn lgamma_of_integers_and_half_integers() {
     let mut factorial = 1.0f64;
     for n in 1..20 {
         close(

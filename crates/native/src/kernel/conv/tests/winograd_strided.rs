@@ -105,7 +105,7 @@ impl Case {
 }
 
 #[test]
-fn every_other_place_agrees_with_the_definition_on_any_number_of_threads() {
+fn stride_two_agrees_with_the_definition_on_any_number_of_threads() {
     let dice = &mut Dice(21);
     // Sizes of batch and features, of the image, whether the result is the finer one, vertical and horizontal padding,
     // groups.
@@ -162,7 +162,7 @@ fn every_other_place_agrees_with_the_definition_on_any_number_of_threads() {
 }
 
 #[test]
-fn every_other_place_has_the_errors_of_the_definition() {
+fn stride_two_has_the_errors_of_the_definition() {
     let dice = &mut Dice(23);
     let mut random = |n: usize| -> Vec<f32> {
         (0..n)
