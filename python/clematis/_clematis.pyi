@@ -551,7 +551,7 @@ def _import_onnx(model: Any, values: Any, sizes: Any) -> Any:
     """Makes a graph of a model."""
 
 def _import_program(text: Any, framework: Any) -> Any:
-    """Makes a graph of a program that a reader has written down: the graph, its constants, and whether it takes a key."""
+    """Imports a captured program: the graph, its constants, and whether it takes a key."""
 
 def _import_rules(framework: Any) -> Any:
     """The names of the ops that a reader may leave as they are."""
@@ -2213,7 +2213,7 @@ Tensor([ 0.5, 0.25], float32, native)"""
 def save(path: Any, tree: Any, /) -> Any:
     """Writes a pytree of arrays and plain values to a file.
 
-The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, text, truth values and
+The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, strings, booleans and
 `None` are kept in its metadata. It is written beside the old one and renamed, so that a file of this name is always
 whole. Modules and dataclasses are saved as dicts of what they hold.
 

@@ -1,6 +1,6 @@
 """Values with gradients of whole pytrees, the switch of gradients, and functions with gradients of their own.
 
-The derivatives are the core's, the same on every backend; here pytrees are taken apart and put together.
+The derivatives are the core's, the same on every backend; this module flattens and unflattens pytrees.
 """
 
 from collections.abc import Callable, Sequence

@@ -48,7 +48,7 @@ def _entries(tree: Any, containers: Any = None, /) -> Any:
     """Pairs of path and leaf, the path as text with `/` between keys. `containers` as in `_flatten`."""
 
 def _flatten(tree: Any, containers: Any = None, /) -> Any:
-    """Paths, leaves and structure. `containers` are the classes that are taken apart, or a function of an object that returns
+    """Paths, leaves and structure. `containers` are the classes that are unpacked, or a function of an object that returns
 True for a leaf, False for a static object and None for a container; by default all containers are."""
 
 def _rebuild(x: _T | builtins.complex, parts: Any, /) -> _T:

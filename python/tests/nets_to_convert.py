@@ -26,7 +26,7 @@ class Image(cm.Module):
 
 
 class Text(cm.Module):
-    """Integers and truth values go in, a dict comes out; sizes of the batch are written in reshapes."""
+    """Integer and boolean inputs, a dict as output; reshapes by the batch size."""
 
     def __init__(self):
         self.table = cm.nn.Embedding(20, 16)

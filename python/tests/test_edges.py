@@ -127,7 +127,7 @@ def test_draws_inside_torch_compile():
     np.testing.assert_array_equal(out, cm.dropout(np.ones(8, np.float32), 0.5, seed=1) * 2)
 
 
-def test_a_tuple_of_arrays_is_taken_apart_leaf_by_leaf():
+def test_a_tuple_of_arrays_is_mapped_leaf_by_leaf():
     x = cm.asarray([1.0, 2.0])
     first, second = cm.unstack((x, x * 2))
     assert [part[0].tolist() for part in (first, second)] == [1.0, 2.0]

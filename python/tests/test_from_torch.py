@@ -388,7 +388,7 @@ def test_an_unknown_op_names_itself():
         converted(Fn(lambda s, x: strange(x) + strange(x)), floats(2, 3))
 
 
-def test_an_op_with_a_body_is_taken_apart():
+def test_an_op_with_a_body_is_decomposed():
     @torch.library.custom_op("clematis_test::twice", mutates_args=())
     def twice(x: torch.Tensor) -> torch.Tensor:
         return x * 2

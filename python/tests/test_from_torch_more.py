@@ -22,7 +22,7 @@ class Stopped(nn.Module):
 
     def forward(self, x):
         y = self.a(x)
-        if self.capture == "taken apart":
+        if self.capture == "decomposed":
             y = y.clone()
             y[:, 0] = y[:, 1] * 2
         if self.capture == "run" and float(x.sum()) < -1e9:
@@ -66,7 +66,7 @@ def gradients_of(net, x, backend="native"):
 
 
 @pytest.mark.filterwarnings("ignore:.*specialised on your example")
-@pytest.mark.parametrize("capture", ["exported", "taken apart", "run"])
+@pytest.mark.parametrize("capture", ["exported", "decomposed", "run"])
 @pytest.mark.parametrize("how", ["detach", "data", "region", "region_in_region", "through"])
 def test_what_torch_computes_without_gradients_has_none(how, capture):
     torch.manual_seed(0)

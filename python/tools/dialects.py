@@ -1,4 +1,4 @@
-"""Writes down what each dialect has, for printers of source that run without Python: `python python/tools/dialects.py`."""
+"""Writes the table of each dialect's functions for source printers that run without Python: `python python/tools/dialects.py`."""
 
 import inspect
 import json
@@ -12,7 +12,7 @@ FRAMEWORKS = ("numpy", "torch", "jax", "tensorflow")
 
 
 def known(framework):
-    """The functions of a dialect, those that may decline, and what is peculiar to it."""
+    """The functions of a dialect, those that may decline, and its properties."""
     ops = core._dialect(framework)
     names = sorted(
         name for name, f in vars(ops).items() if callable(f) and not name.startswith("_") and not inspect.isclass(f)
@@ -23,7 +23,7 @@ def known(framework):
         "numbers": sorted(getattr(ops, "NUMBERS", ())),
         "numberless": sorted(getattr(ops, "NUMBERLESS", ())),
         "asks_for_64": hasattr(ops, "in_64"),
-        "open_sizes": hasattr(ops, "for_source"),
+        "dynamic_sizes": hasattr(ops, "for_source"),
         "wraps_scalars": hasattr(ops, "scalar_to_array"),
     }
 

@@ -26,7 +26,7 @@ pub struct Dialect<'a> {
     /// Whether 64-bit dtypes have to be enabled with `in_64`.
     pub asks_for_64: bool,
     /// Whether a size may be unknown while the framework traces, so that a reshape should not read it.
-    pub open_sizes: bool,
+    pub dynamic_sizes: bool,
     /// Whether scalar results have to become arrays with `scalar_to_array`.
     pub wraps_scalars: bool,
 }
@@ -171,13 +171,13 @@ impl Printer<'_> {
                 && self.dialect.numbers.contains(name)
                 && !self.dialect.numberless.contains(spec.dtype.name())
                 // Frameworks that build graphs take a weakly typed first operand for Python's default dtype.
-                && !(self.dialect.open_sizes && parts.is_empty());
+                && !(self.dialect.dynamic_sizes && parts.is_empty());
             parts.push(self.operand(arg, plain)?);
         }
         let wide = self.dialect.asks_for_64 && specs.iter().any(|s| is_wide(s.dtype));
         for (key, attr) in node.op.attrs() {
             let value = match (&node.op, &attr) {
-                (Op::Reshape(_), Attr::List(sizes)) if self.dialect.open_sizes => {
+                (Op::Reshape(_), Attr::List(sizes)) if self.dialect.dynamic_sizes => {
                     self.literal(&with_rest(sizes))?
                 }
                 _ => self.literal(&attr)?,
@@ -415,7 +415,7 @@ mod tests {
             numbers: &numbers,
             numberless: &numberless,
             asks_for_64: false,
-            open_sizes: true,
+            dynamic_sizes: true,
             wraps_scalars: false,
         };
         let text = lower(&graph, "forward", &dialect).expect("it prints");

@@ -209,7 +209,7 @@ def _index_plan(shape, rows, dropped, index_map, batch, index_batch, places, siz
     """How slices at index vectors are read or written.
 
     x is first cut at `head` (axes without indices) and permuted by `order`, its indexed axes first. Each of these gets
-    rows of starts or row numbers plus `offsets`. What comes out has the axes rows, indexed and kept, others; `turn`
+    rows of starts or row numbers plus `offsets`. The result has the axes rows, indexed and kept, others; `turn`
     brings them to the result's places.
     """
     rank, indexed = len(shape), index_map + batch

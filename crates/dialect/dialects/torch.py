@@ -434,7 +434,7 @@ def reduce_all(x, *, axes):
 
 
 def _comparable(x):
-    """What torch can compare: truth values as bytes, unsigned integers with their sign bit flipped."""
+    """What torch can compare: booleans as bytes, unsigned integers with their sign bit flipped."""
     return x.to(torch.uint8) if x.dtype is torch.bool else special.risen(x) if x.dtype in _SIGNED else x
 
 

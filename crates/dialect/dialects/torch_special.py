@@ -63,7 +63,7 @@ def keep_order(f, x, *rest, **parameters):
 
 
 def key(x, descending=False):
-    """Integers (or truth values as bytes) in the order of a sort: NaN last, 0 and -0 equal."""
+    """Integers (or booleans as bytes) in the order of a sort: NaN last, 0 and -0 equal."""
     if x.dtype.is_floating_point:
         signed = _BITS[x.dtype.itemsize]
         y = (x.detach() + 0.0).view(signed)
@@ -355,7 +355,7 @@ def write_max(x, at, updates, fine):
 
 
 def scatter_in_order(f, x, indices, updates, **places):
-    """A scatter of extremes where torch has none: truth values and unsigned integers."""
+    """A scatter of extremes where torch has none: booleans and unsigned integers."""
     if x.dtype is torch.bool:
         return f(x.to(torch.uint8), indices, updates.to(torch.uint8), **places).to(torch.bool)
     return fallen(f(risen(x), indices, risen(updates), **places), x.dtype)

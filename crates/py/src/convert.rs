@@ -80,7 +80,7 @@ impl PyGraph {
         self.graph.nodes.iter().map(|node| node.op.name()).collect()
     }
 
-    /// For each op its name, the numbers of its operands (None: a number at hand), and number, spec and bytes of its results.
+    /// For each op its name, the numbers of its operands (None: a constant), and number, spec and bytes of its results.
     fn nodes(&self) -> Vec<Drawn> {
         let value = |arg: &Arg| match arg {
             Arg::Value(id) => Some(id.0),
@@ -128,7 +128,7 @@ impl PyGraph {
     }
 }
 
-/// Makes a graph of a program that a reader has written down: the graph, its constants, and whether it takes a key.
+/// Imports a captured program: the graph, its constants, and whether it takes a key.
 #[pyfunction]
 fn _import_program<'py>(
     py: Python<'py>,

@@ -130,7 +130,7 @@ fn _lower(
         numbers: &words("NUMBERS")?,
         numberless: &words("NUMBERLESS")?,
         asks_for_64: loaded.in_64.is_some(),
-        open_sizes: loaded.module.bind(py).hasattr("for_source")?,
+        dynamic_sizes: loaded.module.bind(py).hasattr("for_source")?,
         wraps_scalars: loaded.scalar_to_array.is_some(),
     };
     lower(&graph.graph, name, &dialect).or_raise()

@@ -335,7 +335,7 @@ fn is_array(x: &Object<'_>) -> PyResult<bool> {
     }
 }
 
-/// Which objects `_flatten` takes apart.
+/// Which objects `_flatten` unpacks.
 enum Containers<'a, 'py> {
     All,
     /// Instances of a class or of a tuple of classes.
@@ -371,7 +371,7 @@ impl<'a, 'py> Containers<'a, 'py> {
     }
 }
 
-/// Paths, leaves and structure. `containers` are the classes that are taken apart, or a function of an object that returns
+/// Paths, leaves and structure. `containers` are the classes that are unpacked, or a function of an object that returns
 /// True for a leaf, False for a static object and None for a container; by default all containers are.
 #[pyfunction]
 #[pyo3(signature = (tree, containers=None, /))]

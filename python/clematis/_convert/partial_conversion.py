@@ -1,4 +1,4 @@
-"""A torch model of which only a part can be captured: the rest stays torch's own."""
+"""Converts a torch model of which only some submodules can be captured; the others are kept."""
 
 import copy
 from typing import Any
@@ -9,9 +9,9 @@ from ..errors import ConvertError
 def kept_in_part(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """A torch module whose parts are converted as far as they can be, and the paths of those that stay as they are.
+    """A torch module with its submodules converted as far as possible, and the paths of those kept.
 
-    The example is run once, to see with what each part is called.
+    The example is run once to record the arguments of each submodule.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Flattens a jax function into plain data: its jaxpr, with calls inside of it opened."""
+"""Captures a jax function as plain data: its jaxpr, with calls inlined."""
 
 import ast
 import enum
@@ -11,7 +11,7 @@ from ..errors import ConvertError, UnsupportedError
 from .captured import Part
 from .tree_structure import order_of, flatten
 
-# Primitives that only call what is inside of them, and where that is.
+# Primitives that only call a jaxpr, and the parameter that holds it.
 _CALLS = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr",
     "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
@@ -70,7 +70,7 @@ def read(
 
 
 def _abstract(jax: Any, given: list[Any], dynamic: bool) -> list[Any]:
-    """Shapes with a named batch: the first size of the first array, and of all that begin with the same."""
+    """Shapes with a symbolic batch: the first size of the first array, and of all arrays that start with the same size."""
     first = next((x.shape[0] for x in given if len(x.shape)), None)
     if not dynamic or first is None:
         return [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in given]
@@ -79,7 +79,7 @@ def _abstract(jax: Any, given: list[Any], dynamic: bool) -> list[Any]:
 
 
 def _size(x: Any) -> Any:
-    """A size as a number or as text in our spelling."""
+    """A size as a number or an expression in our syntax."""
     return x if isinstance(x, int) else _spelled(ast.parse(str(x).replace("^", "**"), mode="eval").body)
 
 
@@ -106,7 +106,7 @@ def _spelled(node: ast.expr) -> str:
 
 
 class _Reader:
-    """Turns a jaxpr into lists and dicts."""
+    """Converts a jaxpr to lists and dicts."""
 
     def __init__(self, jax: Any, closed: Any) -> None:
         self.jax, self.closed, self.count = jax, closed, 0
@@ -140,7 +140,7 @@ class _Reader:
         return {"v": name}
 
     def parameter(self, x: Any) -> Any:
-        """What an equation holds besides its operands."""
+        """A parameter of an equation."""
         import numpy as np
 
         if x is None or isinstance(x, (bool, str)):
@@ -180,7 +180,7 @@ class _Reader:
         return out
 
     def body(self, jaxpr: Any) -> Any:
-        """A body of a branch or a loop; what it closes over is part of it."""
+        """The body of a branch or a loop; its closed-over constants are part of it."""
         closed_over = list(getattr(jaxpr, "consts", ()))
         inner = getattr(jaxpr, "jaxpr", jaxpr)
         outside, self.nodes_now = self.nodes_now, []
@@ -197,7 +197,7 @@ class _Reader:
         return {"inputs": inputs, "nodes": nodes, "outputs": [{"value": x} for x in outs]}
 
     def equations(self, jaxpr: Any, known: dict[Any, Any]) -> list[Any]:
-        """Writes equations down; what comes out of them."""
+        """Appends equations; returns their results."""
 
         def operand(var: Any) -> Any:
             return self.literal(var.val, var.aval) if type(var).__name__ == "Literal" else known[var]
@@ -262,7 +262,7 @@ class _Reader:
         outs = self.equations(jaxpr, known)
         outputs = [{"value": x} for x in outs[: seen["count"]]]
         for path, x in zip(seen["paths"], outs[seen["count"] :], strict=True):
-            # What stays as it is is no new value.
+            # Unchanged state is not an output.
             if x != {"v": names[path]}:
                 outputs.append({"value": x, "updates": names[path]})
         values = {path: (role, x) for path, role, x in held}

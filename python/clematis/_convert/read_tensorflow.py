@@ -1,4 +1,4 @@
-"""Flattens a TensorFlow function into plain data: its graph, with the functions inside of it opened."""
+"""Captures a TensorFlow function as plain data: its graph, with the functions it calls inlined."""
 
 import json
 import math
@@ -10,9 +10,9 @@ from ..errors import ConvertError, UnsupportedError
 from .captured import Part
 from .tree_structure import order_of, flatten
 
-# Ops that only call a function of the graph's library.
+# Ops that only call a function of the graph.
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
-# What is left out of the attributes: it says nothing about values.
+# Attributes that do not affect values.
 _IGNORED = (
     "T",
     "dtype",
@@ -27,7 +27,7 @@ _IGNORED = (
     "Tout",
 )
 _LIBRARIES = ("tensorflow", "keras", "clematis")
-# Whole numbers of up to so many are written down: they are shapes, axes and places.
+# Integer constants of up to this many elements become literals: they are shapes, axes and indices.
 _SMALL = 64
 
 
@@ -78,7 +78,7 @@ def read(
 
 
 class _Reader:
-    """Turns a graph into lists and dicts."""
+    """Converts a graph to lists and dicts."""
 
     def __init__(self, tf: Any, concrete: Any) -> None:
         self.tf, self.concrete, self.count = tf, concrete, 0
@@ -91,7 +91,7 @@ class _Reader:
         return f"t{self.count}"
 
     def spec(self, tensor: Any) -> Any:
-        """Sizes that are not known have names of their own, which bind nothing."""
+        """The spec of a tensor; unknown sizes get unique names."""
         if tensor.shape.rank is None or tensor.dtype.name in ("resource", "variant"):
             return None
         return {"dtype": tensor.dtype.name, "shape": list(tensor.shape)}
@@ -109,7 +109,7 @@ class _Reader:
         return str(x)
 
     def constant(self, op: Any) -> Any:
-        """Small whole numbers and single ones are written down; anything larger becomes a value of the model."""
+        """Small integers and scalars become literals; anything larger becomes a constant of the model."""
         import numpy as np
 
         x = np.asarray(self.tf.make_ndarray(op.get_attr("value")))
@@ -174,7 +174,7 @@ class _Reader:
         return [*args, *more], dict(zip(words, found, strict=True))
 
     def graph(self, graph: Any, known: dict[str, Any], scope: str) -> None:
-        """Writes the ops of a graph down."""
+        """Appends the ops of a graph."""
         for op in graph.get_operations():
             if op.type in ("Placeholder", "NoOp", "Assert"):
                 continue
@@ -250,7 +250,7 @@ class _Reader:
             value = x
             while isinstance(value, dict) and value.get("v") in same:
                 value = same[value["v"]]
-            # What stays as it is is no new value.
+            # Unchanged state is not an output.
             if value != {"v": names[path]}:
                 outputs.append({"value": x, "updates": names[path]})
         values = {path: (role, x) for path, role, x in held}

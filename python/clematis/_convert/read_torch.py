@@ -1,8 +1,8 @@
 """Captures a torch module as plain data.
 
-torch's exporter is asked first, with a named batch size. Where it takes a size for a constant, the module is captured at
-two sizes and what lies between is worked out; where it refuses, the module is run on the example and what it did is
-written down. The module itself is left as it is: flags, values, hooks.
+The first attempt is torch.export with a symbolic batch size. If it specializes a size, the module is captured at
+two batch sizes and both programs are merged to a symbolic one; if it fails, the module is run on the example and its ops are
+recorded. The module itself is not modified: flags, values, hooks.
 """
 
 import inspect
@@ -20,7 +20,7 @@ from .torch_inplace import without_writes
 from .torch_program import Held, Traced, Writer, first_line, merged, rules, text
 from .torch_no_grad import stopping, with_stops
 
-# The batch sizes between which is read: neither is likely to be a size of something else.
+# The two batch sizes to capture at: neither is likely to be a size of something else.
 _SIZES = (3, 5, 7)
 
 
@@ -28,7 +28,7 @@ def read(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, dynamic: bool = True, allow_training: bool = True,
     specialise: bool = False,
 ) -> Capture:  # fmt: skip
-    """A module of torch's in evaluation and in training, as plain data."""
+    """Captures a torch module in evaluation and in training mode."""
     import torch
 
     args, kwargs = ordered(module, *tensors(torch, args, kwargs, device(module)))
@@ -65,7 +65,7 @@ def read(
 
 
 def flags_differ(module: Any) -> bool:
-    """Whether some parts of a module are in training and others are not."""
+    """Whether the training flags of the submodules differ."""
     return len({m.training for m in module.modules()}) > 1
 
 
@@ -73,7 +73,7 @@ def read_function(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, dynamic: bool,
     specialise: bool = False,
 ) -> Capture:  # fmt: skip
-    """A function of torch's as plain data."""
+    """Captures a torch function."""
     import torch
 
     class Function(torch.nn.Module):
@@ -85,7 +85,7 @@ def read_function(
 
 
 def held(module: Any) -> dict[str, tuple[str, Any]]:
-    """Role and value of what a module holds, by path."""
+    """Role and value of the parameters and buffers, by path."""
     transient = _transient(module)
     found = {path: ("param" if x.requires_grad else "frozen", x.detach()) for path, x in module.named_parameters()}
     buffers = {path: ("transient" if path in transient else "state", x) for path, x in module.named_buffers()}
@@ -107,8 +107,8 @@ class _Reader:
         self.last: Any = None
 
     def part(self) -> Part:
-        """The module in the mode that it is in."""
-        # Gradients are on, so that torch writes down where a model turns them off.
+        """Captures the module in its current mode."""
+        # Gradients are enabled, so that torch records where a model disables them.
         with quiet(), self.torch.enable_grad():
             return self._capture()
 
@@ -118,7 +118,7 @@ class _Reader:
         for i, strategy in enumerate(strategies):
             if i < self.first or not self.dynamic and strategy in (self._named, self._between, self._run_between):
                 continue
-            # What torch could export is not run instead.
+            # A program that torch could export is not recorded by running it.
             if isinstance(error, ClematisError) and strategy in (self._run_between, self._run):
                 break
             try:
@@ -140,13 +140,13 @@ class _Reader:
     # Capture strategies, best first.
 
     def _named(self) -> Part | None:
-        """With a name for the batch size."""
+        """With a symbolic batch size."""
         torch = self.torch
         arrays = [x for x in flattened((self.args, self.kwargs)) if isinstance(x, torch.Tensor) and x.dim()]
         if not arrays:
             return None
         own = {x.shape[0] for x in arrays}
-        # A batch of one would be taken for a constant.
+        # torch.export specializes a batch of one.
         changed = own == {1}
         error: BaseException | None = None
         example = (self.args, self.kwargs)
@@ -162,7 +162,7 @@ class _Reader:
                 program = self._export(args, kwargs, named=True)
                 if not self._is_open(program, (args, kwargs)):
                     continue
-                # Without dropout and the like both modes are one program.
+                # Without dropout and batch norm both modes share one program.
                 code = str(program.graph_module.code)
                 if self.last is None or self.last[0] != code:
                     self.last = (code, self._written(self._traced(program)))
@@ -176,7 +176,7 @@ class _Reader:
         return None
 
     def _between(self) -> Part | None:
-        """At two batch sizes, between which everything else is the same."""
+        """At two batch sizes; the programs are merged."""
         return self._fitted(lambda args, kwargs: self._traced(self._export(args, kwargs, named=False)))
 
     def _fixed(self) -> Part | None:
@@ -187,11 +187,11 @@ class _Reader:
         return part
 
     def _run_between(self) -> Part | None:
-        """As it runs on the example, at two batch sizes."""
+        """Recorded on the example, at two batch sizes."""
         return self._fitted(self._recorded)
 
     def _run(self) -> Part | None:
-        """As it runs on the example."""
+        """Recorded on the example."""
         part = self._written(self._recorded(self.args, self.kwargs))
         if self.dynamic and not self.warning:
             self._warn_of_sizes()
@@ -204,9 +204,9 @@ class _Reader:
             )
 
     def _refuse_values(self, graph: Any, given: list[str], places: list[str]) -> None:
-        """Says so where what was done depended on the values of the example."""
+        """Raises or warns if the recorded ops depended on values of the example."""
         tags = self.torch.Tag
-        # What comes of inputs, and what comes of chance.
+        # Values that depend on inputs, and values that depend on random draws.
         depends: dict[Any, str] = {}
         for node in graph.nodes:
             if node.name in given:
@@ -231,7 +231,7 @@ class _Reader:
             " example did not take are not in the result"
         )
 
-    # How a program is got.
+    # How a program is captured.
 
     def _export(self, args: Any, kwargs: Any, named: bool) -> Any:
         from torch.export import Dim, export
@@ -262,7 +262,7 @@ class _Reader:
             raise
 
     def _is_open(self, program: Any, example: Any) -> bool:
-        """Whether every first axis that was given a name has kept it."""
+        """Whether every symbolic batch axis is still symbolic."""
         places = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
         given = [places[s.arg.name].meta.get("val") for s in program.graph_signature.input_specs
                  if s.kind.name == "USER_INPUT" and s.arg.name in places]  # fmt: skip
@@ -275,7 +275,7 @@ class _Reader:
         with_stops(self.torch, program.graph_module)
         found = without_writes(self.torch, program.graph_module, self.known)
         if found is None:
-            # torch's checks of the inputs name what is not there once the program is taken apart.
+            # torch's input guards refer to names that decomposition removes.
             program._example_inputs = None
             program = program.run_decompositions(table_for(self.torch, self.known, program.graph_module))
             found = program.graph_module, {}
@@ -312,14 +312,14 @@ class _Reader:
                 results.append(node.name if is_value else ("fixed", getattr(spec.arg, "value", None)))
             elif kind not in ("USER_INPUT_MUTATION", "PARAMETER_MUTATION", "TOKEN"):
                 raise UnsupportedError(f"convert: an output that is {kind.lower().replace('_', ' ')}")
-            # What a module writes into its inputs or weights is seen within the call alone.
+            # In-place updates of inputs or weights are visible within the call only.
         return Traced(graph_module, held, given, results, updates, program.call_spec.out_spec)
 
     def _path(self, path: str) -> str:
         return path.removeprefix("inner.") if self.plain else path
 
     def _recorded(self, args: Any, kwargs: Any) -> Traced:
-        """What the module does to these arguments."""
+        """Records the ops of the module on these arguments."""
         from torch.func import functional_call, functionalize
         from torch.fx.experimental.proxy_tensor import make_fx
         from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -332,7 +332,7 @@ class _Reader:
         seen: dict[str, Any] = {}
 
         def run(*flat: Any) -> Any:
-            # A forward may write into what the module holds, which is the source's.
+            # A forward may update the source's parameters and buffers in place.
             own = {k: x.clone() for k, x in zip(params, flat, strict=False)}
             state = {k: x.clone() for k, x in zip(buffers, flat[len(params) :], strict=False)}
             filled = list(leaves)
@@ -353,7 +353,7 @@ class _Reader:
         places = [n.name for n in made.graph.nodes if n.op == "placeholder"]
         self._refuse_values(made.graph, places[len(params) + len(buffers) :], seen["places"])
         made.graph.eliminate_dead_code()
-        # torch's own decompositions may write into what they have made.
+        # torch's decompositions may update their intermediate values in place.
         if any(getattr(getattr(n.target, "_schema", None), "is_mutable", False) for n in made.graph.nodes):
             made = (without_writes(torch, made, self.known) or (made, {}))[0]
         for node in made.graph.nodes:
@@ -393,7 +393,7 @@ class _Reader:
             if list(values) != list(others) or any(_differ(torch, values[k][1], others[k][1]) for k in values):
                 return None
             whole = merged(one, two, _SIZES[:2])
-            # A line through two points says nothing of curves: a third one does.
+            # Sizes are linear in the batch: a third batch size verifies it.
             if text(merged(one, at(_SIZES[2])[0], _SIZES[::2])) != text(whole):
                 return None
         except ValueError:
@@ -404,7 +404,7 @@ class _Reader:
         from torch.utils._pytree import tree_unflatten
 
         class Place:
-            """Stands for an array."""
+            """Placeholder for an array."""
 
         leaves = [Place() if isinstance(x, str) else x[1] for x in traced.results]
         tree = tree_unflatten(leaves, traced.out_spec)

@@ -1,4 +1,4 @@
-"""How a model of each framework is run once in evaluation, which leaves it as it is."""
+"""Runs a model of each framework once in evaluation mode, without modifying it."""
 
 import inspect
 from collections.abc import Callable

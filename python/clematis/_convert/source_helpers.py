@@ -1,6 +1,6 @@
-"""Functions of a dialect with all that they need, as text that stands alone.
+"""The source of dialect functions with their dependencies, self-contained.
 
-Printed source calls them where a framework has no spelling of an op. Names of the dialects get an underscore in front.
+Printed source calls them where a framework has no equivalent of an op. Names of the dialects get an underscore in front.
 """
 
 import ast

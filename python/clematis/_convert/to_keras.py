@@ -93,7 +93,7 @@ class KerasModule(keras.Model):  # type: ignore[misc]
         return unflatten(program.shape, results)
 
     def compute_output_spec(self, *args: Any, training: Any = None, **kwargs: Any) -> Any:
-        """What comes out, by the program alone."""
+        """The specs of the outputs, from the program."""
         leaves, structure = self._programs.arrays(args, kwargs, _is_tensor)
         program = self._find(structure, leaves, bool(training))
         results = []

@@ -1,11 +1,11 @@
-"""How torch takes apart what has no rule of ours: its decompositions, and results in classes that it does not know."""
+"""Decomposes torch operators without an import rule, and unpacks results in classes that torch does not know."""
 
 from collections.abc import Iterator
 from typing import Any
 
 
 def plain(x: Any) -> Any:
-    """Results without the classes that torch cannot take apart."""
+    """Results as plain containers instead of classes that are not pytrees to torch."""
     if hasattr(x, "to_legacy_cache"):
         return plain(x.to_legacy_cache())
     if isinstance(x, dict):
@@ -60,7 +60,7 @@ def table_for(torch: Any, known: frozenset[str], graph_module: Any) -> Any:
                 table[op] = more[op]
         elif f"{family}.{name}" not in known and (body := _custom(torch, op)) is not None:
             table[op] = body
-    # An op that comes of another may need these as well.
+    # Ops that result from a decomposition may need these too.
     for op, body in more.items():
         if op not in table:
             table[op] = body

@@ -1,4 +1,4 @@
-"""Takes writing in place out of a graph of torch's.
+"""Functionalizes a torch graph: replaces in-place ops by ops without side effects.
 
 torch's own way traces a program twice more, which costs more than exporting it did. Most models write over values that
 nobody sees under another name: there each write is its plain counterpart, and what reads the value later reads the result.
@@ -46,7 +46,7 @@ def _is_plain(torch: Any, node: Any, known: frozenset[str]) -> bool:
             for inner in getattr(node.graph.owning_module, body.target).graph.nodes
         )
     if not isinstance(node.target, torch._ops.OpOverload):
-        # Numbers that come of sizes.
+        # Numbers computed from sizes.
         return True
     family, _, name = node.target._schema.name.partition("::")
     if name.startswith(("_assert", "sym_")):

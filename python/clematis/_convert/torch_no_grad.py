@@ -1,7 +1,7 @@
-"""What torch computes without gradients has none here either.
+"""Detaches values that torch computes under `no_grad`.
 
-torch writes a region under `no_grad` as a body of its own. What leaves such a body is detached, which is an op like any other and
-stays when torch takes the program apart.
+torch exports a region under `no_grad` as a nested body. The results of such a body are detached by an op, which
+remains when torch decomposes the program.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def with_stops(torch: Any, module: Any, enabled: bool = True) -> None:
-    """Detaches in a graph what was computed while gradients were off."""
+    """Inserts detach ops for values computed while gradients were disabled."""
     changed = False
     for node in list(module.graph.nodes):
         for body in _bodies(module, node):
@@ -28,7 +28,7 @@ def with_stops(torch: Any, module: Any, enabled: bool = True) -> None:
 
 
 def _detach_results(torch: Any, module: Any, node: Any) -> None:
-    """Behind a region without gradients, but for what only goes through it, or comes of one with gradients inside."""
+    """Detaches the results of a no_grad region, except values it passes through and those of an inner enable_grad region."""
     results = next(n for n in getattr(module, node.args[1].target).graph.nodes if n.op == "output").args[0]
     for user in list(node.users):
         if user.target is not operator.getitem or not _is_differentiable(torch, user):

@@ -1,4 +1,4 @@
-"""Writes a graph of torch's as plain data that Rust reads."""
+"""Converts a torch graph to plain data for the importer."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from .. import _clematis as _core
 from ..errors import UnsupportedError
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Python's functions on numbers that come of sizes, by our names of them.
+# Python functions of symbolic numbers, by our names of them.
 _NUMBERS = {
     "truediv": "truediv", "add": "add", "sub": "sub", "mul": "mul", "pow": "pow", "neg": "neg", "sym_float": "float",
     "sym_int": "int", "_sym_sqrt": "sqrt", "sym_sqrt": "sqrt", "_sym_log2": "log2", "sym_max": "max", "sym_min": "min",

@@ -1,4 +1,4 @@
-"""A module of ours as programs: one in evaluation and one in training for each kind of arguments."""
+"""Traces Clematis modules for export: one program in evaluation and one in training mode per structure of arguments."""
 
 import re
 from collections.abc import Iterator
@@ -229,7 +229,7 @@ def _for_every_batch(
         _, constants, draws, shape = pair[0]
         if any(_NAME in size for _, role, _, sizes in graph.inputs() if role == "constant" for size in sizes):
             return None
-        # A program that branches on small sizes is found out at the size at hand.
+        # A program that branches on small sizes is detected at the actual size.
         size = next((s[0] for (_, s), (_, n) in zip(specs, named, strict=True) if n and n[0] == _NAME), None)
         if size is not None and size != 1:
             here = _record(module, values, structure, specs, training)

@@ -1,4 +1,4 @@
-"""What arguments and results look like without their arrays, as plain data that files can hold."""
+"""Pytree structures of arguments and results as plain data that files can hold."""
 
 import importlib
 from typing import Any

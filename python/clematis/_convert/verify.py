@@ -1,4 +1,4 @@
-"""Runs a model before and after it was converted, and says how far apart the results are."""
+"""Compares the results of a model before and after conversion."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Run = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Compared:
-    """One result of a model on one input: how far the converted model lies from the first."""
+    """The errors of one result of the converted model on one input."""
 
     inputs: str
     output: int
@@ -31,7 +31,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Report:
-    """What was compared when a model was converted; on the result as `report`."""
+    """The comparison of a conversion; attribute `report` of the converted model."""
 
     source: str
     target: str
@@ -49,7 +49,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether every result is as near as it has to be."""
+        """Whether every result is within the tolerance."""
         return all(row.relative <= row.allowed for row in self.rows)
 
     def __str__(self) -> str:

@@ -89,7 +89,7 @@ struct Known {
     numbers: HashSet<String>,
     numberless: HashSet<String>,
     asks_for_64: bool,
-    open_sizes: bool,
+    dynamic_sizes: bool,
     wraps_scalars: bool,
 }
 
@@ -165,7 +165,7 @@ pub fn package(graph: &Graph, names: &Names, target: &Target, title: &str) -> Re
     text.push_str(&parts.written());
     match programs.as_slice() {
         [(dialect, program)] => {
-            if known(dialect)?.open_sizes {
+            if known(dialect)?.dynamic_sizes {
                 text.push_str("ops = ops.for_source()\n");
             }
             text.push_str(&format!("\n\n{program}"));
@@ -202,7 +202,7 @@ fn keras_programs(programs: &[(&str, String)]) -> Result<String> {
         text.push_str(&format!(
             "{word} BACKEND == \"{dialect}\":\n    from program_{dialect} import program\n\n    from {PACKAGE} import {dialect} as ops\n"
         ));
-        if known(dialect)?.open_sizes {
+        if known(dialect)?.dynamic_sizes {
             text.push_str("\n    ops = ops.for_source()\n");
         }
     }
@@ -244,7 +244,7 @@ fn printed(graph: &Graph, dialect: &str) -> Result<String> {
         numbers: &known.numbers,
         numberless: &known.numberless,
         asks_for_64: known.asks_for_64,
-        open_sizes: known.open_sizes,
+        dynamic_sizes: known.dynamic_sizes,
         wraps_scalars: known.wraps_scalars,
     };
     lower::lower(graph, "program", &dialect)

@@ -179,7 +179,7 @@ fn spec(x: &ValueInfo<'_>, sizes: &Sizes<'_>) -> Result<CapturedSpec> {
         Size::Known(n) if *n >= 0 => Ok(json!(n)),
         Size::Known(n) => bail!(Convert, "onnx: input `{}` has an axis of size {n}", x.name),
         Size::Named(name) => Ok(sizes.json(name)),
-        Size::Open => Ok(sizes.json(&open_size(x.name, axis))),
+        Size::Open => Ok(sizes.json(&unnamed_size(x.name, axis))),
     };
     Ok(CapturedSpec {
         dtype: dtype.name().to_string(),
@@ -188,7 +188,7 @@ fn spec(x: &ValueInfo<'_>, sizes: &Sizes<'_>) -> Result<CapturedSpec> {
 }
 
 /// The name of an axis whose size has none.
-fn open_size(input: &str, axis: usize) -> String {
+fn unnamed_size(input: &str, axis: usize) -> String {
     format!("{input}_{axis}")
 }
 
@@ -208,7 +208,7 @@ impl<'a> Sizes<'a> {
             for (axis, size) in input.shape.iter().flatten().enumerate() {
                 found.push(match size {
                     Size::Named(name) => name.to_string(),
-                    Size::Open => open_size(input.name, axis),
+                    Size::Open => unnamed_size(input.name, axis),
                     Size::Known(_) => continue,
                 });
             }

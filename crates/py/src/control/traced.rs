@@ -21,7 +21,7 @@ pub struct TracedControl<'py> {
     backend: &'static dyn Backend,
 }
 
-/// The way of a framework that is tracing one of these values; `None` where nobody traces, or it has no such way.
+/// The branch or loop of a framework that is tracing one of these values; `None` if none is, or if it has none.
 pub fn traced_control<'py>(
     py: Python<'py>,
     values: &[Tensor],

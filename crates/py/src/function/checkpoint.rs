@@ -1,6 +1,6 @@
 //! Pytrees in files: `save` and `load`.
 //!
-//! Arrays go to the file as tensors; numbers, text, truth values and `None` go to its metadata with the structure. Other
+//! Arrays go to the file as tensors; numbers, strings, booleans and `None` go to its metadata with the structure. Other
 //! objects are refused: a file never names code, so nothing in it is ever run.
 
 use crate::error::{OrRaise, exception};
@@ -99,7 +99,7 @@ impl Saved {
     }
 }
 
-/// A number, text, a truth value or `None`; `None` for anything else, an error for text that is none.
+/// A number, string, boolean or `None`; `None` for anything else, an error for a string that is not UTF-8.
 fn plain(x: &Object<'_>) -> Result<Option<FileStructure>, String> {
     if x.is_none() {
         return Ok(Some(FileStructure::Nothing));
@@ -149,7 +149,7 @@ fn inside<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
 
 /// Writes a pytree of arrays and plain values to a file.
 ///
-/// The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, text, truth values and
+/// The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, strings, booleans and
 /// `None` are kept in its metadata. It is written beside the old one and renamed, so that a file of this name is always
 /// whole. Modules and dataclasses are saved as dicts of what they hold.
 #[pyfunction]

@@ -40,7 +40,7 @@ pub fn compile(
     graph: &Graph,
 ) -> Option<Result<Box<dyn Executable>>> {
     let backend = framework.as_backend()?;
-    // What cannot be written down is left to single ops, which say what is wrong where something is.
+    // Graphs that cannot be printed are run op by op, which reports the error where there is one.
     let (graph, held) = backend::with(backend, || without_held(graph)).ok()?;
     let graph = clematis_compile::optimize(&graph).ok()?;
     let outs = graph.output_specs();

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::cell::RefCell;
 
-/// Along which axis each argument is taken apart; None for what is the same for all examples.
+/// The mapped axis of each argument; None for arguments shared by all examples.
 #[derive(Clone)]
 enum Axes {
     All(Option<i64>),
@@ -47,7 +47,7 @@ struct Mapped {
     out: i64,
 }
 
-/// An argument that is taken apart, or one that stays as it is.
+/// A mapped argument, or a shared one.
 enum Part<'py> {
     Tree(Leaves, Structure),
     Whole(Object<'py>),
