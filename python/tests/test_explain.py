@@ -11,7 +11,8 @@ def test_graphs_and_plan(backend):
     assert "linear" in explanation.before and "traced" in text and "after the passes" in text and backend in text
     if backend not in ("native",):
         assert "def program(ops" in explanation.plan
-    assert len(explanation.after) <= len(explanation.before)
+    # The engine has no kernel for `linear`; a multiplication by one goes everywhere.
+    assert "mul(" in explanation.before and "mul(" not in explanation.after
 
 
 def test_html_page_is_self_contained(tmp_path):

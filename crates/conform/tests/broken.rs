@@ -117,7 +117,12 @@ fn a_renamed_engine_has_the_same_derivatives() {
     assert!(report.failures().is_empty(), "{report}");
     for check in twin.checks() {
         let passed = |r: &&clematis_conform::Row| r.check == *check && r.state == State::Passed;
-        assert!(report.rows.iter().filter(passed).count() > 300, "{check:?}");
+        // Special values are checked for a few ops only.
+        let least = match check {
+            Check::Special => 0,
+            _ => 300,
+        };
+        assert!(report.rows.iter().filter(passed).count() > least, "{check:?}");
     }
     assert!(!twin.checks().contains(&Check::Second));
     for named in clematis_conform::named_test::all() {
