@@ -1,4 +1,4 @@
-//! Python arguments that are no operands: axes, shapes, devices.
+//! Python arguments that are not operands: axes, shapes, devices.
 
 use crate::error::{OrRaise, exception, instead};
 use clematis_bridge::error::unless_failed;
@@ -56,7 +56,7 @@ pub fn integers(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<Vec<i64>
     items.map(|i| one(&i?)).collect()
 }
 
-/// Sizes; negative ones are refused.
+/// Sizes; negative ones are rejected.
 pub fn shape(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Shape> {
     let sizes = integers(op, "shape", x)?;
     if let Some(&n) = sizes.iter().find(|&&n| n < 0) {
@@ -70,17 +70,18 @@ pub fn shape(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Shape> {
     Ok(shape)
 }
 
-/// The most elements that a new array may have: 2³⁸, so that no framework is asked for what no machine holds.
+/// The maximum number of elements of a new array: 2³⁸, so that no framework is asked to allocate more than any machine
+/// has.
 const MOST: usize = 1 << 38;
 
-/// The same for an array that is made: neither negative nor larger than memory can be.
+/// Reads the shape of a new array: not negative and not larger than memory can be.
 pub fn new_shape(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Shape> {
     let shape = shape(op, x)?;
     room(op, shape.sizes())?;
     Ok(shape)
 }
 
-/// Whether an array of so many elements, a product, can be made at all.
+/// Checks that an array with this many elements, a product of sizes, can be allocated.
 pub fn room(op: &str, factors: impl IntoIterator<Item = usize>) -> PyResult<()> {
     let factors: Vec<usize> = factors.into_iter().collect();
     let count = factors.iter().try_fold(1usize, |n, &f| n.checked_mul(f));
@@ -100,7 +101,7 @@ pub fn room(op: &str, factors: impl IntoIterator<Item = usize>) -> PyResult<()> 
     ))
 }
 
-/// A whole number that counts something: from 0 to what an array may have.
+/// A count: an integer from 0 to the maximum number of elements.
 pub fn count(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<usize> {
     let wrong = |kind| {
         let shown = x.repr().map(|r| r.to_string()).unwrap_or_default();
@@ -118,7 +119,7 @@ pub fn count(op: &str, what: &str, x: &Bound<'_, PyAny>) -> PyResult<usize> {
     }
 }
 
-/// The number of a diagonal. One beyond every matrix names none, however large the number is, so it is bounded here:
+/// The offset of a diagonal. An offset beyond every matrix selects nothing, however large it is, so it is clamped here:
 /// arithmetic with rows and columns cannot overflow then.
 pub fn diagonal(x: &Bound<'_, PyAny>) -> PyResult<i64> {
     const BEYOND: i64 = 1 << 40;
@@ -137,7 +138,7 @@ pub fn diagonal(x: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
-/// Only main memory can be asked for.
+/// Checks a device argument; the only device is `cpu`.
 pub fn device(op: &str, x: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     match x {
         None => Ok(()),
@@ -149,7 +150,7 @@ pub fn device(op: &str, x: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     }
 }
 
-/// Runs where a tensor lives, so that what is created stands beside it.
+/// Runs on the backend of a tensor, so that new tensors are created there.
 pub fn beside<R>(x: &Tensor, f: impl FnOnce() -> R) -> R {
     match x.backend() {
         Some(backend) => backend::with(backend, f),

@@ -1,4 +1,4 @@
-//! Backends by name: listing, choosing, adding.
+//! Backends by name: list, select, register.
 
 use crate::args::find;
 use crate::error::OrRaise;
@@ -16,7 +16,7 @@ use std::thread::ThreadId;
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// The names of the backends that are installed; none is imported for it.
+/// Names of the installed backends; none is imported.
 ///
 ///     >>> "native" in cm.backends()
 ///     True
@@ -31,7 +31,7 @@ fn backends(py: Python<'_>) -> PyResult<Vec<&'static str>> {
     Ok(names)
 }
 
-/// Makes new tensors on this backend from now on, in the whole process.
+/// Sets the default backend of new tensors, for the whole process.
 #[pyfunction]
 #[pyo3(signature = (name, /))]
 fn set_backend(py: Python<'_>, name: &str) -> PyResult<()> {
@@ -40,7 +40,7 @@ fn set_backend(py: Python<'_>, name: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// The name of the backend that new tensors are made on.
+/// Name of the backend that new tensors are created on.
 ///
 ///     >>> cm.current_backend()
 ///     'native'
@@ -49,7 +49,7 @@ fn current_backend() -> PyResult<&'static str> {
     Ok(core::current().or_raise()?.name())
 }
 
-/// A backend that is there and loads.
+/// Finds a backend that is installed and can be loaded.
 fn ready(py: Python<'_>, name: &str) -> PyResult<&'static dyn Backend> {
     let found = find(name)?;
     if let Some(framework) = Framework::find(name) {
@@ -58,7 +58,7 @@ fn ready(py: Python<'_>, name: &str) -> PyResult<&'static dyn Backend> {
     Ok(found)
 }
 
-/// `with backend("torch"):` makes new tensors there, in this thread or task: the scope is a context variable.
+/// Context manager that sets the backend of new tensors, in this thread or task: `with backend("torch"):`.
 ///
 ///     >>> with cm.backend("numpy"):
 ///     ...     cm.ones(2)
@@ -68,14 +68,14 @@ struct Scope {
     name: String,
 }
 
-/// What the context variable holds: the innermost open scope.
+/// The value of the context variable: the innermost open scope.
 #[pyclass(frozen)]
 struct Open {
     backend: &'static dyn Backend,
-    /// How many of the core's scopes were open when it was opened, and on which thread.
+    /// The number of open scopes of the core when it was opened, and its thread.
     depth: usize,
     thread: ThreadId,
-    /// What the variable held before.
+    /// The previous value of the variable.
     outer: Py<PyAny>,
 }
 
@@ -94,15 +94,15 @@ fn variable(py: Python<'_>) -> PyResult<&(Py<PyAny>, Py<PyAny>)> {
     })
 }
 
-/// A backend and how many of the core's scopes were open when its scope was opened.
+/// A backend and the number of open scopes of the core when its scope was opened.
 type Found = Option<(&'static dyn Backend, usize)>;
 
 thread_local! {
-    /// What was found before the interpreter was let go: to ask again would mean to wait for it.
+    /// The scope found before the GIL was released: a new lookup would have to wait for the GIL.
     static KNOWN: Cell<Option<Found>> = const { Cell::new(None) };
 }
 
-/// Sets what is known for as long as it lives.
+/// Sets the scope for as long as it lives.
 struct Knowing(Option<Found>);
 
 impl Knowing {
@@ -117,7 +117,7 @@ impl Drop for Knowing {
     }
 }
 
-/// Runs what computes without holding the interpreter, so that other threads of Python run meanwhile.
+/// Runs a computation without the GIL, so that other Python threads run meanwhile.
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> R {
     let found = innermost();
     py.detach(|| {
@@ -126,7 +126,7 @@ pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// The same for the engine, which knows nothing of Python.
+/// The same for the engine, which does not depend on Python.
 pub fn released(work: &mut dyn FnMut()) {
     let found = innermost();
     clematis_bridge::released(&mut || {
@@ -135,9 +135,9 @@ pub fn released(work: &mut dyn FnMut()) {
     });
 }
 
-/// Runs handlers of signals, which may open scopes of their own, if the interpreter is there.
+/// Runs signal handlers, which may open scopes of their own, if the interpreter is attached.
 pub fn check_signals() -> clematis_core::Result<()> {
-    // Threads that only compute for others would wait for one that waits for them.
+    // Worker threads would deadlock with a thread that waits for them.
     if !is_python_thread() {
         return Ok(());
     }
@@ -146,7 +146,7 @@ pub fn check_signals() -> clematis_core::Result<()> {
     asked.unwrap_or(Ok(()))
 }
 
-/// The scope that is open in this thread or task, for the core.
+/// The open scope of this thread or task, for the core.
 fn innermost() -> Found {
     if let Some(known) = KNOWN.get() {
         return known;
@@ -159,7 +159,7 @@ fn innermost() -> Found {
         let (_, get) = variable(py).ok()?;
         let open = get.bind(py).call0().ok()?;
         let open = open.cast::<Open>().ok()?.get();
-        // A context that was copied to another thread is below everything there.
+        // A context that was copied to another thread is below every scope there.
         let depth = if open.thread == current_thread() {
             open.depth
         } else {
@@ -186,7 +186,7 @@ impl Scope {
 
     fn __enter__(slf: &Bound<'_, Self>) -> PyResult<Py<Self>> {
         let py = slf.py();
-        // Python runs again inside of what let go of it.
+        // Python runs again inside a computation that released the GIL.
         KNOWN.set(None);
         let (variable, get) = variable(py)?;
         let open = Open {
@@ -203,7 +203,7 @@ impl Scope {
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Object<'_>) -> PyResult<bool> {
         let (variable, get) = variable(py)?;
-        // Nothing is open where a block is left in another context than it was entered in.
+        // Nothing is restored if a block is left in another context than it was entered in.
         if let Ok(open) = get.bind(py).call0()?.cast::<Open>() {
             variable.call_method1(py, "set", (&open.get().outer,))?;
         }
@@ -215,14 +215,14 @@ impl Scope {
     }
 }
 
-/// Makes a backend of a module of functions named after the ops.
+/// Registers a backend: a module of functions named after the ops.
 #[pyfunction]
 #[pyo3(signature = (name, module, /))]
 fn register_backend(name: &str, module: &Bound<'_, PyModule>) -> PyResult<()> {
     clematis_bridge::register(name, module).or_raise()
 }
 
-/// What each backend is: name, version, what it says of itself, and why it cannot be used if so.
+/// Describes each backend: name, version, description, and why it cannot be used if so.
 #[pyfunction]
 fn _backend_facts(py: Python<'_>) -> PyResult<Vec<Fact>> {
     let fact = |b: &&'static dyn Backend| -> PyResult<Fact> {
@@ -232,7 +232,7 @@ fn _backend_facts(py: Python<'_>) -> PyResult<Vec<Fact>> {
             None => (b.version(), None),
             Some(e) => {
                 let text = e.to_string();
-                // Ctrl-C while it loaded is raised.
+                // Ctrl-C during loading is raised.
                 unless_error(py, Err::<(), _>(e))?;
                 (String::new(), Some(text))
             }
@@ -245,12 +245,12 @@ fn _backend_facts(py: Python<'_>) -> PyResult<Vec<Fact>> {
 /// Name, version, description, and why it cannot be used.
 type Fact = (String, String, String, Option<String>);
 
-/// The variable that names the backend on which new tensors are made.
+/// The environment variable that names the default backend.
 const ENVIRONMENT: &str = "CLEMATIS_BACKEND";
 
 /// Adds the functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    // Not loaded here: importing us imports no framework.
+    // Not loaded here: importing clematis imports no framework.
     if let Some(name) = std::env::var_os(ENVIRONMENT).filter(|name| !name.is_empty()) {
         core::set_default(find(&name.to_string_lossy())?);
     }

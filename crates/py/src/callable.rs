@@ -1,9 +1,8 @@
-//! What every function that Python sees has in common: `out=`, and pytrees of arrays where an array may stand.
+//! The wrapper of every function that Python sees: adds `out=`, and accepts pytrees of arrays in place of arrays.
 //!
-//! A function is put wrapped a second one that hands its arguments on as they came. Only where `out=` was given, or where
-//! an operand is a pytree, `call_on_leaves` takes over; all other calls pay a few nanoseconds. The original knows of
-//! neither. There is `unsafe` here because PyO3 has no way to make a function that carries data, is called by vectorcall, and
-//! still pickles by its name.
+//! The wrapper passes its arguments on unchanged. Only if `out=` was given or an operand is a pytree, `call_on_leaves`
+//! takes over; other calls pay a few nanoseconds. The wrapped function handles neither. This file has `unsafe` because
+//! PyO3 cannot create a function that carries data, is called by vectorcall, and can still be pickled by name.
 #![allow(unsafe_code)]
 
 use crate::error::{OrRaise, exception};
@@ -35,21 +34,21 @@ unsafe extern "C" {
     ) -> *mut PyObject;
 }
 
-/// The function wrapped, as the module object that stands for its `__self__` keeps it.
+/// The wrapped function, stored in the module object that is its `__self__`.
 #[repr(C)]
 struct WrappedFunction {
     call: ffi::PyCFunctionFastWithKeywords,
     owner: *mut PyObject,
     object: *mut PyObject,
-    /// Its place among the functions that frameworks may have as they are.
+    /// Its index among the functions with a framework fast path.
     fast_path: Option<usize>,
-    /// The op that it is on each element.
+    /// The elementwise op that it computes.
     elementwise: Option<&'static Elementwise>,
-    /// Whether it calls functions of the caller's, whose exceptions are not ours to change.
+    /// Whether it calls functions of the user, whose exceptions must not be changed.
     takes_functions: bool,
 }
 
-/// Functions that call functions of the caller's.
+/// Functions that call functions of the user.
 const TAKE_FUNCTIONS: [&str; 17] = [
     "grad",
     "value_and_grad",
@@ -73,7 +72,7 @@ const TAKE_FUNCTIONS: [&str; 17] = [
 /// `tree_map::call_on_leaves` as Python sees it.
 static CALL_ON_LEAVES: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
 
-/// A module definition whose instances have room for a `WrappedFunction`.
+/// A module definition whose instances store a `WrappedFunction`.
 struct Definition(ffi::PyModuleDef);
 // SAFETY: Python writes to it under its own lock, we never do.
 unsafe impl Sync for Definition {}
@@ -82,7 +81,7 @@ unsafe impl Send for Definition {}
 
 static DEFINITION: PyOnceLock<&'static Definition> = PyOnceLock::new();
 
-/// Arguments by position and by keyword are all read by this kind of C function.
+/// The C calling convention that passes positional and keyword arguments.
 const FLAGS: c_int = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
 
 /// Adds a function to a module, with `out=` and pytrees.
@@ -90,7 +89,7 @@ pub fn add(m: &Bound<'_, PyModule>, function: Bound<'_, PyCFunction>) -> PyResul
     add_with(m, function, call)
 }
 
-/// Adds a function to a module that has neither: one that takes functions, or no array.
+/// Adds a function to a module without `out=` and pytrees: one that takes functions, or no array.
 pub fn add_bare(m: &Bound<'_, PyModule>, function: Bound<'_, PyCFunction>) -> PyResult<()> {
     add_with(m, function, bare_call)
 }
@@ -110,7 +109,7 @@ fn add_with(
     // SAFETY: it is a C function, by its type.
     let flags = unsafe { ffi::PyCFunction_GetFlags(function.as_ptr()) };
     if flags != FLAGS {
-        // Takes any number of arguments, or none.
+        // Takes any number of arguments.
         return m.add(name.as_str(), function);
     }
     let text = documentation(&function, &name, is_bare)?;
@@ -127,7 +126,7 @@ fn add_with(
         ml_flags: FLAGS,
         ml_doc: c(text)?.as_ptr(),
     }));
-    // Where users find it, so that it can be pickled.
+    // The public module name, so that the function can be pickled.
     let module = match m.name()?.to_string_lossy().strip_prefix('_') {
         Some(part @ ("linalg" | "fft" | "random" | "tree")) => format!("clematis.{part}"),
         _ => "clematis".into(),
@@ -146,9 +145,10 @@ fn add_with(
             m_free: None,
         })))
     });
-    // SAFETY: the interpreter is attached. The flags were looked at above, so the pointer is of the type it is taken for. The
-    // definition and the method live for ever, as Python demands of them; so do the function and its owner, whose counts
-    // are raised and never lowered. The state has room for a `WrappedFunction` by `m_size` and is aligned as memory of malloc is.
+    // SAFETY: the interpreter is attached. The flags were checked above, so the pointer has the type it is cast to. The
+    // definition and the method are never freed, as Python requires; neither are the function and its owner, whose
+    // reference counts are incremented and never decremented. The state has `m_size` bytes for a `WrappedFunction` and
+    // the alignment of malloc.
     let made = unsafe {
         let definition = &raw const definition.0;
         let state_holder = ffi::PyModule_Create2(definition.cast_mut(), ffi::PYTHON_API_VERSION);
@@ -178,7 +178,7 @@ fn add_with(
     m.add(name.as_str(), made)
 }
 
-/// Examples by the names of functions: a line `## name`, then lines as a Python session shows them.
+/// Examples by function name: a line `## name`, then lines as in a Python session.
 const EXAMPLES: &str = include_str!("examples.txt");
 
 fn example(name: &str) -> Option<&'static str> {
@@ -188,7 +188,7 @@ fn example(name: &str) -> Option<&'static str> {
     Some(text[..text.find("\n## ").unwrap_or(text.len())].trim_end())
 }
 
-/// The original's text with an example, and with `out` among the keywords.
+/// The docstring of the wrapped function with an example, and with `out` in the signature.
 fn documentation(function: &Bound<'_, PyCFunction>, name: &str, is_bare: bool) -> PyResult<String> {
     let signature: Option<String> = function.getattr("__text_signature__")?.extract()?;
     let text: Option<String> = function.getattr("__doc__")?.extract()?;
@@ -227,8 +227,8 @@ unsafe fn called(
     count: ffi::Py_ssize_t,
     names: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: Python calls this with the module that `add` made and filled, with `count` arguments and as many more as there are
-    // names; all of it is handed on unchanged.
+    // SAFETY: Python calls this with the module that `add` created and filled, with `count` arguments plus one per name;
+    // all of them are passed on unchanged.
     unsafe {
         let wrapped = ffi::PyModule_GetState(slf).cast::<WrappedFunction>();
         if !names.is_null() && has_out(names) {
@@ -263,14 +263,14 @@ unsafe fn called(
             name_the_call(&*wrapped, false);
             return out;
         }
-        // An exception of this class says nothing but that: see `operand::tree`.
+        // An exception of this class only means that: see `operand::tree`.
         ffi::PyErr_Clear();
         take_over((*wrapped).object, args, count, names)
     }
 }
 
-/// Makes what was raised one of our exceptions where our reading of the arguments raised it, and names the function that was
-/// called where a message names an op inside of it, which users did not write.
+/// Converts an exception that our argument parsing raised to one of ours, and names the called function where the message
+/// names an inner op, which users did not write.
 #[cold]
 unsafe fn name_the_call(wrapped: &WrappedFunction, is_bare: bool) {
     // SAFETY: an exception is set and Python is attached, as in `call`; the function lives for ever.
@@ -280,12 +280,12 @@ unsafe fn name_the_call(wrapped: &WrappedFunction, is_bare: bool) {
             return;
         };
         let function = Bound::ref_from_ptr(py, &wrapped.object);
-        // An exception that cannot be read stays as it is: it is what matters.
+        // An exception that cannot be read is kept: it is the one that matters.
         let made = match wrapped.takes_functions {
             true => None,
             false => ours(&raised, function).unwrap_or_default(),
         };
-        // What a function calls that takes functions has a name of its own.
+        // An inner function that takes functions is named itself.
         if made.is_none() && !is_bare && !wrapped.takes_functions {
             let _ = renamed(&raised, function);
         }
@@ -293,10 +293,10 @@ unsafe fn name_the_call(wrapped: &WrappedFunction, is_bare: bool) {
     }
 }
 
-/// The exception of ours that stands for one of Python's which the reading of arguments raised: an integer that fits nowhere,
-/// a text that is none, an argument of another type.
+/// Converts a Python exception that argument parsing raised to one of ours: an integer out of range, an invalid string,
+/// an argument of a wrong type.
 ///
-/// What a function of the caller's raised has a traceback, and is not touched.
+/// An exception from a function of the user has a traceback, and is kept.
 fn ours(raised: &PyErr, function: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
     let py = function.py();
     if raised.traceback(py).is_some() {
@@ -361,14 +361,14 @@ unsafe extern "C" fn bare_call(
     }
 }
 
-/// An op on each element of operands that need no conversion; `None` for all others.
+/// An elementwise op on operands that need no conversion; `None` for all others.
 #[inline(always)]
 unsafe fn elementwise_call<'py>(
     own: &Elementwise,
     args: *const *mut PyObject,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    // SAFETY: as in `call`: Python holds itself attached and the arguments alive until this returns. A borrowed object is a
-    // pointer and nothing else.
+    // SAFETY: as in `call`: the interpreter is attached and the arguments are alive until this returns. A borrowed object
+    // is just a pointer.
     let all = unsafe { std::slice::from_raw_parts(args.cast::<Argument<'_, 'py>>(), own.count) };
     match all {
         [x, ..] if !is_tensor(x) => fast_path::elementwise(&own.op, own.takes, all).or_raise(),
@@ -378,7 +378,7 @@ unsafe fn elementwise_call<'py>(
     }
 }
 
-/// The framework's own function in place of ours, if the arguments are of the kind that it takes.
+/// Calls the framework's own function instead, if the arguments are of the types that it takes.
 #[inline(always)]
 unsafe fn framework_call<'py>(
     place: usize,
@@ -413,13 +413,13 @@ unsafe fn framework_call<'py>(
     }
 }
 
-/// Whether `out` is among the names.
+/// Whether `out` is among the keyword names.
 unsafe fn has_out(names: *mut PyObject) -> bool {
-    // SAFETY: `names` is a tuple of strings, as Python's calls by position and name have it.
+    // SAFETY: `names` is a tuple of strings, as the vectorcall protocol requires.
     unsafe {
         (0..ffi::PyTuple_Size(names)).any(|i| {
             let name = ffi::PyTuple_GetItem(names, i);
-            // Most names have another length, which is known without a comparison.
+            // Most names have another length, so no comparison is needed.
             ffi::PyUnicode_GetLength(name) == 3
                 && ffi::PyUnicode_CompareWithASCIIString(name, c"out".as_ptr()) == 0
         })

@@ -1,6 +1,6 @@
-//! Branches and loops over pytrees.
+//! Control flow over pytrees: cond, switch, while_loop, scan, map.
 //!
-//! Functions get tensors, also where a framework's own arrays were given; results are then such arrays again.
+//! Functions receive tensors, also if framework arrays were passed; the results are framework arrays then.
 
 mod traced;
 
@@ -14,7 +14,7 @@ use pyo3::types::{PyModule, PyTuple};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a function has to return the second time: the structure of the first.
+/// Checks that a function returns the structure of the first one.
 fn same(op: &str, what: &str, want: &[String], got: &Leaves) -> PyResult<()> {
     if want == got.paths() {
         return Ok(());
@@ -32,7 +32,7 @@ fn same(op: &str, what: &str, want: &[String], got: &Leaves) -> PyResult<()> {
     ))
 }
 
-/// One element of truth or of an integer type.
+/// Whether it is one element of boolean or integer dtype.
 fn chooser(
     op: &'static str,
     x: &Object<'_>,
@@ -62,7 +62,7 @@ fn here<R>(leaves: &Leaves, other: &Tensor, f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Branches that all take the same operands and return the same structure.
+/// Branches that take the same operands and return the same structure.
 struct Branches {
     op: &'static str,
     inputs: Structure,
@@ -109,7 +109,7 @@ impl Branches {
     }
 }
 
-/// `then(*operands)` if the predicate holds, else `otherwise(*operands)`; both return the same structure.
+/// Conditional: `then(*operands)` if the predicate holds, else `otherwise(*operands)`; both return the same structure.
 #[pyfunction]
 #[pyo3(signature = (predicate, then, otherwise, /, *operands))]
 fn cond<'py>(
@@ -144,7 +144,7 @@ fn cond<'py>(
     ways.give(operands.py(), &out.or_raise()?.tensors)
 }
 
-/// The branch that `index` numbers, clipped to the range, called with the operands.
+/// Calls the branch at `index`, clamped to the range, with the operands.
 #[pyfunction]
 #[pyo3(signature = (index, branches, /, *operands))]
 fn switch<'py>(
@@ -155,7 +155,7 @@ fn switch<'py>(
     let index = chooser("switch", index, DType::is_int, "an integer")?;
     let (leaves, inputs) = flatten(operands.as_any())?;
     let ways = Rc::new(Branches::new("switch", inputs));
-    // The core asks for functions that borrow nothing.
+    // The core requires functions that borrow nothing.
     let branches: Vec<Box<control::Branch<Leaves, Leaves>>> = branches
         .into_iter()
         .map(|f| {
@@ -176,7 +176,7 @@ fn functions<'py>(x: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
     x.try_iter()?.collect()
 }
 
-/// Runs `body` on the carried pytree while `test` of it holds.
+/// Runs `body` on the carried pytree while `test` of it is true.
 #[pyfunction]
 #[pyo3(signature = (test, body, start, /))]
 fn while_loop<'py>(
@@ -220,7 +220,7 @@ fn while_loop<'py>(
     structure.results(py, &out.tensors, structure.is_raw())
 }
 
-/// Goes along the leading axis of `xs` with `body(carry, x) -> (carry, y)`; returns the last carry and all `y`, stacked.
+/// Scans over the leading axis of `xs` with `body(carry, x) -> (carry, y)`; returns the last carry and all `y`, stacked.
 #[pyfunction]
 #[pyo3(signature = (body, start, xs=None, /, *, length=None, reverse=false))]
 fn scan<'py>(
@@ -276,7 +276,7 @@ fn scan<'py>(
     ))
 }
 
-/// `f` of each step along the leading axis of a pytree, stacked.
+/// Maps `f` over the leading axis of a pytree and stacks the results.
 #[pyfunction]
 #[pyo3(signature = (f, xs, /))]
 fn map<'py>(f: &Object<'py>, xs: &Object<'py>) -> PyResult<Object<'py>> {

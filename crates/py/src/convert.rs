@@ -1,4 +1,4 @@
-//! Programs of other frameworks, and graphs that Python holds.
+//! Import of programs captured from other frameworks, and graphs as Python objects.
 
 use crate::error::{OrRaise, exception};
 use crate::operand::{give, operand};
@@ -12,19 +12,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyModule};
 use std::sync::Arc;
 
-/// An op as a drawing needs it: name, operands, results.
+/// An op for drawings: name, operands, results.
 type Drawn = (&'static str, Vec<Option<u32>>, Vec<(u32, String, usize)>);
 
-/// A program that was captured: called with the values of its inputs in order, it gives those of its outputs.
+/// A captured program. A call takes the values of its inputs in order and returns those of its outputs.
 #[pyclass(name = "_Graph", module = "clematis._clematis", frozen)]
 pub struct PyGraph {
-    /// What it runs.
+    /// The graph that it runs.
     pub graph: Arc<Graph>,
 }
 
 #[pymethods]
 impl PyGraph {
-    /// Reads what `text` has written.
+    /// Parses the output of `text`.
     #[new]
     fn new(text: &str) -> PyResult<Self> {
         let graph = Arc::new(Graph::parse(text).or_raise()?);
@@ -51,7 +51,7 @@ impl PyGraph {
         inputs.collect()
     }
 
-    /// For each output, the number of the input that it replaces, or None.
+    /// For each output, the index of the input that it replaces, or None.
     fn updates(&self) -> Vec<Option<usize>> {
         let updates = |out: &Output| out.updates;
         self.graph.outputs.iter().map(updates).collect()
@@ -67,7 +67,7 @@ impl PyGraph {
         outputs.collect()
     }
 
-    /// The same graph with a value for a symbolic size.
+    /// The same graph with a value for a symbolic dimension.
     fn bound(&self, name: &str, size: i64) -> PyResult<PyGraph> {
         let mut sizes = Bindings::default();
         sizes.bind(name, size).or_raise()?;
@@ -75,12 +75,12 @@ impl PyGraph {
         Ok(PyGraph { graph })
     }
 
-    /// The names of the ops, each as often as it stands there.
+    /// The names of the ops, in order and with repetitions.
     fn ops(&self) -> Vec<&'static str> {
         self.graph.nodes.iter().map(|node| node.op.name()).collect()
     }
 
-    /// For each op its name, the numbers of its operands (None: a constant), and number, spec and bytes of its results.
+    /// For each op its name, the indices of its operands (None: a constant), and index, spec and bytes of its results.
     fn nodes(&self) -> Vec<Drawn> {
         let value = |arg: &Arg| match arg {
             Arg::Value(id) => Some(id.0),
@@ -102,7 +102,7 @@ impl PyGraph {
         nodes.collect()
     }
 
-    /// The numbers of the inputs and of the outputs.
+    /// The indices of the inputs and of the outputs.
     fn ends(&self) -> (Vec<u32>, Vec<Option<u32>>) {
         let outs = self.graph.outputs.iter().map(|out| match &out.arg {
             Arg::Value(id) => Some(id.0),
@@ -112,9 +112,9 @@ impl PyGraph {
         (inputs.collect(), outs.collect())
     }
 
-    /// The program as text, which the class reads back.
+    /// The program as text, which the constructor parses.
     fn text(&self) -> String {
-        // Reading counts values from the first one on, so none may be missing.
+        // The parser numbers values from 0, so none may be missing.
         self.graph.prune().to_string()
     }
 
@@ -143,7 +143,7 @@ fn _import_program<'py>(
     Ok((PyGraph { graph }, constants.into_any(), made.draws))
 }
 
-/// The names of the ops that a reader may leave as they are.
+/// The names of the ops that a capture may leave as they are.
 #[pyfunction]
 fn _import_rules(framework: &str) -> PyResult<Vec<&'static str>> {
     match framework {

@@ -1,8 +1,8 @@
-//! DLPack both ways: arrays between frameworks and the engine without a copy.
+//! DLPack import and export: arrays are shared between frameworks and the engine without a copy.
 //!
-//! A copy is made where memory forbids sharing: elements that do not begin on a cache line for consumers of the first
-//! protocol (tensorflow aborts there), repeated elements, memory that may not be written to. The C structures are those of
-//! DLPack 1.x. The only file of this crate with `unsafe`.
+//! A copy is made where memory cannot be shared: elements that are not aligned to a cache line for consumers before
+//! DLPack 1.0 (tensorflow aborts on them), broadcast elements, read-only memory. The C structures are those of DLPack
+//! 1.x. This is the only file of this crate with `unsafe`.
 #![allow(unsafe_code)]
 
 use crate::error::{OrRaise, exception};
@@ -21,7 +21,7 @@ const CPU: i32 = 1;
 const VERSION: [u32; 2] = [1, 0];
 const READ_ONLY: u64 = 1;
 const COPIED: u64 = 2;
-/// What every framework accepts.
+/// The alignment that every framework accepts.
 const ALIGNMENT: usize = 64;
 
 #[repr(C)]
@@ -53,7 +53,7 @@ struct Versioned {
     array: Array,
 }
 
-/// The two protocols differ in their frame only.
+/// The two versions of the protocol differ only in their header.
 trait Frame: Sized {
     const NAME: &'static CStr;
     const USED: &'static CStr;
@@ -116,7 +116,7 @@ impl Frame for Versioned {
     }
 }
 
-/// What an exported array points into.
+/// Owns the memory that an exported array points to.
 struct Context {
     shape: Vec<i64>,
     strides: Vec<i64>,
@@ -126,7 +126,8 @@ struct Context {
 unsafe extern "C" fn delete<F: Frame>(frame: *mut F) {
     // SAFETY: the consumer calls this once, with what `export` made of two boxes.
     crate::panics::noted("__dlpack__", || unsafe {
-        // A consumer may outlive Python, and the bytes may be those of a Python object: the process is about to end.
+        // A consumer may outlive Python, and the bytes may be those of a Python object: leak them, since the process is
+        // about to end.
         if ffi::Py_IsInitialized() == 0 {
             return;
         }
@@ -136,7 +137,7 @@ unsafe extern "C" fn delete<F: Frame>(frame: *mut F) {
 }
 
 unsafe extern "C" fn forget<F: Frame>(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls this with the capsule that it is about to free. A consumer renames what it took over.
+    // SAFETY: Python calls this with the capsule that it is about to free. A consumer renames a capsule that it consumed.
     crate::panics::noted("__dlpack__", || unsafe {
         if ffi::PyCapsule_IsValid(capsule, F::NAME.as_ptr()) == 1 {
             let frame = ffi::PyCapsule_GetPointer(capsule, F::NAME.as_ptr()).cast::<F>();
@@ -177,7 +178,7 @@ fn export<F: Frame>(py: Python<'_>, x: &Tensor, copy: Option<bool>) -> PyResult<
     let strides = buffer.layout().strides(&sizes);
     let start = buffer.start(size);
     let repeated = strides.iter().zip(&sizes).any(|(&s, &n)| s == 0 && n > 1);
-    // Consumers of the first protocol are jax, which copies silently, and tensorflow, which aborts.
+    // Consumers before DLPack 1.0 are jax, which copies silently, and tensorflow, which aborts.
     let crooked = F::NAME == Managed::NAME && !start.addr().is_multiple_of(ALIGNMENT);
     let falling = strides.iter().any(|&s| s < 0);
     let unfit = repeated || crooked || falling;
@@ -226,7 +227,7 @@ fn export<F: Frame>(py: Python<'_>, x: &Tensor, copy: Option<bool>) -> PyResult<
     }
 }
 
-/// What we took over from a producer; gone when the last tensor over it is.
+/// A managed tensor that a producer exported to us; freed with the last tensor that uses it.
 struct Taken<F: Frame>(*mut F);
 
 // SAFETY: the frame is only read, and its deleter called once, with the interpreter attached.
@@ -250,7 +251,7 @@ impl<F: Frame> Drop for Taken<F> {
 
 fn import<F: Frame + 'static>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     let pointer = capsule.as_ptr();
-    // SAFETY: the name was checked by the caller; renaming the capsule is how the protocol hands the frame over.
+    // SAFETY: the name was checked by the caller; the protocol transfers ownership by renaming the capsule.
     let taken = unsafe {
         let frame = ffi::PyCapsule_GetPointer(pointer, F::NAME.as_ptr()).cast::<F>();
         if frame.is_null() || ffi::PyCapsule_SetName(pointer, F::USED.as_ptr()) != 0 {
@@ -258,7 +259,7 @@ fn import<F: Frame + 'static>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) ->
         }
         Taken(frame)
     };
-    // SAFETY: the frame is ours until `taken` is dropped.
+    // SAFETY: we own the managed tensor until `taken` is dropped.
     let frame = unsafe { &*taken.0 };
     let array = frame.array();
     if array.device[0] != CPU {
@@ -307,7 +308,7 @@ fn import<F: Frame + 'static>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) ->
     }
     let may_share = copy != Some(true) && is_dense && !frame.read_only();
     if may_share && start.addr().is_multiple_of(ALIGNMENT) {
-        // SAFETY: `taken` keeps these bytes alive; dense elements fill them from the first to the last.
+        // SAFETY: `taken` keeps these bytes alive; contiguous elements fill them from the first to the last.
         let shared = unsafe { Bytes::borrow(start, spec.bytes(), Box::new(taken)) };
         return match shared {
             Some(bytes) => upload(host(bytes)?),
@@ -326,7 +327,7 @@ fn import<F: Frame + 'static>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) ->
     let mut place = vec![0i64; axes];
     for i in 0..count {
         let offset: i64 = place.iter().zip(&strides).map(|(p, s)| p * s).sum();
-        // SAFETY: every place within the shape lies in the producer's memory.
+        // SAFETY: every index within the shape is in the producer's memory.
         let element = unsafe {
             std::slice::from_raw_parts(start.offset(offset as isize * size as isize), size)
         };
@@ -358,7 +359,7 @@ pub fn from_capsule(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<
     }
 }
 
-/// The same memory on the engine as another element type of the same size.
+/// Bitcasts a tensor of the engine to another dtype of the same size, without a copy.
 fn reread(x: &Tensor, dtype: DType) -> PyResult<Tensor> {
     let buffer = buffer::of(x).or_raise()?.into_owned();
     let spec = Spec::new(dtype, x.shape().clone());
@@ -369,7 +370,7 @@ fn reread(x: &Tensor, dtype: DType) -> PyResult<Tensor> {
     ))
 }
 
-/// NumPy's bfloat16 is another package's, of which its DLPack does not know: the bits travel as integers.
+/// NumPy's bfloat16 comes from another package and NumPy's DLPack does not support it: the bits are exported as integers.
 fn share_bf16(py: Python<'_>, x: &Tensor, target: &'static Framework) -> PyResult<Option<Tensor>> {
     let bits = PyTensor::bound(py, reread(x, DType::U16)?)?;
     let from_dlpack = py.import("numpy")?.getattr("from_dlpack")?;
@@ -381,8 +382,8 @@ fn share_bf16(py: Python<'_>, x: &Tensor, target: &'static Framework) -> PyResul
     Ok(Some(shared).filter(|t| t.spec() == x.spec()))
 }
 
-/// Writes one tensor of the engine into the memory of another one of the same type and shape, which all that share it see.
-/// Gives `false` and writes nothing where several elements are one in memory, as those of zeros may be.
+/// Copies one tensor of the engine into the memory of another one of the same dtype and shape; all owners of that memory
+/// see it. Returns `false` and writes nothing if elements share memory, as those of broadcast zeros may.
 pub fn overwrite(op: &str, place: &Tensor, value: &Tensor) -> PyResult<bool> {
     let (to, size) = (buffer::concrete(place).or_raise()?, place.dtype().size());
     let sizes = place.shape().sizes();
@@ -390,7 +391,7 @@ pub fn overwrite(op: &str, place: &Tensor, value: &Tensor) -> PyResult<bool> {
     if strides.iter().zip(&sizes).any(|(&s, &n)| s == 0 && n > 1) {
         return Ok(false);
     }
-    // In row-major order, and in memory of its own where it is a view of what is written to.
+    // Contiguous, and in its own memory if it is a view of the destination.
     let from = buffer::of(value).or_raise()?;
     let from = match std::sync::Arc::ptr_eq(from.bytes(), to.bytes()) {
         true => buffer::copy(op, &from, value.spec()),
@@ -407,8 +408,8 @@ pub fn overwrite(op: &str, place: &Tensor, value: &Tensor) -> PyResult<bool> {
     let mut done = 0;
     while done < count {
         let offset: isize = at.iter().zip(&strides).map(|(&i, &s)| i as isize * s).sum();
-        // SAFETY: each place within the shape lies in the tensor's memory, as does each run of `inner` elements that follow each
-        // other; the source is another block. The memory is that which `__dlpack__` gives others to write to.
+        // SAFETY: each index within the shape is in the tensor's memory, as is each run of `inner` contiguous elements;
+        // the source is another buffer. It is the memory that `__dlpack__` exports as writable.
         unsafe {
             let to = start.offset(offset * size as isize);
             std::ptr::copy_nonoverlapping(from.add(done * size), to, inner * size);
@@ -430,7 +431,7 @@ pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<O
     let Some(from) = x.backend() else {
         return Ok(None);
     };
-    // Whatever a framework refuses to share is copied instead.
+    // If a framework refuses to share, the elements are copied.
     match (Framework::find(from.name()), Framework::find(to.name())) {
         (Some(source), None) if to.name() == "native" => {
             let Some(f) = source.loaded_to_dlpack(py).or_raise()? else {
@@ -452,7 +453,7 @@ pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<O
             };
             Ok(unless_failed(py, take())?.filter(|t| t.spec() == x.spec()))
         }
-        // tensorflow aborts over elements that do not begin on a cache line; the engine copies such.
+        // tensorflow aborts on elements that are not aligned to a cache line; the engine copies such elements.
         (Some(_), Some(target)) if target.name() == "tensorflow" => {
             match share(py, x, clematis_native::backend())? {
                 Some(here) => share(py, &here, to),
@@ -479,7 +480,7 @@ pub fn share(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<O
 
 #[pymethods]
 impl PyTensor {
-    /// A capsule of the elements, for `from_dlpack` of any library.
+    /// Exports the tensor as a DLPack capsule, for `from_dlpack` of any library.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__(
         &self,
@@ -529,7 +530,7 @@ impl PyTensor {
         capsule(py, own.lowest(), max_version, copy)
     }
 
-    /// The device of the capsule.
+    /// Device type and device id for DLPack.
     fn __dlpack_device__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let own = self.get(py);
         if let Some(x) = array::of(&own)

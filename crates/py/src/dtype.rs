@@ -6,7 +6,7 @@ use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 
-/// The type of a tensor's elements.
+/// Data type (dtype) of the elements of a tensor.
 ///
 ///     >>> cm.DType("float32") == cm.float32
 ///     True
@@ -21,19 +21,19 @@ impl PyDType {
         dtype(x)
     }
 
-    /// The Array API's name.
+    /// The Array API name.
     #[getter]
     fn name(&self) -> &'static str {
         self.0.long_name()
     }
 
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     #[getter]
     fn itemsize(&self) -> usize {
         self.0.size()
     }
 
-    /// NumPy's letter for the family: b, i, u, f or c.
+    /// NumPy's character code of the kind: b, i, u, f or c.
     #[getter]
     fn kind(&self) -> &'static str {
         match self.0 {
@@ -98,7 +98,7 @@ fn try_dtype(x: &Bound<'_, PyAny>) -> PyResult<Option<PyDType>> {
     Ok(None)
 }
 
-/// An element type from what a user gives for one.
+/// Converts a dtype argument.
 pub fn dtype(x: &Bound<'_, PyAny>) -> PyResult<PyDType> {
     if let Some(d) = try_dtype(x)? {
         return Ok(d);
@@ -106,7 +106,7 @@ pub fn dtype(x: &Bound<'_, PyAny>) -> PyResult<PyDType> {
     if let Ok(name) = x.cast::<PyString>() {
         return name.to_string_lossy().parse().map(PyDType).or_raise();
     }
-    // A framework's own dtype says its name, as `torch.float32` or `float32`.
+    // A framework's dtype by its name, as `torch.float32` or `float32`.
     let name = match x.cast::<PyType>() {
         // A class such as `numpy.float16`.
         Ok(class) => Some(class.name()?.into_any()),
@@ -126,7 +126,7 @@ pub fn dtype(x: &Bound<'_, PyAny>) -> PyResult<PyDType> {
     }
 }
 
-/// An element type that may be left out.
+/// An optional dtype argument.
 pub fn maybe(x: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
     match x {
         Some(x) if !x.is_none() => Ok(Some(dtype(x)?.0)),

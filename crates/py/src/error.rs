@@ -1,4 +1,4 @@
-//! Our errors as Python exceptions: one class per kind, each also the builtin it resembles.
+//! Errors as Python exceptions: one class per error kind; each is also a subclass of the builtin it resembles.
 
 use clematis_bridge::error::Raised;
 use clematis_core::{Error, Kind};
@@ -28,7 +28,7 @@ const fn class(kind: Kind) -> &'static str {
     }
 }
 
-/// An error as the exception that Python users see; a framework's own is its cause.
+/// Converts an error to a Python exception; an exception of a framework is its cause.
 #[cold]
 pub fn raise(error: Error) -> PyErr {
     Python::attach(|py| {
@@ -74,8 +74,8 @@ pub fn exception(kind: Kind, message: impl Into<String>) -> PyErr {
     raise(Error::new(kind, message))
 }
 
-/// Another exception in the place of one that says that an argument is of no use: a wrong type, or a value that does not fit.
-/// What the caller's own code raised, and Ctrl-C, stays.
+/// Replaces an exception that rejects an argument, for its type or its value. Exceptions of the user's own code, and
+/// Ctrl-C, are kept.
 pub fn instead(py: Python<'_>, raised: PyErr, made: impl FnOnce() -> PyErr) -> PyErr {
     let is_refusal = raised.is_instance_of::<PyTypeError>(py)
         || raised.is_instance_of::<PyAttributeError>(py)

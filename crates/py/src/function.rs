@@ -1,4 +1,4 @@
-//! The functions that Python sees, by family. Nothing is computed here: arguments are read, the core is called.
+//! The functions that Python sees, by family. They parse arguments and call the core; nothing is computed here.
 
 pub mod checkpoint;
 pub mod conv;

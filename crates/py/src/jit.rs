@@ -1,7 +1,7 @@
-//! Python functions as programs: what `cm.jit` is made of.
+//! Tracing and running compiled functions: the Rust half of `cm.jit`.
 //!
-//! Recording, running and the keys that programs are found by are here; what modules and optimisers hold, and what is told
-//! to users, is in Python (`clematis/_jit`).
+//! This file records functions, runs programs and computes cache keys. The state of modules and optimizers, and messages
+//! to users, are handled in Python (`clematis/_jit`).
 
 mod compile;
 mod flat;
@@ -12,7 +12,7 @@ use crate::function::random::PyKey;
 use crate::operand::{give, operand};
 use crate::tensor::PyTensor;
 use crate::transform::Object;
-// Linked: they compile and optimize programs.
+// Linked so that their compilers and optimization passes are registered.
 use clematis_compile as _;
 use clematis_core::graph::Role;
 use clematis_core::jit::{Program, Recorder, has_values};
@@ -25,7 +25,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyModule};
 use std::sync::Arc;
 
-/// Makes inputs of the program that is being recorded.
+/// Creates inputs of the program that is being recorded.
 #[pyclass(unsendable, name = "_Lift")]
 struct Lift {
     trace: Arc<Trace>,
@@ -33,7 +33,7 @@ struct Lift {
 
 #[pymethods]
 impl Lift {
-    /// One more input, like an array.
+    /// Adds an input with the dtype and shape of an array.
     fn __call__<'py>(&self, x: &Object<'py>, role: &str, name: &str) -> PyResult<Object<'py>> {
         let role = Role::ALL.iter().find(|r| r.name() == role);
         let role = role.copied().unwrap_or(Role::Input);
@@ -59,14 +59,14 @@ impl Lift {
         }
     }
 
-    /// The number of a tensor among the values of this recording; None if it is none of them.
+    /// The index of a tensor among the values of this recording; None if it is not one of them.
     fn number(&self, x: &Object<'_>) -> Option<u32> {
         let x = x.cast::<PyTensor>().ok()?;
         self.trace.id_of(&PyTensor::of(x)).map(|id| id.0)
     }
 }
 
-/// Results, each with the number of the input that it replaces or None.
+/// Results, each with the index of the input that it replaces, or None.
 type Results<'py> = Vec<(Object<'py>, Option<usize>)>;
 
 /// A tensor of what a recorded function returns.
@@ -77,7 +77,7 @@ fn result(x: &Object<'_>) -> PyResult<Tensor> {
     }
 }
 
-/// Records `f(lift)`, which returns results with what they replace.
+/// Records `f(lift)`, which returns its results and which inputs they replace.
 #[pyfunction]
 #[pyo3(signature = (f, name, backend, fast_math, /))]
 fn _record(
@@ -94,7 +94,8 @@ fn _record(
         let out: Results<'_> = recorder.run(|| f.call1((lift,)))?.extract()?;
         let outs = out.iter().map(|(x, at)| Ok((result(x)?, *at)));
         let outs = outs.collect::<PyResult<Vec<_>>>()?;
-        // A framework may have one op for what was written as several; the engine keeps the bits of what was written.
+        // A framework may have one op for a formula of several; on the engine the results stay bit-identical to the
+        // formula.
         let fused = backend::current().or_raise()?.name() != "native";
         let options = Options { fast_math, fused };
         let program = recorder.close(&outs, options).or_raise()?;
@@ -113,7 +114,7 @@ struct PyProgram {
 }
 
 impl PyProgram {
-    /// The tensors of what is given; None where one of them has no values.
+    /// Unwraps the given tensors; None if one of them is a tracer.
     fn tensors(&self, values: &Bound<'_, PyList>) -> PyResult<Option<Vec<Tensor>>> {
         let mut tensors: Vec<Tensor> = Vec::with_capacity(self.program.graph().inputs.len());
         let mut keys = Vec::new();
@@ -128,7 +129,7 @@ impl PyProgram {
             }
         }
         if !keys.is_empty() {
-            // Words of a key are made where the program runs.
+            // The words of a key are computed on the backend of the program.
             let backend = tensors.iter().find_map(Tensor::backend);
             for (i, key) in keys {
                 tensors[i] = match backend {
@@ -144,11 +145,12 @@ impl PyProgram {
 
 #[pymethods]
 impl PyProgram {
-    /// Runs it on what is given and puts all results into `outs`, the first `count` of them a framework's own arrays if `raw`;
-    /// false if a value is not known, because something traces. What a signal raises while it runs is raised when they are there.
+    /// Runs the program on `values` and appends all results to `outs`, the first `count` of them as framework arrays if
+    /// `raw`; false if an input is a tracer. An exception of a signal handler that runs meanwhile is raised after the
+    /// results have been stored.
     ///
-    /// `replaced` are the places of what gets a new value by this run and is held by its owners and the list alone: its memory
-    /// may become a result's, and these tensors hold the results when this ends.
+    /// `replaced` are the indices of inputs that this run updates and that only their owners and the list hold: their
+    /// buffers are donated, and these tensors hold the results afterwards.
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -175,7 +177,7 @@ impl PyProgram {
             crate::backend::detached(py, || self.program.run(&mut tensors))
         };
         if !taken.is_empty() {
-            // Else the next line of Python would raise it, before what was taken out is replaced.
+            // Otherwise the next line of Python would raise it, before the donated inputs are replaced.
             compile::listen(py);
         }
         let late = compile::late();
@@ -201,26 +203,26 @@ impl PyProgram {
         late.map_or(Ok(true), Err)
     }
 
-    /// Whether it holds nothing that lives only as long as a trace around it.
+    /// Whether it holds no tracer of an enclosing trace.
     #[getter]
     fn lasts(&self) -> bool {
         self.program.is_cacheable()
     }
 
-    /// How many keys of the implicit stream a run takes.
+    /// The number of keys of the implicit random stream that a run takes.
     #[getter]
     fn keys(&self) -> usize {
         self.program.keys()
     }
 
-    /// What was recorded.
+    /// The recorded graph.
     #[getter]
     fn graph(&self) -> PyGraph {
         let graph = Arc::new(self.program.graph().clone());
         PyGraph { graph }
     }
 
-    /// The graph that runs on a backend, and the plan that it has there.
+    /// The graph that runs on a backend, and its memory plan there.
     fn explain(&self, backend_name: &str) -> PyResult<(PyGraph, String)> {
         let backend = backend::find(backend_name).or_raise()?;
         let (graph, plan) = self.program.explain(backend).or_raise()?;
@@ -229,10 +231,10 @@ impl PyProgram {
     }
 }
 
-/// Where programs overwrite what they update.
+/// Backends whose programs update state in place.
 const OVERWRITING: [&str; 2] = ["native", "jax"];
 
-/// Takes tensors out of objects that are about to get another one; their places in order.
+/// Takes tensors out of objects whose values are about to be replaced; returns their indices in order.
 fn take_out(values: &Bound<'_, PyList>, places: &[usize]) -> PyResult<Vec<usize>> {
     let mut taken = Vec::with_capacity(places.len());
     let mut nothing = None;
@@ -245,7 +247,7 @@ fn take_out(values: &Bound<'_, PyList>, places: &[usize]) -> PyResult<Vec<usize>
             Repr::Concrete { backend, .. } if OVERWRITING.contains(&backend.name()) => {}
             _ => continue,
         }
-        // Whoever looks meanwhile finds nothing that fits anywhere.
+        // Meanwhile the object holds an empty tensor.
         let nothing = match &nothing {
             Some(nothing) => nothing,
             None => nothing.insert(empty().or_raise()?),
@@ -264,7 +266,7 @@ fn empty() -> clematis_core::Result<Tensor> {
     })
 }
 
-/// The opposite, after an error.
+/// Puts the tensors back after an error.
 fn put_back(values: &Bound<'_, PyList>, taken: &[usize], tensors: &[Tensor]) -> PyResult<()> {
     for &at in taken {
         let x = values.get_item(at)?;
@@ -273,7 +275,7 @@ fn put_back(values: &Bound<'_, PyList>, taken: &[usize], tensors: &[Tensor]) -> 
     Ok(())
 }
 
-/// Puts results into the objects that they were taken out of.
+/// Stores results in the objects that the tensors were taken out of.
 fn put_in(values: &Bound<'_, PyList>, updates: &[Option<usize>], outs: &[Tensor]) -> PyResult<()> {
     for (at, out) in updates.iter().zip(outs) {
         if let Some(at) = at {
@@ -284,7 +286,7 @@ fn put_in(values: &Bound<'_, PyList>, updates: &[Option<usize>], outs: &[Tensor]
     Ok(())
 }
 
-/// Whether something is recorded on this thread: a program, the body of a loop.
+/// Whether something is being recorded on this thread: a program or the body of a loop.
 #[pyfunction]
 fn _is_recording() -> bool {
     Trace::innermost_abstract().is_some()
@@ -296,7 +298,7 @@ fn _has_values(x: &Object<'_>) -> PyResult<bool> {
     Ok(has_values(&operand("jit", x)?.tensor))
 }
 
-/// Whether an array is that of one example of many.
+/// Whether an array is that of one example inside `vmap`.
 #[pyfunction]
 fn _is_mapped(x: &Object<'_>) -> PyResult<bool> {
     Ok(match operand("jit", x)?.tensor.lowest().repr() {
@@ -305,24 +307,24 @@ fn _is_mapped(x: &Object<'_>) -> PyResult<bool> {
     })
 }
 
-/// The same numbers below all derivatives that are being taken.
+/// The same values without the derivatives that are being computed.
 #[pyfunction]
 fn _below<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     give(x.py(), operand("jit", x)?.tensor.lowest().clone(), false)
 }
 
-/// Puts a result into a tensor that a program changes.
+/// Stores a result in a tensor that a program updates.
 #[pyfunction]
 fn _put(x: &Bound<'_, PyTensor>, value: &Bound<'_, PyTensor>) -> PyResult<()> {
     let new = PyTensor::of(value);
     PyTensor::replace(x, "jit", new)
 }
 
-/// A key of two words that came out of a program.
+/// A random key from two words that a program returned.
 #[pyfunction]
 fn _key_of(words: &Object<'_>) -> PyResult<PyKey> {
     let words = operand("key", words)?.tensor;
-    // A program's result is at hand; a plain key costs nothing to split.
+    // A program's result is concrete; a concrete key is cheap to split.
     match words.to_vec::<u32>() {
         Ok(plain) if plain.len() == 2 => Ok(PyKey(Key::new(
             u64::from(plain[0]) << 32 | u64::from(plain[1]),
@@ -335,7 +337,7 @@ fn _key_of(words: &Object<'_>) -> PyResult<PyKey> {
 /// Adds the classes and functions to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     clematis_bridge::set_compiler(compile::compile);
-    // Ctrl-C, which Python notes and leaves to be asked for.
+    // Ctrl-C: Python sets a flag that has to be polled.
     interrupt::listen(crate::backend::check_signals);
     interrupt::release_by(crate::backend::released);
     m.add_class::<PyProgram>()?;

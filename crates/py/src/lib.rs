@@ -1,6 +1,6 @@
-//! Python calls Rust: the classes and functions of the package `clematis`.
+//! The Rust extension module of the Python package `clematis`.
 //!
-//! Reads arguments, calls the core, wraps results. Computes nothing.
+//! Parses arguments, calls the core, wraps results. Computes nothing.
 
 mod error;
 mod panics;
@@ -36,7 +36,7 @@ macro_rules! functions {
     };
 }
 
-/// Adds functions to a module as they are: those that take functions, or no array.
+/// Adds functions to a module unwrapped: those that take functions, or no array.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! plain_functions {

@@ -1,4 +1,4 @@
-//! Graphs of Python functions, and graphs as Python source in a framework's dialect.
+//! Graphs from Python functions, and graphs as Python source in a framework's dialect.
 
 use crate::convert::PyGraph;
 use crate::error::{OrRaise, exception};
@@ -19,9 +19,9 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a model holds: its path, what it is for, its value.
+/// A value of a model: its path, role and value.
 type Held<'py> = (String, String, Object<'py>);
-/// Results, and new values of what is held by its place.
+/// Results, and the new values of model values by index.
 type Found<'py> = (Vec<Object<'py>>, Vec<(usize, Object<'py>)>);
 
 fn role(word: &str) -> PyResult<Role> {
@@ -30,9 +30,9 @@ fn role(word: &str) -> PyResult<Role> {
     found.copied().ok_or_else(wrong)
 }
 
-/// Records `f(held, inputs)`, which returns results and new values of what is held.
+/// Records `f(held, inputs)`, which returns results and new values of the model.
 ///
-/// The graph, the values of its last inputs, and how many keys stand before those.
+/// Returns the graph, the values of its last inputs, and the number of keys before those.
 #[pyfunction]
 fn _trace_call<'py>(
     f: &Object<'py>,
@@ -59,7 +59,7 @@ fn _trace_call<'py>(
             given.push(lift(spec, Role::Input, &format!("x{i}"))?);
         }
         let arguments = (PyList::new(py, own)?, PyList::new(py, given)?);
-        // Each draw has a key of its own, which the framework makes: folding one in here would be a hundred small ops.
+        // Each draw has a key of its own, created by the framework: folding one in here would take a hundred small ops.
         let draws = Rc::new(Cell::new(0));
         let (trace, count) = (open.trace.clone(), draws.clone());
         let source = move || {
@@ -108,7 +108,8 @@ fn _dialect<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> 
     Ok(loaded.module.bind(py).clone())
 }
 
-/// A graph as source: a function `name(ops, *inputs)` of a framework's functions; `refuses` may decline their arguments.
+/// Prints a graph as source: a function `name(ops, *inputs)` of a framework's functions; `refuses` may reject their
+/// arguments.
 #[pyfunction]
 fn _lower(
     py: Python<'_>,
@@ -136,7 +137,7 @@ fn _lower(
     lower(&graph.graph, name, &dialect).or_raise()
 }
 
-/// A graph without ops that hold tensors, and those tensors, which are its last inputs.
+/// A graph without ops that hold tensors, and those tensors, which become its last inputs.
 #[pyfunction]
 fn _without_held<'py>(py: Python<'py>, graph: &PyGraph) -> PyResult<(PyGraph, Bound<'py, PyList>)> {
     let (graph, held) = without_held(&graph.graph).or_raise()?;

@@ -1,4 +1,4 @@
-//! Functions of the library as methods of tensors and pytrees.
+//! Library functions as methods of tensors and pytrees.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -9,7 +9,7 @@ type Object<'py> = Bound<'py, PyAny>;
 /// The functions that tensors have as methods, by name.
 static METHODS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
-/// Keeps a function for `method`. The first of a name wins: `linalg` has some that the main namespace has too.
+/// Registers a function as a method. The first of a name wins: some functions of `linalg` are in the main namespace too.
 pub fn note_method(py: Python<'_>, name: &str, function: &Object<'_>) -> PyResult<()> {
     let methods = METHODS
         .get_or_init(py, || PyDict::new(py).unbind())
@@ -43,7 +43,7 @@ pub fn method<'py>(x: &Object<'py>, name: &Bound<'py, PyString>) -> PyResult<Obj
     class.call1((function, x))
 }
 
-/// The keyword under which a tensor stands in a method of these functions, which take no array by position.
+/// The keyword argument that receives the tensor in methods of these functions, which take no array by position.
 fn method_keyword(name: &str) -> Option<&'static str> {
     match name {
         "random_uniform" => Some("low"),
@@ -53,7 +53,7 @@ fn method_keyword(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A function of the library bound to a pytree as a method of its leaves.
+/// A library function bound to a pytree as a method on its leaves.
 #[pyfunction]
 #[pyo3(signature = (x, name, /))]
 pub fn _method<'py>(x: &Object<'py>, name: &Bound<'py, PyString>) -> PyResult<Object<'py>> {

@@ -1,4 +1,4 @@
-//! ONNX files in and out.
+//! ONNX import and export.
 
 use crate::convert::PyGraph;
 use crate::error::{OrRaise, exception};
@@ -43,9 +43,9 @@ fn hosts(values: HashMap<String, Object<'_>>) -> PyResult<HashMap<String, Host>>
     values.into_iter().map(host).collect()
 }
 
-/// What a model holds: its path, what it is for, its value.
+/// A value of a model: its path, role and value.
 type Held<'py> = (String, &'static str, Object<'py>);
-/// Graph, what is held, constants, whether it draws, names of inputs and outputs.
+/// Graph, values of the model, constants, whether it draws, names of inputs and outputs.
 type Read<'py> = (
     PyGraph,
     Vec<Held<'py>>,
@@ -55,7 +55,7 @@ type Read<'py> = (
     Vec<String>,
 );
 
-/// Makes a graph of a model.
+/// Imports a model as a graph.
 #[pyfunction]
 fn _import_onnx<'py>(
     py: Python<'py>,
@@ -66,7 +66,7 @@ fn _import_onnx<'py>(
     let (bytes, folder) = bytes(model)?;
     let values = hosts(values)?;
     let native = backend::find("native").or_raise()?;
-    // What is known is folded on the built-in engine: it is always there.
+    // Constants are folded on the built-in engine, which is always available.
     let made = py.detach(|| {
         backend::with(native, || {
             reader::import(&bytes, folder.as_deref(), &Options { values, sizes })
@@ -113,7 +113,7 @@ fn _run_onnx<'py>(
         .collect()
 }
 
-/// The values of a graph's inputs by their places.
+/// The values of a graph's inputs, by index.
 fn placed(what: &str, values: HashMap<usize, Object<'_>>) -> PyResult<HashMap<usize, Host>> {
     let host = |(i, x): (usize, Object<'_>)| {
         let x = operand(what, &x)?.tensor;
@@ -122,7 +122,7 @@ fn placed(what: &str, values: HashMap<usize, Object<'_>>) -> PyResult<HashMap<us
     values.into_iter().map(host).collect()
 }
 
-/// Writes a graph and its values as a file of our own.
+/// Saves a graph and its values as a file of our own format.
 #[pyfunction]
 fn _export_file(
     py: Python<'_>,
@@ -143,7 +143,7 @@ fn _export_file(
         .or_raise()
 }
 
-/// Reads such a file.
+/// Loads such a file.
 #[pyfunction]
 fn _import_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Read<'py>> {
     let (graph, mut names) = py.detach(|| format::load(&path)).or_raise()?;
@@ -180,7 +180,7 @@ fn _import_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Read<'py>> {
     ))
 }
 
-/// Writes a graph as a model; `values` are those of the inputs that a call does not give, by their places.
+/// Exports a graph as an ONNX model; `values` are those of the inputs that a call does not pass, by index.
 #[pyfunction]
 fn _export_onnx(
     py: Python<'_>,
@@ -207,7 +207,7 @@ fn _export_onnx(
     written.or_raise()
 }
 
-/// The names of the ops that are known.
+/// The names of the supported ops.
 #[pyfunction]
 fn _onnx_ops() -> Vec<&'static str> {
     reader::names()

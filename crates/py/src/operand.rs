@@ -1,6 +1,6 @@
-//! What Python gives as an operand: a tensor, a number, a framework's array, or a pytree of numbers.
+//! Python operands: tensors, numbers, framework arrays, pytrees of numbers.
 //!
-//! Owns the rule of kinds: tensors in, tensors out; a framework's arrays in, the same framework's arrays out.
+//! Defines the kind of the result: tensors in, tensors out; framework arrays in, arrays of the same framework out.
 
 pub mod nested_sequence;
 mod tree;
@@ -22,7 +22,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 use smallvec::SmallVec;
 use tree::pytree_error;
 
-/// Kernels on more elements than this let other Python threads run.
+/// Kernels on more elements than this release the GIL.
 pub const LARGE: usize = 1 << 15;
 
 /// One operand.
@@ -33,7 +33,7 @@ pub struct Operand {
     pub raw: bool,
 }
 
-/// A plain Python number; `None` for anything else.
+/// A Python number; `None` for anything else.
 pub fn number(x: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     if let Ok(v) = x.cast_exact::<PyFloat>() {
         return Ok(Some(v.value().into()));
@@ -47,7 +47,7 @@ pub fn number(x: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     if let Ok(v) = x.cast_exact::<PyComplex>() {
         return Ok(Some(Scalar::Complex(v.real().into(), v.imag().into())));
     }
-    // Subclasses, such as members of an IntEnum; numpy's float64 is one of float's, and an array.
+    // Subclasses, such as members of an IntEnum; `numpy.float64` is a subclass of float and an array.
     if array::framework_of(x).or_raise()?.is_none() {
         if x.cast::<PyFloat>().is_ok() {
             return Ok(Some(x.extract::<f64>()?.into()));
@@ -72,7 +72,7 @@ fn integer(x: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     }
 }
 
-/// An operand, or `None` if this cannot be one.
+/// Converts an operand; `None` if the object cannot be one.
 pub fn try_operand(x: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
     if let Ok(t) = x.cast::<PyTensor>() {
         return Ok(Some(Operand {
@@ -90,12 +90,13 @@ pub fn try_operand(x: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
     Ok(found.map(|tensor| Operand { tensor, raw: true }))
 }
 
-/// NumPy's class of single numbers.
+/// The class of NumPy scalars.
 static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// One of NumPy's single numbers as a number without a backend; `None` for anything else.
+/// A NumPy scalar as a number without a backend; `None` for anything else.
 ///
-/// `np.float64` and `np.complex128` are Python's float and complex by inheritance, so they widen nothing either.
+/// `np.float64` and `np.complex128` are subclasses of Python's float and complex, so they do not promote other operands
+/// either.
 pub fn numpy_number(x: &Bound<'_, PyAny>, found: &Operand) -> PyResult<Option<Tensor>> {
     let is_numpy = || found.tensor.backend().is_some_and(|b| b.name() == "numpy");
     if !found.raw || found.tensor.rank() != 0 || !is_numpy() {
@@ -111,7 +112,7 @@ pub fn numpy_number(x: &Bound<'_, PyAny>, found: &Operand) -> PyResult<Option<Te
     Ok(Some(Tensor::new(spec, Repr::Scalar { value, weak })))
 }
 
-/// An operand; lists of numbers become arrays.
+/// Converts an operand; nested lists of numbers become arrays.
 pub fn operand(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Operand> {
     if let Some(found) = try_operand(x)? {
         return Ok(found);
@@ -133,20 +134,20 @@ pub fn operand(op: &str, x: &Bound<'_, PyAny>) -> PyResult<Operand> {
     ))
 }
 
-/// An op on each element, and what is known of it beforehand.
+/// An elementwise op with its properties.
 pub struct Elementwise {
     /// The op.
     pub op: Op,
-    /// The element types for which the function is nothing but the op.
+    /// The dtypes for which the function is exactly the op, without promotion.
     pub takes: Takes,
-    /// How many operands it has.
+    /// The number of operands.
     pub count: usize,
 }
 
-/// An elementwise op on tensors of one element type, which need no conversion.
+/// Fast path of an elementwise op on tensors of one dtype, which need no conversion.
 ///
-/// `None` for anything else, which goes the ordinary way. Small calls spend their time around the op, so this path makes
-/// nothing that is not needed.
+/// Returns `None` for other operands, which take the general path. Small calls spend their time around the op, so this
+/// path allocates nothing that is not needed.
 #[inline(always)]
 pub fn direct<'py>(
     op: &Op,
@@ -157,7 +158,7 @@ pub fn direct<'py>(
         return Ok(None);
     };
     if let Some(ready) = object::prepare(op, takes, operands) {
-        // What the framework refuses, the ordinary way refuses in our words.
+        // If the framework raises, the general path reports the error in our wording.
         return match ready.run().or_raise()? {
             Some(out) => Ok(Some(PyTensor::bound(first.py(), out)?.into_any())),
             None => Ok(None),
@@ -174,7 +175,7 @@ pub fn direct<'py>(
     Ok(Some(out.into_any()))
 }
 
-/// The same on tensors whose owners must be held, since Python may run meanwhile.
+/// The same for tensors whose owners must be held, because Python may run meanwhile.
 fn traced(
     op: &Op,
     takes: Takes,
@@ -195,7 +196,7 @@ fn traced(
     Ok(Some(apply_one(op, &inputs)))
 }
 
-/// Neither to be converted nor large.
+/// Whether the operands need no conversion and are small.
 fn is_direct(x: &Tensor, takes: Takes) -> bool {
     takes.includes(x.dtype())
         && !matches!(x.repr(), Repr::Scalar { .. })
@@ -203,22 +204,22 @@ fn is_direct(x: &Tensor, takes: Takes) -> bool {
         && x.shape().count() <= LARGE
 }
 
-/// The operands of one call: where they live and what kind of thing is to come out.
+/// The operands of one call: their backend and the kind of the result.
 pub struct Call<'py> {
     py: Python<'py>,
     op: &'static str,
     _running: Running,
     raw: bool,
     backend: Option<&'static dyn Backend>,
-    /// Where to compute if only NumPy's single numbers take part, which otherwise go along with their neighbours.
+    /// The backend if all operands are NumPy scalars, which otherwise follow the other operands.
     alone: Option<&'static dyn Backend>,
-    /// Where an operand lives that was only looked at.
+    /// The backend of an operand that was only inspected.
     beside: Option<&'static dyn Backend>,
     size: usize,
 }
 
 impl<'py> Call<'py> {
-    /// No operand yet.
+    /// A call without operands.
     pub fn new(py: Python<'py>, op: &'static str) -> Self {
         Call {
             py,
@@ -235,7 +236,7 @@ impl<'py> Call<'py> {
     /// Takes an operand.
     pub fn take(&mut self, x: &Bound<'py, PyAny>) -> PyResult<Tensor> {
         let found = match self.backend.or(self.beside) {
-            // A list becomes an array where its neighbours are.
+            // A list becomes an array on the backend of the other operands.
             Some(backend) if x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>() => {
                 backend::with(backend, || operand(self.op, x))?
             }
@@ -251,7 +252,7 @@ impl<'py> Call<'py> {
         Ok(found.tensor)
     }
 
-    /// Looks at an operand that is yet to be taken, in case that a list comes before it.
+    /// Inspects an operand that is taken later, in case a list comes before it.
     pub fn look(&mut self, x: &Bound<'py, PyAny>) -> PyResult<()> {
         let backend = match x.cast::<PyTensor>() {
             Ok(x) => PyTensor::of(x).backend(),
@@ -263,7 +264,7 @@ impl<'py> Call<'py> {
         Ok(())
     }
 
-    /// Takes an operand that may be left out.
+    /// Takes an optional operand.
     pub fn maybe(&mut self, x: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Tensor>> {
         x.map(|x| self.take(x)).transpose()
     }
@@ -283,7 +284,7 @@ impl<'py> Call<'py> {
         }
     }
 
-    /// Computes, with the operands' backend as the place where new tensors are made.
+    /// Computes on the backend of the operands.
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         let backend = self.backend();
         let inside = || match backend {
@@ -297,7 +298,7 @@ impl<'py> Call<'py> {
         }
     }
 
-    /// The same without ever letting go of the interpreter, for what reads Python objects.
+    /// The same without releasing the GIL, for computations that read Python objects.
     pub fn run_attached<R>(&self, f: impl FnOnce() -> R) -> R {
         match self.backend() {
             Some(backend) => backend::with(backend, f),
@@ -324,7 +325,7 @@ impl<'py> Call<'py> {
         Ok(PyTuple::new(self.py, outs)?.into_any())
     }
 
-    /// A result, of the kind that the operands were.
+    /// Returns a result, of the kind of the operands.
     pub fn give(&self, out: Tensor) -> PyResult<Bound<'py, PyAny>> {
         if self.backend.is_none()
             && let Some(alone) = self.alone
@@ -335,13 +336,13 @@ impl<'py> Call<'py> {
         give(self.py, out, self.raw)
     }
 
-    /// Where the operands live.
+    /// The backend of the operands.
     pub fn backend(&self) -> Option<&'static dyn Backend> {
         self.backend.or(self.alone)
     }
 }
 
-/// A tensor as Python gets it: the framework's own array if it is to be raw.
+/// A tensor as a Python object: the framework's own array if `raw`.
 pub fn give(py: Python<'_>, out: Tensor, raw: bool) -> PyResult<Bound<'_, PyAny>> {
     if raw
         && matches!(out.repr(), Repr::Concrete { .. })
@@ -349,7 +350,7 @@ pub fn give(py: Python<'_>, out: Tensor, raw: bool) -> PyResult<Bound<'_, PyAny>
     {
         return Ok(x.bind(py).clone());
     }
-    // A number without a backend was computed by none; it is placed on one now.
+    // A number without a backend was computed by none; it is placed on the current backend now.
     let out = match out.repr() {
         Repr::Scalar { .. } => clematis_core::ops::materialize(&out).or_raise()?,
         _ => out,

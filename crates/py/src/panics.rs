@@ -1,7 +1,7 @@
-//! Panics as exceptions: what is a mistake of ours becomes `InternalError`, and the interpreter goes on.
+//! Panics as exceptions: a bug of ours raises `InternalError`, and the interpreter continues.
 //!
-//! PyO3 catches the panics of the functions and methods that it makes, and raises a class of its own. That class is told here
-//! to make our exception instead, so that every entry behaves alike.
+//! PyO3 catches the panics of the functions and methods that it wraps, and raises a class of its own. That class is
+//! patched here to create our exception instead, so that every entry point behaves alike.
 
 use crate::error::exception;
 use clematis_core::Kind;
@@ -15,30 +15,30 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Mutex;
 
-/// The last panic: its message, and where it was.
+/// The last panic: its message and location.
 static LAST: Mutex<Option<(String, String)>> = Mutex::new(None);
 
 const NAMELESS: &str = "a panic without a message";
 
 thread_local! {
-    /// The op that a panic has left.
+    /// The op that panicked.
     static OP: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// The op that runs as long as this lives, for the message of a panic.
+/// Names the op that runs while this lives, for the message of a panic.
 pub struct Running(pub &'static str);
 
 impl Drop for Running {
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The innermost one counts.
+            // The innermost one is reported.
             OP.set(OP.get().or(Some(self.0)));
         }
     }
 }
 
-/// Calls what gives an object, for C: a panic becomes an exception.
+/// Runs a callback of C that returns an object: a panic becomes an exception.
 #[inline(always)]
 pub fn caught(f: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
     match catch_unwind(AssertUnwindSafe(f)) {
@@ -47,10 +47,10 @@ pub fn caught(f: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
     }
 }
 
-/// Calls what gives nothing and cannot fail, for C: a panic is printed as Python prints errors in destructors.
+/// Runs a callback of C that returns nothing and cannot fail: a panic is printed as Python prints errors in destructors.
 pub fn noted(op: &'static str, f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
-        // Not when Python has ended.
+        // Not after Python has been finalized.
         let _ = Python::try_attach(|py| {
             OP.set(Some(op));
             internal(&text(&*payload)).write_unraisable(py, None);
@@ -93,7 +93,7 @@ fn internal(message: &str) -> PyErr {
     )
 }
 
-/// What PyO3's class of panics makes instead of its instances.
+/// Replaces the constructor of PyO3's panic class.
 #[pyfunction]
 #[pyo3(signature = (_class, *args))]
 fn _panicked(_class: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> Py<PyAny> {
@@ -101,14 +101,14 @@ fn _panicked(_class: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> Py<PyAny> 
     let Ok(given) = args.get_item(0) else {
         return internal(NAMELESS).into_value(py).into_any();
     };
-    // Python asks again, with what it got, since that is no instance of the class.
+    // Python calls this again with the exception, because it is no instance of the class.
     if given.is_instance_of::<PyBaseException>() {
         return given.unbind();
     }
     internal(&given.to_string()).into_value(py).into_any()
 }
 
-/// Panics, to test what becomes of it.
+/// Panics, for tests.
 #[pyfunction]
 #[allow(clippy::panic)] // what it is for
 fn _panic_for_tests(py: Python<'_>, place: &str, message: &str) -> PyResult<()> {
@@ -135,7 +135,7 @@ fn is_wanted() -> bool {
     std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0")
 }
 
-/// Says what becomes of panics from now on.
+/// Installs the panic hook and the exception class.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {

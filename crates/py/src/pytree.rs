@@ -1,7 +1,7 @@
 //! Pytrees: nested containers of arrays, from Python objects to lists of leaves and back.
 //!
-//! `pytree_node` knows the containers, `structure` flattens and rebuilds; this file chooses the leaves. A tensor, a framework's
-//! array or a Python number is a leaf; other objects that are no container are part of the structure.
+//! `pytree_node` identifies containers, `structure` flattens and rebuilds; this file selects the leaves. A tensor, a
+//! framework array or a Python number is a leaf; other objects that are not containers are part of the structure.
 
 mod structure;
 
@@ -105,7 +105,7 @@ fn flatten_objects<'py>(x: &Object<'py>) -> PyResult<(Vec<Object<'py>>, Structur
     Ok((leaves, structure))
 }
 
-/// The structure of a pytree: its containers and static objects, without the leaves. `cm.tree.flatten` returns it.
+/// Structure of a pytree: its containers and static objects, without the leaves. `cm.tree.flatten` returns it.
 ///
 ///     >>> leaves, treedef = cm.tree.flatten({"w": cm.asarray(1.0), "b": [cm.asarray(2.0), None]})
 ///     >>> treedef
@@ -128,13 +128,13 @@ impl TreeDef {
 
 #[pymethods]
 impl TreeDef {
-    /// The number of leaves.
+    /// Number of leaves.
     #[getter]
     fn num_leaves(&self) -> usize {
         self.count
     }
 
-    /// A pytree of this structure with these leaves.
+    /// Rebuilds a pytree of this structure from new leaves.
     #[pyo3(signature = (leaves, /))]
     fn unflatten<'py>(&self, py: Python<'py>, leaves: &Object<'py>) -> PyResult<Object<'py>> {
         let leaves = match leaves.cast::<PyList>() {
@@ -172,8 +172,8 @@ impl TreeDef {
 
 /// Flattens a pytree into the list of its leaves and its structure.
 ///
-/// Tensors, framework arrays and Python numbers are leaves and are returned as they are; other objects that are no
-/// container, such as strings and `None`, are part of the structure.
+/// Tensors, framework arrays and Python numbers are leaves and are returned as they are; other objects that are not
+/// containers, such as strings and `None`, are part of the structure.
 ///
 ///     >>> leaves, treedef = cm.tree.flatten({"w": cm.asarray([1.0]), "name": "dense"})
 ///     >>> leaves, treedef
@@ -200,7 +200,7 @@ fn unflatten<'py>(
     treedef.get().unflatten(py, leaves)
 }
 
-/// The structure of a pytree; two pytrees have the same structure if these are equal.
+/// Structure of a pytree; two pytrees have the same structure if these are equal.
 ///
 ///     >>> cm.tree.structure({"a": 1}) == cm.tree.structure({"a": cm.asarray([2.0])})
 ///     True
@@ -283,7 +283,7 @@ fn columns<'py>(
     Ok(columns)
 }
 
-/// A leaf as functions of leaves receive it: numbers as tensors.
+/// A leaf as passed to functions of leaves: numbers become tensors.
 fn argument<'py>(leaf: &Object<'py>) -> PyResult<Object<'py>> {
     if !leaf.is_instance_of::<PyTensor>()
         && number(leaf)?.is_some()
@@ -294,7 +294,7 @@ fn argument<'py>(leaf: &Object<'py>) -> PyResult<Object<'py>> {
     Ok(leaf.clone())
 }
 
-/// The leaves of a pytree, in order; numbers as tensors.
+/// Leaves of a pytree, in order; numbers become tensors.
 ///
 ///     >>> cm.tree.leaves({"w": cm.asarray([1.0, 2.0]), "b": [3.0]})
 ///     [Tensor([1.0, 2.0], float32, native), Tensor(3.0, float32, native)]
@@ -304,7 +304,7 @@ fn leaves_of<'py>(tree: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
     flatten_objects(tree)?.0.iter().map(argument).collect()
 }
 
-/// The paths of the leaves of a pytree, in order.
+/// Paths of the leaves of a pytree, in order.
 ///
 ///     >>> cm.tree.paths({"w": cm.asarray([1.0, 2.0]), "b": [3.0]})
 ///     ['w', 'b.0']
@@ -314,7 +314,7 @@ fn paths_of(tree: &Object<'_>) -> PyResult<Vec<String>> {
     Ok(flatten(tree)?.0.paths().to_vec())
 }
 
-/// Whether this is an array: a tensor, or a framework's own array or variable.
+/// Tests whether an object is an array: a tensor, or a framework's own array or variable.
 ///
 ///     >>> cm.tree.is_array(cm.asarray([1])), cm.tree.is_array([1])
 ///     (True, False)
@@ -324,7 +324,7 @@ fn is_array(x: &Object<'_>) -> PyResult<bool> {
     if x.is_instance_of::<PyTensor>() {
         return Ok(true);
     }
-    // An array of a dtype that we have not, as of strings, is no array of ours.
+    // An array of a dtype that we do not support, such as strings, is not an array here.
     match array::tensor(x) {
         Ok(Some(tensor)) => Ok(numpy_number(x, &Operand { tensor, raw: true })?.is_none()),
         _ => Ok(false),
@@ -336,7 +336,7 @@ enum Containers<'a, 'py> {
     All,
     /// Instances of a class or of a tuple of classes.
     Of(&'a Object<'py>),
-    /// What a function says: True for a leaf, False for a static object, None for a container.
+    /// The result of a function: True for a leaf, False for a static object, None for a container.
     By(&'a Object<'py>),
 }
 

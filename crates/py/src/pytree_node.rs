@@ -1,7 +1,7 @@
-//! Containers: which Python objects they are, what they hold, and how they are rebuilt with other children.
+//! Pytree nodes: which Python objects are containers, their children, and how they are rebuilt with other children.
 //!
 //! Containers are dicts, lists, tuples, named tuples, dataclasses, classes registered by `cm.tree.register`, and objects
-//! with `__tree_flatten__()` and `__tree_unflatten__(inside)`. Everything else in the package asks this file.
+//! with `__tree_flatten__()` and `__tree_unflatten__(inside)`. The rest of the package uses this file.
 
 use crate::error::exception;
 use clematis_bridge::error::unless_failed;
@@ -102,7 +102,7 @@ static REGISTRY: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 /// Whether any class was registered.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// Registers a class whose instances are containers.
+/// Registers a class as a pytree node.
 ///
 /// Parameters
 /// ----------
@@ -116,7 +116,7 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 /// Raises
 /// ------
 /// ArgumentError
-///     If the class is registered already, or is a container of Python.
+/// If the class is registered already, or is a built-in container of Python.
 ///
 ///     >>> class Pair:
 ///     ...     def __init__(self, left, right):
@@ -160,7 +160,7 @@ pub fn is_container(x: &Object<'_>) -> PyResult<bool> {
     Ok(is_builtin(x) || class_of(x)?.is_some())
 }
 
-/// Whether `__tree_flatten__` says what this holds, as of a module.
+/// Whether the object has `__tree_flatten__`, as modules have.
 pub fn is_protocol(x: &Object<'_>) -> PyResult<bool> {
     Ok(!is_builtin(x) && matches!(class_of(x)?, Some(Protocol::Flatten)))
 }
@@ -220,7 +220,7 @@ enum Protocol<'py> {
 
 fn class_of<'py>(x: &Object<'py>) -> PyResult<Option<Protocol<'py>>> {
     let py = x.py();
-    // A class has the attributes of its instances.
+    // A class object has the attributes of its instances.
     if x.is_instance_of::<PyType>() {
         return Ok(None);
     }
@@ -379,7 +379,7 @@ fn rebuild_dict<'py>(object: &Object<'py>, entries: Bound<'py, PyDict>) -> PyRes
     if let Some(out) = unless_failed(py, class.call1((&entries,)))? {
         return Ok(out);
     }
-    // The constructor takes something else: a copy gets the entries.
+    // The constructor has another signature: a copy gets the entries.
     let copy = py
         .import(intern!(py, "copy"))?
         .call_method1("copy", (object,))?;

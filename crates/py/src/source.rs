@@ -1,4 +1,4 @@
-//! Programs as code of a framework, and the parts of a model while it is traced.
+//! Export of programs as framework source code, and module scopes during a trace.
 
 use crate::error::OrRaise;
 use crate::transform::Object;
@@ -6,19 +6,19 @@ use clematis_core::trace::scope;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
 
-/// Writes a program as code; request and answer are JSON.
+/// Writes a program as source code; request and answer are JSON.
 #[pyfunction]
 fn _write_source(request: &str) -> PyResult<String> {
     clematis_convert::source::write(request).or_raise()
 }
 
-/// A string literal of Python's, on one line, whose value is the text.
+/// A Python string literal, on one line, whose value is the text.
 #[pyfunction]
 fn _python_string(text: &str) -> String {
     clematis_convert::literal::python_string(text)
 }
 
-/// Calls `function(*args, **words)` as a part of this name: what is recorded meanwhile bears its path.
+/// Calls `function(*args, **words)` in a named scope: ops that are recorded meanwhile get its path.
 #[pyfunction]
 fn _in_scope<'py>(
     name: &str,

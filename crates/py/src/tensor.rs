@@ -1,4 +1,4 @@
-//! The tensor as Python sees it: a holder of the core's, with Python's protocols.
+//! The Python class `Tensor`: holds a tensor of the core and implements Python's protocols.
 
 mod convert;
 pub mod object;
@@ -16,9 +16,9 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyString, PyTuple};
 
-/// An array with an element type that lives on one backend.
+/// Array with a dtype that lives on one backend.
 ///
-/// Made by `asarray`, `zeros`, … and by every function; never by calling this class.
+/// Created by `asarray`, `zeros`, … and returned by every function; the class is never called directly.
 ///
 ///     >>> x = cm.asarray([1.0, 2.0])
 ///     >>> x.shape, x.dtype, x.backend
@@ -30,37 +30,37 @@ pub struct PyTensor {
 }
 
 impl PyTensor {
-    /// What Python is to see of a tensor.
+    /// Wraps a tensor of the core.
     pub fn new(tensor: Tensor) -> Self {
         PyTensor {
             slot: object::Slot::new(tensor),
         }
     }
 
-    /// As a Python object.
+    /// Converts it to a Python object.
     #[inline]
     pub fn bound(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
         Bound::new(py, PyTensor::new(tensor))
     }
 
-    /// What it holds now.
+    /// The current value.
     #[inline]
     pub fn get(&self, py: Python<'_>) -> Tensor {
         self.slot.get(py)
     }
 
-    /// What an object holds now.
+    /// The current value of an object.
     #[inline]
     pub fn of(x: &Bound<'_, Self>) -> Tensor {
         x.get().get(x.py())
     }
 
-    /// Puts another value in its place.
+    /// Replaces the value.
     pub fn set(x: &Bound<'_, Self>, new: Tensor) {
         x.get().slot.set(x.py(), new);
     }
 
-    /// Puts another value in its place, of the same type and shape.
+    /// Replaces the value by one of the same dtype and shape.
     pub fn replace(slf: &Bound<'_, Self>, op: &str, new: Tensor) -> PyResult<()> {
         let own = PyTensor::of(slf);
         let (old, spec) = (own.spec(), new.spec());
@@ -80,7 +80,7 @@ impl PyTensor {
         Ok(())
     }
 
-    /// The only value, for Python's conversions.
+    /// The value of a tensor with one element, for Python's conversions.
     fn single(&self, py: Python<'_>, what: &str) -> PyResult<Scalar> {
         let x = &self.get(py);
         if x.shape().count_dim() != 1usize {
@@ -90,7 +90,7 @@ impl PyTensor {
             ));
         }
         if let Repr::Traced { trace, .. } = x.lowest().repr()
-            // What outlived its trace says so below.
+            // A tracer that escaped its trace is reported below.
             && !trace.is_closed()
         {
             return Err(exception(
@@ -105,7 +105,7 @@ impl PyTensor {
     }
 }
 
-/// A number as Python's own.
+/// A scalar as a Python number.
 pub fn python_number(py: Python<'_>, value: Scalar, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     if dtype == DType::Bool {
         return value.as_bool().into_bound_py_any(py);
@@ -122,18 +122,18 @@ pub fn python_number(py: Python<'_>, value: Scalar, dtype: DType) -> PyResult<Bo
 
 #[pymethods]
 impl PyTensor {
-    /// Makes `array + tensor` ours to answer; NumPy would else make an object array, element by element.
+    /// Makes NumPy defer `array + tensor` to the tensor; NumPy would otherwise build an object array element by element.
     #[classattr]
     #[pyo3(name = "__array_ufunc__")]
     const ARRAY_UFUNC: Option<u8> = None;
 
-    /// The type of the elements.
+    /// Data type of the elements.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyDType {
         PyDType(self.get(py).dtype())
     }
 
-    /// The sizes; a symbolic size shows its name.
+    /// Shape: the sizes of the axes; a symbolic size is shown by name.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let sizes = self
@@ -149,37 +149,37 @@ impl PyTensor {
         PyTuple::new(py, sizes)
     }
 
-    /// How many axes.
+    /// Number of axes.
     #[getter]
     fn ndim(&self, py: Python<'_>) -> usize {
         self.get(py).rank()
     }
 
-    /// How many elements.
+    /// Number of elements.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<usize> {
         self.get(py).shape().known_count("size").or_raise()
     }
 
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     #[getter]
     fn itemsize(&self, py: Python<'_>) -> usize {
         self.get(py).dtype().size()
     }
 
-    /// Bytes of all elements.
+    /// Size of all elements in bytes.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.size(py)? * self.itemsize(py))
     }
 
-    /// The name of the backend that it lives on.
+    /// Name of the backend that the tensor lives on.
     #[getter]
     fn backend(&self, py: Python<'_>) -> Option<&'static str> {
         self.get(py).backend().map(|b| b.name())
     }
 
-    /// Any function of the library as a method, the tensor in the place of its first array: `x.conv2d(w, 1, "SAME")`.
+    /// Functions of the library as methods, with the tensor as their first array: `x.conv2d(w, 1, "SAME")`.
     fn __getattr__<'py>(
         slf: &Bound<'py, Self>,
         name: &Bound<'py, PyString>,
@@ -218,7 +218,7 @@ impl PyTensor {
         }
         let value = self.single(py, "int(x)")?;
         match value {
-            // Python's own conversion refuses NaN and infinities in its own words.
+            // Python's conversion rejects NaN and infinities with its own message.
             Scalar::Float(v) => v.0.into_bound_py_any(py)?.call_method0("__int__"),
             other => other.as_i128().into_bound_py_any(py),
         }
@@ -240,7 +240,7 @@ impl PyTensor {
         Ok(self.single(py, "index(x)")?.as_i128())
     }
 
-    /// One element is formatted as its Python number; several have no format of their own.
+    /// A tensor with one element is formatted as a Python number; other tensors support no format specification.
     fn __format__<'py>(slf: &Bound<'py, Self>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
         if spec.is_empty() {
             return Ok(slf.as_any().str()?.into_any());
@@ -256,7 +256,7 @@ impl PyTensor {
         number.call_method1("__format__", (spec,))
     }
 
-    /// Rounds each element to a number of decimals, half to even, as NumPy does.
+    /// Rounds to a number of decimals, half to even, as NumPy does.
     #[pyo3(signature = (decimals=None))]
     fn __round__<'py>(
         slf: &Bound<'py, Self>,
@@ -280,7 +280,7 @@ impl PyTensor {
         })
     }
 
-    /// The only value as a Python number.
+    /// Returns the value of a tensor with one element as a Python number.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         python_number(py, self.single(py, "item")?, self.get(py).dtype())
     }
@@ -290,7 +290,7 @@ fn complex_refused(what: &str) -> PyErr {
     pyo3::exceptions::PyTypeError::new_err(format!("{what}: a complex number has no such value"))
 }
 
-/// Values as Python spells them; each word is as long as ours, so that columns stay.
+/// Values in Python's syntax; each literal is as long as ours, so that columns stay aligned.
 fn spelled(values: &str, dtype: DType) -> String {
     match dtype {
         DType::Bool => values.replace("true", "True").replace("false", "False"),
@@ -302,14 +302,14 @@ fn spelled(values: &str, dtype: DType) -> String {
     }
 }
 
-/// For people: values, element type, backend.
+/// Readable form: values, dtype, backend.
 fn shown(x: &Tensor) -> String {
     let text = x.to_string();
     let spec = x.spec().to_string();
     let backend = x.backend().map_or("traced", |b| b.name());
     match text.strip_suffix(&format!(" {spec}")) {
         Some(values) => {
-            // Rows under each other, to the right of the opening bracket.
+            // Rows below each other, aligned with the opening bracket.
             let values = spelled(values, x.dtype()).replace('\n', "\n       ");
             format!("Tensor({values}, {}, {backend})", x.dtype().long_name())
         }

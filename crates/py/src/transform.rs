@@ -1,4 +1,4 @@
-//! Derivatives of Python functions.
+//! Derivatives of Python functions: grad, value_and_grad, jac, hessian, vjp, jvp, linearize.
 
 mod arguments;
 mod custom;
@@ -30,7 +30,7 @@ enum Wanted {
     Hessian,
 }
 
-/// A function that returns derivatives of another.
+/// A derivative of a function, as a Python callable.
 #[pyclass(frozen, name = "Derivative", module = "clematis", dict)]
 struct Derivative {
     f: Py<PyAny>,
@@ -40,7 +40,7 @@ struct Derivative {
 }
 
 impl Wanted {
-    /// The function that asks for it.
+    /// The name of the transform.
     fn name(self) -> &'static str {
         match self {
             Wanted::Gradient => "grad",
@@ -57,7 +57,7 @@ impl Derivative {
     }
 }
 
-/// Runs where the leaves live.
+/// Runs on the backend of the leaves.
 pub fn on_backend<R>(leaves: &Leaves, f: impl FnOnce() -> R) -> R {
     match leaves.backend() {
         Some(backend) => backend::with(backend, f),
@@ -101,7 +101,7 @@ impl Derivative {
         ))
     }
 
-    /// What makes the same again: pickles hold it if they can hold the function.
+    /// The arguments that rebuild it; it can be pickled if they can.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, own) = (slf.py(), slf.get());
         let make = py.import("clematis._clematis")?.getattr("_derivative")?;
@@ -118,7 +118,7 @@ impl Derivative {
     }
 }
 
-/// A derivative by its name, for pickles.
+/// Rebuilds a derivative from its name; used by pickle.
 #[pyfunction]
 #[pyo3(signature = (f, argnums, name, has_aux, reverse, /))]
 fn _derivative(
@@ -138,7 +138,7 @@ fn _derivative(
 }
 
 fn loss(op: &str, x: &Object<'_>) -> PyResult<Tensor> {
-    // The mistake behind it is silent otherwise: the gradient of such a function is zero.
+    // Reported because it is silent otherwise: the gradient of such a function is zero.
     if number(x)?.is_some() {
         let text = format!(
             "{op}: the function returned the plain number {x}, so its gradient is zero; float(x) and x.item() take a value out of the derivative"
@@ -202,7 +202,7 @@ impl Derivative {
     }
 }
 
-/// The structure of results, noted while a function runs.
+/// The structure of the results, recorded while a function runs.
 pub type Noted = RefCell<Option<Structure>>;
 
 fn noted<'py>(
@@ -222,7 +222,7 @@ fn noted<'py>(
     }
 }
 
-/// The structure that was noted.
+/// The recorded structure.
 pub fn taken(out: Noted) -> PyResult<Structure> {
     out.into_inner()
         .ok_or_else(|| exception(Kind::Internal, "no structure came out"))
@@ -249,7 +249,7 @@ fn jacobian<'py>(
     taken(shape)?.build_from(py, rows)
 }
 
-/// Whether a function with a rule of the user's was met, which says nothing of the forward mode.
+/// Whether a function with a custom reverse-mode rule was called, which has no forward-mode rule.
 fn is_one_way<T>(out: &Result<T>) -> bool {
     out.as_ref().is_err_and(|e| e.kind() == Kind::Diff)
 }
@@ -299,17 +299,18 @@ fn derivative(
     })
 }
 
-/// The gradient of a function with one real result, by one argument (the first) or several.
+/// Gradient of a function with one real result, with respect to one argument (the first) or several.
 ///
-/// Values may be read to choose a way (`if x > 0`), but a number that `float(x)` or `x.item()` gives is a constant: nothing
-/// is differentiated through it. What the result does not depend on has a gradient of zeros. A list of numbers is an array.
+/// Control flow may depend on values (`if x > 0`), but a number that `float(x)` or `x.item()` returns is a constant:
+/// nothing is differentiated through it. Arguments that the result does not depend on have zero gradients. A list of
+/// numbers is an array.
 #[pyfunction]
 #[pyo3(signature = (f, /, argnums=None, *, has_aux=false))]
 fn grad(f: &Object<'_>, argnums: Option<&Object<'_>>, has_aux: bool) -> PyResult<Derivative> {
     derivative(f, argnums, has_aux, Wanted::Gradient)
 }
 
-/// The value and the gradient of a function with one real result.
+/// Value and gradient of a function with one real result.
 #[pyfunction]
 #[pyo3(signature = (f, /, argnums=None, *, has_aux=false))]
 fn value_and_grad(
@@ -320,7 +321,7 @@ fn value_and_grad(
     derivative(f, argnums, has_aux, Wanted::ValueAndGradient)
 }
 
-/// The matrix of derivatives: the output pytree outside, the input pytree inside. Mode is `forward`, `reverse` or None.
+/// Jacobian: the output pytree outside, the input pytree inside. The mode is `forward`, `reverse` or None.
 #[pyfunction]
 #[pyo3(signature = (f, /, argnums=None, *, mode=None))]
 fn jac(f: &Object<'_>, argnums: Option<&Object<'_>>, mode: Option<&str>) -> PyResult<Derivative> {
@@ -338,14 +339,14 @@ fn jac(f: &Object<'_>, argnums: Option<&Object<'_>>, mode: Option<&str>) -> PyRe
     derivative(f, argnums, false, Wanted::Jacobian { reverse })
 }
 
-/// The matrix of second derivatives of a function with one real result.
+/// Hessian: the matrix of second derivatives of a function with one real result.
 #[pyfunction]
 #[pyo3(signature = (f, /, argnums=None))]
 fn hessian(f: &Object<'_>, argnums: Option<&Object<'_>>) -> PyResult<Derivative> {
     derivative(f, argnums, false, Wanted::Hessian)
 }
 
-/// The map from cotangents of the output to cotangents of the inputs.
+/// VJP function: maps cotangents of the output to cotangents of the inputs.
 #[pyclass(frozen, name = "Pullback", module = "clematis")]
 struct PyPullback {
     pullback: Pullback<Leaves, Leaves>,
@@ -361,7 +362,7 @@ impl PyPullback {
     }
 }
 
-/// The map from tangents of the inputs to tangents of the output.
+/// JVP function: maps tangents of the inputs to tangents of the output.
 #[pyclass(frozen, name = "Pushforward", module = "clematis")]
 struct PyPushforward {
     push: Pushforward<Leaves, Leaves>,
@@ -383,7 +384,8 @@ impl PyPushforward {
     }
 }
 
-/// The value of f, and the map from cotangents of its output to a tuple of cotangents of its arguments.
+/// Vector-Jacobian product (VJP): the value of f, and the function from cotangents of its output to a tuple of cotangents
+/// of its arguments.
 #[pyfunction]
 #[pyo3(signature = (f, /, *primals))]
 fn vjp<'py>(f: &Object<'py>, primals: &Bound<'py, PyTuple>) -> PyResult<(Object<'py>, PyPullback)> {
@@ -404,7 +406,7 @@ fn vjp<'py>(f: &Object<'py>, primals: &Bound<'py, PyTuple>) -> PyResult<(Object<
     Ok((value, PyPullback { pullback, inputs }))
 }
 
-/// The value of f, and its best linear approximation there.
+/// Linearizes f: the value of f, and its JVP at this point as a function of the tangents.
 #[pyfunction]
 #[pyo3(signature = (f, /, *primals))]
 fn linearize<'py>(
@@ -432,7 +434,7 @@ fn linearize<'py>(
     Ok((value, PyPushforward { push, outputs, raw }))
 }
 
-/// The value of f and its change along tangents of the arguments.
+/// Jacobian-vector product (JVP): the value of f and the tangent of its output along tangents of the arguments.
 #[pyfunction]
 #[pyo3(signature = (f, primals, tangents, /))]
 fn jvp<'py>(

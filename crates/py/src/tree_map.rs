@@ -1,4 +1,4 @@
-//! Functions over pytrees: one call for each leaf; and results put into arrays that the caller gave.
+//! Maps functions over the leaves of pytrees, and writes results into `out=` arrays.
 
 use crate::error::{OrRaise, exception};
 use crate::operand::{is_pytree, items, try_operand};
@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// Functions whose first argument is a list of arrays: a list of pytrees is there a pytree of lists.
+/// Functions whose first argument is a list of arrays: a list of pytrees is treated as a pytree of lists.
 const OF_LISTS: [&str; 2] = ["concat", "stack"];
 
 /// Calls a function with `out=`, or on each leaf of the pytrees among its arguments.
@@ -62,7 +62,7 @@ pub fn call_on_leaves<'py>(
             ));
         }
         if spreads {
-            // One place for each leaf; without pytrees several places are those of several results.
+            // One entry per leaf; without pytrees, several entries belong to several results.
             for (argument, key) in arguments.iter_mut().skip(args.len()).zip(&names) {
                 if *key == "out" {
                     *argument = Argument::One(out.clone());
@@ -76,7 +76,7 @@ pub fn call_on_leaves<'py>(
         names,
         count: args.len(),
     };
-    // A pytree that was given to be filled is itself the result.
+    // A pytree passed as `out` is itself the result.
     let filled = call_fills(&arguments, &call.names, args.len());
     match call.each(arguments, "", 0)? {
         Given::One(x) => match (out, filled) {
@@ -93,11 +93,12 @@ fn call_fills(arguments: &[Argument<'_>], names: &[Bound<'_, PyString>], count: 
     named.any(|(x, name)| *name == "out" && matches!(x, Argument::One(_)))
 }
 
-/// Keywords for what a function of the user's is called with: spread where it is made like the data, else meant as it is.
+/// Keyword arguments of a function given by the user: mapped if they have the structure of the data, else passed
+/// unchanged.
 const LOOSE: [&str; 3] = ["to_q_v", "to_kv_v", "to_out_v"];
 
 enum Argument<'py> {
-    /// Passed to every call as it is.
+    /// Passed unchanged to every call.
     Whole(Object<'py>),
     /// Mapped over if its containers have the same keys as the mapped pytree's.
     Loose(Object<'py>),
@@ -123,13 +124,13 @@ impl<'py> Argument<'py> {
     }
 }
 
-/// The result for a leaf or a pytree: one, or several that are a pytree each.
+/// The result for a leaf or a pytree: one result, or several that are a pytree each.
 enum Given<'py> {
     One(Object<'py>),
     Several(Vec<Object<'py>>),
 }
 
-/// The container that is mapped over at one level, and its place.
+/// The container that is mapped over at one level, and its path.
 struct Level<'a, 'py> {
     tree: &'a Object<'py>,
     node: &'a Node,
@@ -159,7 +160,7 @@ impl<'py> Level<'_, 'py> {
         Ok(Some(out))
     }
 
-    /// An argument for each child: its own children if it is a pytree, else itself each time.
+    /// The argument for each child: its own children if it is a pytree, else itself each time.
     fn split(&self, name: &str, x: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
         if !is_pytree(x)? {
             return Ok(vec![x.clone(); self.parts.len()]);
@@ -320,14 +321,14 @@ impl<'py> Call<'_, 'py> {
             Some(out) => placed(&self.name, result, &out)?,
         };
         match result.cast::<PyTuple>() {
-            // A tuple of results is distinguished from one result only within a pytree.
+            // A tuple of results differs from one result only within a pytree.
             Ok(parts) => Ok(Given::Several(parts.iter().collect())),
             Err(_) => Ok(Given::One(result)),
         }
     }
 }
 
-/// A result in the place that the caller gave, which is what is returned; of several results it is the first.
+/// Writes a result into the `out` array of the caller and returns that array; of several results it is the first.
 fn placed<'py>(name: &str, result: Object<'py>, out: &Object<'py>) -> PyResult<Object<'py>> {
     let Ok(parts) = result.cast::<PyTuple>() else {
         put(name, &result, out)?;
@@ -355,7 +356,7 @@ fn placed<'py>(name: &str, result: Object<'py>, out: &Object<'py>) -> PyResult<O
     Ok(PyTuple::new(out.py(), all)?.into_any())
 }
 
-/// Writes one result over one array; the array's element type stays.
+/// Writes one result into one array; the array keeps its dtype.
 fn put(name: &str, result: &Object<'_>, out: &Object<'_>) -> PyResult<()> {
     let Some(value) = try_operand(result)? else {
         return Err(exception(
@@ -395,12 +396,12 @@ fn put(name: &str, result: &Object<'_>, out: &Object<'_>) -> PyResult<()> {
     {
         return Ok(());
     }
-    // Arrays that never change, or whose elements are one in memory: the tensor gets another one.
+    // Immutable arrays, and arrays whose elements share memory: the tensor gets a new array.
     PyTensor::set(own, value);
     Ok(())
 }
 
-/// A value of the element type and shape that it is to be put in the place of.
+/// Casts a value to the dtype, and broadcasts it to the shape, of the array that it replaces.
 fn fitting(name: &str, value: Tensor, place: &Tensor) -> PyResult<Tensor> {
     let traced = |x: &Tensor| matches!(x.repr(), Repr::Traced { .. });
     if traced(&value) || traced(place) {
@@ -449,7 +450,7 @@ fn fitting(name: &str, value: Tensor, place: &Tensor) -> PyResult<Tensor> {
     }
 }
 
-/// A framework's function that writes one of its arrays into another, if they can be written to.
+/// A framework's function that writes one of its arrays into another, if its arrays are mutable.
 fn assign<'py>(py: Python<'py>, framework: &Framework) -> PyResult<Option<Object<'py>>> {
     let module = &framework.loaded(py).or_raise()?.module;
     module.bind(py).getattr_opt("assign")

@@ -30,10 +30,10 @@ def read(
     updates: Callable[[Any], tuple[Any, list[tuple[str, Any]]]] | None = None,
     tag: str = "eval",
 ) -> Part:
-    """`function(build(values), key or None, *args)` as a program.
+    """Captures `function(build(values), key or None, *args)` as a program.
 
-    `held` are path, role and array of what the model holds; `updates` takes a result apart into what the caller gets and
-    pairs of a path and a new value. Constants stand under `constants.tag`.
+    `held` are path, role and array of the model's values; `updates` splits a result into the outputs of the caller and pairs
+    of a path and a new value. Constants get paths under `constants.tag`.
     """
     import jax
     import jax.numpy as jnp
@@ -123,7 +123,7 @@ class _Reader:
         return {"dtype": str(aval.dtype), "shape": [_size(n) for n in aval.shape]}
 
     def literal(self, value: Any, aval: Any) -> Any:
-        """A number is a number; anything larger becomes a constant."""
+        """A scalar becomes a literal; larger arrays become constants."""
         import numpy as np
 
         x = np.asarray(value)
@@ -140,7 +140,7 @@ class _Reader:
         return {"v": name}
 
     def parameter(self, x: Any) -> Any:
-        """A parameter of an equation."""
+        """A parameter of an equation as plain data."""
         import numpy as np
 
         if x is None or isinstance(x, (bool, str)):
@@ -206,7 +206,7 @@ class _Reader:
             name = eqn.primitive.name
             args = [operand(var) for var in eqn.invars]
             if name == "custom_linear_solve":
-                # Of the ways to multiply and to solve that it holds, the one that it would take.
+                # It has jaxprs for matvec, vecmat, solve and transpose_solve; the result is that of solve.
                 lengths = eqn.params["const_lengths"]
                 first = lengths.matvec + lengths.vecmat
                 own = args[first : first + lengths.solve]
@@ -228,7 +228,7 @@ class _Reader:
             if len(eqn.outvars) == 1 and not eqn.primitive.multiple_results:
                 known[eqn.outvars[0]] = {"v": out}
             elif len(eqn.outvars) == 1:
-                # Rules give one result as it is.
+                # Import rules return a single result without a tuple.
                 known[eqn.outvars[0]] = {"v": out}
             else:
                 for i, var in enumerate(eqn.outvars):
@@ -242,7 +242,7 @@ class _Reader:
 
         jaxpr = self.closed.jaxpr
         with_consts = dict(zip(jaxpr.constvars, self.closed.consts, strict=True))
-        # Recurrent layers leave behind what nobody needs.
+        # Recurrent layers leave dead code.
         jaxpr, _ = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), instantiate=True)
         inputs: list[Any] = []
         known: dict[Any, Any] = {}

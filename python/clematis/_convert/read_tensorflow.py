@@ -40,7 +40,7 @@ def read(
     updates: Callable[[Any], tuple[Any, list[tuple[str, Any]]]],
     tag: str = "eval",
 ) -> Part:
-    """`function(values, *args)` as a program; `updates` takes a result apart into what the caller gets and new values."""
+    """Captures `function(values, *args)` as a program; `updates` splits a result into outputs and new values."""
     import tensorflow as tf  # type: ignore[import-untyped]
 
     leaves = tf.nest.flatten(args)
@@ -48,7 +48,7 @@ def read(
     is_array = [hasattr(leaves[at], "shape") for at in order]
     places = [at for at, array in zip(order, is_array, strict=True) if array]
     given = [leaves[at] for at in places]
-    # The batch is the first size of the first array, and of all that begin with the same.
+    # The batch is the first size of the first array, and of all arrays that start with the same size.
     first = next((int(x.shape[0]) for x in given if len(x.shape)), None)
     batch = dynamic and first is not None
     sizes = [
@@ -97,7 +97,7 @@ class _Reader:
         return {"dtype": tensor.dtype.name, "shape": list(tensor.shape)}
 
     def value(self, x: Any) -> Any:
-        """An attribute."""
+        """An attribute of an op as plain data."""
         if isinstance(x, bytes):
             return x.decode()
         if x is None or isinstance(x, (bool, str, int)):
@@ -128,7 +128,7 @@ class _Reader:
         return {"v": name}
 
     def bodies(self, graph: Any, names: list[str], more: list[Any]) -> list[Any]:
-        """The functions of a branch or a loop. Constants inside of them are operands as well, which `more` gets."""
+        """The functions of a branch or a loop. Captured constants become operands, which are appended to `more`."""
         before, parts = len(self.constants), []
         for name in names:
             inner = graph._get_function(name).graph
@@ -142,7 +142,7 @@ class _Reader:
             parts.append((inputs, nodes, [known[x.name] for x in inner.outputs]))
         fixed = [name for name, _ in self.constants[before:]]
         more += [{"v": name} for name in fixed]
-        # Inside, types and sizes are those of what is given.
+        # Dtypes and shapes inside are those of the operands.
         spec = {"dtype": "float32", "shape": []}
         return [
             {"g": {
@@ -168,7 +168,7 @@ class _Reader:
         more = []
         found = self.bodies(graph, [op.get_attr(word).name for word in words], more)
         if "body" in words:
-            # What a loop takes it gives back.
+            # A loop returns its captured constants too.
             body = found[1]["g"]
             body["outputs"] += [{"value": x} for x in more]
         return [*args, *more], dict(zip(words, found, strict=True))
@@ -199,7 +199,7 @@ class _Reader:
                 if not key.startswith("_") and key not in _IGNORED:
                     named[key] = self.value(op.get_attr(key))
             out = self.fresh()
-            # Sizes that are not known here are known to the rules.
+            # The import rules infer sizes that are unknown here.
             specs = [self.spec(x) if self._is_known(x) else self._typed(x) for x in op.outputs]
             several = len(op.outputs) > 1 or "body" in named and len(args) > 1
             self.nodes.append({
@@ -217,7 +217,7 @@ class _Reader:
         return x.shape.rank is not None and all(n is not None for n in x.shape)
 
     def _typed(self, x: Any) -> Any:
-        """The element type alone matters, and sizes that are numbers."""
+        """The spec of a tensor with its dtype and static sizes; None if there is none."""
         if x.shape.rank is None or x.dtype.name in ("resource", "variant"):
             return None
         return {"dtype": x.dtype.name, "shape": ["unknown" if n is None else n for n in x.shape]}
@@ -263,7 +263,7 @@ class _Reader:
         return Part(text, values, is_array, [None] * seen["count"], None, seen["shape"])
 
     def _captures(self, places: list[Any]) -> None:
-        """What the function took from outside, as constants."""
+        """The captured tensors of the function, as constants."""
         for outside, _ in self.concrete.graph.captures:
             if outside.dtype.name == "resource":
                 raise UnsupportedError("convert: a variable that is not among the model's own is used inside")
@@ -271,7 +271,7 @@ class _Reader:
 
 
 def _line(op: Any) -> str:
-    """Where an op was written: the last line outside of the libraries."""
+    """The source line of an op: the last one outside of the libraries."""
     for frame in reversed(op.traceback or ()):
         if not any(f"{os.sep}{name}{os.sep}" in frame.filename for name in _LIBRARIES):
             return f"{os.path.basename(frame.filename)}:{frame.lineno}"

@@ -20,7 +20,7 @@ from .torch_inplace import without_writes
 from .torch_program import Held, Traced, Writer, first_line, merged, rules, text
 from .torch_no_grad import stopping, with_stops
 
-# The two batch sizes to capture at: neither is likely to be a size of something else.
+# The two batch sizes to capture at: neither is likely to be another size of the model.
 _SIZES = (3, 5, 7)
 
 
@@ -118,7 +118,7 @@ class _Reader:
         for i, strategy in enumerate(strategies):
             if i < self.first or not self.dynamic and strategy in (self._named, self._between, self._run_between):
                 continue
-            # A program that torch could export is not recorded by running it.
+            # A program that torch can export is not recorded by running it.
             if isinstance(error, ClematisError) and strategy in (self._run_between, self._run):
                 break
             try:
@@ -370,7 +370,7 @@ class _Reader:
         updates = {path: node.name for path, node in zip(buffers, state, strict=True) if not _is_same(torch, node)}
         return Traced(made, held, places[len(params) + len(buffers) :], results, updates, seen["spec"])
 
-    # What is made of it.
+    # Creating the program.
 
     def _written(self, traced: Traced) -> Part:
         program, values = Writer(self.torch, traced, self.known).program()

@@ -1,4 +1,4 @@
-"""Modules and functions as source code of a framework."""
+"""Exports modules and functions as source code of a framework."""
 
 import inspect
 import json
@@ -24,7 +24,7 @@ TARGETS = ("torch", "jax", "tensorflow", "keras", "haiku", "flax", "numpy", "cle
 
 
 class Source(str):
-    """The code of a model; `weights` are the arrays that it loads, by their names in the file.
+    """Source code of a model; `weights` are the arrays that it loads, by their names in the file.
 
     >>> code = cm.source(cm.nn.Linear(3, 2), "numpy", cm.ones((1, 3)))
     >>> sorted(code.weights)
@@ -46,12 +46,12 @@ class Source(str):
 
 
 def source(module_or_function: Any, target: str, /, *example: Any, **words: Any) -> Source:
-    """Code of a framework that computes what a module or a function does in evaluation, as a person would write it.
+    """Exports a module or a function as readable source code of a framework, in evaluation mode.
 
-    The example is arguments of a call; the first axis may have any size afterwards. A module becomes classes after its
-    sub-modules, with the framework's own layers and its names; a function becomes a function. A module of torch, Keras, Haiku
-    or Flax is converted first. The result is the text;
-    `save(folder)` writes it as `model.py` beside `weights.safetensors`, which its `load(path)` reads.
+    `example` and `words` are example arguments of a call; the first axis may have any size afterwards. A module is exported
+    as one class per submodule, with the framework's own layers and the module's names; a function is exported as a function.
+    A module of torch, Keras, Haiku or Flax is converted first. The result is the text; `save(folder)` writes it as
+    `model.py` beside `weights.safetensors`, which its `load(path)` reads.
 
     >>> print(cm.source(lambda x, y: cm.exp(x) + y, "torch", cm.ones(3), cm.ones(3)))
     import torch
@@ -96,7 +96,7 @@ def _written(request: dict[str, Any], values: list[Any]) -> Source:
 
 
 def _changed(values: list[Any], changes: list[Any]) -> Any:
-    """Values of ours as an array for the file."""
+    """The array to store for a weight, with its layout changes applied."""
     import numpy as np
 
     (x,) = (_core.asarray(value).numpy() for value in values)
@@ -107,7 +107,7 @@ def _changed(values: list[Any], changes: list[Any]) -> Any:
 
 
 def _merged(imports: str, more: list[str]) -> str:
-    """Imports in the order of formatters: the standard library's, a gap, the others."""
+    """Sorts imports as formatters do: the standard library, a blank line, the others."""
     lines = {line for line in [*imports.split("\n"), *more] if line}
     standard = re.compile(r"(import|from) (ctypes|functools|itertools|math|operator|sys)\b")
     groups = [sorted(x for x in lines if standard.match(x)), [x for x in lines if not standard.match(x)]]
@@ -115,12 +115,12 @@ def _merged(imports: str, more: list[str]) -> str:
     return "\n\n".join("\n".join(group) for group in groups if group)
 
 
-# Stands for an array in what is returned: no literal holds it.
+# Placeholder for an array in the returned expression; it occurs in no literal.
 _PLACE = "\x05"
 
 
 def _returned(shape: Any) -> str:
-    """What a call returns, with a mark for each array."""
+    """The expression that a call returns, with a placeholder for each array."""
     if shape == LEAF:
         return _PLACE
     kind, inside = shape
@@ -135,7 +135,7 @@ def _returned(shape: Any) -> str:
 
 
 def _literal(x: Any) -> str:
-    """A plain value as a literal of Python's."""
+    """A plain value as a Python literal."""
     if isinstance(x, str):
         return str(_core._python_string(x))  # type: ignore[attr-defined]
     if isinstance(x, float) and not math.isfinite(x):
@@ -177,13 +177,13 @@ def _leaf_names(name: str, shape: Any) -> list[str]:
 
 
 def _word(text: str, other: str = "x") -> str:
-    """A text as a name."""
+    """Converts text to a Python identifier."""
     word = re.sub(r"\W", "_", text).strip("_") or other
     return f"_{word}" if word[0].isdigit() or keyword.iskeyword(word) else word
 
 
 def _paths(module: Any, path: str, found: dict[int, str], classes: dict[str, str]) -> None:
-    """Where modules stand, as their variables are named."""
+    """Collects the paths of modules and their class names."""
     if id(module) in found:
         return
     found[id(module)] = path
@@ -197,13 +197,13 @@ def _paths(module: Any, path: str, found: dict[int, str], classes: dict[str, str
 
 @contextmanager
 def _scopes(paths: dict[int, str]) -> Iterator[None]:
-    """While it lasts, what is recorded bears the paths of modules."""
+    """Context manager: ops that are recorded inside have the path of their module as scope."""
     stack, counts = [""], dict.fromkeys(paths.values(), 0)
 
     def scoped(module: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         path = paths.get(id(module))
         if path == "":
-            # Each recording counts calls from the first one on.
+            # Each recording counts calls from 0.
             counts.update(dict.fromkeys(counts, 0))
         if not path:
             return calls.run(module, function, args, kwargs)
@@ -239,7 +239,7 @@ def _of_module(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     if not args and not kwargs:
         raise ArgumentError(f"source: an example of the arguments of {type(module).__name__} is needed")
     tracing.build(module, args, kwargs)
-    # A layer alone has no part around it.
+    # A single layer has no enclosing module.
     inner = info_of(module).children
     paths: dict[int, str] = {}
     classes: dict[str, str] = {}
@@ -267,7 +267,7 @@ def _without_self(function: Any) -> Any:
 
 
 def _values(program: Any, held: dict[str, Any]) -> list[Any]:
-    """The value of each input of a program that the model holds; None for the others."""
+    """The value of each input of a program that is part of the model; None for the others."""
     count = len(_core._Graph(program.text).inputs())  # type: ignore[call-arg]
     values: list[Any] = [held[path] for path in program.paths]
     values += [None] * (count - len(values) - len(program.constants))
@@ -291,7 +291,7 @@ def _of_captured(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 class _Call(Module):
-    """A function as a module."""
+    """Wraps a function as a module."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function

@@ -1,4 +1,4 @@
-"""Modules of ours as modules of flax. Imported when one is asked for, since it imports flax."""
+"""Converts Clematis modules to flax. Imported on first use, because it imports flax."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from .jax_runner import Runner, array
 
 
 class _Part(nnx.Module):  # type: ignore[misc]
-    """Holds variables under a word of their paths."""
+    """A submodule: holds the variables below one component of their paths."""
 
 
 class Frozen(nnx.Variable):  # type: ignore[misc]
@@ -16,20 +16,20 @@ class Frozen(nnx.Variable):  # type: ignore[misc]
 
 
 def _words(path: str) -> list[str]:
-    """A path as names of attributes; what flax calls otherwise gets a stroke at its end."""
+    """A path as attribute names; names that flax uses itself get a trailing underscore."""
     return [f"{word}_" if word in _TAKEN else word for word in path.split(".")]
 
 
 class FlaxModule(nnx.Module):  # type: ignore[misc]
-    """A module of ours that jax computes.
+    """A Clematis module that runs on jax, as an `nnx.Module`.
 
-    Its variables stand under our paths, with `_` behind names that flax itself has: `nnx.Param`, `nnx.BatchStat` for
-    buffers. `train()` and `eval()` choose the way.
+    Variables have the paths of the source module, with a trailing `_` after names that flax uses itself. Parameters are
+    `nnx.Param`, buffers are `nnx.BatchStat`. `train()` and `eval()` set the mode.
     """
 
     def __init__(self, runner: Runner, rngs: Any = None) -> None:
         self._runner = runner
-        # None until `train()` or `eval()` is called, where the parts of the source differ in their training flags.
+        # None until `train()` or `eval()` is called, if the submodules of the source differ in their training flags.
         self.deterministic = self.use_running_average = None if runner.training is None else not runner.training
         self.rngs = rngs if rngs is not None else nnx.Rngs(0)
         for x in runner.values:
@@ -60,12 +60,12 @@ class FlaxModule(nnx.Module):  # type: ignore[misc]
         return self._runner.call(args, kwargs, training, lambda path: self._variable(path)[...], key, store)
 
 
-# Attributes of modules that are no variables.
+# Attributes of modules that are not variables.
 _TAKEN = {*dir(FlaxModule), "_runner", "deterministic", "use_running_average", "rngs"}
 
 
 class LinenModule(linen.Module):  # type: ignore[misc]
-    """A module of ours that jax computes; `train=` at a call says which way, else it is as the module was."""
+    """A Clematis module that runs on jax, as a `linen.Module`. `train=` sets the mode; default: that of the source."""
 
     runner: Any
 
@@ -77,7 +77,7 @@ class LinenModule(linen.Module):  # type: ignore[misc]
         def scope(path: str) -> Any:
             found: Any = self.scope
             for i, word in enumerate(path.split(".")[:-1]):
-                # Flax takes parameters of this name for a dict that was wrapped twice.
+                # Flax takes a parameter of this name for a doubly nested variable dict.
                 found = found.push("params_" if word == "params" and not i else word, reuse=True)
             return found
 
@@ -90,7 +90,7 @@ class LinenModule(linen.Module):  # type: ignore[misc]
                 own[path] = scope(path).variable(place, last, lambda path=path: array(first[path])).value
 
         def store(path: str, x: Any) -> None:
-            # The first call makes the state and does not move it.
+            # Initialization creates the state and does not update it.
             if not self.is_initializing():
                 scope(path).put_variable("batch_stats", path.rpartition(".")[2], x)
 
@@ -101,6 +101,6 @@ class LinenModule(linen.Module):  # type: ignore[misc]
 
 
 def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], style: str, rngs: Any) -> Any:
-    """A module of flax in one of its two styles."""
+    """Converts a module to flax, in the nnx or the linen API."""
     runner = Runner(module, args, kwargs)
     return FlaxModule(runner, rngs) if style == "nnx" else LinenModule(runner)

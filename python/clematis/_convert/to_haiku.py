@@ -1,4 +1,4 @@
-"""Modules of ours as modules of haiku. Imported when one is asked for, since it imports haiku."""
+"""Converts Clematis modules to haiku. Imported on first use, because it imports haiku."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from .jax_runner import Runner, array
 
 
 def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type:
-    """A class of haiku's; the first parameters are the values that the module has now."""
+    """Converts a module to a haiku class; the initial parameters are the current values of the module."""
     runner = Runner(module, args, kwargs)
     values = {x.path: x for x in runner.values}
     first = {path: array(x.value) for path, x in values.items()}
 
     class HaikuModule(hk.Module):  # type: ignore[misc]
-        """A module of ours that jax computes; `training` says which way, unless a call does."""
+        """A Clematis module that runs on jax. `training` sets the mode, `is_training` overrides it for a call."""
 
         def __init__(self, name: str | None = None, *, training: bool | None = None) -> None:
             super().__init__(name or hk_name(runner.name))
@@ -30,7 +30,7 @@ def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type:
             def store(path: str, x: Any) -> None:
                 hk.set_state(path.replace(".", "/"), x)
 
-            # All are made at once, so that what one program does not need is there for another.
+            # All variables are created, so that those that one program does not use exist for another.
             own = {path: value(path) for path in first}
             training = self.training if is_training is None else is_training
             return runner.call(args, kwargs, training, own.__getitem__, hk.next_rng_key, store)
@@ -40,14 +40,14 @@ def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type:
 
 
 def hk_stopped(x: Any) -> Any:
-    """What is frozen has no gradients."""
+    """Stops the gradient of a frozen parameter."""
     import jax
 
     return jax.lax.stop_gradient(x)
 
 
 def hk_name(name: str) -> str:
-    """A class's name as haiku writes names."""
+    """A class name in haiku's snake_case."""
     return (
         "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name) if c.isalnum()) or "net"
     )

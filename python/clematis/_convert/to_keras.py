@@ -1,4 +1,4 @@
-"""Modules of ours as models of Keras. Imported when one is asked for, or when Keras is, which has to know the class."""
+"""Converts Clematis modules to Keras models. Imported on first use, or with Keras, which has to register the class."""
 
 import base64
 from contextlib import nullcontext
@@ -25,7 +25,7 @@ def _spec(x: Any) -> Spec:
 
 
 def _outside() -> Any:
-    """Where what is computed is computed now, though the backend may be tracing."""
+    """Context in which ops run eagerly although the backend may be tracing."""
     backend = keras.backend.backend()
     if backend == "tensorflow":
         import tensorflow as tf  # type: ignore[import-untyped]
@@ -40,10 +40,10 @@ def _outside() -> Any:
 
 @keras.saving.register_keras_serializable(package="clematis", name="KerasModule")
 class KerasModule(keras.Model):  # type: ignore[misc]
-    """A module of ours that the backend of Keras computes.
+    """A Clematis module that runs on the Keras backend.
 
-    Its variables are named as ours, with `__` between the words of a path. The program is found when it is first called with arguments of a kind, and
-    serves every size of the batch where the module allows that.
+    Variables have the names of the source module, with `__` between the components of a path. The module is traced at the
+    first call with a structure of arguments; the program accepts every batch size if the module allows that.
     """
 
     def __init__(self, programs: Programs, values: list[Held], **options: Any) -> None:
@@ -67,10 +67,10 @@ class KerasModule(keras.Model):  # type: ignore[misc]
         self.built = self.supports_masking = True
 
     def build(self, *args: Any, **kwargs: Any) -> None:
-        """All variables are there from the start."""
+        """Does nothing: all variables exist from the start."""
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
-        """Masks are arguments like others; none goes along with a result."""
+        """Returns None: masks are ordinary arguments and are not propagated."""
 
     def call(self, *args: Any, training: Any = None, **kwargs: Any) -> Any:
         """Runs the program for arguments like these."""
@@ -104,7 +104,7 @@ class KerasModule(keras.Model):  # type: ignore[misc]
         return unflatten(program.shape, results)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The sizes of the result for one array of floats."""
+        """The output shape for one float array."""
         one = keras.KerasTensor(tuple(input_shape), self.compute_dtype)
         return self.compute_output_spec(one).shape
 
@@ -120,7 +120,7 @@ class KerasModule(keras.Model):  # type: ignore[misc]
     # Files.
 
     def get_config(self) -> dict[str, Any]:
-        """The programs as text, and what is held by name, type and shape."""
+        """The programs as text, and the variables by name, dtype and shape."""
         if not self._programs.known:
             raise ConvertError(
                 f"{self._programs.name}: there is no program to save yet; call the model once, or convert with example_inputs"
@@ -134,7 +134,7 @@ class KerasModule(keras.Model):  # type: ignore[misc]
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "KerasModule":
-        """The model of a file; its values come after."""
+        """Rebuilds a model from a file; its values are loaded afterwards."""
         config = dict(config)
         own = config.pop("clematis")
         programs = Programs(None, keras.backend.backend())
@@ -146,12 +146,12 @@ class KerasModule(keras.Model):  # type: ignore[misc]
 
 
 def _blank(dtype: str, shape: list[int]) -> Any:
-    """Type and sizes of a value that comes later."""
+    """Dtype and shape of a value that is loaded later."""
     return SimpleNamespace(dtype=SimpleNamespace(name=dtype), shape=tuple(shape))
 
 
 def _words(seed: Any) -> Any:
-    """A key of two words."""
+    """A random key of two words."""
     seed = keras.ops.convert_to_tensor(seed)
     if keras.backend.backend() == "torch":
         import torch
@@ -182,7 +182,7 @@ def _read(program: dict[str, Any]) -> ExportedProgram:
 
 
 def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> KerasModule:
-    """A model of Keras; with examples its programs are traced now."""
+    """Converts a module to a Keras model; with example arguments its programs are traced now."""
     build(module, args, kwargs)
     values = held(module)
     floats = [x.value.dtype.name for x in values if _core.isdtype(x.value.dtype, "real floating")]

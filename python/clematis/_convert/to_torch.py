@@ -1,4 +1,4 @@
-"""Modules of ours as modules of torch. Imported when one is asked for, since it imports torch."""
+"""Converts Clematis modules to torch. Imported on first use, because it imports torch."""
 
 import copy
 from typing import Any
@@ -13,11 +13,11 @@ from .trace import Held, Programs, ExportedProgram, build, held
 
 
 class _Part(torch.nn.Module):
-    """Holds parameters under a word of their paths."""
+    """A submodule: holds the parameters below one component of their paths."""
 
 
 def _words(path: str) -> list[str]:
-    """A path as torch can have it: a word that torch's modules have a meaning for gets an underscore."""
+    """A path as attribute names; names that `torch.nn.Module` uses itself get a trailing underscore."""
     return [f"{word}_" if hasattr(_PLAIN, word) else word for word in path.split(".")]
 
 
@@ -25,16 +25,16 @@ _PLAIN = _Part()
 
 
 class TorchModule(torch.nn.Module):
-    """A module of ours that torch computes.
+    """A Clematis module that runs on torch.
 
-    Its parameters and buffers are named as ours, with dots. The program is found when it is first called with arguments of
-    a kind, and serves every size of the batch where the module allows that.
+    Parameters and buffers have the names of the source module, with dots. The module is traced at the first call with a
+    structure of arguments; the program accepts every batch size if the module allows that.
     """
 
     def __init__(self, programs: Programs, values: list[Held]) -> None:
         super().__init__()
         self._programs = programs
-        # Whether it still runs as the source did whose parts differ in their training flags.
+        # Whether the submodules still have the differing training flags of the source.
         self._as_source = programs.training is None
         self._places: dict[str, list[str]] = {}
         self._constants = 0
@@ -82,7 +82,7 @@ class TorchModule(torch.nn.Module):
         if device.type == "cpu":
             outs = run(_OPS, *values, *leaves, *more, *constants)
         else:
-            # What is made on the program is made where the operands are.
+            # New tensors of the program are created on the device of the operands.
             with device:
                 outs = run(_OPS, *values, *leaves, *more, *constants)
         results = []
@@ -95,7 +95,7 @@ class TorchModule(torch.nn.Module):
         return unflatten(program.shape, results)
 
     def train(self, mode: bool = True) -> "TorchModule":
-        """Sets every part to training, or with False to evaluation."""
+        """Sets every submodule to training mode, or with False to evaluation mode."""
         self._as_source = False
         return super().train(mode)
 
@@ -114,7 +114,7 @@ class TorchModule(torch.nn.Module):
         return program
 
     def __deepcopy__(self, memo: Any) -> "TorchModule":
-        # The module that programs are traced from is not changed by that: copies have it in common.
+        # Tracing does not change the source module, so copies share it.
         new = self.__class__.__new__(self.__class__)
         memo[id(self)] = new
         memo[id(self._programs)] = programs = copy.copy(self._programs)
@@ -127,7 +127,7 @@ class TorchModule(torch.nn.Module):
         state = dict(self.__dict__)
         programs = copy.copy(self._programs)
         if programs.known:
-            # Its values are here already.
+            # The values of the source are stored in this module already.
             programs.module = None
         state["_programs"] = programs
         return state
@@ -146,7 +146,7 @@ def _is_tensor(x: Any) -> bool:
 
 
 def _device(leaves: list[Any], values: list[Any]) -> Any:
-    """Where things are computed: where the model is, or else its arguments."""
+    """The device of the model, or else of its arguments."""
     for x in values:
         return x.device
     for x in leaves:
@@ -155,12 +155,12 @@ def _device(leaves: list[Any], values: list[Any]) -> Any:
 
 
 def _keys(count: int, leaves: list[Any], values: list[Any]) -> Any:
-    """Keys of torch's own randomness, two words each."""
+    """Random keys from torch's generator, two words each."""
     return torch.randint(0, 1 << 32, (count, 2), device=_device(leaves, values)).to(torch.uint32).unbind()
 
 
 def shared(x: Any) -> Any:
-    """A tensor of torch's over the memory of ours where that can be, else a copy."""
+    """A torch tensor that shares memory with a Clematis tensor if possible, else a copy."""
     if x.backend == "torch":
         native = x.native.detach()
         return native if type(native) is torch.Tensor else native.as_subclass(torch.Tensor)
@@ -174,7 +174,7 @@ def shared(x: Any) -> Any:
 
 
 def convert(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TorchModule:
-    """A module of torch's; with examples its programs are traced now."""
+    """Converts a module to torch; with example arguments its programs are traced now."""
     build(module, args, kwargs)
     programs = Programs(module, "torch")
     made = TorchModule(programs, held(module))

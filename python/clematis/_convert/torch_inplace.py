@@ -1,8 +1,8 @@
 """Functionalizes a torch graph: replaces in-place ops by ops without side effects.
 
-torch's own way traces a program twice more, which costs more than exporting it did. Most models write over values that
-nobody sees under another name: there each write is its plain counterpart, and what reads the value later reads the result.
-What is less plain than that is left to torch.
+torch's own functionalization traces a program twice more, which takes longer than the export. Most models update values in
+place that have no live alias: each in-place op is then replaced by its out-of-place variant, and later reads use the result.
+Other programs are left to torch.
 """
 
 import itertools
@@ -11,9 +11,9 @@ from typing import Any
 
 
 def without_writes(torch: Any, module: Any, known: frozenset[str]) -> tuple[Any, dict[str, Any]] | None:
-    """The same without writes, and the new values of placeholders by their names.
+    """The graph without in-place ops, and the new values of placeholders by name.
 
-    None where it is for torch to say what the program does.
+    None if the graph has to be functionalized by torch.
     """
     if not all(_is_plain(torch, node, known) for node in module.graph.nodes):
         return None
@@ -21,7 +21,7 @@ def without_writes(torch: Any, module: Any, known: frozenset[str]) -> tuple[Any,
     names: dict[Any, Any] = {}
     graph.output(graph.graph_copy(module.graph, names))
     for old, new in names.items():
-        # A copy avoids the names of Python's own functions, `input` say.
+        # The copy renames nodes that are called like Python builtins, such as `input`.
         new.name = old.name
     nodes = list(graph.nodes)
     writer = _Writer(torch, nodes)
@@ -33,7 +33,7 @@ def without_writes(torch: Any, module: Any, known: frozenset[str]) -> tuple[Any,
 
 
 def _is_plain(torch: Any, node: Any, known: frozenset[str]) -> bool:
-    """Whether there is a rule for it, or for what it does without writing."""
+    """Whether there is an import rule for the op or for its out-of-place variant."""
     if node.op == "call_module" or node.op == "call_method":
         return False
     if node.op != "call_function" or node.target is operator.getitem:
@@ -46,7 +46,7 @@ def _is_plain(torch: Any, node: Any, known: frozenset[str]) -> bool:
             for inner in getattr(node.graph.owning_module, body.target).graph.nodes
         )
     if not isinstance(node.target, torch._ops.OpOverload):
-        # Numbers computed from sizes.
+        # Arithmetic on sizes.
         return True
     family, _, name = node.target._schema.name.partition("::")
     if name.startswith(("_assert", "sym_")):
@@ -63,7 +63,7 @@ def _is_plain(torch: Any, node: Any, known: frozenset[str]) -> bool:
     return family == "aten" and (name in known or _counterpart(torch, node.target) is not None and name[:-1] in known)
 
 
-# What is done with a body of one of these is what the body says.
+# Higher-order ops that only run their body.
 _BODIES = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 
@@ -77,18 +77,18 @@ def _writes(torch: Any, node: Any) -> bool:
 
 
 def _counterpart(torch: Any, op: Any) -> Any:
-    """The op that does not write into its first operand, but does the same."""
+    """The out-of-place variant of an op that updates its first operand."""
     name = op._schema.name.removeprefix("aten::")
     if not name.endswith("_") or name.endswith("__"):
         return None
     packet = getattr(torch.ops.aten, name[:-1], None)
-    # A chance that is one number is called otherwise there.
+    # The overload with a scalar probability has another name there.
     overload = "p" if name == "bernoulli_" and op._overloadname == "float" else op._overloadname
     found = getattr(packet, overload, None) if packet is not None else None
     if found is None:
         return None
     own, other = op._schema.arguments, found._schema.arguments
-    # A random draw in place has another list of arguments than the one that makes a tensor.
+    # An in-place random op has other arguments than the op that returns a tensor.
     return found if [a.name for a in own] == [a.name for a in other] else None
 
 
@@ -96,7 +96,7 @@ class _Writer:
     def __init__(self, torch: Any, nodes: list[Any]) -> None:
         self.torch = torch
         self.place = {node: i for i, node in enumerate(nodes)}
-        # Who lies in which memory.
+        # The nodes whose values use each storage.
         self.memory: dict[Any, list[Any]] = {}
         for node in nodes:
             for where in self._memory(node):
@@ -109,13 +109,13 @@ class _Writer:
         return {x.untyped_storage()._cdata for x in values if isinstance(x, self.torch.Tensor)}
 
     def newest(self, node: Any) -> Any:
-        """What a value has become."""
+        """The latest value of a node after in-place updates."""
         while node in self.new:
             node = self.new[node]
         return node
 
     def write(self, graph: Any, node: Any) -> bool:
-        """Whether a node that writes could be replaced by one that does not."""
+        """Replaces an in-place op by its out-of-place variant; False if that is not possible."""
         if not isinstance(node.target, self.torch._ops.OpOverload):
             return True
         schema = node.target._schema
@@ -137,7 +137,7 @@ class _Writer:
         old = node.args[0].meta["val"]
         if value.shape != old.shape or value.dtype != old.dtype:
             return False
-        # What was left out may have no default there.
+        # Omitted arguments may have no default in the variant.
         left = [a for a in schema.arguments[len(node.args) :] if not a.kwarg_only and a.name not in node.kwargs]
         with graph.inserting_after(node):
             made = graph.call_function(plain, node.args, node.kwargs | {a.name: a.default_value for a in left})
@@ -150,7 +150,7 @@ class _Writer:
         return True
 
     def _parts(self, node: Any) -> list[Any]:
-        """What is written to, what it is a part of, and so on up to a whole; nothing where others are read later."""
+        """The view that is updated, its base, and so on up to the outermost base; empty if an alias is read later."""
         aten = self.torch.ops.aten
         parts = [node.args[0]]
         while parts[-1].op == "call_function" and parts[-1].target in (aten.slice.Tensor, aten.select.int):
@@ -161,7 +161,7 @@ class _Writer:
         return parts if fine and all(self.place[user] <= at for user in between) else []
 
     def _put_back(self, graph: Any, node: Any, parts: list[Any], made: Any) -> Any:
-        """The whole with a new part in its place."""
+        """Scatters the new value of a view into its bases; returns the outermost one."""
         aten = self.torch.ops.aten
         for part, whole in itertools.pairwise(parts):
             op = aten.slice_scatter.default if part.target is aten.slice.Tensor else aten.select_scatter.default
@@ -172,11 +172,11 @@ class _Writer:
         return made
 
     def _is_alone(self, node: Any, *olds: Any) -> bool:
-        """Whether nothing but these that is read later lies in the memory that is written to."""
+        """Whether no other node that is read later aliases the memory that is updated."""
         at = self.place[node]
         same = set()
         for first in olds:
-            # Earlier writes gave it other names.
+            # Nodes that earlier updates replaced.
             while first is not None:
                 same.add(first)
                 first = next((k for k, v in self.new.items() if v is first), None)
@@ -200,7 +200,7 @@ class _Writer:
             self.memory[where].append(made)
 
     def _batch_norm(self, graph: Any, node: Any) -> bool:
-        """Moves the state of a batch norm as a result."""
+        """Returns the new running statistics of a batch norm as results."""
         x, weight, bias, mean, var, _, momentum, eps, _ = node.args
         if not self._is_alone(node, mean) or not self._is_alone(node, var):
             return False
@@ -219,7 +219,7 @@ class _Writer:
                 parts.append(part)
         self._put(node, var, parts[0])
         self._put(node, mean, parts[1])
-        # The new names have no storage of their own.
+        # The new nodes have no storage of their own.
         made.replace_input_with(parts[0], var)
         made.replace_input_with(parts[1], mean)
         node.replace_all_uses_with(parts[2])

@@ -11,7 +11,7 @@ from .. import _clematis as _core
 from ..errors import UnsupportedError
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Python functions of symbolic numbers, by our names of them.
+# Python functions of symbolic numbers, and our names for them.
 _NUMBERS = {
     "truediv": "truediv", "add": "add", "sub": "sub", "mul": "mul", "pow": "pow", "neg": "neg", "sym_float": "float",
     "sym_int": "int", "_sym_sqrt": "sqrt", "sym_sqrt": "sqrt", "_sym_log2": "log2", "sym_max": "max", "sym_min": "min",
@@ -23,7 +23,7 @@ _READS = ("item.default", "_local_scalar_dense.default")
 
 @dataclass
 class Held:
-    """What goes into a program from the model itself."""
+    """A parameter, buffer or constant that a program takes from the model."""
 
     name: str
     role: str
@@ -33,13 +33,13 @@ class Held:
 
 @dataclass
 class Traced:
-    """A graph of torch's, and what its inputs and outputs are for."""
+    """A torch graph with the roles of its inputs and outputs."""
 
     module: Any
-    # In order: what the model holds, and the names of what a call gives.
+    # In order: values of the model, and the names of the inputs of a call.
     held: list[Held]
     given: list[str]
-    # Names of results or ("fixed", value); path of a buffer to the name of its new value.
+    # Names of results or ("fixed", value); the path of a buffer mapped to the name of its new value.
     results: list[Any]
     updates: dict[str, str]
     out_spec: Any
@@ -47,18 +47,18 @@ class Traced:
 
 
 class Writer:
-    """Turns a graph into lists and dicts."""
+    """Converts a graph to lists and dicts."""
 
     def __init__(self, torch: Any, traced: Traced, known: frozenset[str]) -> None:
         self.torch, self.traced, self.known = torch, traced, known
         self.module = traced.module
         self.alias: dict[str, str] = {}
         self.sizes = self.readable_sizes()
-        # Tensors that the program makes of nothing, by the names of their nodes.
+        # Tensors that the program creates without operands, by the names of their nodes.
         self.made: list[tuple[str, Any]] = []
 
     def readable_sizes(self) -> dict[str, str]:
-        """Names of sizes by torch's own, which are numbered: a leading size of what is given is a batch."""
+        """Renames torch's numbered symbolic sizes: a symbolic leading size of an input is a batch."""
         given = {n.name: n.meta.get("val") for n in self.module.graph.nodes if n.op == "placeholder"}
         names: dict[str, str] = {}
         for name in self.traced.given:
@@ -77,7 +77,7 @@ class Writer:
         return x if isinstance(x, int) else self.expression(x.node.expr)
 
     def expression(self, expr: Any) -> Any:
-        """A size as text in our spelling."""
+        """A symbolic size as text in our syntax."""
         import sympy  # type: ignore[import-untyped]
 
         if expr.is_Integer:
@@ -166,7 +166,7 @@ class Writer:
 
     def nodes(self, graph: Any) -> list[Any]:
         torch, out = self.torch, []
-        # Which of several results somebody reads.
+        # Which results of each node are used.
         read: dict[Any, set[Any]] = {}
         for node in graph.nodes:
             for source in node.all_input_nodes:
@@ -178,7 +178,7 @@ class Writer:
             if node.op != "call_function":
                 continue
             value = node.meta.get("val")
-            # Sizes are known as expressions wherever they are used.
+            # Sizes are written as expressions wherever they are used.
             if isinstance(value, (torch.SymInt, torch.SymBool, int, float)):
                 continue
             if isinstance(value, torch.SymFloat) and value.node.expr.is_number:
@@ -192,7 +192,7 @@ class Writer:
         target, args, kwargs = node.target, list(node.args), dict(node.kwargs)
         variant = ""
         if getattr(target, "__name__", "") == "with_effects":
-            # An op that is kept in its place by a token, which stands before its results.
+            # An op with an effect token, which precedes its results.
             target, args = args[1], args[2:]
             value = value[1:]
             read = {i - 1 for i in read if i}
@@ -210,7 +210,7 @@ class Writer:
                     return None
             name = "getitem"
         elif isinstance(value, self.torch.SymFloat) and getattr(target, "__name__", "") in _READS:
-            # A number that is read from a tensor is the tensor, if it is one without axes.
+            # The scalar read from a tensor is the tensor itself if its rank is 0.
             if args[0].meta["val"].dim() == 0:
                 self.alias[node.name] = self.alias.get(args[0].name, args[0].name)
                 return None
@@ -231,7 +231,7 @@ class Writer:
         if not node.all_input_nodes and name not in self.known and isinstance(value, self.torch.Tensor):
             return self.constant(node, target)
         if name == "as_strided":
-            # torch walks through memory: what the operand's memory looks like belongs to the op.
+            # as_strided indexes storage, so the strides and offset of the operand are part of the op.
             own = args[0].meta["val"]
             kwargs |= {"own_stride": list(own.stride()), "own_offset": own.storage_offset()}
         several = isinstance(value, (list, tuple))
@@ -247,7 +247,7 @@ class Writer:
         }  # fmt: skip
 
     def constant(self, node: Any, target: Any) -> None:
-        """What an op without operands makes, made here and now."""
+        """Evaluates an op without operands and stores the result as a constant."""
         try:
             with self.torch.no_grad():
                 made = target(*node.args, **node.kwargs)
@@ -256,7 +256,7 @@ class Writer:
         self.made.append((node.name, made))
 
     def graph(self, module: Any) -> Any:
-        """A body of a branch or a loop."""
+        """The body of a branch or a loop."""
         outer, self.module = self.module, module
         graph = module.graph
         places = [n for n in graph.nodes if n.op == "placeholder"]
@@ -269,7 +269,7 @@ class Writer:
         return whole
 
     def program(self) -> tuple[dict[str, Any], dict[str, tuple[str, Any]]]:
-        """The program, and what the model holds by its paths."""
+        """The program, and the values of the model by path."""
         traced, graph = self.traced, self.traced.module.graph
         places = {n.name: n for n in graph.nodes}
         inputs: list[Any] = []
@@ -277,7 +277,7 @@ class Writer:
         seen: dict[Any, Any] = {}
         names: dict[Any, Any] = {}
         for held in traced.held:
-            # One that is shared goes in once; the other names stand for it.
+            # A shared tensor is passed once; its other names are aliases.
             first = seen.setdefault(_identity(held.value), held)
             names[held.path] = first.name
             if first is not held:
@@ -290,7 +290,7 @@ class Writer:
         for path, name in traced.updates.items():
             outputs.append({"value": self.value(places[name]), "updates": names[path]})
         for name, x in self.made:
-            # A word that begins with a line is private to its module.
+            # A name with a leading underscore is private to its module.
             path = f"constants.{name.lstrip('_')}"
             values[path] = ("constant", x)
             inputs.append({"name": name, "role": "constant", "path": path, "spec": self.spec(x)})
@@ -300,7 +300,7 @@ class Writer:
 
 
 def merged(one: Any, two: Any, sizes: tuple[int, int]) -> Any:
-    """A program that stands for two that were traced with these batch sizes; ValueError where they differ otherwise."""
+    """Merges programs captured at two batch sizes into a symbolic one; ValueError if they differ in more than sizes."""
     if type(one) is not type(two):
         raise ValueError(f"{one} and {two}")
     if isinstance(one, dict):
@@ -325,7 +325,7 @@ def merged(one: Any, two: Any, sizes: tuple[int, int]) -> Any:
 
 
 class _Size:
-    """A multiple of the batch, and something more."""
+    """A size that is linear in the batch: times * batch + more."""
 
     def __init__(self, times: int, more: int) -> None:
         self.times, self.more = times, more
@@ -338,7 +338,7 @@ BATCH = "batch"
 
 
 def text(program: Any) -> str:
-    """A program as JSON; sizes among parameters are marked as such."""
+    """A program as JSON; symbolic sizes among attributes are marked."""
 
     def marked(x: Any) -> Any:
         if isinstance(x, _Size):
@@ -352,14 +352,14 @@ def text(program: Any) -> str:
 
 
 def _identity(x: Any) -> Any:
-    """What is the same of two names of one tensor."""
+    """A key that is equal for two names of one tensor."""
     if not x.numel() or x.is_meta:
         return id(x)
     return x.untyped_storage().data_ptr(), x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
 
 
 def line_of(trace: str | None) -> str:
-    """The user's own line that an op comes from."""
+    """The line of user code that an op comes from."""
     found = re.findall(r'File "([^"]+)", line (\d+)', trace or "")
     if not found:
         return ""
@@ -368,13 +368,13 @@ def line_of(trace: str | None) -> str:
 
 
 def first_line(e: BaseException) -> str:
-    """What an error says first."""
+    """The first line of an error message."""
     words = str(e).strip()
     return words.splitlines()[0] if words else type(e).__name__
 
 
 def rules() -> frozenset[str]:
-    """The ops that Rust knows."""
+    """The torch ops that have an import rule."""
     return frozenset(_core._import_rules("torch"))  # type: ignore[attr-defined]
 
 

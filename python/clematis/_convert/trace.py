@@ -17,7 +17,7 @@ from .captured import Captured
 from .lowered import function
 from .tree_structure import unflatten, flatten
 
-# Sizes of a batch that no model has by chance, with different remainders; what is said of both is said of every batch.
+# Batch sizes that no model uses itself: what two programs at these sizes have in common holds for every batch size.
 _SIZES = (1013, 1008)
 _NAME = "batch"
 
@@ -29,32 +29,32 @@ class ExportedProgram:
     """A traced program as plain data, except for the constants."""
 
     text: str
-    # Paths of what is held, which are the first inputs; then come the arguments, a key for each draw, the constants.
+    # Paths of the model's values, which are the first inputs. Arguments, a key per draw, and constants follow.
     paths: list[str]
     inputs: list[Spec]
     draws: int
     constants: list[Any]
-    # For each output the place of what it replaces, or None.
+    # For each output the index of the input that it updates, or None.
     updates: list[int | None]
     outputs: list[Spec]
-    # What results look like.
+    # The structure of the results.
     shape: Any
-    # The function of the framework that runs it, once it is made.
+    # The compiled function of the framework; None until it is first needed.
     run: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "run": None}
 
     def prepared(self, framework: str) -> Any:
-        """The function of a framework's arrays."""
+        """The program as a function of the framework's arrays."""
         if self.run is None:
             self.run = function(self.text, framework)
         return self.run
 
     def fits(self, specs: list[Spec], loosely: bool = False) -> bool:
-        """Whether arguments of these types and sizes can go in; None is a size that is not known.
+        """Whether the program accepts arguments of these dtypes and shapes; None is an unknown size.
 
-        Loosely, other types of the same kind do as well, and have to be cast.
+        With `loosely`, other dtypes of the same kind are accepted too, and have to be cast.
         """
         if len(specs) != len(self.inputs):
             return False
@@ -74,14 +74,14 @@ class ExportedProgram:
 
 
 def _kind(dtype: str) -> str:
-    """Floats with floats, integers with integers."""
+    """The kind of a dtype: float, int, complex or bool."""
     word = dtype.rstrip("0123456789").removeprefix("u")
     return "float" if word == "bfloat" else word
 
 
 @dataclass
 class Held:
-    """A value of a module: its path with dots, what it is for, the tensor."""
+    """A value of a module: its dotted path, role and tensor."""
 
     path: str
     role: str
@@ -89,7 +89,7 @@ class Held:
 
 
 def held(module: Any) -> list[Held]:
-    """Parameters, then buffers."""
+    """The parameters, then the buffers of a module."""
     v, frozen, found = module.v, frozen_paths(module), []
     for path, x in v._entries():
         if _core._tree.is_array(x):
@@ -100,12 +100,12 @@ def held(module: Any) -> list[Held]:
 
 
 def spec_of(dtype: Any, shape: Any) -> Spec:
-    """A dtype's name and sizes; what is no number is not known."""
+    """The dtype's name and the shape; a size that is not an integer is unknown (None)."""
     return str(dtype), tuple(n if type(n) is int else None for n in shape)
 
 
 def with_batch(specs: list[Spec]) -> list[Spec] | None:
-    """The same with a name for the size of the batch: the first axis of the first array, and of those that agree."""
+    """Specs with a symbolic batch: the first size of the first array, and of all arrays that start with the same size."""
     first = next((shape[0] for _, shape in specs if shape), 0)
     if first == 0:
         return None
@@ -114,12 +114,12 @@ def with_batch(specs: list[Spec]) -> list[Spec] | None:
         return (_NAME, *shape[1:]) if shape and shape[0] == first else shape
 
     found = [(dtype, named(shape)) for dtype, shape in specs]
-    # A size that nobody knows has no number to fall back on.
+    # An unknown size has no value to fall back on.
     return None if any(n is None for _, shape in found for n in shape) else found
 
 
 def build(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Makes the variables of a module that waits for a call."""
+    """Creates the variables of a module that is built at its first call."""
     if module.v is not None and is_built(module):
         return
     if not args and not kwargs:
@@ -147,7 +147,7 @@ def as_it_was(module: Any, training: bool | None) -> Iterator[None]:
 
 
 def _record(module: Any, values: list[Held], structure: Any, specs: list[Spec], training: bool | None) -> tuple[Any, ...]:
-    """The graph of a call with arguments of these sizes, and what its results look like."""
+    """The graph of a call with arguments of these shapes, and the structure of its results."""
     shapes = []
 
     def call(own: list[Any], given: list[Any]) -> Any:
@@ -174,7 +174,7 @@ _PLACES = re.compile(r"(?<![\w.%\"-])\d+(?![\w.])")
 
 
 def _between(texts: tuple[str, str]) -> str | None:
-    """Of two texts that differ in sizes alone, the one with names for them; None where they differ in more."""
+    """Merges two program texts that differ only in sizes into a symbolic one; None if they differ in more."""
     numbers = [[int(n) for n in _PLACES.findall(text)] for text in texts]
     rests = [_PLACES.sub("#", text) for text in texts]
     if rests[0] != rests[1]:
@@ -203,7 +203,7 @@ def _exported(graph: Any, paths: list[str], specs: list[Spec], draws: int, const
 
 
 def trace(module: Any, structure: Any, specs: list[Spec], training: bool | None) -> ExportedProgram:
-    """The program of a call: for every size of the batch if that can be, else for the sizes that are given."""
+    """The program of a call: for every batch size if possible, else for the given shapes."""
     values, named = held(module), with_batch(specs)
     if named is not None:
         found = _for_every_batch(module, values, structure, named, specs, training)
@@ -242,7 +242,7 @@ def _for_every_batch(
 
 
 def captured_program(module: Captured, training: bool | None) -> ExportedProgram:
-    """What a captured model holds already."""
+    """The program that a captured model already has."""
     from .captured import ImportedProgram as Own
 
     program: Any = module._programs[training]
@@ -254,16 +254,16 @@ def captured_program(module: Captured, training: bool | None) -> ExportedProgram
 
 
 class Programs:
-    """The programs of a module, traced when they are first needed."""
+    """The programs of a module, traced on first use."""
 
     def __init__(self, module: Any, framework: str) -> None:
         self.module: Any = module
         self.framework = framework
         self.name = module._name if isinstance(module, Captured) else type(module).__name__
-        # Structure of the arguments, whether it is for training, the program.
+        # Structure of the arguments, training flag, program.
         self.known: list[tuple[Any, bool | None, ExportedProgram]] = []
         self.is_captured = isinstance(module, Captured)
-        # In which mode the converted model starts; None keeps the flag of each part.
+        # The initial mode of the converted model; None keeps the flag of each submodule.
         self.training = None if module is None else shared_training_flag(module)
         # A captured model knows how arguments become its arrays.
         self.arguments = module._programs[0].arguments if isinstance(module, Captured) else None
@@ -273,13 +273,13 @@ class Programs:
         return (False, True) if self.training is not None else (False, True, None)
 
     def arrays(self, args: Any, kwargs: Any, is_leaf: Any) -> tuple[list[Any], Any]:
-        """The arrays among a call's arguments, and the structure that the program is found by."""
+        """The arrays among the arguments of a call, and the structure that is the cache key."""
         if self.arguments is not None:
             return self.arguments.leaves(self.name, args, kwargs), None
         return flatten((args, kwargs), is_leaf)
 
     def add(self, structure: Any, specs: list[Spec], training: bool | None) -> ExportedProgram:
-        """Traces one more; `training` None is for a module whose parts differ in their training flags."""
+        """Traces a program; `training` is None for a module whose submodules differ in their training flags."""
         if self.module is None:
             raise ConvertError(
                 f"{self.name}: it was saved with programs for other arguments than {specs} in"
@@ -291,13 +291,13 @@ class Programs:
                 raise ConvertError(f"{self.name}: it was captured for {program.inputs}, not for {specs}")
         else:
             program = trace(self.module, structure, specs, training)
-        # What the framework cannot compute is found out now.
+        # Ops that the framework does not support are reported now.
         program.prepared(self.framework)
         self.known.append((structure, training, program))
         return program
 
     def find(self, structure: Any, specs: list[Spec], training: bool | None) -> "ExportedProgram | None":
-        """The program for a call, if it is known."""
+        """The program for a call, if there is one."""
         for own, mode, program in self.known:
             if mode == training and own == structure and program.fits(specs, self.is_captured):
                 return program

@@ -1,7 +1,7 @@
-//! Branches and loops whose values a framework itself is tracing: its own branch and loop run our functions.
+//! Control flow on values that a framework is tracing: uses the framework's own cond and while_loop.
 //!
-//! A dialect has `traced_cond(predicate, then, otherwise, xs)` and `traced_while(test, body, xs)`; the functions take the
-//! framework's arrays one by one and return a tuple of them, a test one of them.
+//! A dialect has `traced_cond(predicate, then, otherwise, xs)` and `traced_while(test, body, xs)`. The functions take the
+//! framework's arrays one by one and return a tuple of them; a test returns one array.
 
 use super::{Branches, chooser, same};
 use crate::error::{OrRaise, exception};
@@ -14,14 +14,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::rc::Rc;
 
-/// A framework's own branch or loop.
+/// A framework's own cond or while_loop.
 pub struct TracedControl<'py> {
     /// The dialect's function.
     pub function: Object<'py>,
     backend: &'static dyn Backend,
 }
 
-/// The branch or loop of a framework that is tracing one of these values; `None` if none is, or if it has none.
+/// The cond or while_loop of a framework that is tracing one of these values; `None` if none is, or if it has none.
 pub fn traced_control<'py>(
     py: Python<'py>,
     values: &[Tensor],
@@ -39,7 +39,7 @@ pub fn traced_control<'py>(
 }
 
 impl<'py> TracedControl<'py> {
-    /// The framework's arrays of values; numbers become arrays.
+    /// Converts values to the framework's arrays; numbers become arrays.
     pub fn arrays(&self, values: &[Tensor]) -> PyResult<Bound<'py, PyTuple>> {
         let py = self.function.py();
         let each = values.iter().map(|x| {
@@ -72,13 +72,13 @@ impl<'py> TracedControl<'py> {
     }
 }
 
-/// What a function is for.
+/// The role of a function.
 pub enum Role {
-    /// One of several ways to go.
+    /// A branch.
     Branch(Rc<Branches>),
-    /// Says whether to go on.
+    /// The loop condition.
     Test(Rc<Structure>),
-    /// One step.
+    /// The loop body.
     Body(Rc<Structure>),
 }
 
@@ -87,7 +87,7 @@ pub enum Role {
 pub struct Part {
     role: Role,
     function: Py<PyAny>,
-    /// Leaves like those that it takes.
+    /// Leaves of the same kinds as those that it takes.
     like: Leaves,
     backend: &'static dyn Backend,
 }

@@ -1,7 +1,7 @@
-//! Pytrees in files: `save` and `load`.
+//! Checkpoints: `save` and `load` of pytrees.
 //!
-//! Arrays go to the file as tensors; numbers, strings, booleans and `None` go to its metadata with the structure. Other
-//! objects are refused: a file never names code, so nothing in it is ever run.
+//! Arrays are stored as tensors; numbers, strings, booleans and `None` are stored in the metadata with the structure.
+//! Other objects are rejected: a file never refers to code, so loading one runs none.
 
 use crate::error::{OrRaise, exception};
 use crate::operand::{give, try_operand};
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// A pytree on its way to a file.
+/// A pytree that is being serialized.
 #[derive(Default)]
 struct Saved {
     tensors: Vec<(String, Tensor)>,
@@ -98,7 +98,8 @@ impl Saved {
     }
 }
 
-/// A number, string, boolean or `None`; `None` for anything else, an error for a string that is not UTF-8.
+/// A number, string, boolean or `None`. Returns `None` for anything else, and an error for a string that is not valid
+/// UTF-8.
 fn plain(x: &Object<'_>) -> Result<Option<FileStructure>, String> {
     if x.is_none() {
         return Ok(Some(FileStructure::Nothing));
@@ -112,12 +113,12 @@ fn plain(x: &Object<'_>) -> Result<Option<FileStructure>, String> {
             Err(_) => Err("text that is not Unicode cannot be saved".into()),
         };
     }
-    // NumPy's float64 is one of float's subclasses, and an array.
+    // `numpy.float64` is a subclass of float and an array.
     let is_array = || array::framework_of(x).is_ok_and(|backend| backend.is_some());
     if x.cast::<PyInt>().is_ok() && (x.cast_exact::<PyInt>().is_ok() || !is_array()) {
         return match x.extract::<i64>() {
             Ok(v) => Ok(Some(FileStructure::Int(v))),
-            // Of a subclass, `str` may say anything.
+            // A subclass of `str` may override `__str__`.
             Err(_) => match x.call_method1("__format__", ("d",)) {
                 Ok(digits) => Ok(Some(FileStructure::BigInt(digits.to_string()))),
                 Err(_) => Err("an integer of so many digits cannot be saved".into()),
@@ -137,7 +138,7 @@ fn plain(x: &Object<'_>) -> Result<Option<FileStructure>, String> {
     Ok(None)
 }
 
-/// What an object that is a node holds: all of it, where it tells that apart from what transforms may change.
+/// The contents of an object that is a pytree node: all of them, where they differ from what transforms may change.
 fn inside<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     let py = x.py();
     if x.get_type().hasattr(intern!(py, "__tree_whole__"))? {
@@ -146,11 +147,11 @@ fn inside<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     x.call_method0(intern!(py, "__tree_flatten__"))
 }
 
-/// Writes a pytree of arrays and plain values to a file.
+/// Saves a pytree of arrays and plain values to a file.
 ///
-/// The file is a safetensors file with the arrays by their paths; dicts, lists and tuples, numbers, strings, booleans and
-/// `None` are kept in its metadata. It is written beside the old one and renamed, so that a file of this name is always
-/// whole. Modules and dataclasses are saved as dicts of what they hold.
+/// The file is a safetensors file with the arrays by path; dicts, lists and tuples, numbers, strings, booleans and `None`
+/// are stored in its metadata. The file is written to a temporary file beside it and renamed, so a file of this name is
+/// always complete. Modules and dataclasses are saved as dicts of their contents.
 #[pyfunction]
 #[pyo3(signature = (path, tree, /))]
 fn save(py: Python<'_>, path: PathBuf, tree: &Object<'_>) -> PyResult<()> {
@@ -160,11 +161,11 @@ fn save(py: Python<'_>, path: PathBuf, tree: &Object<'_>) -> PyResult<()> {
         .or_raise()
 }
 
-/// Reads a file that `save` wrote, or any safetensors file, onto the current backend.
+/// Loads a file that `save` wrote, or any safetensors file, onto the current backend.
 ///
-/// With `like`, a pytree of arrays, the result is one like it: names, shapes and element types must be the same, and all
-/// differences are told in one CheckpointError. With `strict=False` what differs is left as it is in `like`, and the result
-/// is a pair of the pytree and a dict of what was skipped, by path.
+/// With `like`, a pytree of arrays, the result has the structure of `like`: names, shapes and dtypes must match, and one
+/// CheckpointError reports all differences. With `strict=False` leaves that differ keep the value they have in `like`,
+/// and the result is a pair of the pytree and a dict of what was skipped, by path.
 #[pyfunction]
 #[pyo3(signature = (path, /, like=None, *, strict=true))]
 fn load<'py>(
@@ -244,12 +245,12 @@ fn decode<'py>(
     })
 }
 
-/// A plain value as Python has it.
+/// A plain value as a Python object.
 fn value<'py>(py: Python<'py>, tree: &FileStructure) -> PyResult<Object<'py>> {
     Ok(match tree {
         FileStructure::Bool(v) => PyBool::new(py, *v).to_owned().into_any(),
         FileStructure::Int(v) => v.into_pyobject(py)?.into_any(),
-        // Python refuses thousands of digits, for reading them takes long.
+        // Python limits the number of digits of an integer, because parsing takes quadratic time.
         FileStructure::BigInt(digits) => py.get_type::<PyInt>().call1((digits,)).map_err(|_| {
             exception(
                 Kind::Io,
@@ -263,7 +264,7 @@ fn value<'py>(py: Python<'py>, tree: &FileStructure) -> PyResult<Object<'py>> {
     })
 }
 
-/// How a difference calls a plain value: by Python's name of its class.
+/// The type name of a plain value in messages: the name of its Python class.
 fn class(tree: &FileStructure) -> &'static str {
     match tree {
         FileStructure::Nothing => "None",
@@ -279,11 +280,11 @@ fn class(tree: &FileStructure) -> &'static str {
     }
 }
 
-/// What a leaf of `like` is.
+/// A leaf of `like`.
 enum Wanted {
     Tensor(Tensor, bool),
     Plain(FileStructure),
-    /// Something that no file holds; it stays.
+    /// An object that files do not store; it is kept.
     Other,
 }
 
@@ -294,7 +295,7 @@ struct Place<'py> {
     now: Object<'py>,
 }
 
-/// A pytree like another, with what a file has.
+/// A pytree with the structure of another and the values of a file.
 fn fill<'py>(
     py: Python<'py>,
     mut file: Reader,
@@ -364,7 +365,7 @@ fn places_of<'py>(like: &Object<'py>, places: &mut Vec<Place<'py>>) -> PyResult<
     })
 }
 
-/// All that the leaves of `like` and those of a file do not have in common.
+/// All differences between the leaves of `like` and those of a file.
 fn compare(file: &Reader, places: &[Place<'_>]) -> Vec<Difference> {
     let mut found: HashMap<String, String> = HashMap::new();
     let mut order = Vec::new();
@@ -405,7 +406,7 @@ fn compare(file: &Reader, places: &[Place<'_>]) -> Vec<Difference> {
     out
 }
 
-/// Writes bytes as a file that is whole or not there.
+/// Writes a file atomically.
 #[pyfunction]
 fn _write_file(py: Python<'_>, path: PathBuf, bytes: &[u8]) -> PyResult<()> {
     let bytes = bytes.to_vec();

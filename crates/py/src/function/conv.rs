@@ -47,11 +47,11 @@ macro_rules! convolutions {
     )* };
 }
 convolutions! {
-    /// A convolution over one spatial axis; filters are [width, in, out].
+    /// 1D convolution; filters are [width, in, out].
     conv1d 1 "NWC" "(x, filters, strides, padding, /, *, data_format=\"NWC\", filter_format=\"channel_last\", x_dilations=1, dilations=1, bias=None)";
-    /// A convolution over two spatial axes; filters are [height, width, in, out].
+    /// 2D convolution; filters are [height, width, in, out].
     conv2d 2 "NHWC" "(x, filters, strides, padding, /, *, data_format=\"NHWC\", filter_format=\"channel_last\", x_dilations=1, dilations=1, bias=None)";
-    /// A convolution over three spatial axes; filters are [depth, height, width, in, out].
+    /// 3D convolution; filters are [depth, height, width, in, out].
     conv3d 3 "NDHWC" "(x, filters, strides, padding, /, *, data_format=\"NDHWC\", filter_format=\"channel_last\", x_dilations=1, dilations=1, bias=None)";
 }
 
@@ -87,15 +87,15 @@ macro_rules! transposed {
     )* };
 }
 transposed! {
-    /// The transpose of a convolution over one spatial axis; filters are [width, in, out].
+    /// 1D transposed convolution; filters are [width, in, out].
     conv1d_transpose 1 "NWC" "(x, filters, strides, padding, /, *, output_shape=None, data_format=\"NWC\", filter_format=\"channel_last\", dilations=1, bias=None)";
-    /// The transpose of a convolution over two spatial axes; filters are [height, width, in, out].
+    /// 2D transposed convolution; filters are [height, width, in, out].
     conv2d_transpose 2 "NHWC" "(x, filters, strides, padding, /, *, output_shape=None, data_format=\"NHWC\", filter_format=\"channel_last\", dilations=1, bias=None)";
-    /// The transpose of a convolution over three spatial axes; filters are [depth, height, width, in, out].
+    /// 3D transposed convolution; filters are [depth, height, width, in, out].
     conv3d_transpose 3 "NDHWC" "(x, filters, strides, padding, /, *, output_shape=None, data_format=\"NDHWC\", filter_format=\"channel_last\", dilations=1, bias=None)";
 }
 
-/// A convolution of each channel with a filter of its own; filters are [height, width, channels].
+/// 2D depthwise convolution: one filter per channel; filters are [height, width, channels].
 #[pyfunction]
 #[pyo3(
     signature = (x, filters, strides, padding, /, *, data_format="NHWC", dilations=None),
@@ -112,7 +112,7 @@ fn depthwise_conv2d<'py>(
     let op = "depthwise_conv2d";
     let mut call = Call::new(x.py(), op);
     let (x, w) = (call.take(x)?, call.take(filters)?);
-    // Some write a stride for every axis.
+    // Some callers pass a stride for every axis, as TensorFlow does.
     let middle = match strides.extract::<[i64; 4]>() {
         Ok([1, a, b, 1]) => Some(PyTuple::new(strides.py(), [a, b])?.into_any()),
         _ => None,
@@ -130,7 +130,7 @@ fn depthwise_conv2d<'py>(
     call.one(|| slide::depthwise_conv2d(x, w, &p))
 }
 
-/// A convolution over one, two or three spatial axes, in groups, with gaps in input and filter.
+/// Convolution over one, two or three spatial axes, with groups, filter dilation and input dilation.
 #[pyfunction]
 #[pyo3(
     signature = (x, filters, strides, padding, /, *, dims=2, data_format="channel_last",
@@ -173,7 +173,7 @@ fn conv_general_dilated<'py>(
     .run()
 }
 
-/// The transpose of a convolution over one, two or three spatial axes, in groups.
+/// Transposed convolution over one, two or three spatial axes, with groups.
 #[pyfunction]
 #[pyo3(
     signature = (x, filters, strides, padding, /, *, dims=2, output_shape=None, data_format="channel_last",
@@ -216,7 +216,7 @@ fn conv_general_transpose<'py>(
     .run()
 }
 
-/// A convolution over one, two or three spatial axes, or its transpose.
+/// Convolution or transposed convolution over one, two or three spatial axes.
 #[pyfunction]
 #[pyo3(
     signature = (x, filters, strides, padding, /, *, transpose=false, dims=2, output_shape=None,

@@ -1,4 +1,4 @@
-//! What a call would cost.
+//! The cost of a call.
 
 use crate::error::OrRaise;
 use crate::pytree::flatten;
@@ -10,7 +10,7 @@ use clematis_nn::cost;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 
-/// The operations of `f(args, kwargs)`, found by a trace without values.
+/// Counts the operations of `f(*args, **kwargs)` by tracing it on abstract values.
 #[pyfunction]
 fn _flops<'py>(f: &Object<'py>, args: &Object<'py>, kwargs: &Object<'py>) -> PyResult<u64> {
     let py = f.py();
@@ -21,7 +21,7 @@ fn _flops<'py>(f: &Object<'py>, args: &Object<'py>, kwargs: &Object<'py>) -> PyR
             .tensors
             .iter()
             .map(|x| match x.repr() {
-                // Numbers are part of the program.
+                // Numbers are constants of the program.
                 Repr::Scalar { .. } => x.clone(),
                 _ => open.trace.input(x.spec().clone(), Role::Input, ""),
             })

@@ -1,4 +1,4 @@
-//! New tensors: on the current backend, or beside another one.
+//! Creation functions: new tensors on the current backend, or on the backend of another tensor.
 
 use crate::args::beside;
 use crate::dtype::{self, PyDType};
@@ -15,9 +15,10 @@ use pyo3::types::{PyModule, PyTuple};
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// A tensor of anything: numbers, pytrees of them, arrays of any library.
+/// Converts an object to a tensor: numbers, nested lists of numbers, arrays of any library.
 ///
-/// Numbers, lists and NumPy arrays go to the current backend; arrays of torch, jax and tensorflow keep their backend.
+/// Numbers, lists and NumPy arrays are placed on the current backend; arrays of torch, jax and tensorflow keep their
+/// backend.
 #[pyfunction]
 #[pyo3(signature = (obj, /, *, dtype=None, device=None, copy=None))]
 pub fn asarray<'py>(
@@ -29,7 +30,7 @@ pub fn asarray<'py>(
     let py = obj.py();
     crate::args::device("asarray", device)?;
     let want = dtype::maybe(dtype)?;
-    // The same object, so that what is written into one is seen in the other, as where memory is shared.
+    // The same object, so that in-place updates of one are visible in the other, as with shared memory.
     if copy != Some(true)
         && let Ok(t) = obj.cast::<PyTensor>()
         && want.is_none_or(|d| PyTensor::of(t).dtype() == d)
@@ -100,7 +101,7 @@ fn from_object(
         let x = py.import("numpy")?.call_method1("asarray", (obj,))?;
         return from_object(py, &x, want, copy);
     }
-    // Anything with a buffer, such as `array.array` and `memoryview`, goes through NumPy.
+    // Objects with the buffer protocol, such as `array.array` and `memoryview`, are converted by NumPy.
     if obj.hasattr("__buffer__")? || obj.is_instance_of::<pyo3::types::PyByteArray>() {
         let x = py.import("numpy")?.call_method1("asarray", (obj,))?;
         return from_object(py, &x, want, copy);
@@ -133,7 +134,7 @@ fn check_number(v: Scalar, dtype: DType) -> PyResult<()> {
     Ok(())
 }
 
-/// An array of another library that speaks DLPack, on the current backend and without a copy where memory allows.
+/// Imports an array of another library through DLPack, on the current backend, without a copy where possible.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, device=None, copy=None))]
 fn from_dlpack<'py>(
@@ -155,7 +156,7 @@ fn from_dlpack_object(py: Python<'_>, x: &Object<'_>, copy: Option<bool>) -> PyR
     }
     let backend = backend::current().or_raise()?;
     let keywords = [("max_version", (1u32, 0u32))].into_py_dict(py)?;
-    // An array of a framework that is known is exported by the tensor of it: what is computed when it is read has become plain.
+    // An array of a known framework is exported by its tensor, which computes lazy values first.
     let exported = match array::tensor(x).or_raise()? {
         Some(own) if copy.is_none() => return moved(py, &own, backend),
         Some(own) => {
@@ -175,7 +176,7 @@ fn from_dlpack_object(py: Python<'_>, x: &Object<'_>, copy: Option<bool>) -> PyR
         None => x.call_method("__dlpack__", (), Some(&keywords)),
     };
     let capsule = match exported {
-        // A producer of the first protocol.
+        // A producer that implements DLPack before 1.0.
         Err(e) if e.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
             x.call_method0("__dlpack__")
         }
@@ -194,7 +195,7 @@ fn made<'py>(py: Python<'py>, out: clematis_core::expr::Expr) -> PyResult<Object
     Ok(PyTensor::bound(py, out.done().or_raise()?)?.into_any())
 }
 
-/// One value everywhere.
+/// Tensor of a shape filled with one value.
 #[pyfunction]
 #[pyo3(signature = (shape, fill_value, *, dtype=None, device=None))]
 fn full<'py>(
@@ -237,7 +238,7 @@ macro_rules! constants {
         }
         $(#[$doc])*
         ///
-        /// Of the shape and element type of another tensor, beside it.
+        /// Uses the shape, dtype and backend of another tensor.
         #[pyfunction]
         #[pyo3(signature = (x, /, *, dtype=None, device=None))]
         fn $like<'py>(x: &Object<'py>, dtype: Maybe<'_, 'py>, device: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
@@ -250,15 +251,15 @@ macro_rules! constants {
     )* };
 }
 constants! {
-    /// Zeros.
+    /// Tensor of zeros.
     zeros zeros_like 0;
-    /// Ones.
+    /// Tensor of ones.
     ones ones_like 1;
-    /// Whatever values; zeros here, the same on every backend.
+    /// Uninitialized tensor; filled with zeros here, so that it is the same on every backend.
     empty empty_like 0;
 }
 
-/// One value everywhere, of the shape and element type of another tensor, beside it.
+/// Tensor filled with one value, with the shape, dtype and backend of another tensor.
 #[pyfunction]
 #[pyo3(signature = (x, /, fill_value, *, dtype=None, device=None))]
 fn full_like<'py>(
@@ -275,7 +276,7 @@ fn full_like<'py>(
     call.one(|| ops::full_of(&x, value, dtype))
 }
 
-/// From `start` by `step` up to, but not including, `stop`.
+/// Evenly spaced values from `start` up to, but not including, `stop`, with spacing `step`.
 #[pyfunction]
 #[pyo3(
     signature = (start, /, stop=None, step=None, *, dtype=None, device=None),
@@ -313,7 +314,7 @@ fn arange<'py>(
     )
 }
 
-/// Evenly spaced from `start` to `stop`.
+/// Evenly spaced numbers from `start` to `stop`.
 #[pyfunction]
 #[pyo3(signature = (start, stop, /, num, *, dtype=None, device=None, endpoint=true))]
 fn linspace<'py>(
@@ -336,7 +337,7 @@ fn linspace<'py>(
     )
 }
 
-/// Ones on the k-th diagonal, zeros elsewhere.
+/// Identity matrix: ones on the k-th diagonal, zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n_rows, n_cols=None, /, *, k=0, dtype=None, device=None))]
 fn eye<'py>(
@@ -373,13 +374,13 @@ macro_rules! triangles {
     )* };
 }
 triangles! {
-    /// The lower triangle, zeros elsewhere.
+    /// Lower triangle of a matrix; zeros elsewhere.
     tril;
-    /// The upper triangle, zeros elsewhere.
+    /// Upper triangle of a matrix; zeros elsewhere.
     triu;
 }
 
-/// Coordinate matrices of coordinate vectors.
+/// Coordinate matrices from coordinate vectors.
 #[pyfunction]
 #[pyo3(signature = (*arrays, indexing="xy"))]
 fn meshgrid<'py>(arrays: &Bound<'py, PyTuple>, indexing: &str) -> PyResult<Object<'py>> {

@@ -1,4 +1,4 @@
-//! Functions of one or two operands, element by element: written once from the core's tables.
+//! Elementwise functions of one or two operands, generated from the core's tables.
 
 use crate::dtype::{self, PyDType};
 use crate::error::OrRaise;
@@ -89,7 +89,7 @@ clematis_core::for_each_unary!(unary);
 clematis_core::for_each_binary!(binary);
 clematis_core::for_each_compare!(compare);
 
-/// The op that a function of this name is, if it is one on each element.
+/// The elementwise op of this name, if there is one.
 pub fn named(name: &str) -> Option<Elementwise> {
     let made = |op, takes, count| Elementwise { op, takes, count };
     if let Some(op) = unary_named(name) {
@@ -101,7 +101,7 @@ pub fn named(name: &str) -> Option<Elementwise> {
     compare_named(name).map(|op| made(Op::Compare(op), op.takes(), 2))
 }
 
-/// The Array API's names where the core has shorter ones.
+/// Array API names that differ from the core's.
 const ALIASES: &[(&str, &str)] = &[
     ("negative", "neg"),
     ("subtract", "sub"),
@@ -115,7 +115,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("absolute", "abs"),
 ];
 
-/// x held between two bounds, which may be left out; NaN stays NaN.
+/// Clips x to bounds, each of which is optional; NaN stays NaN.
 #[pyfunction]
 #[pyo3(signature = (x, /, min=None, max=None))]
 fn clip<'py>(
@@ -129,7 +129,7 @@ fn clip<'py>(
     call.one(|| ops::clip(x, low.as_ref(), high.as_ref()))
 }
 
-/// The second operand where the first is true, else the third.
+/// Selects elements: the second operand where the first is true, else the third.
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, x1, x2, /))]
 fn where_<'py>(
@@ -145,7 +145,7 @@ fn where_<'py>(
     call.one(|| ops::where_(condition, x, y))
 }
 
-/// The same values as another element type.
+/// Casts to a dtype.
 #[pyfunction]
 #[pyo3(signature = (x, dtype, /, *, copy=true, device=None))]
 fn astype<'py>(
@@ -173,7 +173,7 @@ fn astype<'py>(
     call.one(|| ops::cast(t, to))
 }
 
-/// The same bits read as another element type of the same size.
+/// Bitcast: reinterprets the bits as another dtype of the same size.
 #[pyfunction]
 #[pyo3(signature = (x, dtype, /))]
 fn bitcast<'py>(x: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -183,8 +183,8 @@ fn bitcast<'py>(x: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyResult<Bo
     call.one(|| ops::bitcast(x, to))
 }
 
-/// x as a constant to every derivative. A variable of a framework's own autodiff gives a new one, unless
-/// `preserve_type` is false.
+/// Stops gradients: x is a constant to every derivative. A variable of a framework's own autodiff is returned as a new
+/// variable, unless `preserve_type` is false.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, preserve_type=true))]
 fn stop_gradient<'py>(x: &Bound<'py, PyAny>, preserve_type: bool) -> PyResult<Bound<'py, PyAny>> {
@@ -198,7 +198,7 @@ fn stop_gradient<'py>(x: &Bound<'py, PyAny>, preserve_type: bool) -> PyResult<Bo
     }
 }
 
-/// The angle of a complex number.
+/// Angle (argument) of a complex number.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn angle<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -207,7 +207,7 @@ fn angle<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     call.one(|| ops::angle(x))
 }
 
-/// Whether |x - y| <= atol + rtol |y|, element by element.
+/// Tests elementwise whether two arrays are equal within a tolerance: |x - y| <= atol + rtol |y|.
 #[pyfunction]
 #[pyo3(signature = (x, y, /, *, rtol=1e-5, atol=1e-8, equal_nan=false))]
 fn isclose<'py>(
@@ -229,7 +229,7 @@ fn isclose<'py>(
     })
 }
 
-/// Whether all elements are close.
+/// Tests whether all elements are equal within a tolerance.
 #[pyfunction]
 #[pyo3(signature = (x, y, /, *, rtol=1e-5, atol=1e-8, equal_nan=false))]
 fn allclose(

@@ -66,27 +66,27 @@ macro_rules! transforms_n {
     )* };
 }
 transforms! {
-    /// The discrete Fourier transform along an axis.
+    /// Discrete Fourier transform (FFT) along an axis.
     fft Forward;
-    /// The inverse transform along an axis.
+    /// Inverse discrete Fourier transform along an axis.
     ifft Inverse;
-    /// The non-negative half of the spectrum of real numbers.
+    /// FFT of real input: the non-negative half of the spectrum.
     rfft Real;
-    /// Real numbers from the non-negative half of their spectrum.
+    /// Inverse FFT of the non-negative half of a spectrum; real output.
     irfft RealInverse;
-    /// The real spectrum of a Hermitian signal, given by its non-negative half.
+    /// FFT of a Hermitian signal, given by its non-negative half; real output.
     hfft Hermitian;
-    /// The non-negative half of a Hermitian signal, from its real spectrum.
+    /// Inverse FFT of a real spectrum: the non-negative half of a Hermitian signal.
     ihfft HermitianInverse;
 }
 transforms_n! {
-    /// The transform over several axes.
+    /// FFT over several axes.
     fftn Forward;
-    /// The inverse transform over several axes.
+    /// Inverse FFT over several axes.
     ifftn Inverse;
-    /// The halved spectrum of real numbers over several axes.
+    /// FFT of real input over several axes: the non-negative half of the spectrum.
     rfftn Real;
-    /// Real numbers from their halved spectrum over several axes.
+    /// Inverse FFT of the non-negative half of a spectrum over several axes; real output.
     irfftn RealInverse;
 }
 
@@ -104,9 +104,9 @@ macro_rules! frequencies {
     )* };
 }
 frequencies! {
-    /// The frequencies of a spectrum.
+    /// Sample frequencies of `fft`.
     fftfreq false;
-    /// The frequencies of a halved spectrum.
+    /// Sample frequencies of `rfft`.
     rfftfreq true;
 }
 
@@ -124,9 +124,9 @@ macro_rules! shifts {
     )* };
 }
 shifts! {
-    /// The zero frequency moved to the middle.
+    /// Shifts the zero frequency to the center of the spectrum.
     fftshift false;
-    /// The zero frequency moved back to the front.
+    /// Inverse of `fftshift`: shifts the zero frequency to the front.
     ifftshift true;
 }
 

@@ -1,4 +1,4 @@
-//! Reading at indices, searching, sorting, sets.
+//! Gather, search, sort and set functions.
 
 use crate::args;
 use crate::operand::Call;
@@ -9,7 +9,8 @@ use pyo3::types::{PyModule, PyTuple};
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Slices along an axis at these indices. Negative ones count from the end; one out of range is an `AxisError`, also in programs.
+/// Takes slices along an axis at the given indices. Negative indices count from the end; an index out of range raises
+/// `AxisError`, also in compiled functions.
 #[pyfunction]
 #[pyo3(signature = (x, indices, /, *, axis=None))]
 fn take<'py>(x: &Object<'py>, indices: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
@@ -21,7 +22,7 @@ fn take<'py>(x: &Object<'py>, indices: &Object<'py>, axis: Option<i64>) -> PyRes
     })
 }
 
-/// One element per index along an axis, the other axes going side by side.
+/// Takes one element per index along an axis; the other axes are matched with those of the indices.
 #[pyfunction]
 #[pyo3(signature = (x, indices, /, *, axis=-1), text_signature = "(x, indices, /, *, axis=-1)")]
 fn take_along_axis<'py>(
@@ -34,7 +35,7 @@ fn take_along_axis<'py>(
     call.one(|| ops::take_along(x, i, axis))
 }
 
-/// The places of the elements that are not zero, one tensor per axis.
+/// Indices of the nonzero elements, one tensor per axis.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn nonzero<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
@@ -43,7 +44,7 @@ fn nonzero<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     call.many(|| ops::nonzero_by_axis(&x))
 }
 
-/// Where each value would be put into the sorted elements.
+/// Indices at which values would be inserted into sorted elements to keep the order.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /, *, side="left", sorter=None))]
 fn searchsorted<'py>(
@@ -71,7 +72,7 @@ fn searchsorted<'py>(
     })
 }
 
-/// The elements in rising order along an axis; NaN last.
+/// Sorts the elements along an axis in ascending order; NaN last.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true), text_signature = "(x, /, *, axis=-1, descending=False, stable=True)")]
 fn sort<'py>(x: &Object<'py>, axis: i64, descending: bool, stable: bool) -> PyResult<Object<'py>> {
@@ -81,7 +82,7 @@ fn sort<'py>(x: &Object<'py>, axis: i64, descending: bool, stable: bool) -> PyRe
     call.one(|| ops::sort(x, axis, descending))
 }
 
-/// Where the elements in rising order stand.
+/// Indices that sort the elements along an axis in ascending order.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true), text_signature = "(x, /, *, axis=-1, descending=False, stable=True)")]
 fn argsort<'py>(
@@ -96,7 +97,7 @@ fn argsort<'py>(
     call.one(|| ops::argsort(x, axis, descending))
 }
 
-/// The k largest along the last axis, falling, and where they stood.
+/// The k largest elements along the last axis in descending order, and their indices.
 #[pyfunction]
 #[pyo3(signature = (x, k, /))]
 fn top_k<'py>(x: &Object<'py>, k: usize) -> PyResult<Object<'py>> {
@@ -105,7 +106,7 @@ fn top_k<'py>(x: &Object<'py>, k: usize) -> PyResult<Object<'py>> {
     call.many(|| ops::top_k(&x, k).map(|(values, places)| vec![values, places]))
 }
 
-/// Whether each element stands among others.
+/// Tests whether each element is among the given values.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /, *, invert=false))]
 fn isin<'py>(x1: &Object<'py>, x2: &Object<'py>, invert: bool) -> PyResult<Object<'py>> {
@@ -129,15 +130,15 @@ macro_rules! uniques {
     )* };
 }
 uniques! {
-    /// The distinct elements, where each stood first, which one each element is, and how often each stands.
+    /// Unique elements, the index of the first occurrence of each, the inverse indices and the counts.
     unique_all [values, indices, inverse, counts];
-    /// The distinct elements and how often each stands.
+    /// Unique elements and their counts.
     unique_counts [values, counts];
-    /// The distinct elements and which one each element is.
+    /// Unique elements and the inverse indices, which rebuild the input from them.
     unique_inverse [values, inverse];
 }
 
-/// The distinct elements in rising order.
+/// Unique elements in ascending order.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn unique_values<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
@@ -146,13 +147,13 @@ fn unique_values<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     call.one(|| ops::unique(&x).map(|u| u.values).into())
 }
 
-/// A named tuple, where the standard asks for one.
+/// A named tuple, where the Array API standard requires one.
 pub fn named<'py>(py: Python<'py>, name: &str, parts: Object<'py>) -> PyResult<Object<'py>> {
     let class = py.import("clematis._results")?.getattr(name)?;
     class.call1(parts.cast::<PyTuple>()?)
 }
 
-/// 1 at the index along a new last axis, 0 elsewhere; zeros for an index out of range.
+/// One-hot encoding along a new last axis: 1 at the index, 0 elsewhere. An index out of range gives zeros.
 #[pyfunction]
 #[pyo3(signature = (indices, depth, /, *, dtype=None))]
 fn one_hot<'py>(

@@ -1,4 +1,4 @@
-//! What element types are and how they promote.
+//! Dtype information and type promotion.
 
 use crate::dtype::{self, PyDType};
 use crate::error::exception;
@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyFloat, PyModule, PyString, PyTuple};
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// The machine limits of a float type.
+/// Machine limits of a float dtype.
 #[pyclass(frozen, name = "finfo", module = "clematis", get_all)]
 struct FInfo {
     bits: usize,
@@ -20,7 +20,7 @@ struct FInfo {
     dtype: Py<PyDType>,
 }
 
-/// The machine limits of an integer type.
+/// Machine limits of an integer dtype.
 #[pyclass(frozen, name = "iinfo", module = "clematis", get_all)]
 struct IInfo {
     bits: usize,
@@ -54,7 +54,7 @@ impl IInfo {
     }
 }
 
-/// The element type of a tensor, an array or a type itself.
+/// The dtype of a tensor, an array or a dtype itself.
 fn of(x: &Object<'_>) -> PyResult<DType> {
     match try_operand(x) {
         Ok(Some(t)) => Ok(t.tensor.dtype()),
@@ -62,7 +62,7 @@ fn of(x: &Object<'_>) -> PyResult<DType> {
     }
 }
 
-/// The machine limits of a float type.
+/// Machine limits of a float dtype.
 #[pyfunction]
 #[pyo3(signature = (r#type, /))]
 fn finfo(r#type: &Object<'_>) -> PyResult<FInfo> {
@@ -91,12 +91,12 @@ fn finfo(r#type: &Object<'_>) -> PyResult<FInfo> {
     })
 }
 
-/// The largest bfloat16: an f32 with the lower half of its digits gone.
+/// The maximum of bfloat16: that of f32 with the lower 16 bits cleared.
 fn half_max() -> f32 {
     f32::from_bits(0x7F7F_0000)
 }
 
-/// The machine limits of an integer type.
+/// Machine limits of an integer dtype.
 #[pyfunction]
 #[pyo3(signature = (r#type, /))]
 fn iinfo(r#type: &Object<'_>) -> PyResult<IInfo> {
@@ -122,7 +122,7 @@ fn iinfo(r#type: &Object<'_>) -> PyResult<IInfo> {
     })
 }
 
-/// Whether every value of one type is one of the other, by the promotion table.
+/// Tests whether one dtype can be cast to another by the promotion rules.
 #[pyfunction]
 #[pyo3(signature = (from_, to, /))]
 fn can_cast(from_: &Object<'_>, to: &Object<'_>) -> PyResult<bool> {
@@ -131,7 +131,7 @@ fn can_cast(from_: &Object<'_>, to: &Object<'_>) -> PyResult<bool> {
     Ok(from.promote(to) == to)
 }
 
-/// The type that operands meet in.
+/// The dtype that operands are promoted to.
 #[pyfunction]
 #[pyo3(signature = (*arrays_and_dtypes))]
 fn result_type(arrays_and_dtypes: &Bound<'_, PyTuple>) -> PyResult<PyDType> {
@@ -165,7 +165,7 @@ fn natural(numbers: &[Scalar]) -> DType {
         .fold(DType::Bool, DType::promote)
 }
 
-/// Whether a type is of a kind: a type, a name of a kind, or a tuple of them.
+/// Tests whether a dtype is of a kind: a dtype, the name of a kind, or a tuple of them.
 #[pyfunction]
 #[pyo3(signature = (dtype, kind))]
 fn isdtype(dtype: &Object<'_>, kind: &Object<'_>) -> PyResult<bool> {
@@ -200,13 +200,13 @@ fn is_kind(own: DType, kind: &Object<'_>) -> PyResult<bool> {
     Ok(own == dtype::dtype(kind)?.0)
 }
 
-/// The namespace's answers to questions about itself.
+/// Information about the namespace, as the Array API defines it.
 #[pyclass(frozen, name = "Info", module = "clematis")]
 struct Info;
 
 #[pymethods]
 impl Info {
-    /// What depends on values, and how many axes there may be.
+    /// Data-dependent shapes, boolean indexing and the maximum rank.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         out.set_item("boolean indexing", true)?;
@@ -215,12 +215,12 @@ impl Info {
         Ok(out)
     }
 
-    /// The device of new tensors.
+    /// The default device of new tensors.
     fn default_device(&self) -> &'static str {
         "cpu"
     }
 
-    /// The types of numbers without one.
+    /// The default dtypes.
     #[pyo3(signature = (*, device=None))]
     fn default_dtypes<'py>(
         &self,
@@ -240,7 +240,7 @@ impl Info {
         Ok(out)
     }
 
-    /// The types of a kind, by name.
+    /// The dtypes of a kind, by name.
     #[pyo3(signature = (*, device=None, kind=None))]
     fn dtypes<'py>(
         &self,
@@ -251,7 +251,7 @@ impl Info {
         crate::args::device("dtypes", device)?;
         let out = PyDict::new(py);
         for dtype in DType::ALL {
-            // The standard knows neither half.
+            // The standard has neither half-precision dtype.
             if matches!(dtype, DType::F16 | DType::BF16) {
                 continue;
             }
@@ -266,19 +266,19 @@ impl Info {
         Ok(out)
     }
 
-    /// Every device.
+    /// All devices.
     fn devices(&self) -> (&'static str,) {
         ("cpu",)
     }
 }
 
-/// The namespace's answers to questions about itself.
+/// Information about the namespace, as the Array API defines it.
 #[pyfunction]
 fn __array_namespace_info__() -> Info {
     Info
 }
 
-/// Adds the functions and types to a module.
+/// Adds the functions and dtypes to a module.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::plain_functions!(m; finfo iinfo can_cast result_type isdtype __array_namespace_info__);
     let py = m.py();

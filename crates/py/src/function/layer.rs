@@ -16,7 +16,8 @@ use pyo3::types::{PyDict, PyList, PyModule, PyTuple};
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// x weightᵀ + bias over the last axis; a weight is [out, in], or one such matrix per place in the leading axes of x.
+/// Linear layer: x weightᵀ + bias over the last axis. A weight is [out, in], or a batch of such matrices, one per index
+/// of the leading axes of x.
 #[pyfunction]
 #[pyo3(signature = (x, weight, /, *, bias=None))]
 fn linear<'py>(
@@ -30,7 +31,8 @@ fn linear<'py>(
     call.one(|| lin::linear(x, w, b.as_ref()))
 }
 
-/// Rows of a table; longer ones than `max_norm` are shortened to it, the row `padding_idx` is zeros.
+/// Embedding lookup: rows of a table by index. Rows with a norm above `max_norm` are scaled down to it; the row
+/// `padding_idx` is zeros.
 #[pyfunction]
 #[pyo3(signature = (weights, indices, /, *, max_norm=None, padding_idx=None))]
 fn embedding<'py>(
@@ -44,7 +46,7 @@ fn embedding<'py>(
     call.one(|| bilinear::padded_embedding(table, i, max_norm, padding_idx))
 }
 
-/// softmax(q kᵀ scale) v; positions where the mask is 0 are ignored.
+/// Scaled dot-product attention: softmax(q kᵀ scale) v. Positions where the mask is 0 are ignored.
 #[pyfunction]
 #[pyo3(signature = (q, k, v, scale, /, *, mask=None))]
 fn scaled_dot_product_attention<'py>(
@@ -60,7 +62,8 @@ fn scaled_dot_product_attention<'py>(
     call.one(|| attention::scaled_dot_product_attention(&q, &k, &v, &scale, mask.as_ref()))
 }
 
-/// Attention by heads, with functions for queries, keys and values, and the result; each is called with the keyword `v`.
+/// Multi-head attention. Projections of queries, keys and values and of the output are functions, called with the keyword
+/// `v`.
 #[pyfunction]
 #[pyo3(signature = (x, scale, num_heads, /, *, context=None, mask=None, to_q_fn=None, to_kv_fn=None, to_out_fn=None,
     to_q_v=None, to_kv_v=None, to_out_v=None))]
@@ -80,7 +83,7 @@ fn multi_head_attention<'py>(
 ) -> PyResult<Object<'py>> {
     let (py, op) = (x.py(), "multi_head_attention");
     let mut call = Call::new(py, op);
-    // All arrays first, so that a pytree among them is seen before a function is called.
+    // All arrays first, so that a pytree among them is found before a function is called.
     let own = call.take(x)?;
     let (scale, mask) = (call.take(scale)?, call.maybe(mask)?);
     let around = call.maybe(context)?;
@@ -138,7 +141,8 @@ fn multi_head_attention<'py>(
     }
 }
 
-/// An LSTM over time: all hidden states, and the last cell state. Gates are in the order input, forget, cell, output.
+/// LSTM over time: returns all hidden states and the last cell state. The gates are in the order input, forget, cell,
+/// output.
 #[pyfunction]
 #[pyo3(signature = (x, init_h, init_c, kernel, recurrent_kernel, /, *, bias=None, recurrent_bias=None))]
 fn lstm_update<'py>(
@@ -161,7 +165,7 @@ fn lstm_update<'py>(
     })
 }
 
-/// The same object where nothing is dropped: what was given, if it is an array.
+/// The input itself where nothing is dropped, if it is an array.
 fn unchanged<'py>(call: &Call<'py>, given: &Object<'py>, x: Tensor) -> PyResult<Object<'py>> {
     match x.repr() {
         Repr::Scalar { .. } => call.give(x),
@@ -170,7 +174,7 @@ fn unchanged<'py>(call: &Call<'py>, given: &Object<'py>, x: Tensor) -> PyResult<
     }
 }
 
-/// A probability that Python gives. One that is traced takes part in the call, others are numbers.
+/// A probability argument. A tracer takes part in the call; other values are numbers.
 fn probability<'py>(op: &str, call: &mut Call<'py>, prob: &Object<'py>) -> PyResult<Probability> {
     match Probability::of(op, &operand(op, prob)?.tensor).or_raise()? {
         Probability::Traced(_) => {
@@ -181,7 +185,7 @@ fn probability<'py>(op: &str, call: &mut Call<'py>, prob: &Object<'py>) -> PyRes
     }
 }
 
-/// Where elements are kept.
+/// The mask of the elements that are kept.
 fn kept(
     py: Python<'_>,
     call: &Call<'_>,
@@ -196,7 +200,8 @@ fn kept(
     })
 }
 
-/// Zeroes elements with a probability and scales up the rest; a value of the mask is shared where `noise_shape` is 1.
+/// Dropout: zeroes elements with a probability and scales the rest. The mask is broadcast along axes where `noise_shape`
+/// is 1.
 #[pyfunction]
 #[pyo3(signature = (x, prob, /, *, scale=true, dtype=None, training=true, seed=None, noise_shape=None, key=None))]
 #[allow(clippy::too_many_arguments)]
@@ -259,11 +264,11 @@ macro_rules! channel_dropouts {
     )* };
 }
 channel_dropouts! {
-    /// Zeroes whole channels of one spatial axis.
+    /// 1D channel dropout: zeroes whole channels.
     dropout1d 1 "NWC" "(x, prob, /, *, training=True, data_format=\"NWC\", seed=None, key=None)";
-    /// Zeroes whole channels of two spatial axes.
+    /// 2D channel dropout: zeroes whole channels.
     dropout2d 2 "NHWC" "(x, prob, /, *, training=True, data_format=\"NHWC\", seed=None, key=None)";
-    /// Zeroes whole channels of three spatial axes.
+    /// 3D channel dropout: zeroes whole channels.
     dropout3d 3 "NDHWC" "(x, prob, /, *, training=True, data_format=\"NDHWC\", seed=None, key=None)";
 }
 

@@ -1,4 +1,4 @@
-//! Products, factorisations, norms.
+//! Linear algebra: matmul, decompositions, norms.
 
 use super::index::named;
 use crate::args::{axes, integers};
@@ -11,7 +11,7 @@ use pyo3::types::{PyModule, PyTuple};
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The matrix product; vectors and stacks of matrices follow the usual rules.
+/// Matrix multiplication of matrices, vectors and batches of matrices.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /))]
 fn matmul<'py>(x1: &Object<'py>, x2: &Object<'py>) -> PyResult<Object<'py>> {
@@ -21,7 +21,7 @@ fn matmul<'py>(x1: &Object<'py>, x2: &Object<'py>) -> PyResult<Object<'py>> {
     call.one(|| ops::matmul(x, y))
 }
 
-/// Sums of products over axes.
+/// Tensor contraction over axes.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /, *, axes=None), text_signature = "(x1, x2, /, *, axes=2)")]
 fn tensordot<'py>(
@@ -58,7 +58,7 @@ fn last_and_first(x: &Tensor, n: i64) -> PyResult<(Vec<i64>, Vec<i64>)> {
     Ok(((rank - n..rank).collect(), (0..n).collect()))
 }
 
-/// Sums of products over one axis, the first operand conjugated.
+/// Dot product of vectors along an axis; the first operand is conjugated.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /, *, axis=-1), text_signature = "(x1, x2, /, *, axis=-1)")]
 fn vecdot<'py>(x1: &Object<'py>, x2: &Object<'py>, axis: i64) -> PyResult<Object<'py>> {
@@ -67,7 +67,7 @@ fn vecdot<'py>(x1: &Object<'py>, x2: &Object<'py>, axis: i64) -> PyResult<Object
     call.one(|| ops::vecdot(x, y, axis))
 }
 
-/// All products of the elements of two vectors.
+/// Outer product of two vectors.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /))]
 fn outer<'py>(x1: &Object<'py>, x2: &Object<'py>) -> PyResult<Object<'py>> {
@@ -86,7 +86,7 @@ fn outer<'py>(x1: &Object<'py>, x2: &Object<'py>) -> PyResult<Object<'py>> {
     call.one(|| ops::outer(x, y))
 }
 
-/// The cross product of vectors with three elements.
+/// Cross product of vectors with three elements.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /, *, axis=-1), text_signature = "(x1, x2, /, *, axis=-1)")]
 fn cross<'py>(x1: &Object<'py>, x2: &Object<'py>, axis: i64) -> PyResult<Object<'py>> {
@@ -95,7 +95,7 @@ fn cross<'py>(x1: &Object<'py>, x2: &Object<'py>, axis: i64) -> PyResult<Object<
     call.one(|| ops::cross(x, y, axis))
 }
 
-/// Sums of products by index letters: `einsum("ij,jk->ik", a, b)`.
+/// Einstein summation: `einsum("ij,jk->ik", a, b)`.
 #[pyfunction]
 #[pyo3(signature = (equation, /, *operands))]
 fn einsum<'py>(equation: &str, operands: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
@@ -104,7 +104,7 @@ fn einsum<'py>(equation: &str, operands: &Bound<'py, PyTuple>) -> PyResult<Objec
     call.one(|| ops::einsum(equation, &xs.iter().collect::<Vec<_>>()))
 }
 
-/// The triangular factor of a positive definite matrix.
+/// Cholesky decomposition: the triangular factor of a positive definite matrix.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, upper=false))]
 fn cholesky<'py>(x: &Object<'py>, upper: bool) -> PyResult<Object<'py>> {
@@ -126,15 +126,15 @@ macro_rules! plain {
     )* };
 }
 plain! {
-    /// The determinant.
+    /// Determinant of a square matrix.
     det;
-    /// The inverse.
+    /// Inverse of a square matrix.
     inv;
-    /// The singular values, falling.
+    /// Singular values in descending order.
     svdvals;
-    /// The eigenvalues of a Hermitian matrix, rising.
+    /// Eigenvalues of a Hermitian matrix in ascending order.
     eigvalsh;
-    /// The eigenvalues of any square matrix, complex.
+    /// Eigenvalues of a square matrix; complex.
     eigvals;
 }
 
@@ -153,15 +153,15 @@ macro_rules! pairs {
     )* };
 }
 pairs! {
-    /// Eigenvalues, rising, and vectors of a Hermitian matrix.
+    /// Eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix.
     eigh;
-    /// Eigenvalues and vectors of any square matrix, complex.
+    /// Eigenvalues and eigenvectors of a square matrix; complex.
     eig;
-    /// The sign and the logarithm of the size of the determinant.
+    /// Sign, and logarithm of the absolute value, of the determinant.
     slogdet;
 }
 
-/// Orthogonal times upper triangular; mode is `reduced` or `complete`.
+/// QR decomposition: an orthogonal and an upper triangular factor. The mode is `reduced` or `complete`.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, mode="reduced"))]
 fn qr<'py>(x: &Object<'py>, mode: &str) -> PyResult<Object<'py>> {
@@ -182,7 +182,7 @@ fn qr<'py>(x: &Object<'py>, mode: &str) -> PyResult<Object<'py>> {
     named(py, "qr", out)
 }
 
-/// Singular values, falling, and vectors.
+/// Singular value decomposition (SVD); singular values are in descending order.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, full_matrices=true))]
 fn svd<'py>(x: &Object<'py>, full_matrices: bool) -> PyResult<Object<'py>> {
@@ -193,7 +193,7 @@ fn svd<'py>(x: &Object<'py>, full_matrices: bool) -> PyResult<Object<'py>> {
     named(py, "svd", out)
 }
 
-/// Lower times upper triangular with row exchanges: packed factors, pivots, permutation.
+/// LU decomposition with partial pivoting: packed factors, pivots, permutation.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn lu<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
@@ -202,7 +202,7 @@ fn lu<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     call.many(|| ops::lu(&x).map(|(a, b, c)| vec![a, b, c]))
 }
 
-/// The x with a x = b.
+/// Solves a x = b for x.
 #[pyfunction]
 #[pyo3(signature = (a, b, /))]
 fn solve<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Object<'py>> {
@@ -211,7 +211,7 @@ fn solve<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Object<'py>> {
     call.one(|| ops::solve(a, b))
 }
 
-/// The elements on a diagonal.
+/// Diagonal of a matrix.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, offset=0))]
 fn diagonal<'py>(
@@ -223,7 +223,7 @@ fn diagonal<'py>(
     call.one(|| ops::diagonal(x, offset))
 }
 
-/// The sum of a diagonal.
+/// Trace: the sum of a diagonal.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, offset=0, dtype=None))]
 fn trace<'py>(
@@ -240,7 +240,7 @@ fn trace<'py>(
     call.one(|| ops::trace(ops::cast(x, dtype), offset))
 }
 
-/// A square matrix multiplied with itself; negative powers invert it.
+/// Integer power of a square matrix; a negative power inverts it.
 #[pyfunction]
 #[pyo3(signature = (x, n, /))]
 fn matrix_power<'py>(x: &Object<'py>, n: i64) -> PyResult<Object<'py>> {
@@ -249,7 +249,7 @@ fn matrix_power<'py>(x: &Object<'py>, n: i64) -> PyResult<Object<'py>> {
     call.one(|| ops::matrix_power(x, n))
 }
 
-/// How many singular values are not negligible.
+/// Rank of a matrix: the number of singular values above a tolerance.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, rtol=None))]
 fn matrix_rank<'py>(x: &Object<'py>, rtol: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
@@ -259,7 +259,7 @@ fn matrix_rank<'py>(x: &Object<'py>, rtol: Maybe<'_, 'py>) -> PyResult<Object<'p
     call.one(|| ops::matrix_rank(&x, rtol.as_ref()))
 }
 
-/// The Moore-Penrose inverse.
+/// Moore-Penrose pseudo-inverse.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, rtol=None))]
 fn pinv<'py>(x: &Object<'py>, rtol: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
@@ -269,7 +269,7 @@ fn pinv<'py>(x: &Object<'py>, rtol: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
     call.one(|| ops::pinv_by(&x, rtol.as_ref()))
 }
 
-/// A norm of vectors: ord is 2, 1, 0, inf, -inf or any number.
+/// Vector norm. `ord` is 2, 1, 0, inf, -inf or any number.
 #[pyfunction]
 #[pyo3(
     signature = (x, /, *, axis=None, keepdims=false, ord=2.0),
@@ -293,7 +293,7 @@ fn vector_norm<'py>(
     })
 }
 
-/// A norm of matrices: ord is `fro`, `nuc`, 1, 2, inf or their negatives.
+/// Matrix norm. `ord` is `fro`, `nuc`, 1, 2, inf or their negatives.
 #[pyfunction]
 #[pyo3(
     signature = (x, /, *, keepdims=false, ord=None),
@@ -319,7 +319,7 @@ fn matrix_norm<'py>(x: &Object<'py>, keepdims: bool, ord: Maybe<'_, 'py>) -> PyR
     call.one(|| ops::matrix_norm(&x, kind, keepdims))
 }
 
-/// Adds the functions to modules: the common ones to the top, all to `linalg`.
+/// Adds the functions to modules: the common ones to the main namespace, all to `linalg`.
 pub fn install(m: &Bound<'_, PyModule>, linalg: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m; matmul tensordot vecdot outer einsum);
     crate::functions!(linalg;

@@ -1,4 +1,4 @@
-//! Losses.
+//! Loss functions.
 
 use crate::error::OrRaise;
 use crate::operand::Call;
@@ -32,17 +32,17 @@ macro_rules! entropies {
     )* };
 }
 entropies! {
-    /// The cross-entropy of probabilities: -true log(pred), summed over the axis of classes, or as `reduction` says. `pred` is
-    /// kept within [epsilon, 1 - epsilon], so that logarithms have an end. Eager calls refuse a `pred` below -0.004 or above 1.004:
-    /// for logits there is `cross_entropy_with_logits`.
+    /// Cross-entropy of probabilities: -true log(pred), summed over the class axis, or reduced by `reduction`. `pred` is
+    /// clipped to [epsilon, 1 - epsilon], so that logarithms are finite. Eager calls reject a `pred` below -0.004 or
+    /// above 1.004: use `cross_entropy_with_logits` for logits.
     cross_entropy;
-    /// The cross-entropy of probabilities where `true` holds the number of the class: -log(pred) there. A number below 0, or of no
-    /// class, is an `AxisError`; logits are refused as by `cross_entropy`.
+    /// Sparse cross-entropy of probabilities, where `true` holds class indices: -log(pred) at the class. An index out of
+    /// range raises `AxisError`; logits are rejected as by `cross_entropy`.
     sparse_cross_entropy;
 }
 
-/// The cross-entropy of two cases: -(true log(pred) + (1 - true) log(1 - pred)) of each element. Eager calls refuse a `pred` that
-/// is no probability: for logits there is `binary_cross_entropy_with_logits`.
+/// Binary cross-entropy of probabilities: -(true log(pred) + (1 - true) log(1 - pred)) elementwise. Eager calls reject a
+/// `pred` that is not a probability: use `binary_cross_entropy_with_logits` for logits.
 #[pyfunction]
 #[pyo3(signature = (r#true, pred, /, *, epsilon=1e-7, reduction="none"))]
 fn binary_cross_entropy<'py>(
@@ -57,7 +57,8 @@ fn binary_cross_entropy<'py>(
     call.one(|| loss::binary_cross_entropy(truth, pred, epsilon, reduction))
 }
 
-/// The binary cross-entropy of logits, without overflow; positive cases weigh `pos_weight`. `epsilon` is not needed.
+/// Binary cross-entropy of logits, computed without overflow. The weight of positive examples is `pos_weight`; `epsilon`
+/// is ignored.
 #[pyfunction]
 #[pyo3(signature = (r#true, pred, /, *, epsilon=1e-7, pos_weight=None, reduction="none"))]
 fn binary_cross_entropy_with_logits<'py>(
@@ -90,13 +91,13 @@ macro_rules! distances {
     )* };
 }
 distances! {
-    /// |pred - true|.
+    /// Absolute error (l1 loss): |pred - true|.
     l1_loss;
-    /// (pred - true)².
+    /// Squared error (MSE loss): (pred - true)².
     mse_loss;
 }
 
-/// `0.5 d²` of the difference `d` where `|d| <= delta`, and `delta (|d| - 0.5 delta)` elsewhere.
+/// Huber loss: `0.5 d²` of the difference `d` where `|d| <= delta`, and `delta (|d| - 0.5 delta)` elsewhere.
 #[pyfunction]
 #[pyo3(signature = (r#true, pred, /, *, delta=1.0, reduction="mean"))]
 fn huber_loss<'py>(
@@ -111,7 +112,7 @@ fn huber_loss<'py>(
     call.one(|| loss::huber_loss(truth, pred, delta, reduction))
 }
 
-/// `0.5 d² / beta` of the difference `d` where `|d| < beta`, and `|d| - 0.5 beta` elsewhere.
+/// Smooth l1 loss: `0.5 d² / beta` of the difference `d` where `|d| < beta`, and `|d| - 0.5 beta` elsewhere.
 #[pyfunction]
 #[pyo3(signature = (input, target, /, *, beta=1.0, reduction="mean"))]
 fn smooth_l1_loss<'py>(

@@ -1,4 +1,4 @@
-//! What layers need besides: recurrent steps, running statistics, masks, logits.
+//! Functions used by layers: recurrent layers, batch norm with running statistics, masks, losses of logits.
 
 use crate::args;
 use crate::dtype;
@@ -19,7 +19,7 @@ use pyo3::types::PyModule;
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// x1 weight x2 + bias over the last axes; a weight is [out, in1, in2].
+/// Bilinear layer over the last axes: x1 weight x2 + bias. A weight is [out, in1, in2].
 #[pyfunction]
 #[pyo3(signature = (x1, x2, weight, /, *, bias=None))]
 fn bilinear<'py>(
@@ -34,7 +34,7 @@ fn bilinear<'py>(
     call.one(|| pairs::bilinear(&x1, &x2, &w, b.as_ref()))
 }
 
-/// The first half of the last axis times gelu of the second.
+/// GEGLU: the first half of the last axis times gelu of the second half.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn geglu<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
@@ -43,7 +43,7 @@ fn geglu<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     call.one(|| activation::geglu(x))
 }
 
-/// A gated recurrent unit over time: all hidden states. Gates are in the order reset, update, new.
+/// Gated recurrent unit (GRU) over time: returns all hidden states. The gates are in the order reset, update, new.
 #[pyfunction]
 #[pyo3(signature = (x, init_h, kernel, recurrent_kernel, /, *, bias=None, recurrent_bias=None))]
 fn gru_update<'py>(
@@ -61,7 +61,7 @@ fn gru_update<'py>(
     call.one(|| gru::gru_update(&x, &h, &kernel, &recurrent, b.as_ref(), rb.as_ref()).into())
 }
 
-/// A plain recurrent layer over time: all hidden states. The nonlinearity is "tanh" or "relu".
+/// Recurrent layer (Elman RNN) over time: returns all hidden states. The nonlinearity is "tanh" or "relu".
 #[pyfunction]
 #[pyo3(signature = (x, init_h, kernel, recurrent_kernel, /, *, bias=None, recurrent_bias=None, nonlinearity="tanh"))]
 fn rnn_update<'py>(
@@ -82,9 +82,10 @@ fn rnn_update<'py>(
     call.one(|| gru::rnn_update(&x, &h, &kernel, &recurrent, b.as_ref(), rb.as_ref(), relu).into())
 }
 
-/// Normalised per channel by the statistics of the batch; the result, and the running mean and variance moved towards them.
+/// Batch normalization in training: normalizes each channel by the statistics of the batch.
 ///
-/// `momentum` is the weight of the new value; the running variance is unbiased. Channels are last unless told so.
+/// Returns the result, the new running mean and the new running variance. `momentum` is the weight of the new value; the
+/// running variance is unbiased. Channels are last unless `data_format` says otherwise.
 #[pyfunction]
 #[pyo3(signature = (x, mean=None, variance=None, /, *, offset=None, scale=None, momentum=0.1, eps=1e-5, data_format="NSC"))]
 #[allow(clippy::too_many_arguments)]
@@ -118,7 +119,7 @@ fn batch_norm_update<'py>(
     })
 }
 
-/// The axes from start_dim to end_dim as one.
+/// Flattens the axes from start_dim to end_dim into one.
 #[pyfunction]
 #[pyo3(
     signature = (x, /, *, start_dim=0, end_dim=-1),
@@ -130,7 +131,8 @@ fn flatten<'py>(x: &Object<'py>, start_dim: i64, end_dim: i64) -> PyResult<Objec
     call.one(|| masks::flatten(x, start_dim, end_dim))
 }
 
-/// True where a query may look at a key: not behind it, and where the mask is not 0. Both are [..., places, features].
+/// Causal mask: True where a query may attend to a key, which is at its position or before, and where the mask is not 0.
+/// Both are [..., positions, features].
 #[pyfunction]
 #[pyo3(signature = (queries, keys=None, /, *, mask=None))]
 fn causal_mask<'py>(
@@ -145,9 +147,10 @@ fn causal_mask<'py>(
     call.one(|| masks::causal_mask(&queries, &keys, mask.as_ref()))
 }
 
-/// -Σ true log(softmax(pred)) over an axis. The truth is probabilities, or numbers of classes without that axis.
+/// Softmax cross-entropy of logits: -Σ true log(softmax(pred)) over an axis.
 ///
-/// There is one loss per row; `reduction` says what becomes of the rows.
+/// `true` holds probabilities, or class indices without that axis. There is one loss per row; `reduction` is applied to
+/// the rows.
 #[pyfunction]
 #[pyo3(
     signature = (r#true, pred, /, *, axis=-1, reduction="mean"),
@@ -166,7 +169,8 @@ fn cross_entropy_with_logits<'py>(
     call.one(|| cross_entropy::cross_entropy_with_logits(truth, pred, axis, reduction))
 }
 
-/// A matrix whose columns, or rows, are at right angles and of length `gain`; all axes but the last are one.
+/// Orthogonal matrix scaled by `gain`: its columns or rows are orthogonal and have norm `gain`. All axes but the last
+/// count as rows.
 #[pyfunction]
 #[pyo3(signature = (*, shape, gain=1.0, device=None, dtype=None, seed=None, key=None))]
 fn random_orthogonal<'py>(

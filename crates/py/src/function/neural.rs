@@ -1,4 +1,4 @@
-//! Activations and norms.
+//! Activation functions and normalization.
 
 use crate::args::{axes, integers};
 use crate::error::{OrRaise, exception};
@@ -24,27 +24,27 @@ macro_rules! activations {
     )* };
 }
 activations! {
-    /// max(x, 0).
+    /// Rectified linear unit: max(x, 0).
     relu ops::relu;
-    /// x held between 0 and 6.
+    /// ReLU6: x clipped to [0, 6].
     relu6 activation::relu6;
-    /// elu with the constants that keep mean and variance.
+    /// SELU: scaled exponential linear unit, with the constants that preserve mean and variance.
     selu ops::selu;
-    /// 1 / (1 + exp(-x)).
+    /// Sigmoid: 1 / (1 + exp(-x)).
     sigmoid ops::sigmoid;
-    /// log(sigmoid(x)).
+    /// Logarithm of the sigmoid: log(sigmoid(x)).
     log_sigmoid ops::log_sigmoid;
-    /// x sigmoid(x).
+    /// SiLU (swish): x sigmoid(x).
     silu ops::silu;
-    /// x tanh(softplus(x)).
+    /// Mish: x tanh(softplus(x)).
     mish ops::mish;
-    /// relu6(x + 3) / 6.
+    /// Hard sigmoid: relu6(x + 3) / 6.
     hard_sigmoid ops::hard_sigmoid;
-    /// x hard_sigmoid(x).
+    /// Hard swish: x hard_sigmoid(x).
     hard_swish ops::hard_swish;
 }
 
-/// log(sigmoid(x)), under its other name.
+/// Logarithm of the sigmoid; alias of `log_sigmoid`.
 #[pyfunction]
 #[pyo3(signature = (input))]
 fn logsigmoid<'py>(input: &Object<'py>) -> PyResult<Object<'py>> {
@@ -53,7 +53,7 @@ fn logsigmoid<'py>(input: &Object<'py>) -> PyResult<Object<'py>> {
     call.one(|| ops::log_sigmoid(x))
 }
 
-/// x where positive, alpha times x elsewhere.
+/// Leaky ReLU: x where positive, alpha x elsewhere.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, alpha=0.2))]
 fn leaky_relu<'py>(x: &Object<'py>, alpha: f64) -> PyResult<Object<'py>> {
@@ -62,7 +62,7 @@ fn leaky_relu<'py>(x: &Object<'py>, alpha: f64) -> PyResult<Object<'py>> {
     call.one(|| ops::leaky_relu(x, alpha))
 }
 
-/// x where positive, weight times x elsewhere; the weight broadcasts.
+/// PReLU: x where positive, weight x elsewhere. The weight broadcasts.
 #[pyfunction]
 #[pyo3(signature = (x, weight, /))]
 fn prelu<'py>(x: &Object<'py>, weight: &Object<'py>) -> PyResult<Object<'py>> {
@@ -71,7 +71,7 @@ fn prelu<'py>(x: &Object<'py>, weight: &Object<'py>) -> PyResult<Object<'py>> {
     call.one(|| activation::prelu(x, weight))
 }
 
-/// x where it is above the threshold, 0 elsewhere.
+/// Thresholded ReLU: x where it is above the threshold, 0 elsewhere.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, threshold=0.0))]
 fn thresholded_relu<'py>(x: &Object<'py>, threshold: f64) -> PyResult<Object<'py>> {
@@ -80,7 +80,7 @@ fn thresholded_relu<'py>(x: &Object<'py>, threshold: f64) -> PyResult<Object<'py
     call.one(|| activation::thresholded_relu(x, threshold))
 }
 
-/// x where positive, alpha (exp(x) - 1) elsewhere.
+/// ELU: x where positive, alpha (exp(x) - 1) elsewhere.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, alpha=1.0))]
 fn elu<'py>(x: &Object<'py>, alpha: f64) -> PyResult<Object<'py>> {
@@ -89,7 +89,7 @@ fn elu<'py>(x: &Object<'py>, alpha: f64) -> PyResult<Object<'py>> {
     call.one(|| ops::elu(x, alpha))
 }
 
-/// x times the normal distribution function of x, or its tanh approximation.
+/// GELU: x times the normal cumulative distribution function of x, or its tanh approximation.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, approximate=false))]
 fn gelu<'py>(x: &Object<'py>, approximate: bool) -> PyResult<Object<'py>> {
@@ -98,7 +98,7 @@ fn gelu<'py>(x: &Object<'py>, approximate: bool) -> PyResult<Object<'py>> {
     call.one(|| ops::gelu(x, approximate))
 }
 
-/// log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold.
+/// Softplus: log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, beta=None, threshold=None))]
 fn softplus<'py>(
@@ -111,7 +111,7 @@ fn softplus<'py>(
     call.one(|| activation::softplus(x, beta, threshold))
 }
 
-/// log(x / (1 - x)); x is first held between eps and 1 - eps if that is given.
+/// Logit: log(x / (1 - x)). With `eps`, x is clipped to [eps, 1 - eps] first.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, eps=None))]
 fn logit<'py>(x: &Object<'py>, eps: Option<f64>) -> PyResult<Object<'py>> {
@@ -120,7 +120,7 @@ fn logit<'py>(x: &Object<'py>, eps: Option<f64>) -> PyResult<Object<'py>> {
     call.one(|| activation::logit(x, eps))
 }
 
-/// exp(x), scaled to sum to one along an axis, the last one unless told otherwise.
+/// Softmax along an axis, the last one by default.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=None))]
 fn softmax<'py>(x: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
@@ -129,7 +129,7 @@ fn softmax<'py>(x: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
     call.one(|| ops::softmax(x, axis.unwrap_or(-1)))
 }
 
-/// log(softmax(x)).
+/// Logarithm of the softmax along an axis, the last one by default.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=None))]
 fn log_softmax<'py>(x: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
@@ -138,7 +138,7 @@ fn log_softmax<'py>(x: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>>
     call.one(|| ops::log_softmax(x, axis.unwrap_or(-1)))
 }
 
-/// Normalised over axes, then (x scale + b) new_std; without a scale, b is left out.
+/// Layer normalization over axes: (x̂ scale + b) new_std. Without a scale, b is ignored.
 #[pyfunction]
 #[pyo3(signature = (x, normalized_idxs, /, *, scale=None, b=None, epsilon=1e-5, new_std=1.0))]
 fn layer_norm<'py>(
@@ -156,7 +156,7 @@ fn layer_norm<'py>(
     call.one(|| norm::layer_norm(&x, &over, scale.as_ref(), b.as_ref(), epsilon, new_std))
 }
 
-/// Divided by the root mean square over the last axes from `axis` on, then scaled.
+/// RMS normalization: divides by the root mean square over the axes from `axis` on, then multiplies by the scale.
 #[pyfunction]
 #[pyo3(
     signature = (x, /, scale=None, *, axis=-1, epsilon=1e-5),
@@ -174,7 +174,8 @@ fn rms_norm<'py>(
     call.one(|| ops::rms_norm(&x, scale.as_ref(), axis, epsilon))
 }
 
-/// Normalised per channel, with given statistics or with those of the batch while training; channels are axis 1.
+/// Batch normalization per channel, with the given statistics, or with those of the batch in training. Channels are axis
+/// 1.
 #[pyfunction]
 #[pyo3(signature = (x, mean, variance, /, *, offset=None, scale=None, training=false, eps=1e-5, data_format="NCS"))]
 #[allow(clippy::too_many_arguments)]
@@ -198,7 +199,7 @@ fn batch_norm<'py>(
     })
 }
 
-/// Normalised within groups of channels; channels are axis 1.
+/// Group normalization: normalizes within groups of channels. Channels are axis 1.
 #[pyfunction]
 #[pyo3(signature = (x, num_groups=1, /, *, offset=None, scale=None, eps=1e-5, data_format="NCS"))]
 fn group_norm<'py>(
@@ -222,9 +223,10 @@ fn group_norm<'py>(
     call.one(|| norm::group_norm(&x, groups, scale.as_ref(), offset.as_ref(), eps, second))
 }
 
-/// Normalised per sample and channel; with running statistics a triple with their new values.
+/// Instance normalization: normalizes per sample and channel.
 ///
-/// `momentum` is the weight of the new value.
+/// With running statistics returns a triple of the result and their new values. `momentum` is the weight of the new
+/// value.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, scale=None, bias=None, eps=1e-5, momentum=0.1, data_format="NCHW", running_mean=None,
     running_stddev=None, affine=true, track_running_stats=false))]
@@ -284,13 +286,13 @@ macro_rules! normalized {
     )* };
 }
 normalized! {
-    /// x divided by the sum of its magnitudes, over an axis or all elements.
+    /// Divides x by its l1 norm, over an axis or all elements.
     l1_normalize 1.0;
-    /// x divided by its length, over an axis or all elements.
+    /// Divides x by its l2 norm, over an axis or all elements.
     l2_normalize 2.0;
 }
 
-/// x divided by its p-norm, over an axis or all elements.
+/// Divides x by its p-norm, over an axis or all elements.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, p=2.0, axis=None))]
 fn lp_normalize<'py>(x: &Object<'py>, p: f64, axis: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
@@ -300,7 +302,7 @@ fn lp_normalize<'py>(x: &Object<'py>, p: f64, axis: Maybe<'_, 'py>) -> PyResult<
     call.one(|| norm::lp_normalize("lp_normalize", &x, p, over.as_deref()))
 }
 
-/// The names that `deserialize` and `get` know.
+/// The names that `deserialize` and `get` accept.
 const ACTIVATIONS: [&str; 20] = [
     "elu",
     "gelu",
@@ -324,7 +326,7 @@ const ACTIVATIONS: [&str; 20] = [
     "thresholded_relu",
 ];
 
-/// An activation by its name; `custom_objects` are looked at first.
+/// Returns an activation function by name; `custom_objects` are searched first.
 #[pyfunction]
 #[pyo3(signature = (name, /, *, custom_objects=None))]
 fn deserialize<'py>(
@@ -355,7 +357,7 @@ fn deserialize<'py>(
     }
 }
 
-/// An activation by its name; `None` is the one that changes nothing.
+/// Returns an activation function by name; `None` gives the identity.
 #[pyfunction]
 #[pyo3(signature = (name, /, *, custom_objects=None))]
 fn get<'py>(

@@ -1,4 +1,4 @@
-//! Steps of optimisers, one parameter at a time.
+//! Optimizer steps for one parameter.
 
 use crate::operand::Call;
 use clematis_core::Tensor;
@@ -26,13 +26,13 @@ macro_rules! descents {
     )* };
 }
 descents! {
-    /// w - effective_grad lr.
+    /// Applies an optimizer update: w - effective_grad lr.
     optimizer_update effective_grad;
-    /// w - lr grads.
+    /// Gradient descent step: w - lr grads.
     gradient_descent_update grads;
 }
 
-/// What Adam remembers, as Python gives it.
+/// The state of Adam, as Python passes it.
 struct Remembered {
     m: Tensor,
     v: Tensor,
@@ -69,7 +69,7 @@ impl Remembered {
     }
 }
 
-/// Adam's step before the learning rate, the new mean of gradients and the new mean of their squares.
+/// Adam step before the learning rate: returns the step and the new first and second moments.
 #[pyfunction]
 #[pyo3(signature = (grads, mw, vw, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7))]
 fn adam_step<'py>(
@@ -87,7 +87,7 @@ fn adam_step<'py>(
     call.many(|| optimizer_updates::adam_step(&grad, old.moments()).map(Vec::from))
 }
 
-/// A step of Adam: the new parameter and both means.
+/// Adam update: returns the new parameter and the new first and second moments.
 #[pyfunction]
 #[pyo3(signature = (w, grads, lr, mw_tm1, vw_tm1, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7,
     stop_gradients=true))]
@@ -112,7 +112,8 @@ fn adam_update<'py>(
     })
 }
 
-/// A step against the gradient whose length follows that of the parameter; a decay divides the step.
+/// LARS update: the learning rate is scaled by the ratio of the norms of parameter and gradient; weight decay divides the
+/// step.
 #[pyfunction]
 #[pyo3(signature = (w, grads, lr, /, *, decay_lambda=0.0, stop_gradients=true))]
 fn lars_update<'py>(
@@ -127,7 +128,8 @@ fn lars_update<'py>(
     call.one(|| optimizer_updates::lars_update(&w, &grad, &lr, decay_lambda, stop_gradients))
 }
 
-/// A step of Adam scaled by the ratio of the lengths of parameter and step: the new parameter and both means.
+/// LAMB update: an Adam step scaled by the ratio of the norms of parameter and step. Returns the new parameter and both
+/// moments.
 #[pyfunction]
 #[pyo3(signature = (w, grads, lr, mw_tm1, vw_tm1, step, /, *, beta1=0.9, beta2=0.999, epsilon=1e-7,
     max_trust_ratio=10.0, decay_lambda=0.0, stop_gradients=true))]

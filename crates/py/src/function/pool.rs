@@ -15,7 +15,7 @@ use pyo3::types::PyModule;
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// What the functions have in common, as Python gives it.
+/// The arguments that all pooling functions share, as Python passes them.
 struct Words<'a, 'py> {
     op: &'static str,
     spatial: usize,
@@ -68,11 +68,11 @@ macro_rules! largest {
     )* };
 }
 largest! {
-    /// The largest of each window over one spatial axis.
+    /// 1D max pooling.
     max_pool1d 1 "NWC" "(x, kernel, strides, padding, /, *, data_format=\"NWC\", dilation=1, ceil_mode=False)";
-    /// The largest of each window over two spatial axes.
+    /// 2D max pooling.
     max_pool2d 2 "NHWC" "(x, kernel, strides, padding, /, *, data_format=\"NHWC\", dilation=1, ceil_mode=False)";
-    /// The largest of each window over three spatial axes.
+    /// 3D max pooling.
     max_pool3d 3 "NDHWC" "(x, kernel, strides, padding, /, *, data_format=\"NDHWC\", dilation=1, ceil_mode=False)";
 }
 
@@ -106,15 +106,15 @@ macro_rules! means {
     )* };
 }
 means! {
-    /// The mean of each window over one spatial axis; padding does not count unless told so.
+    /// 1D average pooling. Padding is not counted unless `count_include_pad` is set.
     avg_pool1d 1 "NWC" "(x, kernel, strides, padding, /, *, data_format=\"NWC\", count_include_pad=False, ceil_mode=False, divisor_override=None)";
-    /// The mean of each window over two spatial axes; padding does not count unless told so.
+    /// 2D average pooling. Padding is not counted unless `count_include_pad` is set.
     avg_pool2d 2 "NHWC" "(x, kernel, strides, padding, /, *, data_format=\"NHWC\", count_include_pad=False, ceil_mode=False, divisor_override=None)";
-    /// The mean of each window over three spatial axes; padding does not count unless told so.
+    /// 3D average pooling. Padding is not counted unless `count_include_pad` is set.
     avg_pool3d 3 "NDHWC" "(x, kernel, strides, padding, /, *, data_format=\"NDHWC\", count_include_pad=False, ceil_mode=False, divisor_override=None)";
 }
 
-/// One size for all axes or one for each; `None` leaves an axis as it is.
+/// One size for all axes or one per axis; `None` keeps the size of an axis.
 fn output_size(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Vec<Option<usize>>> {
     let size = |x: &Object<'_>| -> PyResult<Option<usize>> {
         if x.is_none() {
@@ -142,7 +142,7 @@ fn output_size(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Vec<Option<
     }
 }
 
-/// Whether the channels are the last axis; without a word they stand before the spatial axes.
+/// Whether the channels are the last axis; by default they precede the spatial axes.
 fn is_channels_last(op: &str, data_format: Option<&str>, spatial: usize) -> PyResult<bool> {
     match data_format {
         Some(word) => Ok(!data_format::channels_first(op, word, spatial).or_raise()?),
@@ -170,17 +170,23 @@ macro_rules! adaptive {
     )* };
 }
 adaptive! {
-    /// Means over even windows, so that the spatial axis comes out with this size; channels stand before it unless told so.
+    /// 1D adaptive average pooling to a given output size. Channels precede the spatial axis unless `data_format` says
+    /// otherwise.
     adaptive_avg_pool1d 1 Mean;
-    /// Means over even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+    /// 2D adaptive average pooling to given output sizes. Channels precede the spatial axes unless `data_format` says
+    /// otherwise.
     adaptive_avg_pool2d 2 Mean;
-    /// Means over even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+    /// 3D adaptive average pooling to given output sizes. Channels precede the spatial axes unless `data_format` says
+    /// otherwise.
     adaptive_avg_pool3d 3 Mean;
-    /// The largest of even windows, so that the spatial axis comes out with this size; channels stand before it unless told so.
+    /// 1D adaptive max pooling to a given output size. Channels precede the spatial axis unless `data_format` says
+    /// otherwise.
     adaptive_max_pool1d 1 Largest;
-    /// The largest of even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+    /// 2D adaptive max pooling to given output sizes. Channels precede the spatial axes unless `data_format` says
+    /// otherwise.
     adaptive_max_pool2d 2 Largest;
-    /// The largest of even windows, so that the spatial axes come out with these sizes; channels stand before them unless told so.
+    /// 3D adaptive max pooling to given output sizes. Channels precede the spatial axes unless `data_format` says
+    /// otherwise.
     adaptive_max_pool3d 3 Largest;
 }
 
@@ -199,9 +205,9 @@ macro_rules! global {
     )* };
 }
 global! {
-    /// The mean over all spatial axes.
+    /// Global average pooling: the mean over all spatial axes.
     global_avg_pool Mean;
-    /// The largest over all spatial axes.
+    /// Global max pooling: the maximum over all spatial axes.
     global_max_pool Largest;
 }
 

@@ -1,7 +1,7 @@
-//! Keys, the stream, and draws.
+//! Random numbers: keys, the implicit stream, and random functions.
 //!
-//! A draw that Python asks for outside of a trace is made by the built-in engine and handed to the backend that it is for,
-//! so its bits are the same on all of them; inside a trace it is recorded as ops.
+//! Outside of a trace a draw runs on the built-in engine and the result is moved to the target backend, so its bits are
+//! the same on every backend. Inside a trace the draw is recorded as ops.
 
 mod key;
 mod keyed;
@@ -29,7 +29,7 @@ use pyo3::types::PyModule;
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Uniform numbers in [low, high).
+/// Samples from the uniform distribution over [low, high).
 #[pyfunction]
 #[pyo3(
     signature = (*, low=None, high=None, shape=None, device=None, dtype=None, seed=None, key=None),
@@ -53,7 +53,7 @@ fn random_uniform<'py>(
     draw.moved(py, key, seed, random::unit, random::to_uniform)
 }
 
-/// Normal numbers.
+/// Samples from the normal distribution.
 #[pyfunction]
 #[pyo3(
     signature = (*, mean=None, std=None, shape=None, dtype=None, seed=None, device=None, key=None),
@@ -77,7 +77,7 @@ fn random_normal<'py>(
     draw.moved(py, key, seed, random::standard_normal, random::to_normal)
 }
 
-/// Numbers of categories: by weights, or even ones of so many for each of a batch.
+/// Samples category indices: by weights, or uniformly if none are given.
 #[pyfunction]
 #[pyo3(signature = (population_size, num_samples, /, *, batch_size=None, probs=None, replace=true, device=None, dtype=None,
     seed=None, key=None), text_signature = "(population_size, num_samples, /, *, batch_size=1, probs=None, replace=True, device=None, dtype=None, seed=None, key=None)")]
@@ -138,7 +138,7 @@ fn multinomial<'py>(
     call.give(out)
 }
 
-/// Whole numbers in [low, high).
+/// Random integers in [low, high).
 #[pyfunction]
 #[pyo3(signature = (low, high, /, *, shape=None, device=None, dtype=None, seed=None, key=None))]
 #[allow(clippy::too_many_arguments)]
@@ -166,7 +166,7 @@ fn randint<'py>(
     call.give(out)
 }
 
-/// Parts along an axis in random order.
+/// Shuffles randomly along an axis.
 #[pyfunction]
 #[pyo3(signature = (x, axis=0, /, *, seed=None, key=None))]
 fn shuffle<'py>(
@@ -192,7 +192,7 @@ fn shuffle<'py>(
     call.one(|| random::reordered(&x, &order, axis))
 }
 
-/// 1 with a probability, or with that of a logit; 0 else.
+/// Samples from the Bernoulli distribution, by probabilities or logits: 1 or 0.
 #[pyfunction]
 #[pyo3(signature = (probs=None, *, logits=None, shape=None, device=None, dtype=None, seed=None, key=None))]
 #[allow(clippy::too_many_arguments)]
@@ -261,13 +261,13 @@ macro_rules! of_two {
     )* };
 }
 of_two! {
-    /// Beta by both parameters.
+    /// Samples from the beta distribution with parameters alpha and beta.
     beta a b |key, shape, a, b, dtype| clematis_core::random::beta(key, shape, a, b, dtype);
-    /// Gamma by shape (alpha) and rate (beta).
+    /// Samples from the gamma distribution with shape (alpha) and rate (beta).
     gamma alpha beta random::gamma;
 }
 
-/// Vectors that sum to one, by parameters for each of their places.
+/// Samples from the Dirichlet distribution: vectors that sum to 1, one concentration parameter per element.
 #[pyfunction]
 #[pyo3(signature = (alpha, /, *, size=None, dtype=None, seed=None, key=None))]
 fn dirichlet<'py>(
@@ -292,7 +292,7 @@ fn dirichlet<'py>(
     call.give(out)
 }
 
-/// Poisson numbers of a rate.
+/// Samples from the Poisson distribution with a rate.
 #[pyfunction]
 #[pyo3(signature = (lam, *, shape=None, device=None, dtype=None, seed=None, key=None))]
 fn poisson<'py>(

@@ -12,7 +12,7 @@ use pyo3::types::PyModule;
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The Array API's type of sums: small integers become the default ones, so that sums do not wrap early.
+/// The Array API's dtype of sums: small integers are promoted to the default integer, so that sums do not overflow early.
 pub fn sum_type(x: DType) -> DType {
     match x {
         DType::Bool => DType::INDEX,
@@ -50,9 +50,9 @@ macro_rules! sums {
     )* };
 }
 sums! {
-    /// The sum over axes; of nothing, 0.
+    /// Sums elements over axes. The sum of no elements is 0.
     sum;
-    /// The product over axes; of nothing, 1.
+    /// Multiplies elements over axes. The product of no elements is 1.
     prod;
 }
 
@@ -70,19 +70,19 @@ macro_rules! extremes {
     )* };
 }
 extremes! {
-    /// The largest over axes; NaN if one is.
+    /// Maximum over axes; NaN if an element is NaN.
     max;
-    /// The smallest over axes; NaN if one is.
+    /// Minimum over axes; NaN if an element is NaN.
     min;
-    /// Whether one is not zero.
+    /// Tests whether any element is nonzero.
     any;
-    /// Whether none is zero.
+    /// Tests whether all elements are nonzero.
     all;
-    /// The mean over axes; integers become floats; of nothing, NaN.
+    /// Mean over axes. Integers are promoted to floats; the mean of no elements is NaN.
     mean;
-    /// log of the sum of exp(x) over axes.
+    /// Logarithm of the sum of exponentials over axes: log(sum(exp(x))).
     logsumexp;
-    /// How many elements are not zero.
+    /// Counts the nonzero elements.
     count_nonzero;
 }
 
@@ -105,7 +105,7 @@ fn spread<'py>(
     })
 }
 
-/// The variance over axes; divides by n - correction.
+/// Variance over axes; the divisor is n - correction.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=None, correction=0.0, keepdims=false))]
 fn var<'py>(
@@ -119,7 +119,7 @@ fn var<'py>(
     })
 }
 
-/// The square root of the variance.
+/// Standard deviation over axes: the square root of the variance.
 #[pyfunction]
 #[pyo3(name = "std", signature = (x, /, *, axis=None, correction=0.0, keepdims=false))]
 fn deviation<'py>(
@@ -150,9 +150,9 @@ macro_rules! places {
     )* };
 }
 places! {
-    /// The first place of the largest.
+    /// Index of the first maximum.
     argmax;
-    /// The first place of the smallest.
+    /// Index of the first minimum.
     argmin;
 }
 
@@ -185,19 +185,19 @@ macro_rules! runs {
     )* };
 }
 runs! {
-    /// The sum of all elements up to each one.
+    /// Cumulative sum.
     cumulative_sum Sum;
-    /// The product of all elements up to each one.
+    /// Cumulative product.
     cumulative_prod Prod;
-    /// The largest of all elements up to each one.
+    /// Cumulative maximum.
     cumulative_max Max;
-    /// The smallest of all elements up to each one.
+    /// Cumulative minimum.
     cumulative_min Min;
-    /// log of the sum of exp(x) up to each element.
+    /// Cumulative logsumexp: the logarithm of the cumulative sum of exp(x).
     cumulative_logsumexp LogSumExp;
 }
 
-/// The median along an axis.
+/// Median along an axis.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=None))]
 fn median<'py>(x: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
@@ -209,7 +209,7 @@ fn median<'py>(x: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
     })
 }
 
-/// Differences of neighbours along an axis, n times.
+/// n-th discrete difference along an axis.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=-1, n=1, prepend=None, append=None), text_signature = "(x, /, *, axis=-1, n=1, prepend=None, append=None)")]
 fn diff<'py>(

@@ -1,4 +1,4 @@
-//! Learning rates by step, for `cm.optim.schedules`.
+//! Learning-rate schedules, for `cm.optim.schedules`.
 
 use crate::error::{OrRaise, exception};
 use clematis_core::Kind;
@@ -8,7 +8,7 @@ use pyo3::types::{PyModule, PyTuple};
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// A schedule as a tuple of its name and its numbers: `("linear", 0.0, 1e-3, 100)`.
+/// A schedule as a tuple of its name and parameters: `("linear", 0.0, 1e-3, 100)`.
 fn schedule(x: &Object<'_>) -> PyResult<Schedule> {
     let parts = x.cast::<PyTuple>()?;
     let name: String = parts.get_item(0)?.extract()?;
@@ -60,7 +60,7 @@ fn schedule(x: &Object<'_>) -> PyResult<Schedule> {
     })
 }
 
-/// The value of a schedule at a step; its numbers are checked.
+/// The value of a schedule at a step; checks the parameters.
 #[pyfunction]
 #[pyo3(signature = (what, step, /))]
 fn _schedule_at(what: &Object<'_>, step: u64) -> PyResult<f64> {

@@ -1,4 +1,4 @@
-//! Functions that move elements and compute none.
+//! Shape manipulation: functions that move elements without computing.
 
 use crate::args::{axes, integers, room};
 use crate::error::{OrRaise, exception};
@@ -10,7 +10,7 @@ use pyo3::types::{PyModule, PyTuple};
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The same elements in row-major order with another shape; one size may be -1.
+/// Reshapes in row-major order; one size may be -1.
 #[pyfunction]
 #[pyo3(signature = (x, /, shape, *, copy=None))]
 fn reshape<'py>(x: &Object<'py>, shape: &Object<'py>, copy: Option<bool>) -> PyResult<Object<'py>> {
@@ -23,7 +23,7 @@ fn reshape<'py>(x: &Object<'py>, shape: &Object<'py>, copy: Option<bool>) -> PyR
     call.one(|| ops::reshape(x, &shape[..]))
 }
 
-/// Axis i of the result is axis axes[i] of x.
+/// Permutes axes: axis i of the result is axis axes[i] of x.
 #[pyfunction]
 #[pyo3(signature = (x, /, axes))]
 fn permute_dims<'py>(x: &Object<'py>, axes: &Object<'py>) -> PyResult<Object<'py>> {
@@ -33,7 +33,7 @@ fn permute_dims<'py>(x: &Object<'py>, axes: &Object<'py>) -> PyResult<Object<'py
     call.one(|| ops::permute(x, axes))
 }
 
-/// The last two axes exchanged.
+/// Transposes a matrix: exchanges the last two axes.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn matrix_transpose<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
@@ -42,7 +42,7 @@ fn matrix_transpose<'py>(x: &Object<'py>) -> PyResult<Object<'py>> {
     call.one(|| ops::matrix_transpose(x))
 }
 
-/// Two axes exchanged.
+/// Exchanges two axes.
 #[pyfunction]
 #[pyo3(signature = (x, axis1, axis2, /))]
 fn swapaxes<'py>(x: &Object<'py>, axis1: i64, axis2: i64) -> PyResult<Object<'py>> {
@@ -51,7 +51,7 @@ fn swapaxes<'py>(x: &Object<'py>, axis1: i64, axis2: i64) -> PyResult<Object<'py
     call.one(|| ops::swap_axes(x, axis1, axis2))
 }
 
-/// Axes moved to other places.
+/// Moves axes to other positions.
 #[pyfunction]
 #[pyo3(signature = (x, source, destination, /))]
 fn moveaxis<'py>(
@@ -66,7 +66,7 @@ fn moveaxis<'py>(
     call.one(|| ops::move_axes(x, &from, &to))
 }
 
-/// Repeated to a larger shape.
+/// Broadcasts to a shape.
 #[pyfunction]
 #[pyo3(signature = (x, /, shape))]
 fn broadcast_to<'py>(x: &Object<'py>, shape: &Object<'py>) -> PyResult<Object<'py>> {
@@ -76,7 +76,7 @@ fn broadcast_to<'py>(x: &Object<'py>, shape: &Object<'py>) -> PyResult<Object<'p
     call.one(|| ops::broadcast_to(x, &shape))
 }
 
-/// All repeated to one shape.
+/// Broadcasts tensors to a common shape.
 #[pyfunction]
 #[pyo3(signature = (*arrays))]
 fn broadcast_arrays<'py>(arrays: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
@@ -97,7 +97,7 @@ fn broadcast_shapes<'py>(shapes: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Py
     PyTuple::new(shapes.py(), out.sizes())
 }
 
-/// New axes of size 1.
+/// Inserts axes of size 1.
 #[pyfunction]
 #[pyo3(signature = (x, /, axis))]
 fn expand_dims<'py>(x: &Object<'py>, axis: &Object<'py>) -> PyResult<Object<'py>> {
@@ -107,7 +107,7 @@ fn expand_dims<'py>(x: &Object<'py>, axis: &Object<'py>) -> PyResult<Object<'py>
     call.one(|| ops::expand_axes(x, &axes))
 }
 
-/// Without axes of size 1.
+/// Removes axes of size 1.
 #[pyfunction]
 #[pyo3(signature = (x, /, axis=None))]
 fn squeeze<'py>(x: &Object<'py>, axis: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
@@ -122,7 +122,7 @@ fn squeeze<'py>(x: &Object<'py>, axis: Maybe<'_, 'py>) -> PyResult<Object<'py>> 
     call.one(|| ops::squeeze(x, axes))
 }
 
-/// All operands one after the other along an axis; flattened first where the axis is None.
+/// Concatenates tensors along an axis; flattens them first if the axis is None.
 #[pyfunction]
 #[pyo3(signature = (arrays, /, *, axis=Some(0)), text_signature = "(arrays, /, *, axis=0)")]
 fn concat<'py>(arrays: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
@@ -131,7 +131,7 @@ fn concat<'py>(arrays: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>>
     call.one(|| ops::concat_flat(&xs, axis))
 }
 
-/// All operands along a new axis.
+/// Stacks tensors along a new axis.
 #[pyfunction]
 #[pyo3(signature = (arrays, /, *, axis=0))]
 fn stack<'py>(arrays: &Object<'py>, axis: i64) -> PyResult<Object<'py>> {
@@ -140,7 +140,7 @@ fn stack<'py>(arrays: &Object<'py>, axis: i64) -> PyResult<Object<'py>> {
     call.one(|| ops::stack(&xs, axis))
 }
 
-/// The slices along an axis.
+/// Unstacks a tensor: the slices along an axis.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=0))]
 fn unstack<'py>(x: &Object<'py>, axis: i64) -> PyResult<Object<'py>> {
@@ -149,7 +149,7 @@ fn unstack<'py>(x: &Object<'py>, axis: i64) -> PyResult<Object<'py>> {
     call.many(|| ops::unstack(&x, axis))
 }
 
-/// Equal parts along an axis, or parts that end at given places.
+/// Splits a tensor along an axis, into equal parts or at given indices.
 #[pyfunction]
 #[pyo3(signature = (x, indices_or_sections, /, *, axis=0))]
 fn split<'py>(
@@ -168,7 +168,7 @@ fn split<'py>(
     call.many(|| ops::split_at(&x, &places, axis))
 }
 
-/// Back to front along axes.
+/// Reverses the order of elements along axes.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=None))]
 fn flip<'py>(x: &Object<'py>, axis: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
@@ -178,7 +178,7 @@ fn flip<'py>(x: &Object<'py>, axis: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
     call.one(|| ops::flip(x, axes))
 }
 
-/// Moved along axes; what falls off one end comes in at the other.
+/// Rolls elements along axes; elements that pass the end re-enter at the start.
 #[pyfunction]
 #[pyo3(signature = (x, /, shift, *, axis=None))]
 fn roll<'py>(x: &Object<'py>, shift: &Object<'py>, axis: Maybe<'_, 'py>) -> PyResult<Object<'py>> {
@@ -189,7 +189,7 @@ fn roll<'py>(x: &Object<'py>, shift: &Object<'py>, axis: Maybe<'_, 'py>) -> PyRe
     call.one(|| ops::roll_axes(x, &shifts, axes.as_deref()))
 }
 
-/// The whole repeated along each axis.
+/// Tiles a tensor: repeats it along each axis.
 #[pyfunction]
 #[pyo3(signature = (x, repetitions, /))]
 fn tile<'py>(x: &Object<'py>, repetitions: &Object<'py>) -> PyResult<Object<'py>> {
@@ -210,7 +210,7 @@ fn tile<'py>(x: &Object<'py>, repetitions: &Object<'py>) -> PyResult<Object<'py>
     call.one(|| ops::tile(x, &times))
 }
 
-/// Each element repeated, as often as a number or a tensor of numbers says.
+/// Repeats each element, as often as a number or a tensor of numbers says.
 #[pyfunction]
 #[pyo3(signature = (x, repeats, /, *, axis=None))]
 fn repeat<'py>(x: &Object<'py>, repeats: &Object<'py>, axis: Option<i64>) -> PyResult<Object<'py>> {
@@ -224,7 +224,7 @@ fn repeat<'py>(x: &Object<'py>, repeats: &Object<'py>, axis: Option<i64>) -> PyR
     call.one(|| ops::repeat_each(x, &repeats, axis))
 }
 
-/// x with a value around it: `pad_width` is ((before, after), …), one pair for all axes, or one number.
+/// Pads with a value. `pad_width` is ((before, after), …), one pair for all axes, or one number.
 #[pyfunction]
 #[pyo3(signature = (x, pad_width, /, *, constant_values=None))]
 fn pad<'py>(
@@ -249,7 +249,7 @@ fn pad<'py>(
     })
 }
 
-/// Pairs of numbers, one for each axis: one number, one pair, or all of them.
+/// One pair of numbers per axis, from one number, one pair, or a pair per axis.
 pub fn pairs(op: &str, x: &Object<'_>, count: usize) -> PyResult<Vec<(i64, i64)>> {
     if let Ok(n) = x.extract::<i64>() {
         return Ok(vec![(n, n); count]);

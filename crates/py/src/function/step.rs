@@ -1,4 +1,4 @@
-//! What `cm.optim` and `cm.Trainer` compute: steps of all parameters at once, and gradients made ready.
+//! Optimizer steps over all parameters, and gradient clipping and scaling, for `cm.optim` and `cm.Trainer`.
 
 use crate::error::{OrRaise, exception};
 use crate::operand::{LARGE, give, try_operand};
@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyList, PyModule, PyTuple};
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// A rule by the name of its class and its numbers by theirs.
+/// Reads an optimizer by class name and hyperparameters.
 fn rule(name: &str, settings: &Bound<'_, PyDict>) -> PyResult<Rule> {
     let find = |what: &str| -> PyResult<Object<'_>> {
         let missing = || exception(Kind::Internal, format!("{name}: `{what}` is missing"));
@@ -78,14 +78,14 @@ fn rule(name: &str, settings: &Bound<'_, PyDict>) -> PyResult<Rule> {
     Ok(made)
 }
 
-/// The names of what an optimiser remembers of each parameter; its numbers are checked.
+/// The names of the optimizer state (moments) of a parameter; checks the hyperparameters.
 #[pyfunction]
 #[pyo3(signature = (name, settings, /))]
 fn _optim_slots(name: &str, settings: &Bound<'_, PyDict>) -> PyResult<Vec<&'static str>> {
     Ok(rule(name, settings)?.slots().to_vec())
 }
 
-/// What the formula of a step takes besides tensors, for a program that is given it at each call.
+/// The scalar inputs of an update step, which a compiled step takes at each call.
 #[pyfunction]
 #[pyo3(signature = (name, settings, lr, count, wide, backend, /))]
 fn _optim_numbers<'py>(
@@ -104,7 +104,7 @@ fn _optim_numbers<'py>(
     give(settings.py(), made.or_raise()?, false)
 }
 
-/// A moment before the first step, at hand also while a step is traced.
+/// A moment before the first step; concrete also while a step is traced.
 #[pyfunction]
 #[pyo3(signature = (param, /))]
 fn _moment_zeros<'py>(param: &Object<'py>) -> PyResult<Object<'py>> {
@@ -114,7 +114,7 @@ fn _moment_zeros<'py>(param: &Object<'py>) -> PyResult<Object<'py>> {
     give(param.py(), ops::from_host(host).or_raise()?, false)
 }
 
-/// What one parameter of a step needs.
+/// The inputs of the update of one parameter.
 struct Leaf {
     path: String,
     param: Tensor,
@@ -122,7 +122,7 @@ struct Leaf {
     slots: Vec<Option<Tensor>>,
     group: usize,
     count: u64,
-    /// In the place of the count, where a program takes it at each call.
+    /// The scalars in place of the step count, where a compiled step takes them at each call.
     numbers: Option<Tensor>,
     raw: bool,
 }
@@ -138,7 +138,7 @@ fn array(x: &Object<'_>, what: &str, path: &str) -> PyResult<(Tensor, bool)> {
     }
 }
 
-/// A moment where its parameter lives: it may come from a file, or the parameter may have moved.
+/// A moment on the device of its parameter: it may have been loaded from a file, or the parameter may have been moved.
 fn beside(slot: Tensor, param: &Tensor) -> Result<Tensor> {
     match (slot.backend(), param.backend()) {
         (Some(a), Some(b)) if a.name() != b.name() => {
@@ -149,11 +149,11 @@ fn beside(slot: Tensor, param: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// A step of many parameters: the new ones and their new moments, or an error and nothing is changed.
+/// Updates many parameters: returns the new parameters and moments. If one update fails, none is applied.
 ///
-/// `groups` are pairs of a learning rate and a dict of numbers; `leaves` are tuples of a path, a parameter, its gradient,
-/// a list of moments or None, the number of its group, and which step of it this is, from 1, or a vector of the numbers
-/// that follow from it.
+/// `groups` are pairs of a learning rate and a dict of hyperparameters. `leaves` are tuples of a path, a parameter, its
+/// gradient, a list of moments or None, the index of its group, and the step count, from 1, or a vector of the scalars
+/// derived from it.
 #[pyfunction]
 #[pyo3(signature = (name, groups, leaves, stop, /))]
 fn _optim_step<'py>(
@@ -235,7 +235,7 @@ fn _optim_step<'py>(
     Ok((params, moments))
 }
 
-/// Runs on the leaves of a pytree where they live.
+/// Runs a function on the leaves of a pytree, on their backend.
 fn on<R: Send>(
     py: Python<'_>,
     leaves: &Leaves,
@@ -259,7 +259,7 @@ fn same_kind<'py>(py: Python<'py>, out: Tensor, structure: &Structure) -> PyResu
     give(py, out, structure.is_raw())
 }
 
-/// The length of all leaves of a pytree as one vector: the root of the sum of all squares.
+/// Global norm of a pytree: the square root of the sum of squares of all leaves.
 ///
 ///     >>> cm.tree.global_norm({"w": cm.asarray([3.0, 0.0]), "b": cm.asarray(4.0)})
 ///     Tensor(5.0, float32, native)
@@ -271,9 +271,9 @@ fn global_norm<'py>(tree: &Object<'py>) -> PyResult<Object<'py>> {
     same_kind(tree.py(), out, &structure)
 }
 
-/// A pytree whose leaves are made shorter together where their length is more than `max_norm`.
+/// Clips a pytree by its global norm: scales all leaves by one factor so that the norm is at most `max_norm`.
 ///
-/// Where the length is no finite number they stay as they are.
+/// If the norm is infinite or NaN, the leaves are returned unchanged.
 ///
 ///     >>> cm.tree.clip_by_global_norm({"w": cm.asarray([3.0, 0.0]), "b": cm.asarray(4.0)}, 1.0)
 ///     {'w': Tensor([0.6, 0.0], float32, native), 'b': Tensor(0.8, float32, native)}
@@ -286,7 +286,7 @@ fn clip_by_global_norm<'py>(tree: &Object<'py>, max_norm: f64) -> PyResult<Objec
     structure.build(tree.py(), &out, false)
 }
 
-/// A pytree with every element held between two numbers.
+/// Clips every element of a pytree to an interval.
 ///
 ///     >>> cm.tree.clip_by_value({"w": cm.asarray([3.0, -7.0])}, -5.0, 1.0)
 ///     {'w': Tensor([ 1.0, -5.0], float32, native)}
@@ -300,7 +300,7 @@ fn clip_by_value<'py>(tree: &Object<'py>, low: f64, high: f64) -> PyResult<Objec
     structure.build(tree.py(), &out, false)
 }
 
-/// Whether no element of a pytree is infinite or NaN.
+/// Tests whether all elements of a pytree are finite.
 ///
 ///     >>> cm.tree.all_finite({"w": cm.asarray([1.0, cm.inf])})
 ///     False
@@ -311,7 +311,7 @@ fn all_finite(tree: &Object<'_>) -> PyResult<bool> {
     on(tree.py(), &leaves, clip::all_finite)
 }
 
-/// Every leaf times a number; half precision becomes f32.
+/// Scales every leaf by a number; half precision is promoted to f32.
 #[pyfunction]
 #[pyo3(signature = (tree, factor, /))]
 fn _scaled<'py>(tree: &Object<'py>, factor: f64) -> PyResult<Object<'py>> {
@@ -320,7 +320,7 @@ fn _scaled<'py>(tree: &Object<'py>, factor: f64) -> PyResult<Object<'py>> {
     structure.build(tree.py(), &out, false)
 }
 
-/// The sums of leaves at the same paths; half precision becomes f32.
+/// Adds leaves of the same path; half precision is promoted to f32.
 #[pyfunction]
 #[pyo3(signature = (one, two, /))]
 fn _summed<'py>(one: &Object<'py>, two: &Object<'py>) -> PyResult<Object<'py>> {
@@ -345,7 +345,8 @@ fn _summed<'py>(one: &Object<'py>, two: &Object<'py>) -> PyResult<Object<'py>> {
     structure.build(one.py(), &out, false)
 }
 
-/// The scale of a loss, and the number of good steps, after a step whose gradients were finite or not.
+/// Dynamic loss scaling: the new loss scale and the number of consecutive finite steps, after a step with finite
+/// gradients or not.
 #[pyfunction]
 #[pyo3(signature = (scale, growth, backoff, every, good, finite, /))]
 fn _next_scale(

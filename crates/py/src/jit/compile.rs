@@ -1,7 +1,7 @@
-//! A graph as a program of a framework: its source goes to the framework's own compiler.
+//! Compiles a graph with a framework: generates source code and passes it to the framework's compiler.
 //!
-//! A compiler may write results into the memory of inputs that they replace (`Donation`). It is given what nobody else can
-//! reach, and a copy of all else.
+//! A compiler may donate the buffers of inputs to the results that replace them (`Donation`). It gets buffers that nobody
+//! else can reach, and copies of all others.
 
 use crate::convert::PyGraph;
 use crate::error::OrRaise;
@@ -19,29 +19,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
-    /// What a signal raised while a program ran that had overwritten its inputs already: results are put in their places first.
+    /// The exception of a signal handler that ran during a program that had donated its inputs already: results are
+    /// stored first.
     static LATE: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Looks for signals, and keeps what they raise for `late`.
+/// Runs signal handlers, and keeps their exception for `late`.
 pub fn listen(py: Python<'_>) {
     if let Err(e) = py.check_signals() {
         LATE.set(Some(e));
     }
 }
 
-/// What was raised meanwhile and has not been told.
+/// The exception that was kept and not yet raised.
 pub fn late() -> Option<PyErr> {
     LATE.take()
 }
 
-/// A graph as a program of a framework; None where only single ops can run.
+/// Compiles a graph with a framework; None if it can only run single ops.
 pub fn compile(
     framework: &'static Framework,
     graph: &Graph,
 ) -> Option<Result<Box<dyn Executable>>> {
     let backend = framework.as_backend()?;
-    // Graphs that cannot be printed are run op by op, which reports the error where there is one.
+    // Graphs that cannot be printed are run op by op, which reports the error if there is one.
     let (graph, held) = backend::with(backend, || without_held(graph)).ok()?;
     let target = Target::named(framework.name())?;
     let legalized = match legalize(&graph, target) {
@@ -67,7 +68,7 @@ pub fn compile(
     })
 }
 
-/// What Python makes of a graph: `Prepared`.
+/// The Python object of a compiled graph: `Prepared`.
 fn prepared<'py>(
     py: Python<'py>,
     framework: &'static Framework,
@@ -82,20 +83,20 @@ fn prepared<'py>(
     Ok((!made.is_none()).then_some(made))
 }
 
-/// How a compiler is given memory to write results to: these share none with anything that goes on living.
+/// How a compiler donates inputs: their buffers are shared with nothing that stays alive.
 struct Donation {
-    /// The inputs that it overwrites.
+    /// The indices of the donated inputs.
     places: Vec<usize>,
-    /// Makes copies of arrays.
+    /// Copies arrays.
     copies: Py<PyAny>,
-    /// Whether a call may fail after it has overwritten something.
+    /// Whether a call may fail after it has overwritten a donated input.
     is_doubtful: Py<PyAny>,
-    /// Until then a call runs the compiler, in Python that can be interrupted at any line.
+    /// Until then a call runs the compiler, in Python code that can be interrupted at any line.
     has_run: AtomicBool,
 }
 
 impl Donation {
-    /// What a prepared program says of it; None where results may share memory with inputs.
+    /// The donation of a prepared program; None if results may share memory with inputs.
     fn of(prepared: &Object<'_>) -> PyResult<Option<Self>> {
         let copies = prepared.getattr("copies")?;
         if copies.is_none() {
@@ -109,7 +110,8 @@ impl Donation {
         }))
     }
 
-    /// The places of inputs that are to be copied first, because somebody else can reach them or because the call may fail.
+    /// The indices of inputs that have to be copied first, because they are reachable elsewhere or because the call may
+    /// fail.
     fn kept(&self, py: Python<'_>, inputs: &mut [Tensor]) -> PyResult<Vec<usize>> {
         let is_sure = self.has_run.load(Ordering::Relaxed)
             && !self.is_doubtful.bind(py).call0()?.is_truthy()?;
@@ -121,7 +123,7 @@ impl Donation {
         Ok(places.filter(|&at| !is_given(at)).collect())
     }
 
-    /// Puts copies in the places of arrays that are to live.
+    /// Replaces arrays that have to stay valid by copies.
     fn spare<'py>(
         &self,
         arrays: &mut [Object<'py>],
@@ -139,7 +141,7 @@ impl Donation {
         Ok(())
     }
 
-    /// How many inputs a call that failed has overwritten.
+    /// The number of inputs that a failed call has overwritten.
     fn lost(&self, inputs: &[Tensor], py: Python<'_>) -> usize {
         let is_lost = |at: &&usize| {
             let own = inputs.get(**at).and_then(|x| x.data::<FrameworkArray>());
@@ -150,17 +152,17 @@ impl Donation {
     }
 }
 
-/// A program of a framework.
+/// A compiled program of a framework.
 struct Lowered {
     framework: &'static Framework,
-    /// A function of the framework's arrays, which returns a tuple or a list of them.
+    /// A function of the framework's arrays, which returns a tuple or a list of arrays.
     function: Py<PyAny>,
-    /// Makes the context that it is to be called in.
+    /// Creates the context manager in which it is called.
     context: Option<Py<PyAny>>,
     donation: Option<Donation>,
     plan: String,
     outs: Vec<Spec>,
-    /// What the graph held, which are its last inputs.
+    /// The tensors that the graph held, which are its last inputs.
     held: Vec<Tensor>,
 }
 
@@ -183,7 +185,7 @@ impl Lowered {
         })
     }
 
-    /// The arrays to call the function with.
+    /// The arguments of the function.
     fn arrays<'py>(&self, py: Python<'py>, inputs: &[Tensor]) -> Result<Vec<Object<'py>>> {
         let mut arrays = Vec::with_capacity(inputs.len() + self.held.len());
         for x in inputs.iter().chain(&self.held) {
@@ -200,7 +202,7 @@ impl Lowered {
         Ok(arrays)
     }
 
-    /// Calls the function, without a line of Python in between that could be interrupted before results are here.
+    /// Calls the function. No line of Python that could be interrupted runs before the results have arrived.
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -222,7 +224,7 @@ impl Lowered {
         };
         let out = run();
         if let Some(context) = &context {
-            // A signal that waits would be raised by the first line of the way out.
+            // A pending signal would be raised by the first line of Python on exit.
             listen(py);
             leave(context);
         }
@@ -236,7 +238,7 @@ impl Lowered {
         failed(py, &format!("jit: {}", self.framework.name()), e)
     }
 
-    /// What the function raised, and what became of its inputs.
+    /// The exception of the function, with a note on lost inputs.
     fn failed_with(&self, py: Python<'_>, e: PyErr, inputs: &[Tensor]) -> Error {
         let lost = match &self.donation {
             Some(donation) => donation.lost(inputs, py),
@@ -248,17 +250,17 @@ impl Lowered {
         let text = format!(
             "{lost} arrays that the program updates were overwritten before it failed, and are lost: load them again"
         );
-        // An exception that is raised as it is shows no notes of ours.
+        // An exception that is raised unchanged does not show our notes.
         let _ = e.value(py).call_method1("add_note", (&text,));
         self.failed(py, e).note(text)
     }
 }
 
-/// Leaves a context; what is raised on the way is told later.
+/// Exits a context; an exception meanwhile is raised later.
 fn leave(context: &Object<'_>) {
     let py = context.py();
     let out = || context.call_method1("__exit__", (py.None(), py.None(), py.None()));
-    // Once more if a signal came in between.
+    // Repeated if a signal arrived in between.
     if let Err(e) = out() {
         LATE.set(Some(e));
         let _ = out();
@@ -269,7 +271,7 @@ impl Executable for Lowered {
     fn run(&self, inputs: &mut Vec<Tensor>) -> Result<Vec<Tensor>> {
         Python::attach(|py| {
             let kept = match &self.donation {
-                // Asked before a list holds the arrays as well.
+                // Checked before a list holds the arrays as well.
                 Some(donation) => donation.kept(py, inputs),
                 None => Ok(Vec::new()),
             };
@@ -285,7 +287,7 @@ impl Executable for Lowered {
             if let Some(donation) = &self.donation {
                 donation.has_run.store(true, Ordering::Relaxed);
             }
-            // In a function that the framework traces, results stand for arrays.
+            // In a function that the framework traces, results are tracers.
             let is_array = |x: &Object<'_>| class.as_ref().is_some_and(|c| x.get_type().is(c));
             let each = outs.iter().zip(&self.outs).map(|(x, spec)| {
                 let is_new = self.donation.is_some() && is_array(&x);

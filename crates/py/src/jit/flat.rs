@@ -18,11 +18,11 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
 #[derive(Default)]
 struct Flat<'py> {
     leaves: Vec<Object<'py>>,
-    /// Kinds, types and sizes in order.
+    /// Kinds, dtypes and sizes in order.
     bytes: Vec<u8>,
-    /// What is compared as Python compares it.
+    /// Objects compared with Python's `==`.
     objects: Vec<Object<'py>>,
-    /// What the key knows by its address only, and so must live as long as the key.
+    /// Objects compared by address, which must live as long as the key.
     kept: Vec<Object<'py>>,
     has_values: bool,
 }
@@ -54,7 +54,7 @@ impl<'py> Flat<'py> {
     fn other(&mut self, x: &Object<'py>) -> PyResult<()> {
         if unless_failed(x.py(), x.hash())?.is_some() {
             self.bytes.push(b'o');
-            // Equal things of different classes, as 1 and True, are not the same.
+            // Equal objects of different classes, such as 1 and True, are different keys.
             self.objects.push(x.get_type().into_any());
             self.objects.push(x.clone());
         } else {
@@ -157,7 +157,7 @@ impl<'py> Flat<'py> {
         if x.is_instance_of::<PyType>() {
             self.other(x)?;
         } else if class.hasattr(intern!(py, "__jit_held__"))? {
-            // What it holds is part of the key where the traced function uses it.
+            // Its contents are part of the key if the traced function uses them.
             self.bytes.push(b'h');
             self.by_address(x);
         } else if is_protocol(x)? {
@@ -177,7 +177,7 @@ impl<'py> Flat<'py> {
     }
 }
 
-/// A framework's array as a tensor; a single number of NumPy's is none.
+/// A framework array as a tensor; a NumPy scalar is not an array.
 fn array_of(x: &Object<'_>) -> PyResult<Option<Tensor>> {
     let Ok(Some(t)) = array::tensor(x) else {
         return Ok(None);
@@ -192,7 +192,7 @@ fn array_of(x: &Object<'_>) -> PyResult<Option<Tensor>> {
     Ok(Some(operand.tensor))
 }
 
-/// Arrays, key, what the key holds by address, and whether all arrays have values.
+/// Arrays, key, objects that the key compares by address, and whether all arrays are concrete.
 type Found<'py> = (
     Bound<'py, PyList>,
     Bound<'py, PyTuple>,
@@ -200,7 +200,8 @@ type Found<'py> = (
     bool,
 );
 
-/// The arrays of a pytree in order, a key of all else, what the key knows by its address, and whether all arrays have values.
+/// The arrays of a pytree in order, the key of everything else, the objects that the key compares by address, and whether
+/// all arrays are concrete.
 #[pyfunction]
 #[pyo3(signature = (tree, /))]
 pub fn _flat<'py>(tree: &Object<'py>) -> PyResult<Found<'py>> {

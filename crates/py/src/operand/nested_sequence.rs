@@ -1,4 +1,4 @@
-//! Pytrees of Python numbers, tensors and arrays as one tensor.
+//! Converts nested sequences of Python numbers, tensors and arrays to one tensor.
 
 use crate::dtype::PyDType;
 use crate::error::{OrRaise, exception};
@@ -11,14 +11,14 @@ use pyo3::types::{PyList, PyTuple};
 struct Flat {
     values: Vec<Scalar>,
     shape: Vec<usize>,
-    /// The element type of tensors among them.
+    /// The dtype of tensors among them.
     dtype: Option<DType>,
 }
 
-/// The deepest pytree that is read.
+/// The maximum depth.
 const DEPTH: usize = 64;
 
-/// A tensor on the current backend from a pytree of numbers.
+/// A tensor on the current backend from a nested sequence of numbers.
 pub fn array(x: &Bound<'_, PyAny>, dtype: Option<PyDType>) -> PyResult<Tensor> {
     let mut flat = Flat {
         values: Vec::new(),
@@ -44,7 +44,7 @@ pub fn array(x: &Bound<'_, PyAny>, dtype: Option<PyDType>) -> PyResult<Tensor> {
     ops::from_host(host.or_raise()?).or_raise()
 }
 
-/// An integer that the element type does not hold is refused rather than cut.
+/// An integer out of range of the dtype is rejected, not truncated.
 fn check_range(values: &[Scalar], dtype: DType) -> PyResult<()> {
     let bits = dtype.size() as u32 * 8;
     let (low, high) = match dtype {
@@ -66,7 +66,7 @@ fn check_range(values: &[Scalar], dtype: DType) -> PyResult<()> {
     Ok(())
 }
 
-/// The default type of the highest family among the numbers.
+/// The default dtype of the highest kind among the numbers.
 fn natural(values: &[Scalar]) -> DType {
     values
         .iter()
@@ -104,7 +104,7 @@ fn fill(x: &Bound<'_, PyAny>, depth: usize, flat: &mut Flat) -> PyResult<()> {
     Ok(())
 }
 
-/// Notes the size of an axis, which must be the same everywhere.
+/// Records the size of an axis, which must be the same everywhere.
 fn size(flat: &mut Flat, depth: usize, n: usize) -> PyResult<()> {
     match flat.shape.get(depth) {
         Some(&m) if m == n => Ok(()),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// The class of the exception. Null until one is raised.
+/// The exception class. Null until one is raised.
 static PYTREE_ERROR: AtomicPtr<PyObject> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The class of `pytree_error`'s exceptions; null if there was none yet.
@@ -20,7 +20,7 @@ pub fn pytree_error_class() -> *mut PyObject {
     PYTREE_ERROR.load(Ordering::Acquire)
 }
 
-/// The exception that an operand is a pytree.
+/// The exception that reports a pytree operand.
 #[cold]
 pub fn pytree_error(op: &str, x: &Object<'_>) -> PyErr {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();

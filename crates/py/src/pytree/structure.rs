@@ -18,7 +18,7 @@ pub enum Structure {
     Node(Node, Vec<Structure>),
 }
 
-/// What an object is to one flattening.
+/// How an object is treated by one flattening.
 pub enum Visit<'py> {
     Leaf {
         raw: bool,
@@ -26,7 +26,7 @@ pub enum Visit<'py> {
     Static,
     /// A container if it can be one, else static.
     Inside,
-    /// An object with `__tree_unflatten__`, which holds this.
+    /// An object with `__tree_unflatten__`, whose child this is.
     Holds(Object<'py>),
 }
 
@@ -224,7 +224,7 @@ impl Structure {
         }
     }
 
-    /// Calls `f` with each leaf's flag, in order.
+    /// Calls `f` with the flag of each leaf, in order.
     pub fn each_leaf(&self, f: &mut dyn FnMut(bool)) {
         match self {
             Structure::Leaf { raw } => f(*raw),
@@ -257,8 +257,8 @@ impl Structure {
         }
     }
 
-    /// The leaves of another pytree of this structure, in this one's order. Containers are alike if they have the same
-    /// keys; an error names the first difference.
+    /// The leaves of another pytree of this structure, in this one's order. Containers match if they have the same keys;
+    /// an error names the first difference.
     pub fn leaves_of<'py>(
         &self,
         op: &str,
@@ -285,7 +285,7 @@ impl Structure {
             Structure::Node(node, parts) => (node, parts),
         };
         if let (Keys::Transparent, [part]) = (&node.keys, parts.as_slice()) {
-            // An object with `__tree_flatten__` matches what it holds.
+            // An object with `__tree_flatten__` matches its contents.
             let inside = match children(x)? {
                 Some((other, mut inside)) if matches!(other.keys, Keys::Transparent) => {
                     inside.swap_remove(0)

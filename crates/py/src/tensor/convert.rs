@@ -1,4 +1,4 @@
-//! A tensor on other backends, as a framework's own array, as bytes.
+//! Converts tensors: to other backends, framework arrays, NumPy, lists, bytes.
 
 use super::{PyTensor, python_number};
 use crate::dtype;
@@ -10,7 +10,7 @@ use clematis_core::{Backend, DType, Kind, Repr, Shape, Spec, Tensor, backend, op
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-/// A tensor on another backend; without a copy where memory allows.
+/// Moves the tensor to another backend, without a copy where possible.
 pub fn moved(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<Tensor> {
     if x.backend().is_some_and(|b| backend::same(b, to)) {
         return Ok(x.clone());
@@ -29,7 +29,7 @@ pub fn moved(py: Python<'_>, x: &Tensor, to: &'static dyn Backend) -> PyResult<T
 
 #[pymethods]
 impl PyTensor {
-    /// The framework's own array, without a copy; the tensor itself on the built-in engine.
+    /// Returns the framework's own array, without a copy; on the built-in engine the tensor itself.
     #[getter]
     fn native<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let own = PyTensor::of(slf);
@@ -45,7 +45,7 @@ impl PyTensor {
         })
     }
 
-    /// The same values on another backend, or with another element type.
+    /// Converts to another backend or dtype.
     fn to(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         let name: String = match target.extract() {
             Ok(name) => name,
@@ -63,7 +63,7 @@ impl PyTensor {
         Ok(PyTensor::new(moved(py, &self.get(py), to)?))
     }
 
-    /// The values as a NumPy array; without a copy where memory allows.
+    /// Converts to a NumPy array, without a copy where possible.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let own = self.get(py);
         let lowest = own.lowest();
@@ -87,7 +87,7 @@ impl PyTensor {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // tensorflow would take the values of `array * tensor` for constants; refused here, it asks for our operator.
+        // tensorflow would treat the tensor in `array * tensor` as a constant; raising here makes it use our operator.
         let own = self.get(py);
         if let Repr::Traced { .. } = own.repr() {
             return Err(exception(
@@ -107,7 +107,7 @@ impl PyTensor {
             .call_method("array", (x,), Some(&keywords))
     }
 
-    /// The values as nested lists of Python numbers.
+    /// Converts to nested lists of Python numbers.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let own = self.get(py);
         let host = own.to_host().or_raise()?;
@@ -123,7 +123,7 @@ impl PyTensor {
         copied(&self.get(memo.py()))
     }
 
-    /// A tensor of its own memory with the same values.
+    /// Copies the tensor to memory of its own.
     fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
         copied(&self.get(py))
     }
@@ -142,7 +142,7 @@ impl PyTensor {
         Ok((restore, arguments.into_pyobject(py)?))
     }
 
-    /// The Array API's namespace.
+    /// Returns the Array API namespace.
     #[pyo3(signature = (*, api_version=None))]
     fn __array_namespace__<'py>(
         &self,
@@ -161,7 +161,7 @@ impl PyTensor {
         Ok(py.import("clematis")?.into_any())
     }
 
-    /// Where it lies: `"cpu"`, or `"gpu:0"`.
+    /// Device of the tensor: `"cpu"`, or `"gpu:0"`.
     #[getter]
     fn device(&self, py: Python<'_>) -> PyResult<String> {
         let own = self.get(py);
@@ -174,7 +174,7 @@ impl PyTensor {
         }
     }
 
-    /// The same tensor on a device; there is one on the engine.
+    /// Moves the tensor to a device; the engine has only one.
     #[pyo3(signature = (device, /, *, stream=None))]
     fn to_device(
         slf: &Bound<'_, Self>,
@@ -197,7 +197,7 @@ impl PyTensor {
         ))
     }
 
-    /// The transpose of a matrix.
+    /// Transpose of a matrix.
     #[getter(T)]
     fn transposed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let mut call = Call::new(slf.py(), "T");
@@ -214,7 +214,7 @@ impl PyTensor {
         call.one(|| ops::matrix_transpose(&x))
     }
 
-    /// The last two axes exchanged.
+    /// Transposes the last two axes.
     #[getter(mT)]
     fn matrix_transposed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let mut call = Call::new(slf.py(), "mT");
@@ -260,7 +260,7 @@ fn nested<'py>(
     Ok((PyList::new(py, items)?.into_any(), at))
 }
 
-/// A tensor from what `pickle` kept of it; on the engine if its backend is not there.
+/// Rebuilds a tensor from its pickled state; on the engine if its backend is not installed.
 #[pyfunction]
 pub fn _restore(
     py: Python<'_>,

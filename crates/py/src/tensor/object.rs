@@ -1,4 +1,4 @@
-//! What a tensor's Python object holds, and the shortest ways to it: small calls read it where it lies.
+//! The storage of a tensor's Python object, with fast paths for small calls.
 #![allow(unsafe_code)]
 
 use super::PyTensor;
@@ -13,39 +13,40 @@ use pyo3::prelude::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A tensor that those read and replace who hold the interpreter, which is one thread at a time.
+/// A cell for a tensor that is read and written under the GIL, that is by one thread at a time.
 pub struct Slot(UnsafeCell<Tensor>);
 
-// SAFETY: every method asks for a proof that the interpreter is held, and the module says that it needs its lock; Pythons without
-// one do not load modules of the stable interface.
+// SAFETY: every method takes a proof that the interpreter is attached, and the module declares that it needs the GIL;
+// free-threaded Pythons do not load modules of the stable ABI.
 unsafe impl Sync for Slot {}
 
 impl Slot {
-    /// Holds a tensor.
+    /// Creates a cell.
     pub fn new(tensor: Tensor) -> Self {
         Slot(UnsafeCell::new(tensor))
     }
 
-    /// What it holds now.
+    /// The current tensor.
     #[inline]
     pub fn get(&self, _: Python<'_>) -> Tensor {
-        // SAFETY: the interpreter is held, and to clone runs no Python.
+        // SAFETY: the interpreter is attached, and cloning runs no Python.
         unsafe { &*self.0.get() }.clone()
     }
 
-    /// Puts another tensor in its place.
+    /// Replaces the tensor.
     pub fn set(&self, _: Python<'_>, new: Tensor) {
-        // SAFETY: the interpreter is held. Nobody reads: references into it do not outlive what runs no Python.
+        // SAFETY: the interpreter is attached. There is no reader: references into the cell are dropped before Python can
+        // run.
         let old = unsafe { std::mem::replace(&mut *self.0.get(), new) };
-        // Its end may run Python, when the new one is in its place.
+        // Dropping the old tensor may run Python; the new one is stored by then.
         drop(old);
     }
 }
 
-/// Our class, which has no subclasses.
+/// The Tensor class, which has no subclasses.
 static CLASS: AtomicPtr<PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Keeps the class, by which `is_tensor` tells tensors.
+/// Stores the class, which `is_tensor` compares with.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()?;
     let class = m.py().get_type::<PyTensor>();
@@ -59,28 +60,28 @@ pub fn is_tensor(x: &Bound<'_, PyAny>) -> bool {
     x.get_type_ptr() == CLASS.load(Ordering::Acquire)
 }
 
-/// What it holds, if it is a tensor.
+/// The tensor in the object, if it is one.
 ///
 /// # Safety
 ///
-/// Not to be used any more once Python may have run: `x += y` puts another in its place.
+/// The reference must not be used after Python may have run: `x += y` replaces the tensor.
 #[inline]
 unsafe fn inside<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
-    // SAFETY: the class is ours; the interpreter is attached, so that nobody writes.
+    // SAFETY: the class was checked; the interpreter is attached, so that there is no writer.
     is_tensor(x).then(|| unsafe { &*x.cast_unchecked::<PyTensor>().get().slot.0.get() })
 }
 
-/// The framework's array in a tensor that can be read here.
+/// The framework's array in a concrete tensor.
 #[inline]
 fn foreign<'a>(x: &'a Bound<'_, PyAny>) -> Option<&'a FrameworkArray> {
-    // SAFETY: callers take hold of what they need before Python runs.
+    // SAFETY: callers clone what they need before Python runs.
     unsafe { inside(x) }?.data::<FrameworkArray>()
 }
 
-/// No function that a framework has as it is takes more arguments.
+/// The maximum number of arguments of a framework fast path.
 const FAST_PATH_ARGUMENTS: usize = 4;
 
-/// A function that a framework has as it is, on tensors of its arrays; see `clematis_bridge::fast_path`.
+/// A framework fast path: calls the framework's own function on the arrays of tensors; see `clematis_bridge::fast_path`.
 #[inline(always)]
 pub fn fast_path_tensors<'py>(
     place: usize,
@@ -90,7 +91,7 @@ pub fn fast_path_tensors<'py>(
     let Some(first) = arguments.first() else {
         return Ok(None);
     };
-    // Owned: whoever runs meanwhile may put others in their places.
+    // Owned: Python code that runs meanwhile may replace the tensors.
     let mut owned: [Option<Bound<'py, PyAny>>; FAST_PATH_ARGUMENTS] =
         [const { None }; FAST_PATH_ARGUMENTS];
     let Some(framework) = arrays(arguments, &mut owned) else {
@@ -100,7 +101,7 @@ pub fn fast_path_tensors<'py>(
     for ((x, own), array) in arguments.iter().zip(&owned).zip(&mut arrays) {
         *array = own.as_ref().map_or(*x, |own| own.as_borrowed());
     }
-    // SAFETY: tensors are asked for before the framework runs, as `fast_path_tensors` says.
+    // SAFETY: the tensors are read before the framework runs, as `fast_path_tensors` requires.
     let given = |i: usize| unsafe { inside(arguments.get(i)?) };
     let (py, arrays) = (first.py(), &arrays[..arguments.len()]);
     match framework
@@ -112,7 +113,7 @@ pub fn fast_path_tensors<'py>(
     }
 }
 
-/// The arrays in the tensors among the arguments, and the framework whose they all are.
+/// The arrays of the tensors among the arguments, and the framework that they all belong to.
 #[inline(always)]
 fn arrays<'py>(
     arguments: &[Argument<'_, 'py>],
@@ -132,7 +133,7 @@ fn arrays<'py>(
     Some(framework)
 }
 
-/// An op on each element of tensors that live in a framework.
+/// An elementwise op on tensors of a framework.
 #[inline(always)]
 pub fn prepare<'py>(
     op: &Op,
@@ -141,7 +142,7 @@ pub fn prepare<'py>(
 ) -> Option<ReadyElementwise<'py>> {
     let first = operands.first()?;
     let backend = foreign(first)?.framework;
-    // SAFETY: what is prepared owns the arrays that it needs.
+    // SAFETY: the prepared call owns the arrays that it needs.
     unsafe {
         match operands {
             [x] => backend.prepare_elementwise(x.py(), op, takes, &[inside(x)?]),
@@ -159,7 +160,7 @@ pub fn elementwise<'py>(
     operands: &[&Bound<'py, PyAny>],
     large: usize,
 ) -> Option<Result<Tensor>> {
-    // SAFETY: the engine runs no Python, and others are left alone.
+    // SAFETY: the engine runs no Python, and other backends are not handled here.
     unsafe {
         match operands {
             [x] => one(op, takes, &[inside(x)?], large),
@@ -196,9 +197,9 @@ fn one(op: &Op, takes: Takes, inputs: &[&Tensor], large: usize) -> Option<Result
             return None;
         }
     }
-    // The rest is what `apply` does.
+    // The rest is the same as in `apply`.
     let spec = elementwise_spec(op, inputs)?;
-    // Long work lets other threads run, which may replace the inputs.
+    // Long computations release the GIL, so other threads may replace the inputs.
     if spec.shape.count() > large {
         return None;
     }

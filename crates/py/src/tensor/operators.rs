@@ -1,4 +1,4 @@
-//! Python's operators, their reflected and their in-place forms.
+//! Python's operators in their normal, reflected and in-place forms.
 #![allow(unsafe_op_in_unsafe_fn)] // what PyO3 makes of a block that a macro wrote
 
 use super::{PyTensor, object};
@@ -11,7 +11,7 @@ use clematis_core::{Op, Tensor, backend, ops};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 
-/// Runs with new tensors made where `x` lives; large ones of the engine without holding the interpreter.
+/// Runs on the backend of `x`; releases the GIL for large tensors of the engine.
 fn on_backend(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Expr + Send) -> PyResult<Tensor> {
     let Some(backend) = x.backend() else {
         return f().done().or_raise();
@@ -53,7 +53,7 @@ fn pair<'py>(
     Ok(PyTensor::bound(py, out)?.into_any())
 }
 
-/// What stands on the other side of an operator: a single number of NumPy's is a number like Python's.
+/// The other operand of an operator: a NumPy scalar is treated as a Python number.
 fn beside(other: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
     let Some(found) = try_operand(other)? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `x[…]` and `x[…] = y`.
+//! Indexing: `x[…]` and `x[…] = y`.
 
 use super::{PyTensor, moved};
 use crate::error::{OrRaise, exception};
@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
-/// What stands in the brackets.
+/// Reads the index.
 pub fn parts(key: &Bound<'_, PyAny>) -> PyResult<Vec<Subscript>> {
     match key.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().map(|k| part(&k)).collect(),
@@ -44,7 +44,7 @@ fn part(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
         return Ok(Subscript::At(At::Place(place(key)?)));
     }
     if let Some(found) = try_operand(key)? {
-        // NumPy's arrays are what every library gives indices as: they are taken along to any backend.
+        // Every library accepts NumPy arrays as indices: they are moved to the tensor's backend.
         let x = match found.tensor.backend() {
             Some(backend) if found.raw && backend.name() == "numpy" => {
                 moved(key.py(), &found.tensor, backend::current().or_raise()?)?
@@ -65,7 +65,7 @@ fn part(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
     }
     if key.cast::<PyList>().is_ok() {
         let x = operand("index", key)?.tensor;
-        // An empty list picks nothing; its numbers have no type yet.
+        // An empty list selects nothing; it has no dtype of its own.
         let x = if x.shape().count() == 0 && x.dtype().is_float() {
             ops::cast(&x, DType::INDEX).done().or_raise()?
         } else {
@@ -85,14 +85,14 @@ fn part(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
     ))
 }
 
-/// Whether an object cannot be an index: it has no such method, or refuses.
+/// Whether an object cannot be an index: it has no `__index__` method, or the method raises.
 fn is_no_index(raised: &PyErr, py: Python<'_>) -> bool {
     raised.is_instance_of::<PyTypeError>(py) || raised.is_instance_of::<PyAttributeError>(py)
 }
 
 fn place(x: &Bound<'_, PyAny>) -> PyResult<i64> {
     let index = x.call_method0("__index__")?;
-    // Beyond the ends of an axis all places are the same.
+    // Indices beyond the ends of an axis are equivalent.
     match index.extract::<i64>() {
         Ok(i) => Ok(i),
         Err(_) => Ok(if index.lt(0)? {
@@ -103,11 +103,11 @@ fn place(x: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
-/// One truth for the whole tensor: all of it is written, or nothing.
+/// Assignment with one boolean for the whole tensor: all of it is written, or nothing.
 fn put_by_truth(mask: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let mut y = ops::cast(y, x.dtype()).done()?;
     if has_values(mask.lowest()) && !mask.item()?.as_bool() {
-        // What is not written must fit nonetheless.
+        // The shape is checked even if nothing is written.
         ops::broadcast_to(&y, x.shape().insert(0, 0usize)).done()?;
         return Ok(x.clone());
     }

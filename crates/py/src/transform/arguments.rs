@@ -1,4 +1,4 @@
-//! Which arguments are differentiated by, and what they may be.
+//! Which arguments are differentiated, and which values are valid there.
 
 use super::Object;
 use crate::error::exception;
@@ -7,10 +7,10 @@ use clematis_core::Kind;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// Which arguments a derivative is taken of.
+/// The arguments to differentiate with respect to.
 #[derive(Clone)]
 pub enum Which {
-    /// One, which counts from the end if it is negative.
+    /// One index; negative indices count from the end.
     One(i64),
     /// Several, as a tuple.
     Several(Vec<i64>),
@@ -28,7 +28,7 @@ pub fn which(x: Option<&Object<'_>>) -> PyResult<Which> {
 }
 
 impl Which {
-    /// The places among so many arguments.
+    /// The indices for a given number of arguments.
     fn places(&self, op: &str, count: usize) -> PyResult<Vec<usize>> {
         let list = match self {
             Which::One(i) => std::slice::from_ref(i),
@@ -76,7 +76,7 @@ impl Which {
         }
     }
 
-    /// All arguments with others in the chosen places.
+    /// All arguments, with the chosen ones replaced.
     pub fn put<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -96,7 +96,7 @@ impl Which {
     }
 }
 
-/// A list of numbers is an array; anything else stays what it is.
+/// A list of numbers is converted to an array; anything else stays as it is.
 pub fn array_of_numbers<'py>(x: Object<'py>) -> PyResult<Object<'py>> {
     if !is_list_of_numbers(&x, 0)? {
         return Ok(x);
@@ -124,10 +124,10 @@ fn is_list_of_numbers(x: &Object<'_>, depth: usize) -> PyResult<bool> {
     Ok(true)
 }
 
-/// Deeper lists are no arrays.
+/// Deeper lists are not arrays.
 const MOST_AXES: usize = 32;
 
-/// Each argument with lists of numbers as arrays.
+/// Converts lists of numbers among the arguments to arrays.
 pub fn arrays<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
     let items = args.iter().map(array_of_numbers);
     PyTuple::new(args.py(), items.collect::<PyResult<Vec<_>>>()?)

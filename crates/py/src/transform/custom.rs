@@ -1,4 +1,4 @@
-//! Python functions with reverse rules of their own.
+//! Custom gradients: Python functions with VJP rules of the user.
 
 use super::seen;
 use super::{Object, on_backend};
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 use std::sync::{Arc, Mutex};
 
-/// A function whose gradient is what another function says.
+/// A function with a custom gradient.
 #[pyclass(frozen, name = "CustomGradient", module = "clematis", dict)]
 struct CustomGradient {
     name: String,
@@ -17,14 +17,14 @@ struct CustomGradient {
     backward: Py<PyAny>,
 }
 
-/// One call: the functions, and what its arguments and results look like.
+/// One call: the functions, and the structure of its arguments and results.
 pub struct Shaped {
-    /// What the user called, for errors.
+    /// The name of the user's function, for errors.
     name: String,
     forward: Py<PyAny>,
     backward: Py<PyAny>,
     inputs: Structure,
-    /// How many leaves each argument has.
+    /// The number of leaves of each argument.
     counts: Vec<usize>,
     outputs: Mutex<Option<Structure>>,
 }
@@ -42,7 +42,7 @@ impl Shaped {
         }
     }
 
-    /// The results, and the rule made known to the framework that the arguments live in.
+    /// Runs the function and registers its rule with the framework of the arguments.
     fn forward(self: &Arc<Self>, xs: &[&Tensor]) -> Result<Vec<Tensor>> {
         match Python::attach(|py| called(py, seen::forward(py, self, xs)))? {
             Some(out) => Ok(out),
@@ -63,7 +63,7 @@ impl Shaped {
         Python::attach(|py| called(py, run(py)))
     }
 
-    /// One gradient per leaf of the arguments; None stands for zeros.
+    /// One gradient per leaf of the arguments; None means zeros.
     pub fn backward(
         &self,
         xs: &[&Tensor],
@@ -87,7 +87,7 @@ impl Shaped {
         Python::attach(|py| called(py, run(py)))
     }
 
-    /// One gradient per argument, as one per leaf; None stands for zeros.
+    /// One gradient per argument, flattened to one per leaf; None means zeros.
     fn gradients(&self, parts: &[Object<'_>], xs: &[&Tensor]) -> PyResult<Vec<Option<Tensor>>> {
         if parts.len() != self.counts.len() {
             return Err(exception(
@@ -130,7 +130,7 @@ impl Shaped {
                         ),
                     ));
                 }
-                // A plain number is a gradient that is the same everywhere.
+                // A plain number is broadcast as the gradient.
                 let fitting = ops::broadcast_to(ops::cast(&leaf, x.dtype()), x.shape());
                 all.push(Some(fitting.done().or_raise()?));
             }
@@ -183,7 +183,7 @@ impl CustomGradient {
         Ok(format!("clematis.{name}({}, …)", f.repr()?))
     }
 
-    /// What makes the same again: pickles hold it if they can hold both functions.
+    /// The arguments that rebuild it; it can be pickled if both functions can.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, own) = (slf.py(), slf.get());
         let make = py
@@ -194,8 +194,9 @@ impl CustomGradient {
     }
 }
 
-/// The function `forward` with the gradient that `backward((inputs, outputs), upstream)` says: one per argument of
-/// `forward`, or None for zeros. Tuples where there are several. Higher derivatives differentiate the rule.
+/// Defines a custom gradient: the function `forward`, whose gradient is `backward((inputs, outputs), upstream)`: one
+/// gradient per argument of `forward`, or None for zeros. With several arguments or results these are tuples. Higher
+/// derivatives differentiate the rule.
 #[pyfunction]
 #[pyo3(signature = (forward, backward, /, *, name="custom_vjp"))]
 fn custom_vjp(forward: &Object<'_>, backward: &Object<'_>, name: &str) -> PyResult<CustomGradient> {
@@ -215,7 +216,7 @@ fn custom_vjp(forward: &Object<'_>, backward: &Object<'_>, name: &str) -> PyResu
     })
 }
 
-/// The same by position, for pickles.
+/// The same with positional arguments; used by pickle.
 #[pyfunction]
 #[pyo3(signature = (forward, backward, name, /))]
 fn _custom_gradient(

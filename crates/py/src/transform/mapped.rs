@@ -1,4 +1,4 @@
-//! Functions of one example as functions of many.
+//! Vectorization: functions of one example as functions of a batch.
 
 use super::{Noted, Object, on_backend, taken};
 use crate::error::{OrRaise, exception};
@@ -39,7 +39,7 @@ impl Axes {
     }
 }
 
-/// A function of many examples.
+/// A vectorized function.
 #[pyclass(frozen, name = "Mapped", module = "clematis", dict)]
 struct Mapped {
     f: Py<PyAny>,
@@ -47,7 +47,7 @@ struct Mapped {
     out: i64,
 }
 
-/// A mapped argument, or a shared one.
+/// A mapped or a shared argument.
 enum Part<'py> {
     Tree(Leaves, Structure),
     Whole(Object<'py>),
@@ -89,7 +89,7 @@ impl Mapped {
         let axes = self.axes.of(args.len())?;
         let each = args.iter().zip(&axes).map(|(x, axis)| Part::new(x, *axis));
         let parts = each.collect::<PyResult<Vec<_>>>()?;
-        // Keywords go along their first axis.
+        // Keyword arguments are mapped over their first axis.
         let named = kwargs.map(|k| Part::new(k.as_any().clone(), Some(0)));
         let named = named.transpose()?;
         let (mut tensors, mut paths, mut along) = (Vec::new(), Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ impl Mapped {
                     (Some(i), path) => format!("`{path}` of argument {i}"),
                     (None, path) => format!("`{path}`"),
                 };
-                // A number is the same for all examples.
+                // A number is shared by all examples.
                 along.push(if x.as_number().is_some() { None } else { axis });
                 tensors.push(x.clone());
                 paths.push(name);
@@ -142,11 +142,11 @@ impl Mapped {
     }
 }
 
-/// A function of one example as a function of many, which stand along `in_axes` of its arguments.
+/// Vectorizes a function of one example: maps it over the axis `in_axes` of its arguments.
 ///
-/// `in_axes` is one axis for all arguments, or a tuple with one for each; None is for what is the same for all examples.
-/// Keyword arguments go along their first axis. Results have the examples along `out_axes`. Draws without a key are
-/// another one for each example.
+/// `in_axes` is one axis for all arguments, or a tuple with one for each; None marks an argument that all examples share.
+/// Keyword arguments are mapped over their first axis. Results have the batch axis at `out_axes`. Draws without a key
+/// differ between examples.
 ///
 ///     >>> cm.vmap(lambda x, y: x @ y)(cm.ones((3, 4)), cm.ones((3, 4)))
 ///     Tensor([4.0, 4.0, 4.0], float32, native)

@@ -1,8 +1,8 @@
-//! What a framework's own autodiff sees of ours: custom rules, and which of its arrays are variables.
+//! Interoperation with a framework's own autodiff: custom VJP rules, and which of its arrays are variables.
 //!
-//! Asks the framework's dialect: `custom_vjp(forward, backward, xs)` runs `forward` so that the framework uses `backward`
-//! as its derivative, or returns `NotImplemented` where it records nothing; `variable_like(x, y)` makes of `y` what `x`
-//! is. A dialect without them has no autodiff.
+//! The dialect of a framework implements it: `custom_vjp(forward, backward, xs)` runs `forward` so that the framework
+//! uses `backward` as its derivative, or returns `NotImplemented` if it records nothing; `variable_like(x, y)` makes `y`
+//! a variable if `x` is one. A dialect without them has no autodiff.
 
 use super::Object;
 use super::custom::{Shaped, owned};
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// A dialect's function, if the framework of this name has it.
+/// A function of a dialect, if the framework of this name has it.
 pub fn word<'py>(py: Python<'py>, framework: &str, name: &str) -> PyResult<Option<Object<'py>>> {
     match Framework::find(framework) {
         Some(f) => f.loaded(py).or_raise()?.module.bind(py).getattr_opt(name),
@@ -22,7 +22,8 @@ pub fn word<'py>(py: Python<'py>, framework: &str, name: &str) -> PyResult<Optio
     }
 }
 
-/// Runs a function with a rule of its own so that the framework of its arguments knows the rule; None where nobody asks.
+/// Runs a function with a custom VJP so that the framework of its arguments uses the rule; None if no framework records
+/// the call.
 pub fn forward(
     py: Python<'_>,
     rule: &Arc<Shaped>,
@@ -52,16 +53,16 @@ pub fn forward(
     tensors(&out).map(Some)
 }
 
-/// One call of a function with a rule, as a dialect sees it: a framework's own arrays in and out.
+/// One call of a function with a custom VJP, as a dialect sees it: framework arrays in and out.
 #[pyclass(frozen)]
 struct Seen {
     rule: Arc<Shaped>,
-    /// The arguments of the call; numbers among them have no place among the arrays.
+    /// The arguments of the call; numbers among them are not in the list of arrays.
     xs: Vec<Tensor>,
 }
 
 impl Seen {
-    /// All arguments, with these arrays where the call has arrays.
+    /// All arguments, with the arrays of the call replaced by these.
     fn arguments(&self, arrays: &Object<'_>) -> PyResult<Vec<Tensor>> {
         let mut arrays = tensors(arrays)?.into_iter();
         let all = self.xs.iter().map(|x| match x.data::<FrameworkArray>() {
@@ -91,7 +92,7 @@ impl Seen {
         PyTuple::new(xs.py(), raw(xs.py(), out.into_iter().map(Some))?)
     }
 
-    /// One gradient per array among the arguments; None for zeros.
+    /// One gradient per array among the arguments; None means zeros.
     fn backward<'py>(
         &self,
         xs: &Object<'py>,
@@ -111,7 +112,7 @@ impl Seen {
     }
 }
 
-/// The tensors of a sequence of a framework's own arrays.
+/// Converts a sequence of framework arrays to tensors.
 pub fn tensors(arrays: &Object<'_>) -> PyResult<Vec<Tensor>> {
     let each = |x: PyResult<Object<'_>>| -> PyResult<Tensor> {
         let x = x?;
@@ -126,7 +127,7 @@ pub fn tensors(arrays: &Object<'_>) -> PyResult<Vec<Tensor>> {
     arrays.try_iter()?.map(each).collect()
 }
 
-/// A framework's own arrays of tensors that live there.
+/// Converts tensors of a framework to its own arrays.
 pub fn raw<'py>(
     py: Python<'py>,
     tensors: impl Iterator<Item = Option<Tensor>>,
@@ -144,7 +145,7 @@ pub fn raw<'py>(
     tensors.map(each).collect()
 }
 
-/// A result as the kind of array that `x` is: a variable of a framework's autodiff if that is one.
+/// A result of the kind of array that `x` is: a variable of a framework's autodiff if `x` is one.
 pub fn variable_like<'py>(x: &Object<'py>, out: Object<'py>) -> PyResult<Object<'py>> {
     let Ok(Some(tensor)) = array::tensor(x) else {
         return Ok(out);

@@ -1,4 +1,4 @@
-//! What convolutions are given, read from Python.
+//! Reads the arguments of convolutions from Python.
 
 use crate::args::integers;
 use crate::error::{OrRaise, exception, instead};
@@ -13,7 +13,7 @@ use pyo3::types::{PyInt, PyString};
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// One count for all spatial axes, or one for each; 1 where it is left out.
+/// One integer for all spatial axes, or one per axis; 1 by default.
 pub fn counts(op: &str, what: &str, x: Maybe<'_, '_>, spatial: usize) -> PyResult<Axes> {
     let Some(x) = x else {
         return Ok(std::iter::repeat_n(1, spatial).collect());
@@ -46,7 +46,7 @@ pub fn counts(op: &str, what: &str, x: Maybe<'_, '_>, spatial: usize) -> PyResul
     }
 }
 
-/// A word, a number for all sides, or a pair for each spatial axis.
+/// Padding: a name, a number for all sides, or a pair per spatial axis.
 pub fn padding(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Padding> {
     if let Ok(word) = x.cast::<PyString>() {
         return data_format::padding_word(op, &word.to_string_lossy()).or_raise();
@@ -69,7 +69,7 @@ pub fn padding(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Padding> {
     let mut pairs = Vec::with_capacity(spatial);
     for pair in x.try_iter().map_err(|e| instead(x.py(), e, wrong))? {
         let pair = pair?;
-        // A number alone is no pair, whatever number of axes there are.
+        // A single number is not a pair, whatever the number of axes.
         if pair.try_iter().is_err() {
             return Err(wrong());
         }
@@ -87,7 +87,7 @@ pub fn padding(op: &str, x: &Object<'_>, spatial: usize) -> PyResult<Padding> {
     Ok(Padding::Each(pairs))
 }
 
-/// How many spatial axes the general functions have.
+/// The number of spatial axes of the general functions.
 pub fn spatial_axes(op: &str, dims: i64) -> PyResult<usize> {
     match dims {
         1..=3 => Ok(dims as usize),
@@ -98,7 +98,7 @@ pub fn spatial_axes(op: &str, dims: i64) -> PyResult<usize> {
     }
 }
 
-/// In how many groups the channels are.
+/// The number of channel groups.
 pub fn group_count(op: &str, n: i64) -> PyResult<usize> {
     match usize::try_from(n) {
         Ok(n) if n > 0 => Ok(n),
@@ -109,21 +109,21 @@ pub fn group_count(op: &str, n: i64) -> PyResult<usize> {
     }
 }
 
-/// What the convolutions have in common, as Python gives it.
+/// The arguments that all convolutions share, as Python passes them.
 pub struct Words<'a, 'py> {
     /// The name of the function.
     pub op: &'static str,
-    /// How many spatial axes there are.
+    /// The number of spatial axes.
     pub spatial: usize,
-    /// One number, or one for each.
+    /// Stride: one number, or one per axis.
     pub strides: &'a Object<'py>,
-    /// A word, a number or pairs.
+    /// Padding: a name, a number or pairs.
     pub padding: &'a Object<'py>,
-    /// Gaps in the filter.
+    /// Dilation of the filter.
     pub dilations: Maybe<'a, 'py>,
-    /// Gaps in the input.
+    /// Dilation of the input.
     pub x_dilations: Maybe<'a, 'py>,
-    /// Where the channels of the filter stand.
+    /// Position of the channel axes of the filter.
     pub filter_format: &'a str,
 }
 
@@ -149,14 +149,14 @@ impl Words<'_, '_> {
     }
 }
 
-/// The sizes that a transposed convolution is to give.
+/// The output sizes of a transposed convolution.
 pub fn output_sizes(op: &str, x: Maybe<'_, '_>) -> PyResult<Option<Vec<i64>>> {
     x.map(|x| integers(op, "output_shape", x)).transpose()
 }
 
-/// The operands and the rest of a convolution over any number of spatial axes.
+/// The operands and options of a convolution over any number of spatial axes.
 pub struct General<'a, 'py> {
-    /// How it slides.
+    /// Strides, padding and dilation.
     pub words: Words<'a, 'py>,
     /// The input.
     pub x: &'a Object<'py>,
@@ -164,16 +164,16 @@ pub struct General<'a, 'py> {
     pub filters: &'a Object<'py>,
     /// Added to each channel.
     pub bias: Maybe<'a, 'py>,
-    /// Where the channels stand.
+    /// Position of the channel axis of the input.
     pub data_format: &'a str,
-    /// Channels in that many groups.
+    /// The number of channel groups.
     pub groups: i64,
-    /// The sizes to come out, if it is transposed.
+    /// The output sizes, if it is transposed.
     pub output: Option<Maybe<'a, 'py>>,
 }
 
 impl<'py> General<'_, 'py> {
-    /// Computes it.
+    /// Computes the convolution.
     pub fn run(self) -> PyResult<Object<'py>> {
         let op = self.words.op;
         let mut call = Call::new(self.x.py(), op);

@@ -1,4 +1,4 @@
-//! Keys.
+//! Random keys.
 
 use super::source::seed_number;
 use crate::error::{OrRaise, exception};
@@ -8,7 +8,7 @@ use clematis_core::random::Key;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 
-/// The source of a draw. Use a key once: split it for more.
+/// Random key. Use a key once: split it to draw more.
 ///
 ///     >>> first, second = cm.random.key(0).split()
 ///     >>> cm.random.permutation(first, 4)
@@ -18,7 +18,7 @@ pub struct PyKey(pub Key);
 
 #[pymethods]
 impl PyKey {
-    /// So many new keys, two unless told otherwise.
+    /// Splits the key into this many new keys, two by default.
     #[pyo3(signature = (n=2, /))]
     fn split<'py>(&self, py: Python<'py>, n: i64) -> PyResult<Bound<'py, PyTuple>> {
         let n = match usize::try_from(n) {
@@ -39,12 +39,12 @@ impl PyKey {
         PyTuple::new(py, keys)
     }
 
-    /// The key for the n-th of something: a step, a layer, a worker.
+    /// Folds an integer into the key: a new key for the n-th step, layer or worker.
     fn fold_in(&self, n: &Bound<'_, PyAny>) -> PyResult<PyKey> {
         Ok(PyKey(self.0.fold_in(seed_number("fold_in", n)?)))
     }
 
-    /// The two words that it is made of, as a tensor u32[2].
+    /// The two words of the key, as a tensor u32[2].
     fn words(&self) -> PyResult<PyTensor> {
         let tensor = self.0.words().done().or_raise()?;
         Ok(PyTensor::new(tensor))
@@ -82,10 +82,10 @@ impl PyKey {
     }
 }
 
-/// The most keys that one split makes.
+/// The maximum number of keys per split.
 const MOST: usize = 1 << 24;
 
-/// A key of its two words, for pickles.
+/// Rebuilds a key from its two words; used by pickle.
 #[pyfunction]
 #[pyo3(signature = (words, /))]
 fn _restored(words: Vec<u32>) -> PyResult<PyKey> {
@@ -102,14 +102,14 @@ fn _restored(words: Vec<u32>) -> PyResult<PyKey> {
     }
 }
 
-/// The key of a seed.
+/// Creates a key from a seed.
 #[pyfunction]
 #[pyo3(signature = (seed, /))]
 fn key(seed: &Bound<'_, PyAny>) -> PyResult<PyKey> {
     Ok(PyKey(Key::new(seed_number("key", seed)?)))
 }
 
-/// Adds the class and the function that makes one.
+/// Adds the class and the function `key`.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyKey>()?;
     crate::plain_functions!(m; key _restored);

@@ -1,4 +1,4 @@
-//! Keys, and draws with the key in front: the functions of `random`.
+//! `clematis.random`: keys, and random functions with the key as first argument.
 
 use super::drawn;
 use super::key::{self, PyKey};
@@ -24,7 +24,7 @@ fn sizes(op: &str, x: Maybe<'_, '_>) -> PyResult<Shape> {
     }
 }
 
-/// A draw without arrays, on the current backend.
+/// Calls a random function without array arguments on the current backend.
 fn made<'py>(
     py: Python<'py>,
     op: &'static str,
@@ -51,7 +51,7 @@ fn bits<'py>(
     made(py, "bits", key, &shape, |key| key.bits(dtype, &shape))
 }
 
-/// Uniform numbers in [low, high).
+/// Samples from the uniform distribution over [low, high).
 #[pyfunction]
 #[pyo3(signature = (key, shape=None, *, low=0.0, high=1.0, dtype=None))]
 fn uniform<'py>(
@@ -72,7 +72,7 @@ fn uniform<'py>(
     })
 }
 
-/// Normal numbers.
+/// Samples from the normal distribution.
 #[pyfunction]
 #[pyo3(signature = (key, shape=None, *, mean=0.0, std=1.0, dtype=None))]
 fn normal<'py>(
@@ -94,7 +94,7 @@ fn normal<'py>(
     })
 }
 
-/// Normal numbers cut to [low, high].
+/// Samples from the normal distribution truncated to [low, high].
 #[pyfunction]
 #[pyo3(
     signature = (key, shape=None, *, low=-2.0, high=2.0, dtype=None),
@@ -115,7 +115,7 @@ fn truncated_normal<'py>(
     })
 }
 
-/// Integers in [low, high).
+/// Random integers in [low, high).
 #[pyfunction]
 #[pyo3(signature = (key, shape=None, *, low=0, high, dtype=None))]
 fn randint<'py>(
@@ -133,7 +133,7 @@ fn randint<'py>(
     })
 }
 
-/// True with a probability.
+/// Samples from the Bernoulli distribution: True with probability p.
 #[pyfunction]
 #[pyo3(signature = (key, shape=None, *, p=0.5))]
 fn bernoulli<'py>(
@@ -148,7 +148,7 @@ fn bernoulli<'py>(
     })
 }
 
-/// The numbers 0 … n-1 in random order.
+/// Random permutation of the numbers 0 … n-1.
 #[pyfunction]
 #[pyo3(signature = (key, n, /))]
 fn permutation<'py>(key: &PyKey, n: &Object<'py>) -> PyResult<Object<'py>> {
@@ -177,13 +177,13 @@ macro_rules! standard {
     )* };
 }
 standard! {
-    /// Laplace numbers of mean 0 and scale 1.
+    /// Samples from the Laplace distribution with mean 0 and scale 1.
     laplace;
-    /// Gumbel numbers.
+    /// Samples from the standard Gumbel distribution.
     gumbel;
 }
 
-/// Exponential numbers of a rate.
+/// Samples from the exponential distribution with a rate.
 #[pyfunction]
 #[pyo3(signature = (key, rate, /, shape=None, *, dtype=None))]
 fn exponential<'py>(
@@ -203,7 +203,7 @@ fn exponential<'py>(
     )
 }
 
-/// Gamma numbers by shape (alpha) and rate.
+/// Samples from the gamma distribution with shape (alpha) and rate (beta).
 #[pyfunction]
 #[pyo3(signature = (key, alpha, rate=None, /, shape=None, *, dtype=None))]
 fn gamma<'py>(
@@ -229,7 +229,7 @@ fn gamma<'py>(
     )
 }
 
-/// Beta numbers by both parameters.
+/// Samples from the beta distribution with parameters alpha and beta.
 #[pyfunction]
 #[pyo3(signature = (key, a, b, /, shape=None, *, dtype=None))]
 fn beta<'py>(
@@ -250,7 +250,7 @@ fn beta<'py>(
     )
 }
 
-/// Poisson numbers of a rate.
+/// Samples from the Poisson distribution with a rate.
 #[pyfunction]
 #[pyo3(signature = (key, rate, /, shape=None, *, dtype=None))]
 fn poisson<'py>(
@@ -270,7 +270,7 @@ fn poisson<'py>(
     )
 }
 
-/// So many vectors that sum to one, by parameters for each of their places.
+/// Samples from the Dirichlet distribution: vectors that sum to 1, one concentration parameter per element.
 #[pyfunction]
 #[pyo3(signature = (key, alpha, /, shape=None, *, dtype=None))]
 fn dirichlet<'py>(
@@ -291,7 +291,7 @@ fn dirichlet<'py>(
     call.give(out)
 }
 
-/// One category per row of logits, which stand along the last axis.
+/// Samples one category per row of logits; the last axis holds the categories.
 #[pyfunction]
 #[pyo3(signature = (key, logits, /))]
 fn categorical<'py>(key: &PyKey, logits: &Object<'py>) -> PyResult<Object<'py>> {
@@ -304,7 +304,7 @@ fn categorical<'py>(key: &PyKey, logits: &Object<'py>) -> PyResult<Object<'py>> 
     call.give(out)
 }
 
-/// So many categories per row of weights, which stand along the last axis, with or without putting them back.
+/// Samples categories per row of weights, with or without replacement; the last axis holds the categories.
 #[pyfunction]
 #[pyo3(signature = (key, weights, count, /, *, replace=true))]
 fn multinomial<'py>(
@@ -328,7 +328,7 @@ fn multinomial<'py>(
     call.give(out)
 }
 
-/// Rows in random order.
+/// Shuffles the rows randomly.
 #[pyfunction]
 #[pyo3(signature = (key, x, /))]
 fn shuffle<'py>(key: &PyKey, x: &Object<'py>) -> PyResult<Object<'py>> {
@@ -353,7 +353,7 @@ fn shuffle<'py>(key: &PyKey, x: &Object<'py>) -> PyResult<Object<'py>> {
 /// Adds the functions to `random`.
 pub fn install(m: &Bound<'_, PyModule>) -> PyResult<()> {
     key::install(m)?;
-    // As they are: with the key in front they are no methods of tensors.
+    // Added unwrapped: with the key as first argument they cannot be methods of tensors.
     crate::plain_functions!(m;
         bits uniform normal truncated_normal randint bernoulli permutation laplace gumbel exponential gamma beta poisson
         dirichlet categorical multinomial shuffle);

@@ -1,4 +1,4 @@
-//! What draws begin with: parameters, a shape, an element type.
+//! Arguments of random functions: distribution parameters, shape, dtype.
 
 use super::{drawn, source};
 use crate::args;
@@ -14,12 +14,12 @@ use pyo3::prelude::*;
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// A shape that may be left out.
+/// An optional shape.
 pub fn maybe_shape(op: &str, x: Maybe<'_, '_>) -> PyResult<Option<Shape>> {
     x.map(|x| args::new_shape(op, x)).transpose()
 }
 
-/// What a draw by two numbers or arrays of one shape begins with.
+/// The arguments of a distribution with two parameters, which are numbers or arrays of one shape.
 pub struct Opened<'py> {
     op: &'static str,
     call: Call<'py>,
@@ -28,14 +28,14 @@ pub struct Opened<'py> {
     /// The second.
     pub second: Tensor,
     shape: Shape,
-    /// The element type of the result.
+    /// The dtype of the result.
     pub dtype: DType,
-    /// The float that it is drawn in.
+    /// The float dtype to draw in.
     wide: DType,
 }
 
 impl<'py> Opened<'py> {
-    /// Reads two parameters with their names and what they are where they are left out, then shape, device and dtype.
+    /// Reads two parameters by name and default, then shape, device and dtype.
     pub fn new(
         py: Python<'py>,
         op: &'static str,
@@ -65,8 +65,8 @@ impl<'py> Opened<'py> {
         })
     }
 
-    /// Draws standard numbers and moves them by the parameters: where the draw is made if those are numbers, else where
-    /// they live, so that derivatives reach them.
+    /// Draws standard samples, then shifts and scales them: on the device of the draw if the parameters are numbers, else
+    /// where the parameters live, so that gradients reach them.
     pub fn moved(
         self,
         py: Python<'py>,
@@ -92,9 +92,9 @@ impl<'py> Opened<'py> {
     }
 }
 
-/// A draw with parameters that may be arrays and broadcast to the shape; asked for are shape and dtype.
+/// A draw with parameters that may be arrays and broadcast to the shape.
 ///
-/// The key comes last, when all else is right.
+/// The key is read last, after all checks.
 pub fn by_parameters<'py>(
     py: Python<'py>,
     op: &'static str,

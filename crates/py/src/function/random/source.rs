@@ -1,4 +1,4 @@
-//! Where draws come from, and where they are made.
+//! The key and the device of a random draw.
 
 use super::key::PyKey;
 use crate::error::{OrRaise, exception, instead};
@@ -15,7 +15,7 @@ use pyo3::types::PyBool;
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// A seed that a user gives.
+/// A seed given by the user.
 pub fn seed_number(op: &str, seed: &Object<'_>) -> PyResult<u64> {
     let wrong = |kind| {
         let shown = seed.repr().map(|r| r.to_string()).unwrap_or_default();
@@ -36,7 +36,8 @@ pub fn seed_number(op: &str, seed: &Object<'_>) -> PyResult<u64> {
     }
 }
 
-/// Where a draw comes from: a key, a seed, or the next place of the stream. To be called last, when all else is right.
+/// The key of a draw: the given key, the given seed, or the next key of the implicit stream. Call it after all other
+/// checks, because it advances the stream.
 pub fn source(op: &str, key: Maybe<'_, '_>, seed: Maybe<'_, '_>) -> PyResult<Key> {
     match (key, seed) {
         (None, None) => Ok(stream::next_key()),
@@ -55,8 +56,8 @@ pub fn source(op: &str, key: Maybe<'_, '_>, seed: Maybe<'_, '_>) -> PyResult<Key
     }
 }
 
-/// A draw, made by the engine from values of the parameters and handed to where the call computes; recorded in a trace.
-/// `shape` says how large it is.
+/// Draws on the built-in engine from the values of the parameters and moves the result to the backend of the call; inside
+/// a trace the draw is recorded. `shape` is the shape of the result.
 pub fn drawn(
     py: Python<'_>,
     call: &Call<'_>,

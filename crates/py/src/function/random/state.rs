@@ -1,4 +1,4 @@
-//! The stream that draws without a key of their own come from, as Python sees it.
+//! The implicit random stream, which draws without a key use.
 
 use super::source::seed_number;
 use crate::error::{OrRaise, exception};
@@ -12,7 +12,7 @@ use pyo3::types::PyModule;
 type Object<'py> = Bound<'py, PyAny>;
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The stream is moved by calls, and a program repeats none of them.
+/// Raises inside a trace: the stream is advanced by calls, and a compiled function would not repeat that.
 fn untraced(op: &str) -> PyResult<()> {
     match Trace::innermost_abstract() {
         None => Ok(()),
@@ -25,7 +25,7 @@ fn untraced(op: &str) -> PyResult<()> {
     }
 }
 
-/// Begins the stream anew that draws without a key or a seed come from.
+/// Seeds the implicit random stream, which draws without a key or a seed use.
 #[pyfunction]
 #[pyo3(signature = (seed_value=None), text_signature = "(seed_value=0)")]
 fn seed(seed_value: Maybe<'_, '_>) -> PyResult<()> {
@@ -38,7 +38,7 @@ fn seed(seed_value: Maybe<'_, '_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Where the stream stands, as four words that `set_state` takes.
+/// State of the implicit random stream, as four words for `set_state`.
 ///
 ///     >>> cm.random.seed(7)
 ///     >>> cm.random.get_state()
@@ -53,7 +53,7 @@ fn get_state(py: Python<'_>) -> PyResult<Object<'_>> {
     give(py, made, false)
 }
 
-/// Goes on from a place that `get_state` told.
+/// Restores a state of the implicit random stream that `get_state` returned.
 #[pyfunction]
 #[pyo3(signature = (state, /))]
 fn set_state(state: &Object<'_>) -> PyResult<()> {
@@ -78,7 +78,7 @@ fn set_state(state: &Object<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Adds the function that stands in the main namespace too.
+/// Adds the function that is in the main namespace too.
 pub fn install_seed(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::plain_functions!(m; seed);
     Ok(())
