@@ -122,7 +122,10 @@ fn a_renamed_engine_has_the_same_derivatives() {
             Check::Special => 0,
             _ => 300,
         };
-        assert!(report.rows.iter().filter(passed).count() > least, "{check:?}");
+        assert!(
+            report.rows.iter().filter(passed).count() > least,
+            "{check:?}"
+        );
     }
     assert!(!twin.checks().contains(&Check::Second));
     for named in clematis_conform::named_test::all() {
