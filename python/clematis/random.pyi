@@ -47,10 +47,10 @@ class Key:
     def words(self, /) -> Any: ...
 
 def _restored(words: Any, /) -> Any:
-    """A key of its two words, for pickles."""
+    """Rebuilds a key from its two words; used by pickle."""
 
 def bernoulli(key: Any, shape: int | Sequence[int] | None = None, *, p: Any = 0.5) -> Tensor:
-    """True with a probability.
+    """Samples from the Bernoulli distribution: True with probability p.
 
 >>> cm.bernoulli(0.5, shape=(4,), seed=1)
 Tensor([1.0, 1.0, 1.0, 0.0], float32, native)
@@ -58,7 +58,7 @@ Tensor([1.0, 1.0, 1.0, 0.0], float32, native)
 Tensor([ True,  True,  True, False], bool, native)"""
 
 def beta(key: Any, a: Any, b: Any, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
-    """Beta numbers by both parameters.
+    """Samples from the beta distribution with parameters alpha and beta.
 
 >>> cm.beta(2.0, 3.0, shape=(2,), seed=1)
 Tensor([0.475944, 0.331999], float32, native)
@@ -72,14 +72,14 @@ def bits(key: Any, shape: int | Sequence[int] | None = None, *, dtype: Any = Non
 Tensor([1797259609, 2579123966], uint32, native)"""
 
 def categorical(key: Any, logits: Any, /) -> Any:
-    """One category per row of logits, which stand along the last axis.
+    """Samples one category per row of logits; the last axis holds the categories.
 
 >>> logits = cm.asarray([[0.0, -cm.inf, -cm.inf], [-cm.inf, -cm.inf, 0.0]])
 >>> cm.random.categorical(cm.random.key(0), logits)
 Tensor([0, 2], int64, native)"""
 
 def dirichlet(key: Any, alpha: Any, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
-    """So many vectors that sum to one, by parameters for each of their places.
+    """Samples from the Dirichlet distribution: vectors that sum to 1, one concentration parameter per element.
 
 >>> cm.dirichlet(cm.asarray([1.0, 2.0, 3.0]), seed=1)
 Tensor([0.310278, 0.124119, 0.565603], float32, native)
@@ -87,13 +87,13 @@ Tensor([0.310278, 0.124119, 0.565603], float32, native)
 Tensor([0.310278, 0.124119, 0.565603], float32, native)"""
 
 def exponential(key: Any, rate: Any, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
-    """Exponential numbers of a rate.
+    """Samples from the exponential distribution with a rate.
 
 >>> cm.random.exponential(cm.random.key(0), 2.0, (2,))
 Tensor([0.271035,  0.45877], float32, native)"""
 
 def gamma(key: Any, alpha: Any, rate: Any = None, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
-    """Gamma numbers by shape (alpha) and rate.
+    """Samples from the gamma distribution with shape (alpha) and rate (beta).
 
 >>> cm.gamma(2.0, 1.0, shape=(2,), seed=1)
 Tensor([ 3.77787, 0.892618], float32, native)
@@ -101,20 +101,20 @@ Tensor([ 3.77787, 0.892618], float32, native)
 Tensor([ 3.77787, 0.892618], float32, native)"""
 
 def get_state() -> Any:
-    """Where the stream stands, as four words that `set_state` takes.
+    """State of the implicit random stream, as four words for `set_state`.
 
 >>> cm.random.seed(7)
 >>> cm.random.get_state()
 Tensor([0, 7, 0, 0], uint32, native)"""
 
 def gumbel(key: Any, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
-    """Gumbel numbers.
+    """Samples from the standard Gumbel distribution.
 
 >>> cm.random.gumbel(cm.random.key(0), (2,))
 Tensor([0.137906, 0.673356], float32, native)"""
 
 def key(seed: Any, /) -> Key:
-    """The key of a seed.
+    """Creates a key from a seed.
 
 >>> cm.random.key(7)
 Key(0x00000000, 0x00000007)
@@ -122,13 +122,13 @@ Key(0x00000000, 0x00000007)
 (Key(0xd817648b, 0x74864d80), Key(0x0ba028bf, 0xf22056bf))"""
 
 def laplace(key: Any, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
-    """Laplace numbers of mean 0 and scale 1.
+    """Samples from the Laplace distribution with mean 0 and scale 1.
 
 >>> cm.random.laplace(cm.random.key(0), (2,))
 Tensor([-0.178034,  0.224392], float32, native)"""
 
 def multinomial(key: Any, weights: Any, count: Any, /, *, replace: Any = True) -> Any:
-    """So many categories per row of weights, which stand along the last axis, with or without putting them back.
+    """Samples categories per row of weights, with or without replacement; the last axis holds the categories.
 
 >>> cm.multinomial(5, 3, replace=False, seed=1)
 Tensor([[3, 4, 2]], int64, native)
@@ -136,19 +136,19 @@ Tensor([[3, 4, 2]], int64, native)
 Tensor([1, 1, 1], int64, native)"""
 
 def normal(key: Any, shape: int | Sequence[int] | None = None, *, mean: Any = 0.0, std: Any = 1.0, dtype: Any = None) -> Tensor:
-    """Normal numbers.
+    """Samples from the normal distribution.
 
 >>> cm.random.normal(cm.random.key(0), (2,), mean=10.0)
 Tensor([9.79416, 10.2546], float32, native)"""
 
 def permutation(key: Any, n: Any, /) -> Tensor:
-    """The numbers 0 … n-1 in random order.
+    """Random permutation of the numbers 0 … n-1.
 
 >>> cm.random.permutation(cm.random.key(0), 5)
 Tensor([1, 0, 4, 3, 2], int64, native)"""
 
 def poisson(key: Any, rate: Any, /, shape: int | Sequence[int] | None = None, *, dtype: Any = None) -> Any:
-    """Poisson numbers of a rate.
+    """Samples from the Poisson distribution with a rate.
 
 >>> cm.poisson(3.0, shape=(4,), seed=1)
 Tensor([3.0, 4.0, 5.0, 4.0], float32, native)
@@ -156,7 +156,7 @@ Tensor([3.0, 4.0, 5.0, 4.0], float32, native)
 Tensor([3.0, 4.0, 5.0, 4.0], float32, native)"""
 
 def randint(key: Any, shape: int | Sequence[int] | None = None, *, low: Any = 0, high: Any, dtype: Any = None) -> Tensor:
-    """Integers in [low, high).
+    """Random integers in [low, high).
 
 >>> cm.randint(0, 10, shape=(4,), seed=1)
 Tensor([4, 4, 9, 6], int64, native)
@@ -164,7 +164,7 @@ Tensor([4, 4, 9, 6], int64, native)
 Tensor([4, 4, 9, 6], int64, native)"""
 
 def seed(seed_value: Any = 0) -> Any:
-    """Begins the stream anew that draws without a key or a seed come from.
+    """Seeds the implicit random stream, which draws without a key or a seed use.
 
 >>> cm.seed(0)
 >>> first = cm.random_uniform(shape=(2,))
@@ -173,7 +173,7 @@ def seed(seed_value: Any = 0) -> Any:
 Tensor(True, bool, native)"""
 
 def set_state(state: Any, /) -> Any:
-    """Goes on from a place that `get_state` told.
+    """Restores a state of the implicit random stream that `get_state` returned.
 
 >>> state = cm.random.get_state()
 >>> first = cm.random_uniform(shape=(2,))
@@ -182,7 +182,7 @@ def set_state(state: Any, /) -> Any:
 Tensor(True, bool, native)"""
 
 def shuffle(key: Any, x: Any, /) -> Any:
-    """Rows in random order.
+    """Shuffles the rows randomly.
 
 >>> cm.shuffle(cm.asarray([1, 2, 3, 4]), seed=4)
 Tensor([4, 1, 2, 3], int32, native)
@@ -190,13 +190,13 @@ Tensor([4, 1, 2, 3], int32, native)
 Tensor([4, 1, 2, 3], int32, native)"""
 
 def truncated_normal(key: Any, shape: int | Sequence[int] | None = None, *, low: Any = -2.0, high: Any = 2.0, dtype: Any = None) -> Any:
-    """Normal numbers cut to [low, high].
+    """Samples from the normal distribution truncated to [low, high].
 
 >>> cm.random.truncated_normal(cm.random.key(0), (2,), low=-1.0, high=1.0)
 Tensor([-0.139996,  0.172835], float32, native)"""
 
 def uniform(key: Any, shape: int | Sequence[int] | None = None, *, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Tensor:
-    """Uniform numbers in [low, high).
+    """Samples from the uniform distribution over [low, high).
 
 >>> cm.random.uniform(cm.random.key(0), (2,))
 Tensor([0.418457, 0.600499], float32, native)"""

@@ -58,21 +58,21 @@ def _released(tree: Any, containers: Any, /) -> Any:
     """The structure without references to leaves: objects that are copied on unflattening hold `None` instead."""
 
 def all_finite(tree: Any, /) -> Any:
-    """Whether no element of a pytree is infinite or NaN.
+    """Tests whether all elements of a pytree are finite.
 
 >>> cm.tree.all_finite({"w": cm.asarray([1.0, cm.inf])})
 False"""
 
 def clip_by_global_norm(tree: Any, max_norm: Any, /) -> Any:
-    """A pytree whose leaves are made shorter together where their length is more than `max_norm`.
+    """Clips a pytree by its global norm: scales all leaves by one factor so that the norm is at most `max_norm`.
 
-Where the length is no finite number they stay as they are.
+If the norm is infinite or NaN, the leaves are returned unchanged.
 
     >>> cm.tree.clip_by_global_norm({"w": cm.asarray([3.0, 0.0]), "b": cm.asarray(4.0)}, 1.0)
     {'w': Tensor([0.6, 0.0], float32, native), 'b': Tensor(0.8, float32, native)}"""
 
 def clip_by_value(tree: Any, low: Any, high: Any, /) -> Any:
-    """A pytree with every element held between two numbers.
+    """Clips every element of a pytree to an interval.
 
 >>> cm.tree.clip_by_value({"w": cm.asarray([3.0, -7.0])}, -5.0, 1.0)
 {'w': Tensor([ 1.0, -5.0], float32, native)}"""
@@ -80,8 +80,8 @@ def clip_by_value(tree: Any, low: Any, high: Any, /) -> Any:
 def flatten(tree: Any, /) -> Any:
     """Flattens a pytree into the list of its leaves and its structure.
 
-Tensors, framework arrays and Python numbers are leaves and are returned as they are; other objects that are no
-container, such as strings and `None`, are part of the structure.
+Tensors, framework arrays and Python numbers are leaves and are returned as they are; other objects that are not
+containers, such as strings and `None`, are part of the structure.
 
     >>> leaves, treedef = cm.tree.flatten({"w": cm.asarray([1.0]), "name": "dense"})
     >>> leaves, treedef
@@ -91,19 +91,19 @@ container, such as strings and `None`, are part of the structure.
 (2, 12)"""
 
 def global_norm(tree: Any, /) -> Any:
-    """The length of all leaves of a pytree as one vector: the root of the sum of all squares.
+    """Global norm of a pytree: the square root of the sum of squares of all leaves.
 
 >>> cm.tree.global_norm({"w": cm.asarray([3.0, 0.0]), "b": cm.asarray(4.0)})
 Tensor(5.0, float32, native)"""
 
 def is_array(x: Any, /) -> builtins.bool:
-    """Whether this is an array: a tensor, or a framework's own array or variable.
+    """Tests whether an object is an array: a tensor, or a framework's own array or variable.
 
 >>> cm.tree.is_array(cm.asarray([1])), cm.tree.is_array([1])
 (True, False)"""
 
 def leaves(tree: Any, /) -> list[Any]:
-    """The leaves of a pytree, in order; numbers as tensors.
+    """Leaves of a pytree, in order; numbers become tensors.
 
 >>> cm.tree.leaves({"w": cm.asarray([1.0, 2.0]), "b": [3.0]})
 [Tensor([1.0, 2.0], float32, native), Tensor(3.0, float32, native)]"""
@@ -124,13 +124,13 @@ def map_with_path(function: Callable[..., Any], tree: Any, /, *rest: Any) -> Any
 {'a': [(('a', 0), Tensor(2.0, float32, native))]}"""
 
 def paths(tree: Any, /) -> list[str]:
-    """The paths of the leaves of a pytree, in order.
+    """Paths of the leaves of a pytree, in order.
 
 >>> cm.tree.paths({"w": cm.asarray([1.0, 2.0]), "b": [3.0]})
 ['w', 'b.0']"""
 
 def register(cls: Any, flatten: Any, unflatten: Any, /) -> Any:
-    """Registers a class whose instances are containers.
+    """Registers a class as a pytree node.
 
 Parameters
 ----------
@@ -144,7 +144,7 @@ unflatten : callable
 Raises
 ------
 ArgumentError
-    If the class is registered already, or is a container of Python.
+If the class is registered already, or is a built-in container of Python.
 
     >>> class Pair:
     ...     def __init__(self, left, right):
@@ -154,7 +154,7 @@ ArgumentError
     ['0.left', '0.right']"""
 
 def structure(tree: Any, /) -> Any:
-    """The structure of a pytree; two pytrees have the same structure if these are equal.
+    """Structure of a pytree; two pytrees have the same structure if these are equal.
 
 >>> cm.tree.structure({"a": 1}) == cm.tree.structure({"a": cm.asarray([2.0])})
 True"""
