@@ -8,6 +8,7 @@ import clematis as cm
 import numpy as np
 import pytest
 import torch
+from clematis import _clematis as core
 from clematis._jit import frameworks
 from conftest import BACKENDS
 
@@ -370,6 +371,34 @@ def test_an_interrupted_step_is_atomic(name):
     assert out.returncode == 0, out.stderr
     word, count = out.stdout.split()
     assert word == "complete" and int(count) >= 1
+
+
+def test_an_interruption_while_step_scalars_are_made_changes_nothing(backend, monkeypatch):
+    def run(stops):
+        net, _, step = training()
+        made, make = [], core._optim_numbers
+
+        def interrupted(*args):
+            made.append(args)
+            if len(made) in stops:
+                raise KeyboardInterrupt
+            return make(*args)
+
+        monkeypatch.setattr(core, "_optim_numbers", interrupted)
+        done = 0
+        while done < 12:
+            try:
+                step()
+                done += 1
+            except KeyboardInterrupt:
+                pass
+        monkeypatch.undo()
+        assert len(made) > max(stops, default=0)
+        return values(net)
+
+    # Vectors of several steps are made at once, so some of these come between the vectors of one batch.
+    for got, exact in zip(run({1, 3, 4, 6, 7, 11}), run(set()), strict=True):
+        np.testing.assert_array_equal(got, exact)
 
 
 def test_threads_share_a_step(backend):

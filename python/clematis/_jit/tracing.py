@@ -100,27 +100,27 @@ class StepScalars:
     the next steps are created in one batch while only the step count changes.
     """
 
-    __slots__ = ("backend", "first", "inputs", "is_double", "optimizer", "vectors", "which")
+    __slots__ = ("backend", "batch", "is_double", "optimizer", "which")
     role = "input"
 
     def __init__(self, optimizer: Any, which: tuple[int, int, int], is_double: bool, backend: str) -> None:
         self.optimizer, self.which, self.is_double, self.backend = optimizer, which, is_double, backend
-        # The settings and the learning rate of the vectors, and the step count of the first one.
-        self.inputs: tuple[dict[str, Any], float] | None = None
-        self.first, self.vectors = 0, []
+        # The settings and the learning rate of the vectors, the step count of the first one, and the vectors. Replaced as a
+        # whole: an interruption must not leave the vectors of other steps.
+        self.batch: tuple[dict[str, Any], float, int, list[Any]] = ({}, 0.0, 0, [])
 
     def read(self) -> Any:
         settings, lr, count = self.optimizer._given(*self.which)
-        if self.inputs != (settings, lr):
-            self.inputs, self.first, self.vectors = (dict(settings), lr), count, []
-        if not 0 <= count - self.first < len(self.vectors):
-            follows = self.vectors and count == self.first + len(self.vectors)
-            many = min(2 * len(self.vectors), MAX_BATCHED_STEPS) if follows else 1
+        *inputs, first, vectors = self.batch
+        is_same = inputs == [settings, lr]
+        if not is_same or not 0 <= count - first < len(vectors):
+            follows = is_same and vectors and count == first + len(vectors)
+            many = min(2 * len(vectors), MAX_BATCHED_STEPS) if follows else 1
             rule, counts = self.optimizer._rule, range(count, count + many)
             make = _core._optim_numbers  # type: ignore[attr-defined]
-            self.first = count
-            self.vectors = [make(rule, settings, lr, n, self.is_double, self.backend) for n in counts]
-        return self.vectors[count - self.first]
+            first, vectors = count, [make(rule, settings, lr, n, self.is_double, self.backend) for n in counts]
+            self.batch = (dict(settings), lr, first, vectors)
+        return vectors[count - first]
 
 
 Slot = Variable | Buffer | Moment | StepScalars
