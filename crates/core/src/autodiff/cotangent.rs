@@ -83,7 +83,15 @@ impl Cotangent {
     }
 
     /// The sum, for a value like `x`; `None` if nothing contributed.
+    #[inline]
     pub fn take(&mut self, x: &Tensor) -> Result<Option<Tensor>> {
+        if !self.slices.is_empty() {
+            self.add_slices(x)?;
+        }
+        Ok(self.sum.take())
+    }
+
+    fn add_slices(&mut self, x: &Tensor) -> Result<()> {
         let mut slices = std::mem::take(&mut self.slices);
         slices.sort_by_key(|part| (part.axis, part.start));
         let mut rest = slices.as_slice();
@@ -103,6 +111,6 @@ impl Cotangent {
             self.add(ops::concat(&parts, first.axis as i64).done()?)?;
             rest = others;
         }
-        Ok(self.sum.take())
+        Ok(())
     }
 }
