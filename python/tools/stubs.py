@@ -97,7 +97,7 @@ def function(name, f, indent=""):
     return f"{indent}def {name}({parameters(signature, generic)}) -> {back}:\n{body}"
 
 
-SLOTS = ("__call__", "__enter__", "__exit__", "__getitem__", "__setitem__", "__iter__", "__len__", "__bool__", "__float__", "__int__",
+SLOTS = ("__call__", "__enter__", "__exit__", "__getitem__", "__setitem__", "__iter__", "__len__", "__bool__", "__float__", "__int__", "__round__",
          "__complex__", "__index__", "__contains__", "__array__", "__array_namespace__", "__copy__", "__deepcopy__", "__dlpack__", "__dlpack_device__")
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "divmod")
 FIXED = {"__len__": "int", "__bool__": "builtins.bool", "__float__": "float", "__int__": "int", "__complex__": "builtins.complex", "__index__": "int",
